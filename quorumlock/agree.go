@@ -109,16 +109,12 @@ func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	d := a.d
 	var nodes []int
-	there := 0
 	for i, v := range votes {
-		switch {
-		case v.err != nil:
-		case v.value.Fence < target:
+		if v.err == nil && v.value.Fence < target {
 			nodes = append(nodes, i)
-		default:
-			there++
 		}
 	}
+	there := succeeded(votes) - len(nodes)
 	raised := poll(ctx, d, ballot[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
@@ -141,10 +137,8 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 		case isHeld(r.err):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}
-		case r.err != nil:
-			votes[i].err = r.err
 		default:
-			votes[i].value.Fence = r.value
+			votes[i].value.Fence, votes[i].err = r.value, r.err
 		}
 	}
 }
