@@ -18,18 +18,16 @@ const signalWait = 3 * time.Millisecond
 // then sends its claim or a renewal, and a majority answers. It passes SignalGranted on
 // when a majority has sent it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
-	if s.Kind != driver.SignalGranted {
-		if s.Kind == driver.SignalLost {
-			if p := d.placed.find(s.Token); p != nil {
-				p.forgetGrants([]int{i})
-			}
-		}
-		d.heard.Notify(s)
-		return
-	}
-	if p := d.placed.find(s.Token); p != nil { // nil if the claim was already granted, or given up
+	p := d.placed.find(s.Token) // nil if the claim was already granted, or given up
+	switch {
+	case s.Kind == driver.SignalLost && p != nil:
+		p.forgetGrants([]int{i})
+	case s.Kind == driver.SignalGranted && p != nil:
 		p.noteGrantSignal(i, s)
 		p.checkSignals()
+	}
+	if s.Kind != driver.SignalGranted {
+		d.heard.Notify(s)
 	}
 }
 
