@@ -130,7 +130,9 @@ func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Value = nil // see value.go
+	if d.nodes[i].FenceRaiser != nil {
+		c.Value = nil // see value.go
+	}
 	end := driver.End(ctx)
 	grant, err := d.nodes[i].Acquire(ctx, c)
 	if !isRefusal(err) && !isFinal(err) {

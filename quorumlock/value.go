@@ -14,6 +14,8 @@ import (
 // with each node's grant. Otherwise, in a split vote, each claim would leave its value on
 // the nodes that it had, and these values could refuse all the claims for ever. But each
 // node compares the claim's Above when it grants.
+//
+// A single node that cannot raise fences gets the value with the claim.
 
 // write writes the value of a claim that a majority has granted, unless that was done
 // before. The claim is granted only if a majority has the value.
@@ -22,7 +24,10 @@ import (
 // client, does not overwrite a later value of the holder.
 func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
 	d := a.d
-	if h, ok := d.held.find(a.claim.Token, a.claim.Name); a.claim.Value == nil || ok && h.fence == grant.Fence {
+	if a.claim.Value == nil || d.nodes[0].FenceRaiser == nil {
+		return nil
+	}
+	if h, ok := d.held.find(a.claim.Token, a.claim.Name); ok && h.fence == grant.Fence {
 		return nil
 	}
 	var nodes []int

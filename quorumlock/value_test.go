@@ -8,6 +8,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorumlock"
 )
 
 // rising is a try that is granted above what it writes only.
@@ -169,4 +171,18 @@ func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 		twos[0].down.Store(true) // two may have either; the later one is no smaller
 		keeps(t, two, "7")
 	})
+}
+
+// A quorum of one node need not raise fences, so the node writes the value itself.
+func TestASingleNodeThatCannotRaiseFencesKeepsAValue(t *testing.T) {
+	d, err := quorumlock.New([]driver.Driver{struct{ driver.Driver }{memlock.New(nil)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c := rising("5")
+	gets(t, d, c)
+	keeps(t, d, "5")
+	releases(t, d, c)
+	outdone(t, d, rising("5"), "5")
 }
