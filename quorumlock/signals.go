@@ -14,9 +14,9 @@ func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Li
 // for those of the others.
 const signalWait = 3 * time.Millisecond
 
-// signaled handles a signal of a node. It passes SignalRetry and SignalLost on: the client
-// then sends its claim or a renewal, and a majority answers. It passes SignalGranted on
-// when a majority has sent it, and has agreed on one fence.
+// signaled handles a signal of a node. It passes SignalRetry and SignalLost on: the
+// client then sends its claim or a renewal, and a majority answers. It passes
+// SignalGranted on when a majority has sent it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
 	p := d.placed.find(s.Token) // nil if the claim was already granted, or given up
 	switch {

@@ -38,7 +38,7 @@ func main() {
 		check(err)
 		defer s.Shutdown() //nolint:errcheck // the program ends
 		_, err = s.NewJob(
-			gocron.CronJob("* * * * * *", true), // at full seconds of the clock; a DurationJob would count from its own start
+			gocron.CronJob("* * * * * *", true), // at full seconds of the clock; a DurationJob counts from its start
 			gocron.NewTask(func() { fmt.Println(time.Now().Format(time.TimeOnly), "on instance", instance) }),
 			gocron.WithName("report"), // the same everywhere: the lock is "cron:report"
 		)

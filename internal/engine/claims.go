@@ -46,8 +46,8 @@ func NewClaims() *Claims {
 	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, pollSooner: make(chan struct{}, 1)}
 }
 
-// PollSooner receives a value when the next poll is due earlier than the Poller has computed,
-// for example for the first claim.
+// PollSooner receives a value when the next poll is due earlier than the Poller has
+// computed, for example for the first claim.
 func (c *Claims) PollSooner() <-chan struct{} { return c.pollSooner }
 
 // Acquired records the answer to a claim that was sent at sent. It reports whether the
@@ -122,8 +122,8 @@ func (c *Claims) Drop(t driver.Token) {
 	delete(c.holds, t)
 }
 
-// Signaled records a signal for this client. Until stays the same, because a lease that was
-// granted from the queue lasts as long as the place would have lasted.
+// Signaled records a signal for this client. Until stays the same, because a lease that
+// was granted from the queue lasts as long as the place would have lasted.
 func (c *Claims) Signaled(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +204,8 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextPoll returns the time of the next poll of a Poller. polledAt is the time of its last
-// poll. nextPoll returns zero if no claim waits or holds.
+// nextPoll returns the time of the next poll of a Poller, whose last poll was at polledAt.
+// It returns zero if no claim waits or holds.
 func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ type Subscription struct {
 	// has to poll. The first failure after that calls StateChanged(false).
 	StateChanged func(up bool)
 
-	// Down, if not nil, counts the subscriptions that have failed and are not up again yet.
+	// Down, if not nil, counts the subscriptions that have failed and are not up again.
 	Down *atomic.Int64
 
 	// FirstPause is the pause after the first failure. It doubles with each further

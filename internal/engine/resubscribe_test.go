@@ -42,8 +42,8 @@ func TestASubscriptionIsKeptUpUntilItsCtxEnds(t *testing.T) {
 	})
 }
 
-// The backend reads everything each time that signals begin to arrive. StateChanged(false)
-// is called once when they stop.
+// The backend reads everything each time that signals begin to arrive. When they stop,
+// StateChanged(false) is called once.
 func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var down atomic.Int64
