@@ -52,9 +52,9 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 // watches a name with a [Mark] in its entry.
 type Pushing interface {
 	// Subscribe makes the table receive signals until stop is called, even while this
-	// client neither holds nor waits. It calls f(true) each time that it begins to receive,
-	// because earlier signals may be lost, and f(false) each time that it stops. It does
-	// not block.
+	// client neither holds nor waits. It calls f(true) each time that it begins to
+	// receive, because earlier signals may be lost, and f(false) each time that it stops.
+	// It does not block.
 	Subscribe(f func(up bool)) (stop func())
 }
 

@@ -22,7 +22,7 @@ import (
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
 		Claims: s.claims, Poll: s.pollClaims, Losses: 500 * time.Millisecond,
-		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // the head polls at least 4 times a second
+		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // the head: every 250 ms or sooner
 	}
 }
 

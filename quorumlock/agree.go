@@ -92,10 +92,10 @@ func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 	for _, g := range grants {
 		var runs []int
 		var ttls []time.Duration
-		for _, h := range grants {
-			ttls = append(ttls, -h.TTL)
-			if h.Fence == g.Fence {
-				runs = append(runs, -h.Fences)
+		for _, other := range grants {
+			ttls = append(ttls, -other.TTL)
+			if other.Fence == g.Fence {
+				runs = append(runs, -other.Fences)
 			}
 		}
 		if len(runs) >= d.majority {

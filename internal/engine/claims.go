@@ -204,8 +204,8 @@ func (c *Claims) Any(now time.Time) bool {
 	return len(c.waits)+len(c.holds) > 0
 }
 
-// nextPoll returns the time of the next poll of a Poller, whose last poll was at polledAt.
-// It returns zero if no claim waits or holds.
+// nextPoll returns the time of the next poll of a Poller. polledAt is the time of its
+// last poll. nextPoll returns zero if no claim waits or holds.
 func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
