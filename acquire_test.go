@@ -3,11 +3,12 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestSlowLinkWorksWithoutRetries(t *testing.T) {
@@ -72,12 +73,7 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		f.set(nil, func(op string) error {
-			if op == "acquire" {
-				return errNet
-			}
-			return nil
-		})
+		f.set(nil, failing("acquire"))
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
@@ -92,13 +88,15 @@ func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
 	for range 20 {
 		inWorld(t, func(t *testing.T, w *world) {
-			f := &socket{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
-			c, err := pawl.New(f, nil)
-			noError(t, err)
-			defer c.Close()
+			c, f := w.client(nil)
+			f.acquires = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+				deadline, _ := ctx.Deadline()
+				time.Sleep(time.Until(deadline))
+				return driver.Grant{}, os.ErrDeadlineExceeded
+			}
 			ctx, cancel := context.WithDeadline(background, time.Now().Add(time.Second))
 			defer cancel()
-			_, err = c.Mutex("x").TryLock(ctx)
+			_, err := c.Mutex("x").TryLock(ctx)
 			isError(t, err, context.DeadlineExceeded)
 		})
 	}

@@ -26,71 +26,67 @@ func everything(string, int) bool { return true }
 
 func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 65, 500} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c, net := w.client(nil)
-				hour := pawl.WithTTL(time.Hour)
-				for _, end := range []func(l *pawl.GroupLease, ctx context.Context) error{
-					(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseUnused,
-				} {
-					leases, err := group(c, n, hour).Lock(background)
-					noError(t, err)
-					net.hang(everything)
-					took, err := after(func() error { return end(leases, background) })
-					isError(t, err, pawl.ErrUnavailable)
-					if took > oneRequest {
-						t.Errorf("its release took %v", took)
-					}
-					net.hang(nil)
-					time.Sleep(time.Minute) // the client repeats the releases
-				}
-				var began time.Time
-				err := group(c, n, hour).Do(background, func(context.Context) error {
-					net.hang(everything)
-					began = time.Now()
-					return nil
-				})
+		runInWorld(t, fmt.Sprint(n), func(t *testing.T, w *world) {
+			c, net := w.client(nil)
+			hour := pawl.WithTTL(time.Hour)
+			for _, end := range []func(l *pawl.GroupLease, ctx context.Context) error{
+				(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseUnused,
+			} {
+				leases, err := group(c, n, hour).Lock(background)
 				noError(t, err)
-				if took := time.Since(began); took > oneRequest {
-					t.Errorf("Do came back %v after its function", took)
+				net.hang(everything)
+				took, err := after(func() error { return end(leases, background) })
+				isError(t, err, pawl.ErrUnavailable)
+				if took > oneRequest {
+					t.Errorf("its release took %v", took)
 				}
 				net.hang(nil)
-				time.Sleep(time.Minute)
-				for i := range n {
-					w.free(fmt.Sprintf("x%03d", i))
-				}
+				time.Sleep(time.Minute) // the client repeats the releases
+			}
+			var began time.Time
+			err := group(c, n, hour).Do(background, func(context.Context) error {
+				net.hang(everything)
+				began = time.Now()
+				return nil
 			})
+			noError(t, err)
+			if took := time.Since(began); took > oneRequest {
+				t.Errorf("Do came back %v after its function", took)
+			}
+			net.hang(nil)
+			time.Sleep(time.Minute)
+			for i := range n {
+				w.free(fmt.Sprintf("x%03d", i))
+			}
 		})
 	}
 }
 
 func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	for _, n := range []int{2, 10, 65, 500} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c, net := w.client(&pawl.Options{RetryFor: time.Second})
-				net.oneByOne = true
-				locks := group(c, n, pawl.WithTTL(time.Hour))
-				for _, c := range []struct{ ctx, most time.Duration }{
-					{time.Minute, 2*oneRequest + time.Second}, // the request that fails, its pause, and the releases
-					{oneRequest + time.Second, oneRequest + time.Second},
-					{time.Second, time.Second},
-				} {
-					before := net.count("acquire")
-					net.hang(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
-					ctx, cancel := context.WithTimeout(background, c.ctx)
-					took, err := after(func() error { _, err := locks.Lock(ctx); return err })
-					cancel()
-					if err == nil || took > c.most {
-						t.Errorf("with a ctx of %v it took %v: %v", c.ctx, took, err)
-					}
-					net.hang(nil)
-					time.Sleep(time.Minute)
-					for i := range n {
-						w.free(fmt.Sprintf("x%03d", i))
-					}
+		runInWorld(t, fmt.Sprint(n), func(t *testing.T, w *world) {
+			c, net := w.client(&pawl.Options{RetryFor: time.Second})
+			net.oneByOne = true
+			locks := group(c, n, pawl.WithTTL(time.Hour))
+			for _, c := range []struct{ ctx, most time.Duration }{
+				{time.Minute, 2*oneRequest + time.Second}, // the request that fails, its pause, and the releases
+				{oneRequest + time.Second, oneRequest + time.Second},
+				{time.Second, time.Second},
+			} {
+				before := net.count("acquire")
+				net.hang(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
+				ctx, cancel := context.WithTimeout(background, c.ctx)
+				took, err := after(func() error { _, err := locks.Lock(ctx); return err })
+				cancel()
+				if err == nil || took > c.most {
+					t.Errorf("with a ctx of %v it took %v: %v", c.ctx, took, err)
 				}
-			})
+				net.hang(nil)
+				time.Sleep(time.Minute)
+				for i := range n {
+					w.free(fmt.Sprintf("x%03d", i))
+				}
+			}
 		})
 	}
 }
@@ -171,34 +167,32 @@ func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 	for how, stumble := range map[string]func(){"panics": func() { panic("observer") }, "ends its goroutine": runtime.Goexit} {
 		for at := range 4 {
-			t.Run(fmt.Sprint(how, " at ", at), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
-						if e.Name == fmt.Sprintf("x%03d", at) {
-							stumble()
-						}
-					}}})
-					leases, err := group(c, 4).Lock(background)
-					noError(t, err)
-					var panicked any
-					came := false
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						defer func() { panicked = recover() }()
-						_ = leases.Release(background)
-						came = true
-					}()
-					<-done
-					if came || (how == "panics") != (panicked != nil) {
-						t.Errorf("it came back: %v, and panicked with %v", came, panicked)
+			runInWorld(t, fmt.Sprint(how, " at ", at), func(t *testing.T, w *world) {
+				c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
+					if e.Name == fmt.Sprintf("x%03d", at) {
+						stumble()
 					}
-					for i := range 4 {
-						w.free(fmt.Sprintf("x%03d", i))
-					}
-					noError(t, leases.Release(background))
-					isError(t, context.Cause(leases.Context()), pawl.ErrReleased)
-				})
+				}}})
+				leases, err := group(c, 4).Lock(background)
+				noError(t, err)
+				var panicked any
+				came := false
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { panicked = recover() }()
+					_ = leases.Release(background)
+					came = true
+				}()
+				<-done
+				if came || (how == "panics") != (panicked != nil) {
+					t.Errorf("it came back: %v, and panicked with %v", came, panicked)
+				}
+				for i := range 4 {
+					w.free(fmt.Sprintf("x%03d", i))
+				}
+				noError(t, leases.Release(background))
+				isError(t, context.Cause(leases.Context()), pawl.ErrReleased)
 			})
 		}
 	}

@@ -76,12 +76,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		a, net := w.client(nil)
 		b, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		lose := func(op string) error {
-			if op == "acquire all" {
-				return errNet
-			}
-			return nil
-		}
+		lose := failing("acquire all")
 		net.set(nil, lose)
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrUnavailable)
@@ -144,12 +139,7 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		noError(t, holder.Release(background))
-		net.set(func(op string) error {
-			if op == "acquire all" {
-				return errNet
-			}
-			return nil
-		}, nil)
+		net.set(failing("acquire all"), nil)
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		synctest.Wait()
@@ -228,12 +218,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		net.set(nil, func(op string) error {
-			if op == "acquire all" {
-				return errNet
-			}
-			return nil
-		})
+		net.set(nil, failing("acquire all"))
 		tick := []byte("5")
 		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), a.Mutex("y")).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)

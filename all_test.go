@@ -13,8 +13,7 @@ import (
 
 func TestAllAreHeldOrNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		three := func(c *pawl.Client) *pawl.Group {
 			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").RLocker(), c.Mutex("a"))
 		}
@@ -85,8 +84,7 @@ func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
 
 func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		other, _ := w.client(nil)
+		a, other := w.two()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		leases, err := locks.Lock(background)
 		noError(t, err)
@@ -233,8 +231,7 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 
 func TestAllAreOfOneClientOrOfBackendsThatCanBeToldApart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		_, err := pawl.All(a.Mutex("x"), b.Mutex("x")).Lock(background)
 		isError(t, err, pawl.ErrInvalid)
 	})

@@ -19,13 +19,11 @@ import (
 func eachWay(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Client)) {
 	t.Helper()
 	for _, oneByOne := range []bool{false, true} {
-		t.Run(fmt.Sprint("one by one ", oneByOne), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				f(t, w, func() *pawl.Client {
-					c, net := w.client(nil)
-					net.oneByOne = oneByOne
-					return c
-				})
+		runInWorld(t, fmt.Sprint("one by one ", oneByOne), func(t *testing.T, w *world) {
+			f(t, w, func() *pawl.Client {
+				c, net := w.client(nil)
+				net.oneByOne = oneByOne
+				return c
 			})
 		})
 	}
@@ -240,44 +238,42 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
 		for seed := range uint64(4) {
-			t.Run(fmt.Sprint("mixed ", mixed, ", seed ", seed), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					var all sync.WaitGroup
-					var mu sync.Mutex // protects holders and longest
-					holders, longest := map[string]int{}, time.Duration(0)
-					for i := range 12 {
-						c, net := w.client(nil)
-						net.slow(time.Millisecond)
-						dice := rand.New(rand.NewPCG(seed, uint64(i)))
-						all.Go(func() {
-							for range 10 {
-								locks, weights := anyGroup(c, dice, mixed)
-								ctx, cancel := context.WithTimeout(background, time.Hour)
-								began := time.Now()
-								noError(t, locks.Do(ctx, func(context.Context) error {
-									mu.Lock()
-									longest = max(longest, time.Since(began))
-									for name, weight := range weights {
-										if holders[name] += weight; holders[name] > permits {
-											t.Errorf("VIOLATION: %q has %d of %d", name, holders[name], permits)
-										}
+			runInWorld(t, fmt.Sprint("mixed ", mixed, ", seed ", seed), func(t *testing.T, w *world) {
+				var all sync.WaitGroup
+				var mu sync.Mutex // protects holders and longest
+				holders, longest := map[string]int{}, time.Duration(0)
+				for i := range 12 {
+					c, net := w.client(nil)
+					net.slow(time.Millisecond)
+					dice := rand.New(rand.NewPCG(seed, uint64(i)))
+					all.Go(func() {
+						for range 10 {
+							locks, weights := anyGroup(c, dice, mixed)
+							ctx, cancel := context.WithTimeout(background, time.Hour)
+							began := time.Now()
+							noError(t, locks.Do(ctx, func(context.Context) error {
+								mu.Lock()
+								longest = max(longest, time.Since(began))
+								for name, weight := range weights {
+									if holders[name] += weight; holders[name] > permits {
+										t.Errorf("VIOLATION: %q has %d of %d", name, holders[name], permits)
 									}
-									mu.Unlock()
-									time.Sleep(100 * time.Millisecond)
-									mu.Lock()
-									defer mu.Unlock()
-									for name, weight := range weights {
-										holders[name] -= weight
-									}
-									return nil
-								}))
-								cancel()
-							}
-						})
-					}
-					all.Wait()
-					t.Log("the longest wait took", longest)
-				})
+								}
+								mu.Unlock()
+								time.Sleep(100 * time.Millisecond)
+								mu.Lock()
+								defer mu.Unlock()
+								for name, weight := range weights {
+									holders[name] -= weight
+								}
+								return nil
+							}))
+							cancel()
+						}
+					})
+				}
+				all.Wait()
+				t.Log("the longest wait took", longest)
 			})
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -17,32 +16,30 @@ import (
 
 func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 	for name, push := range map[string]bool{"by a signal": true, "by its next renewal": false} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, f := w.client(nil)
-				f.noSignals = !push
-				b, _ := w.client(&pawl.Options{ID: "breaker"})
-				lease := must(t)(a.Mutex("x").Lock(background))
-				noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
-				broken := time.Now()
-				isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}), pawl.ErrNoSuchLease)
-				<-lease.Done()
-				took := time.Since(broken)
-				if push && took > 0 || took > 10*time.Second {
-					t.Errorf("told after %v", took)
-				}
-				var lost *pawl.LostError
-				if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonBroken || lost.By.Client != "breaker" {
-					t.Fatalf("told %v", lease.Err())
-				}
-				if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
-					t.Errorf("told that it has %v, and it has a minute", until)
-				}
-				must(t)(b.Mutex("x").Lock(background))
-				if took := time.Since(broken); took < time.Minute {
-					t.Errorf("the next one was in after %v", took)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, f := w.client(nil)
+			f.noSignals = !push
+			b, _ := w.client(&pawl.Options{ID: "breaker"})
+			lease := must(t)(a.Mutex("x").Lock(background))
+			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
+			broken := time.Now()
+			isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}), pawl.ErrNoSuchLease)
+			<-lease.Done()
+			took := time.Since(broken)
+			if push && took > 0 || took > 10*time.Second {
+				t.Errorf("told after %v", took)
+			}
+			var lost *pawl.LostError
+			if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonBroken || lost.By.Client != "breaker" {
+				t.Fatalf("told %v", lease.Err())
+			}
+			if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
+				t.Errorf("told that it has %v, and it has a minute", until)
+			}
+			must(t)(b.Mutex("x").Lock(background))
+			if took := time.Since(broken); took < time.Minute {
+				t.Errorf("the next one was in after %v", took)
+			}
 		})
 	}
 }
@@ -102,21 +99,19 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 // Within the TTL of the lease, a holder that cannot be reached has given up.
 func TestBreakClosesTheNameForTheTTLOfTheLease(t *testing.T) {
 	for name, o := range map[string]*pawl.BreakOptions{"nil": nil, "with a name": {By: "anna@ops-1"}} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, net := w.client(nil)
-				b, _ := w.client(&pawl.Options{TTL: time.Second})
-				lease := must(t)(a.Mutex("x", pawl.WithTTL(40*time.Second)).Lock(background))
-				net.down()
-				broken := time.Now()
-				noError(t, b.Break(background, "x", lease.Fence(), o))
-				isError(t, b.Break(background, "x", lease.Fence(), o), pawl.ErrNoSuchLease)
-				must(t)(b.Mutex("x").Lock(background))
-				if took := time.Since(broken); took < 40*time.Second || took > 41*time.Second {
-					t.Errorf("the next one was in after %v", took)
-				}
-				isError(t, lease.Err(), pawl.ErrLost)
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, net := w.client(nil)
+			b, _ := w.client(&pawl.Options{TTL: time.Second})
+			lease := must(t)(a.Mutex("x", pawl.WithTTL(40*time.Second)).Lock(background))
+			net.down()
+			broken := time.Now()
+			noError(t, b.Break(background, "x", lease.Fence(), o))
+			isError(t, b.Break(background, "x", lease.Fence(), o), pawl.ErrNoSuchLease)
+			must(t)(b.Mutex("x").Lock(background))
+			if took := time.Since(broken); took < 40*time.Second || took > 41*time.Second {
+				t.Errorf("the next one was in after %v", took)
+			}
+			isError(t, lease.Err(), pawl.ErrLost)
 		})
 	}
 }
@@ -146,9 +141,7 @@ func TestBreakClosesTheNameForTheTTLOfALeaseThatWasPassedOn(t *testing.T) {
 		a, _ := w.client(&pawl.Options{HandoffWindow: time.Second, TTL: 40 * time.Second})
 		b, _ := w.client(nil)
 		first := lockWithFencesToSpare(t, w, a)
-		got := make(chan *pawl.Lease)
-		go func() { got <- must(t)(a.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		got := locking(t, a.Mutex("x"))
 		noError(t, first.Release(background))
 		lease := <-got
 		if shown := w.entry("x").Holders[0].Fence; shown != first.Fence() || lease.Fence() == shown {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestCtxThatIsOverWritesNothing(t *testing.T) {
@@ -29,8 +29,7 @@ func TestCtxThatIsOverWritesNothing(t *testing.T) {
 
 func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		must(t)(a.Mutex("x").Lock(background))
 		for range 2 { // the second waits behind the first, and asks no backend itself
 			ctx, cancel := context.WithTimeout(background, time.Second)
@@ -52,12 +51,9 @@ func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
 
 func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		gone := must(t)(a.Mutex("x").Lock(background))
-		got := make(chan *pawl.Lease)
-		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		got := locking(t, b.Mutex("x"))
 		noError(t, gone.Release(background))
 		lease := <-got
 		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
@@ -74,8 +70,7 @@ func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 
 func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		other, _ := w.client(nil)
 		held := must(t)(a.Mutex("x").Lock(background))
 		ctx, cancel := context.WithCancel(background)
@@ -93,15 +88,11 @@ func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		last := make(chan *pawl.Lease, 1)
-		go func() { l, _ := other.Mutex("x").Lock(background); last <- l }()
-		synctest.Wait()
+		last := locking(t, other.Mutex("x"))
 		cancel()
 		wg.Wait()
 		w.waitersLeft("x", 1)
-		if n := b.Gates() + b.Inboxes(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, b)
 		noError(t, held.Release(background))
 		noError(t, (<-last).Release(background))
 		w.free("x")
@@ -113,8 +104,7 @@ func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
 func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	for range 100 {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, _ := w.client(nil)
+			a, b := w.two()
 			held := must(t)(a.Mutex("x").Lock(background))
 			var wg sync.WaitGroup
 			ctx, cancel := context.WithCancel(background)
@@ -169,9 +159,7 @@ func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 			wg.Wait()
 			time.Sleep(100 * time.Millisecond)
 			w.free("x")
-			if n := b.Gates() + b.Inboxes() + b.Leases(); n > 0 {
-				t.Errorf("cancelled after %v: %d things were left behind", after, n)
-			}
+			leavesNothing(t, b)
 		})
 	}
 }
@@ -200,9 +188,11 @@ func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, err := pawl.New(&stubborn{&faulty{Driver: engine.Full(w.memory.Driver())}, 600 * time.Millisecond}, nil)
-		noError(t, err)
-		defer c.Close()
+		c, f := w.client(nil)
+		f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
+			time.Sleep(600 * time.Millisecond)
+			return f.Driver.Acquire(background, c)
+		}
 		m := c.Mutex("x")
 		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.ForceLock} {
 			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
@@ -224,8 +214,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 func TestGrantBySignalAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	for range 20 {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, _ := w.client(nil)
+			a, b := w.two()
 			held := must(t)(a.Mutex("x").Lock(background))
 			ctx, cancel := context.WithCancel(background)
 			done := make(chan error)

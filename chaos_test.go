@@ -99,9 +99,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 			w.free("x")
 			w.free("y")
 			for _, c := range clients {
-				if c.Gates()+c.Inboxes()+c.Leases() > 0 {
-					t.Errorf("left behind: %d gates, %d inboxes, %d leases", c.Gates(), c.Inboxes(), c.Leases())
-				}
+				leavesNothing(t, c)
 			}
 		})
 	}
@@ -144,9 +142,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.free("x")
 			for _, c := range clients {
-				if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-					t.Errorf("seed %d: %d gates, %d inboxes, %d leases are left", seed, c.Gates(), c.Inboxes(), c.Leases())
-				}
+				leavesNothing(t, c)
 			}
 		})
 	}

@@ -12,13 +12,11 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestCloseEndsEverything(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		foreign := must(t)(b.Mutex("y").Lock(background))
 		waiters := make(chan error)
@@ -158,9 +156,7 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 		if took > 3*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 2 {
-			t.Errorf("%v; want the number 2 in it", err)
-		}
+		unreleased(t, err, 2)
 		if again := c.Close(); again != err {
 			t.Errorf("a second Close says %v", again)
 		}
@@ -175,49 +171,45 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 // A server that is gone does not hold up the end of a process. The bound is the same
 // whether requests hang or are refused, and whether the driver can close.
 func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
-	refused := func(context.Context) error { return errNet }
-	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	for what, down := range map[string]func(context.Context) error{"refused": refused, "hangs": hangs} {
+	refused := func(f *faulty) { f.down() }
+	hangs := func(f *faulty) { f.hang(everything) }
+	for what, down := range map[string]func(*faulty){"refused": refused, "hangs": hangs} {
 		for _, driverTakes := range []time.Duration{0, time.Minute} {
-			for state, before := range map[string]func(c *pawl.Client, g *gone){
-				"leases": func(c *pawl.Client, g *gone) {
-					g.up.Store(true)
+			for state, before := range map[string]func(c *pawl.Client, down func()){
+				"leases": func(c *pawl.Client, down func()) {
 					for i := range 100 {
 						must(t)(c.Mutex(strconv.Itoa(i)).Lock(background))
 					}
-					g.up.Store(false)
+					down()
 				},
-				"a claim under way": func(c *pawl.Client, _ *gone) { go c.Mutex("x").Lock(background) },
-				"a try under way":   func(c *pawl.Client, _ *gone) { go c.Mutex("x").TryLock(background) },
-				"a release under way": func(c *pawl.Client, g *gone) {
-					g.up.Store(true)
+				"a claim under way": func(c *pawl.Client, down func()) { down(); go c.Mutex("x").Lock(background) },
+				"a try under way":   func(c *pawl.Client, down func()) { down(); go c.Mutex("x").TryLock(background) },
+				"a release under way": func(c *pawl.Client, down func()) {
 					lease := must(t)(c.Mutex("x").Lock(background))
-					g.up.Store(false)
+					down()
 					go lease.Release(background)
 				},
-				"a claim that was given up": func(c *pawl.Client, _ *gone) {
+				"a claim that was given up": func(c *pawl.Client, down func()) {
+					down()
 					ctx, cancel := context.WithCancel(background)
 					go c.Mutex("x").Lock(ctx)
 					synctest.Wait()
 					cancel()
 				},
 			} {
-				t.Run(fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T) {
-					inWorld(t, func(t *testing.T, w *world) {
-						g := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
-						c, err := pawl.New(&reluctant{g, driverTakes}, nil)
-						noError(t, err)
-						before(c, g)
-						synctest.Wait()
-						took, err := after(c.Close)
-						if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
-							t.Errorf("it says %v", err)
-						}
-						if took > 3*time.Second {
-							t.Errorf("it took %v", took)
-						}
-						time.Sleep(2 * time.Minute) // nothing is left running after that
-					})
+				runInWorld(t, fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T, w *world) {
+					c, f := w.client(nil)
+					f.closes = driverTakes
+					before(c, func() { down(f) })
+					synctest.Wait()
+					took, err := after(c.Close)
+					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
+						t.Errorf("it says %v", err)
+					}
+					if took > 3*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					time.Sleep(2 * time.Minute) // nothing is left running after that
 				})
 			}
 		}
@@ -247,16 +239,14 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 		"a long way":          {50, &server{lag: 1200 * time.Millisecond}},
 		"a crowd, a long way": {500, &server{lag: 1200 * time.Millisecond}},
 	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c := w.serve(s.leases, s.server)
-				took, err := after(c.Close)
-				noError(t, err)
-				t.Logf("it took %v", took)
-				for i := range s.leases {
-					w.free("x" + strconv.Itoa(i))
-				}
-			})
+		runInWorld(t, what, func(t *testing.T, w *world) {
+			c := w.serve(s.leases, s.server)
+			took, err := after(c.Close)
+			noError(t, err)
+			t.Logf("it took %v", took)
+			for i := range s.leases {
+				w.free("x" + strconv.Itoa(i))
+			}
 		})
 	}
 }
@@ -264,15 +254,11 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 // The backend is away for a moment, as in a change of its master.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		g := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: func(context.Context) error { return errNet }}
-		c, err := pawl.New(g, nil)
-		noError(t, err)
-		g.up.Store(true)
+		c, f := w.client(nil)
 		for i := range 100 {
 			must(t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
 		}
-		g.up.Store(false)
-		time.AfterFunc(time.Second, func() { g.up.Store(true) })
+		time.AfterFunc(time.Second, f.down())
 		noError(t, c.Close())
 		for i := range 100 {
 			w.free("x" + strconv.Itoa(i))
@@ -298,9 +284,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 						noError(t, err)
 					} else {
 						isError(t, err, context.Canceled)
-						if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
-							t.Errorf("%v; want the number 1 in it", err)
-						}
+						unreleased(t, err, 1)
 					}
 					if took := time.Since(began); took > time.Second {
 						t.Errorf("it took %v", took)
@@ -358,29 +342,26 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 		"over before":    {0, time.Minute, time.Second, pawl.ErrUnavailable},
 		"no ctx's bound": {-1, time.Minute, 3 * time.Second, pawl.ErrUnavailable},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				client, err := pawl.New(&reluctant{engine.Full(w.memory.Driver()), c.takes}, nil)
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			client, f := w.client(nil)
+			f.closes = c.takes
+			must(t)(client.Mutex("x").Lock(background))
+			ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
+			defer cancel()
+			if c.patience < 0 {
+				ctx = background
+			}
+			took, err := after(func() error { return client.CloseWithin(ctx) })
+			if took > c.longest {
+				t.Errorf("it took %v", took)
+			}
+			if c.want == nil {
 				noError(t, err)
-				must(t)(client.Mutex("x").Lock(background))
-				ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
-				defer cancel()
-				if c.patience < 0 {
-					ctx = background
-				}
-				began := time.Now()
-				err = client.CloseWithin(ctx)
-				if took := time.Since(began); took > c.longest {
-					t.Errorf("it took %v", took)
-				}
-				if c.want == nil {
-					noError(t, err)
-				} else {
-					isError(t, err, c.want)
-				}
-				w.free("x")
-				time.Sleep(c.takes) // nothing is left running after that
-			})
+			} else {
+				isError(t, err, c.want)
+			}
+			w.free("x")
+			time.Sleep(c.takes) // nothing is left running after that
 		})
 	}
 }
@@ -388,28 +369,21 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 // Neither a release that hangs nor a driver that takes long has a bound of its own.
 func TestCloseHasOneBoundForAll(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"no deadline": 0, "a deadline": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				s := &server{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, healthy: func(driver.LeaseRef) bool { return false }}
-				c, err := pawl.New(&reluctant{s, time.Minute}, nil)
-				noError(t, err)
-				must(t)(c.Mutex("x").Lock(background))
-				ctx, cancel := context.WithTimeout(background, patience)
-				defer cancel()
-				most := patience + 1600*time.Millisecond
-				if patience == 0 {
-					ctx, most = background, 3*time.Second
-				}
-				began := time.Now()
-				err = c.CloseWithin(ctx)
-				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
-					t.Errorf("%v; want the number 1 in it", err)
-				}
-				if took := time.Since(began); took > most {
-					t.Errorf("it took %v", took)
-				}
-				time.Sleep(time.Minute) // nothing is left running after that
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			s := &server{healthy: func(driver.LeaseRef) bool { return false }}
+			c := w.serve(1, s)
+			s.closes = time.Minute
+			ctx, cancel := context.WithTimeout(background, patience)
+			defer cancel()
+			most := patience + 1600*time.Millisecond
+			if patience == 0 {
+				ctx, most = background, 3*time.Second
+			}
+			took, err := after(func() error { return c.CloseWithin(ctx) })
+			if unreleased(t, err, 1); took > most {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(time.Minute) // nothing is left running after that
 		})
 	}
 }
@@ -424,31 +398,29 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 		"to its end":             {time.Minute, 7 * time.Second, 7*time.Second + driver.MaxLead, nil},
 		"no longer than its ctx": {2 * time.Second, 0, 3 * time.Second, context.DeadlineExceeded},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				client, net := w.client(&pawl.Options{RequestTimeout: 7 * time.Second})
-				up := net.down()
-				ctx, cancel := context.WithCancel(background)
-				gave := make(chan error)
-				go func() { _, err := client.Mutex("x").Lock(ctx); gave <- err }()
-				synctest.Wait()
-				cancel()
-				isError(t, <-gave, context.Canceled)
-				up()
-				ctx, cancel = context.WithTimeout(background, c.patience)
-				defer cancel()
-				began := time.Now()
-				err := client.CloseWithin(ctx)
-				took := time.Since(began)
-				if c.want == nil {
-					noError(t, err)
-				} else {
-					isError(t, err, c.want)
-				}
-				if took < c.least || took > c.longest {
-					t.Errorf("it took %v", took)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			client, net := w.client(&pawl.Options{RequestTimeout: 7 * time.Second})
+			up := net.down()
+			ctx, cancel := context.WithCancel(background)
+			gave := make(chan error)
+			go func() { _, err := client.Mutex("x").Lock(ctx); gave <- err }()
+			synctest.Wait()
+			cancel()
+			isError(t, <-gave, context.Canceled)
+			up()
+			ctx, cancel = context.WithTimeout(background, c.patience)
+			defer cancel()
+			began := time.Now()
+			err := client.CloseWithin(ctx)
+			took := time.Since(began)
+			if c.want == nil {
+				noError(t, err)
+			} else {
+				isError(t, err, c.want)
+			}
+			if took < c.least || took > c.longest {
+				t.Errorf("it took %v", took)
+			}
 		})
 	}
 }
@@ -461,9 +433,7 @@ func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 2*time.Second)
 		defer cancel()
 		err := c.CloseWithin(ctx)
-		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 10 {
-			t.Errorf("%v; want the number 10 in it", err)
-		}
+		unreleased(t, err, 10)
 		w.free("x999")
 	})
 }
@@ -482,9 +452,7 @@ func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
 		began := time.Now()
 		err := c.Close()
 		isError(t, err, wrong)
-		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
-			t.Errorf("%v; want the number 1 in it", err)
-		}
+		unreleased(t, err, 1)
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it took %v", took)
 		}

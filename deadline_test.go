@@ -3,14 +3,11 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"iter"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // lateCtx ends some time after its deadline, as each ctx does on a busy machine.
@@ -27,72 +24,29 @@ func newLateCtx(t *testing.T, deadline time.Duration) *lateCtx {
 	return &lateCtx{ctx, time.Now().Add(deadline)}
 }
 
-// punctual is a driver that answers no request while it is silent, and notices each
-// deadline before the ctx ends, as a socket does.
-type punctual struct {
-	engine.Driver
-	silent atomic.Bool
+// examines is a faulty backend with a doctor.
+type examines struct{ *faulty }
+
+func (e examines) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	return nil, e.step(ctx, "diagnose", func() error { return nil })
 }
 
-func (p *punctual) step(ctx context.Context) error {
-	if !p.silent.Load() {
-		return nil
+// punctual makes a client of a backend that answers only releases while it is silent, and
+// notices each deadline before the ctx ends.
+func (w *world) punctual() (c *pawl.Client, silent func(bool)) {
+	f := w.faulty()
+	f.punctual = true
+	return w.clientOf(examines{f}, nil), func(is bool) {
+		f.hang(func(op string, _ int) bool { return is && op != "release" })
 	}
-	deadline, _ := ctx.Deadline()
-	time.Sleep(time.Until(deadline))
-	return context.DeadlineExceeded
-}
-
-func (p *punctual) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := p.step(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	return p.Driver.Acquire(ctx, c)
-}
-
-func (p *punctual) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
-	if err := p.step(ctx); err != nil {
-		return nil, err
-	}
-	return p.Driver.AcquireAll(ctx, claims)
-}
-
-func (p *punctual) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	if err := p.step(ctx); err != nil {
-		return nil, err
-	}
-	return p.Driver.Renew(ctx, leases)
-}
-
-func (p *punctual) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if err := p.step(ctx); err != nil {
-		return driver.Entry{}, err
-	}
-	return p.Driver.Inspect(ctx, name)
-}
-
-func (p *punctual) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	if err := p.step(ctx); err != nil {
-		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
-	}
-	return p.Driver.List(ctx, prefix)
-}
-
-func (p *punctual) Diagnose(ctx context.Context) ([]driver.Finding, error) { return nil, p.step(ctx) }
-
-func (p *punctual) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	if err := p.step(ctx); err != nil {
-		return err
-	}
-	return p.Driver.Break(ctx, name, fence, delay, by)
 }
 
 // late has the parts that the calls of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded need.
 type late struct {
-	ctx  context.Context
-	c    *pawl.Client
-	d    *punctual
-	held *pawl.Lease // on "x"
+	ctx    context.Context
+	c      *pawl.Client
+	silent func(bool)
+	held   *pawl.Lease // on "x"
 }
 
 // Programs branch on ctx.Err(): an error that matches ctx's comes once that is not nil.
@@ -132,29 +86,24 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 			return context.DeadlineExceeded // Watch ends as ctx does, and without an error
 		},
 		"Attach": func(l *late) error {
-			l.d.silent.Store(false)
+			l.silent(false)
 			handle, err := l.held.Detach(background)
-			if l.d.silent.Store(true); err != nil {
+			if l.silent(true); err != nil {
 				return err
 			}
 			return second(l.c.Attach(l.ctx, handle))
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				d := &punctual{Driver: engine.Full(w.memory.Driver())}
-				c, err := pawl.New(d, nil)
-				noError(t, err)
-				defer c.Close()
-				held := must(t)(c.Mutex("x").Lock(background))
-				d.silent.Store(true)
-				ctx := newLateCtx(t, 100*time.Millisecond)
-				err = call(&late{ctx, c, d, held})
-				if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
-					t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
-				}
-				d.silent.Store(false)
-			})
+		runInWorld(t, what, func(t *testing.T, w *world) {
+			c, silent := w.punctual()
+			held := must(t)(c.Mutex("x").Lock(background))
+			silent(true)
+			ctx := newLateCtx(t, 100*time.Millisecond)
+			err := call(&late{ctx, c, silent, held})
+			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+				t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
+			}
+			silent(false)
 		})
 	}
 }
@@ -163,12 +112,9 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 // ctx.
 func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d := &punctual{Driver: engine.Full(w.memory.Driver())}
-		c, err := pawl.New(d, nil)
-		noError(t, err)
-		defer c.Close()
-		d.silent.Store(true)
-		_, err = c.Inspect(background, "x") // it has no deadline, and the driver gives up at once
+		c, silent := w.punctual()
+		silent(true)
+		_, err := c.Inspect(background, "x") // it has no deadline, and the driver gives up at once
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v matches an error of the ctx, which has not ended", err)

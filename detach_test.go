@@ -20,8 +20,7 @@ import (
 func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
-		b, _ := w.client(nil)
-		c, _ := w.client(nil)
+		b, c := w.two()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		time.Sleep(time.Second)
 		handle, err := lease.Detach(background)
@@ -220,25 +219,21 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 			noError(t, err)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, net := w.client(nil)
-				b, _ := w.client(nil)
-				handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
-				noError(t, err)
-				first := must(t)(a.Attach(background, handle))
-				second(t, a, net, handle)
-				broken := time.Now()
-				noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
-				<-first.Done()
-				if took := time.Since(broken); took > 0 {
-					t.Errorf("told after %v", took)
-				}
-				noError(t, a.Close())
-				if n := a.Inboxes() + a.Leases(); n > 0 {
-					t.Errorf("%d inboxes and leases are left", n)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, net := w.client(nil)
+			b, _ := w.client(nil)
+			handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+			noError(t, err)
+			first := must(t)(a.Attach(background, handle))
+			second(t, a, net, handle)
+			broken := time.Now()
+			noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
+			<-first.Done()
+			if took := time.Since(broken); took > 0 {
+				t.Errorf("told after %v", took)
+			}
+			noError(t, a.Close())
+			leavesNothing(t, a)
 		})
 	}
 }
@@ -261,8 +256,7 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 // Two clients that attach one handle hold one lease: a release ends it for both.
 func TestTwoClientsThatAttachOneHandleHoldOneLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
 		one, two := must(t)(a.Attach(background, handle)), must(t)(b.Attach(background, handle))
@@ -283,9 +277,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
 		lease := must(t)(a.Attach(background, handle))
-		next := make(chan *pawl.Lease)
-		go func() { next <- must(t)(a.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		next := locking(t, a.Mutex("x"))
 		noError(t, lease.Release(background))
 		noError(t, (<-next).Release(background))
 		if n := net.count("release"); n != 2 {
@@ -343,12 +335,7 @@ func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
 		}
 
 		other := must(t)(a.Mutex("y").Lock(background))
-		net.set(nil, func(op string) error {
-			if op == "renew" {
-				return errNet
-			}
-			return nil
-		})
+		net.set(nil, failing("renew"))
 		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
 		if took, err = after(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {

@@ -163,8 +163,7 @@ func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 
 func TestDoSaysALossOnceThoughItsFunctionReturnsIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		other, _ := w.client(nil)
+		c, other := w.two()
 		err := c.Mutex("x").Do(background, func(ctx context.Context) error {
 			must(t)(other.Mutex("x").ForceLock(background))
 			<-ctx.Done()
@@ -196,8 +195,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 
 func TestTryDoReturnsErrHeldOfItsFunction(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		other, _ := w.client(nil)
+		c, other := w.two()
 		must(t)(other.Mutex("y").Lock(background))
 		ran, err := c.Mutex("x").TryDo(background, func(ctx context.Context) error {
 			_, err := c.Mutex("y").TryLock(ctx)

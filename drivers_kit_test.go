@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,34 +20,6 @@ import (
 // The steps that all tests share.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
-// careless is a driver that answers what it should not.
-type careless struct {
-	*faulty
-	acquire func(driver.Claim) (driver.Grant, error)
-}
-
-func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	return d.acquire(c)
-}
-
-// forgetful is a driver whose answer to a renewal leaves out all the leases.
-type forgetful struct{ *faulty }
-
-func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
-
-// stale is a driver that answers each lease of a renewal with an error, while it has one.
-type stale struct {
-	*faulty
-	err error
-}
-
-func (s *stale) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	if s.err != nil {
-		return slices.Repeat([]error{s.err}, len(leases)), nil //nolint:nilerr // it is the answer of each lease
-	}
-	return s.faulty.Renew(ctx, leases)
-}
-
 // examined is a backend with a doctor.
 type examined struct {
 	driver.Driver
@@ -57,17 +28,6 @@ type examined struct {
 }
 
 func (e *examined) Diagnose(context.Context) ([]driver.Finding, error) { return e.findings, e.err }
-
-// tokens is a driver that remembers the tokens it was shown.
-type tokens struct {
-	driver.Driver
-	seen []driver.Token
-}
-
-func (d *tokens) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	d.seen = append(d.seen, c.Token)
-	return d.Driver.Acquire(ctx, c)
-}
 
 // believers are the leases of a name that their holders trust, with what each excludes.
 type believers struct {
@@ -98,79 +58,18 @@ type believer struct {
 	weight, limit int
 }
 
-// gone is a backend that is down until it is up.
-type gone struct {
-	*faulty
-	down     func(ctx context.Context) error
-	up       atomic.Bool
-	released atomic.Int64
-}
-
-func (g *gone) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if g.up.Load() {
-		return g.faulty.Acquire(ctx, c)
-	}
-	return driver.Grant{}, g.down(ctx)
-}
-
-func (g *gone) Release(ctx context.Context, l driver.LeaseRef) error {
-	g.released.Add(1)
-	if g.up.Load() {
-		return g.faulty.Release(ctx, l)
-	}
-	return g.down(ctx)
-}
-
-// dead is a backend that answers no renewal while it is dead.
-type dead struct {
-	*faulty
-	down  func(context.Context)
-	dead  atomic.Bool
-	asked atomic.Int64
-}
-
-func (d *dead) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	d.asked.Add(1)
-	if d.dead.Load() {
-		d.down(ctx)
-		return nil, errNet
-	}
-	return d.faulty.Renew(ctx, leases)
-}
-
-// hanging is a driver that does not answer a renewal if one of its leases hangs.
-type hanging struct {
-	*faulty
-	hangs func(driver.LeaseRef) bool
-	asked atomic.Int64
-}
-
-func (h *hanging) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	h.asked.Add(1)
-	if slices.ContainsFunc(leases, h.hangs) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return h.faulty.Renew(ctx, leases)
-}
-
 // hang makes a client whose renewals hang for the names that begin with "hangs".
-func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
+func (w *world) hang(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
-	h := &hanging{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
-	c, err := pawl.New(h, o)
-	noError(w.t, err)
-	return c, h
-}
-
-// socket is a driver whose claims end at the deadline of their ctx with an error of the
-// socket.
-type socket struct{ *faulty }
-
-func (s *socket) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
-	deadline, _ := ctx.Deadline()
-	time.Sleep(time.Until(deadline))
-	return driver.Grant{}, os.ErrDeadlineExceeded
+	c, f := w.client(o)
+	f.renews = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+		if slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return f.Driver.Renew(ctx, leases)
+	}
+	return c, f
 }
 
 // timeoutError is the error by which a backend's client library says that a request took
@@ -265,10 +164,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
 	w.t.Helper()
 	s := &slow{Driver: engine.Full(w.memory.Driver()), delay: delay, sent: map[string]int{}}
-	c, err := pawl.New(s, o)
-	noError(w.t, err)
-	w.t.Cleanup(func() { _ = c.Close() })
-	return c, s
+	return w.clientOf(s, o), s
 }
 
 // first is a delay: the first request of an operation arrives late, and all others at
@@ -280,27 +176,6 @@ func first(op string, late time.Duration) func(string, int) time.Duration {
 		}
 		return 0
 	}
-}
-
-// stubborn is a driver whose claims ignore their ctx and wait for the answer.
-type stubborn struct {
-	*faulty
-	takes time.Duration
-}
-
-func (s *stubborn) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	time.Sleep(s.takes)
-	return s.faulty.Acquire(background, c)
-}
-
-// slowBatch is a driver that takes a millisecond for each lease it renews.
-type slowBatch struct{ *faulty }
-
-func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
-		return nil, err
-	}
-	return s.faulty.Renew(ctx, l)
 }
 
 // server is a driver that does its releases one after the other, and takes a while for
@@ -339,24 +214,12 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 // serve makes a client of a server, with so many leases.
 func (w *world) serve(leases int, s *server) *pawl.Client {
 	w.t.Helper()
-	s.faulty = &faulty{Driver: engine.Full(w.memory.Driver())}
-	c, err := pawl.New(s, nil)
-	noError(w.t, err)
+	s.faulty = w.faulty()
+	c := w.clientOf(s, nil)
 	for i := range leases {
 		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
 	}
 	return c
-}
-
-// reluctant is a driver that takes a while to close.
-type reluctant struct {
-	driver.Driver
-	takes time.Duration
-}
-
-func (r *reluctant) Close() error {
-	time.Sleep(r.takes)
-	return r.Driver.Close()
 }
 
 var errBug = errors.New("a bug")

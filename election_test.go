@@ -180,8 +180,7 @@ func TestABackendThatIsDownEndsNoCampaign(t *testing.T) {
 
 func TestWatchTellsWhoLeads(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		e := a.Election("jobs", pawl.WithValue([]byte("a")))
 		ctx, cancel := context.WithCancel(background)
 		var seen []string
@@ -316,12 +315,7 @@ func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		noError(t, e.SetValue(background, []byte("first")))
-		net.set(nil, func(op string) error { // it is written, and not answered
-			if op == "renew" {
-				return errNet
-			}
-			return nil
-		})
+		net.set(nil, failing("renew"))
 		noError(t, held.Release(background))
 		select {
 		case <-led:
@@ -388,8 +382,7 @@ func TestWhoHasReleasedDoesNotLead(t *testing.T) {
 
 func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		holder := must(t)(b.Mutex("jobs").Lock(background))
 		e := a.Election("jobs", pawl.WithValue([]byte("old")))
 		done := make(chan error)
@@ -413,37 +406,35 @@ func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
 // The release tells the next leader, which sends no request before its term begins.
 func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 	for how, want := range map[string]error{"Shutdown": pawl.ErrClosed, "Stop": context.Canceled} {
-		t.Run(how, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, leaders := w.client(nil)
-				b, followers := w.client(nil)
-				requests := func() (n int) {
-					for _, op := range []string{"acquire", "renew", "release", "inspect"} {
-						n += leaders.count(op) + followers.count(op)
-					}
-					return n
+		runInWorld(t, how, func(t *testing.T, w *world) {
+			a, leaders := w.client(nil)
+			b, followers := w.client(nil)
+			requests := func() (n int) {
+				for _, op := range []string{"acquire", "renew", "release", "inspect"} {
+					n += leaders.count(op) + followers.count(op)
 				}
-				ctx, stop := context.WithCancel(background)
-				defer stop()
-				ended := make(chan error)
-				go func() {
-					ended <- a.Election("jobs").Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-				}()
-				synctest.Wait()
-				led := make(chan int)
-				go b.Election("jobs").Run(background, func(context.Context) error { led <- requests(); return nil })
-				synctest.Wait()
-				began, before := time.Now(), requests()
-				if how == "Stop" {
-					stop()
-				} else {
-					go a.Shutdown(background)
-				}
-				if n, took := <-led-before, time.Since(began); n != 1 || took > 0 {
-					t.Errorf("the next leads after %d requests and %v; want the release, and no time", n, took)
-				}
-				isError(t, <-ended, want)
-			})
+				return n
+			}
+			ctx, stop := context.WithCancel(background)
+			defer stop()
+			ended := make(chan error)
+			go func() {
+				ended <- a.Election("jobs").Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			}()
+			synctest.Wait()
+			led := make(chan int)
+			go b.Election("jobs").Run(background, func(context.Context) error { led <- requests(); return nil })
+			synctest.Wait()
+			began, before := time.Now(), requests()
+			if how == "Stop" {
+				stop()
+			} else {
+				go a.Shutdown(background)
+			}
+			if n, took := <-led-before, time.Since(began); n != 1 || took > 0 {
+				t.Errorf("the next leads after %d requests and %v; want the release, and no time", n, took)
+			}
+			isError(t, <-ended, want)
 		})
 	}
 }

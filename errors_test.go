@@ -115,8 +115,7 @@ func sayInvalid(w *world, say func(string, error)) {
 
 func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, _ := w.client(nil)
-	other, _ := w.client(nil)
+	c, other := w.two()
 	held := must(t)(c.Mutex("held").Lock(background))
 	_, err := other.Mutex("held").TryLock(background)
 	say("held by another", err)

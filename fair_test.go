@@ -174,8 +174,7 @@ func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
 // A waiter that comes during the turn of its process is served in the next one.
 func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		l := line{t: t}
 		held := must(t)(b.Mutex("x").Lock(background))
 		for range 3 {

@@ -13,8 +13,7 @@ import (
 
 func TestForceLockTakesTheLockAndTellsItsHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		queued := make(chan error, 1)
 		ctx, cancel := context.WithCancel(background)
@@ -38,29 +37,27 @@ func TestForceLockTakesTheLockAndTellsItsHolder(t *testing.T) {
 
 func TestForceIsReportedAsFailedOnlyWhenItsEndHasPassed(t *testing.T) {
 	for name, fails := range map[string]time.Duration{"no answer": 0, "a broken connection": time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				victim, _ := w.client(nil)
-				held := must(t)(victim.Mutex("x").Lock(background))
-				c, s := w.slow(nil, func(op string, n int) time.Duration {
-					if op == "acquire" {
-						return 3100 * time.Millisecond // its end is after 3 s
-					}
-					return 0
-				})
-				s.breaks = func(op string, n int) time.Duration { return fails }
-				began := time.Now()
-				_, err := c.Mutex("x").ForceLock(background)
-				isError(t, err, pawl.ErrUnavailable)
-				if took := time.Since(began); took != 3*time.Second {
-					t.Errorf("it was reported after %v, and its end is after 3 s", took)
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			victim, _ := w.client(nil)
+			held := must(t)(victim.Mutex("x").Lock(background))
+			c, s := w.slow(nil, func(op string, n int) time.Duration {
+				if op == "acquire" {
+					return 3100 * time.Millisecond // its end is after 3 s
 				}
-				if n := s.count("acquire"); n > 20 || fails > 0 && n < 3 {
-					t.Errorf("it was asked for %d times", n)
-				}
-				time.Sleep(time.Minute)
-				noError(t, held.Err())
+				return 0
 			})
+			s.breaks = func(op string, n int) time.Duration { return fails }
+			began := time.Now()
+			_, err := c.Mutex("x").ForceLock(background)
+			isError(t, err, pawl.ErrUnavailable)
+			if took := time.Since(began); took != 3*time.Second {
+				t.Errorf("it was reported after %v, and its end is after 3 s", took)
+			}
+			if n := s.count("acquire"); n > 20 || fails > 0 && n < 3 {
+				t.Errorf("it was asked for %d times", n)
+			}
+			time.Sleep(time.Minute)
+			noError(t, held.Err())
 		})
 	}
 }

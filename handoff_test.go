@@ -38,17 +38,14 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 			t.Errorf("%d requests for 640 locks", n)
 		}
 		w.free("x")
-		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, c)
 	})
 }
 
 func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 	const handoff, hold = 10 * time.Millisecond, 3 * time.Millisecond
 	inWorld(t, func(t *testing.T, w *world) {
-		busy, _ := w.client(nil)
-		other, _ := w.client(nil)
+		busy, other := w.two()
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		for range 16 {
@@ -76,8 +73,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 
 func TestOnlyTheHeadOfAProcessStandsInTheBackendsQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		held := must(t)(a.Mutex("x").Lock(background))
 		var wg sync.WaitGroup
 		for range 50 {
@@ -213,9 +209,7 @@ func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			stays := make(chan *pawl.Lease, 1)
-			go func() { stays <- must(t)(c.Mutex("x").Lock(background)) }()
-			synctest.Wait()
+			stays := locking(t, c.Mutex("x"))
 			go cancel()
 			noError(t, held.Release(background))
 			<-quits
@@ -227,12 +221,9 @@ func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
 
 func TestLostHoldIsNotPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		held := must(t)(a.Mutex("x").Lock(background))
-		got := make(chan *pawl.Lease, 1)
-		go func() { got <- must(t)(a.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		got := locking(t, a.Mutex("x"))
 		forced := must(t)(b.Mutex("x").ForceLock(background))
 		synctest.Wait()
 		isError(t, held.Release(background), pawl.ErrLost)
@@ -252,35 +243,31 @@ func TestLostHoldIsNotPassedOn(t *testing.T) {
 // that the lease still holds.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalRetry}} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
-				b, _ := w.client(nil)
-				var token driver.Token
-				f.claimed = func(t driver.Token) { token = t }
-				held := lockWithFencesToSpare(t, w, a)
-				tokenHeld := token
-				f.mu.Lock()
-				f.latency, f.noSignals = 10*time.Millisecond, true
-				f.mu.Unlock()
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
+			b, _ := w.client(nil)
+			var token driver.Token
+			f.claimed = func(t driver.Token) { token = t }
+			held := lockWithFencesToSpare(t, w, a)
+			tokenHeld := token
+			f.mu.Lock()
+			f.latency, f.noSignals = 10*time.Millisecond, true
+			f.mu.Unlock()
 
-				forced := must(t)(b.Mutex("x").ForceLock(background))
-				if signal.Kind == driver.SignalLost {
-					signal.Token = tokenHeld
-				}
-				f.hear(signal)
-				synctest.Wait() // the renewal that asks is on its way
-				later := make(chan *pawl.Lease)
-				go func() { later <- must(t)(a.Mutex("x").Lock(background)) }()
-				synctest.Wait()
-				isError(t, held.Release(background), pawl.ErrLost)
-				noError(t, forced.Release(background))
-				l := <-later
-				if l.Fence() <= forced.Fence() {
-					t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), forced.Fence())
-				}
-				noError(t, l.Release(background))
-			})
+			forced := must(t)(b.Mutex("x").ForceLock(background))
+			if signal.Kind == driver.SignalLost {
+				signal.Token = tokenHeld
+			}
+			f.hear(signal)
+			synctest.Wait() // the renewal that asks is on its way
+			later := locking(t, a.Mutex("x"))
+			isError(t, held.Release(background), pawl.ErrLost)
+			noError(t, forced.Release(background))
+			l := <-later
+			if l.Fence() <= forced.Fence() {
+				t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), forced.Fence())
+			}
+			noError(t, l.Release(background))
 		})
 	}
 }
@@ -292,9 +279,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait() // it has asked, and all is well
 		asked := f.count("acquire")
-		later := make(chan *pawl.Lease)
-		go func() { later <- must(t)(a.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		later := locking(t, a.Mutex("x"))
 		noError(t, held.Release(background))
 		noError(t, (<-later).Release(background))
 		if n := f.count("acquire") - asked; n > 0 {
@@ -330,8 +315,7 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 // waiter stays out of the backend's queue for a lease that cannot be passed on.
 func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, because no claim waited
 		l := line{t: t}
 		l.join("a", a)
@@ -345,8 +329,7 @@ func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 
 func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARunIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		l := line{t: t}
 		other := must(t)(b.Mutex("x").Lock(background))
 		ctx, cancel := context.WithCancel(background)

@@ -26,25 +26,23 @@ func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
-				b, _ := w.client(nil)
-				began := time.Now()
-				lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
-					return check(ctx, time.Since(began))
-				})).Lock(background))
-				took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
-				isError(t, err, pawl.ErrLost)
-				lost, _ := errors.AsType[*pawl.LostError](err)
-				if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
-					t.Errorf("it was lost for %v: %v", lost.Reason, err)
-				}
-				if took < 20*time.Second || took > 32*time.Second {
-					t.Errorf("the next got it after %v", took)
-				}
-				time.Sleep(time.Hour) // the function that hangs
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
+			b, _ := w.client(nil)
+			began := time.Now()
+			lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
+				return check(ctx, time.Since(began))
+			})).Lock(background))
+			took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
+			isError(t, err, pawl.ErrLost)
+			lost, _ := errors.AsType[*pawl.LostError](err)
+			if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
+				t.Errorf("it was lost for %v: %v", lost.Reason, err)
+			}
+			if took < 20*time.Second || took > 32*time.Second {
+				t.Errorf("the next got it after %v", took)
+			}
+			time.Sleep(time.Hour) // the function that hangs
 		})
 	}
 }

@@ -177,9 +177,7 @@ func (h *hostility) run() {
 	for _, name := range names {
 		h.w.free(name)
 	}
-	if n := h.c.Gates() + h.c.Inboxes() + h.c.Leases(); n > 0 {
-		h.Errorf("%d things were left behind", n)
-	}
+	leavesNothing(h.T, h.c)
 }
 
 // end closes the client, in one of the possible ways or in several at once.

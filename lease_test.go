@@ -42,25 +42,23 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 			return other.Break(background, "x", l.Fence(), atOnce)
 		},
 	} {
-		t.Run(how, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c, net := w.client(nil)
-				other, _ := w.client(nil)
-				lease := must(t)(c.Mutex("x").Lock(background))
-				ended := make(chan uint64)
-				context.AfterFunc(lease.Context(), func() {
-					_ = lease.Release(background)
-					again := must(t)(c.Mutex("x").Lock(background))
-					noError(t, again.Release(background))
-					ended <- again.Fence()
-				})
-				noError(t, end(lease, net, other))
-				if fence := <-ended; fence <= lease.Fence() {
-					t.Errorf("fence %d after %d", fence, lease.Fence())
-				}
-				noError(t, c.Close())
-				w.free("x")
+		runInWorld(t, how, func(t *testing.T, w *world) {
+			c, net := w.client(nil)
+			other, _ := w.client(nil)
+			lease := must(t)(c.Mutex("x").Lock(background))
+			ended := make(chan uint64)
+			context.AfterFunc(lease.Context(), func() {
+				_ = lease.Release(background)
+				again := must(t)(c.Mutex("x").Lock(background))
+				noError(t, again.Release(background))
+				ended <- again.Fence()
 			})
+			noError(t, end(lease, net, other))
+			if fence := <-ended; fence <= lease.Fence() {
+				t.Errorf("fence %d after %d", fence, lease.Fence())
+			}
+			noError(t, c.Close())
+			w.free("x")
 		})
 	}
 }

@@ -9,8 +9,7 @@ import (
 
 func TestLockExcludesOtherClients(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		_, err := b.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
@@ -29,8 +28,7 @@ func TestLockExcludesOtherClients(t *testing.T) {
 
 func TestReadersShareAndWritersDoNot(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		r1 := must(t)(a.RWMutex("x").RLock(background))
 		r2 := must(t)(b.RWMutex("x").TryRLock(background))
 		_, err := b.RWMutex("x").TryLock(background)
@@ -45,8 +43,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 
 func TestSemaphoreCountsPermitsOfAllClients(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		two := must(t)(a.Semaphore("gpu", 4).Acquire(background, 2))
 		must(t)(b.Semaphore("gpu", 4).TryAcquire(background, 2))
 		_, err := b.Semaphore("gpu", 4).TryAcquire(background, 1)

@@ -3,12 +3,12 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
@@ -20,30 +20,23 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 		},
 		"canceled": func(driver.Claim) (driver.Grant, error) { return driver.Grant{}, context.Canceled },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				asked := 0
-				d := &careless{&faulty{Driver: engine.Full(w.memory.Driver())}, func(c driver.Claim) (driver.Grant, error) { asked++; return answer(c) }}
-				c, err := pawl.New(d, nil)
-				noError(t, err)
-				defer c.Close()
-				ctx, cancel := context.WithTimeout(background, time.Minute)
-				defer cancel()
-				_, err = c.Mutex("x").Lock(ctx)
-				if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
-					t.Errorf("lock: %v", err)
-				}
-				_, err = c.Mutex("x").TryLock(ctx)
-				if err == nil || errors.Is(err, context.Canceled) {
-					t.Errorf("try: %v", err)
-				}
-				if asked > 100 {
-					t.Errorf("it was asked %d times in a minute", asked)
-				}
-				if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-					t.Errorf("%d things were left behind", n)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			c, f := w.client(nil)
+			f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			defer cancel()
+			_, err := c.Mutex("x").Lock(ctx)
+			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
+				t.Errorf("lock: %v", err)
+			}
+			_, err = c.Mutex("x").TryLock(ctx)
+			if err == nil || errors.Is(err, context.Canceled) {
+				t.Errorf("try: %v", err)
+			}
+			if n := f.count("acquire"); n > 100 {
+				t.Errorf("it was asked %d times in a minute", n)
+			}
+			leavesNothing(t, c)
 		})
 	}
 }
@@ -51,13 +44,11 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 func TestGrantWithoutARunHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fence := uint64(0)
-		d := &careless{&faulty{Driver: engine.Full(w.memory.Driver())}, func(c driver.Claim) (driver.Grant, error) {
+		c, f := w.client(nil)
+		f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) {
 			fence += 10
 			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
-		}}
-		c, err := pawl.New(d, nil)
-		noError(t, err)
-		defer c.Close()
+		}
 		first := must(t)(c.Mutex("x").Lock(background))
 		next := make(chan *pawl.Lease)
 		go func() { next <- must(t)(c.Mutex("x").Lock(background)) }()
@@ -71,10 +62,8 @@ func TestGrantWithoutARunHasOneFence(t *testing.T) {
 
 func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		f := &forgetful{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
-		c, err := pawl.New(f, nil)
-		noError(t, err)
-		defer c.Close()
+		c, f := w.client(nil)
+		f.renews = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 		lease := must(t)(c.Mutex("x").Lock(background))
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
@@ -87,10 +76,7 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 // caller's. The error contains the backend's error all the same.
 func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d := &stale{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
-		c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second})
-		noError(t, err)
-		defer c.Close()
+		c, f := w.client(&pawl.Options{TTL: 9 * time.Second})
 		lost := func(lease *pawl.Lease, why pawl.Reason) error {
 			<-lease.Done()
 			err := lease.Err()
@@ -104,8 +90,11 @@ func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 		lost(must(t)(c.Mutex("y", pawl.WithHealth(late)).Lock(background)), pawl.ReasonUnhealthy)
 
 		lease := must(t)(c.Mutex("x").Lock(background))
-		d.err = &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
-		err = lost(lease, pawl.ReasonUnreachable)
+		said := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
+		f.renews = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
+			return slices.Repeat([]error{said}, len(leases)), nil
+		}
+		err := lost(lease, pawl.ReasonUnreachable)
 		isError(t, err, pawl.ErrLost, pawl.ErrUnavailable, errNet)
 		if said, ok := errors.AsType[*driver.Error](err); !ok || said.Backend != "b" {
 			t.Errorf("the backend's own error is not in %v", err)
@@ -134,8 +123,6 @@ func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 		}
 		f.set(nil, nil)
 		w.free("x")
-		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, c)
 	})
 }

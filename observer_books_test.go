@@ -19,30 +19,28 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close() },
 		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				var (
-					heard = &listener{}
-					o     = heard.observer()
-					c     *pawl.Client
-					f     *faulty
-				)
-				other, _ := w.client(nil)
-				o.Acquired = func(e pawl.AcquiredEvent) {
-					end(c, other, f, e.Lease)
-					<-e.Lease.Done()
-					time.Sleep(time.Second)
-					heard.hear("acquired", e.Event, nil)
-				}
-				c, f = w.client(&pawl.Options{Observer: o})
-				must(t)(c.Mutex("x").Lock(background))
-				synctest.Wait()
-				heard.balanced(t)
-				if n := heard.count("lost") + heard.count("released"); n != 1 {
-					t.Errorf("its end was told %d times: %v", n, heard.heard())
-				}
-				f.set(nil, nil)
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			var (
+				heard = &listener{}
+				o     = heard.observer()
+				c     *pawl.Client
+				f     *faulty
+			)
+			other, _ := w.client(nil)
+			o.Acquired = func(e pawl.AcquiredEvent) {
+				end(c, other, f, e.Lease)
+				<-e.Lease.Done()
+				time.Sleep(time.Second)
+				heard.hear("acquired", e.Event, nil)
+			}
+			c, f = w.client(&pawl.Options{Observer: o})
+			must(t)(c.Mutex("x").Lock(background))
+			synctest.Wait()
+			heard.balanced(t)
+			if n := heard.count("lost") + heard.count("released"); n != 1 {
+				t.Errorf("its end was told %d times: %v", n, heard.heard())
+			}
+			f.set(nil, nil)
 		})
 	}
 }
@@ -57,9 +55,7 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 		for range 100 {
 			held := must(t)(other.Mutex("x").Lock(background))
 			ctx, cancel := context.WithCancel(background)
-			first := make(chan *pawl.Lease)
-			go func() { first <- must(t)(c.Mutex("x").Lock(background)) }()
-			synctest.Wait()
+			first := locking(t, c.Mutex("x"))
 			go func() {
 				if l, err := c.Mutex("x").Lock(ctx); err == nil {
 					_ = l.Release(background)
@@ -132,7 +128,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			"trouble of a try": {
 				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
-					f.set(nil, lossOfReplies)
+					f.set(nil, failing("acquire"))
 					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
 					f.set(nil, nil)
 				},
@@ -140,7 +136,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			"trouble of a wait": {
 				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
-					f.set(nil, lossOfReplies)
+					f.set(nil, failing("acquire"))
 					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
 					f.set(nil, nil)
 				},
@@ -156,21 +152,17 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 		} {
-			t.Run(what+" "+how, func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					o := (&listener{}).observer()
-					scene.set(o)
-					c, f := w.client(&pawl.Options{Observer: o})
-					other, _ := w.client(nil)
-					scene.run(c, other, f)
-					synctest.Wait()
-					time.Sleep(200 * time.Millisecond) // a release that failed is repeated
-					w.free("x")
-					if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-						t.Errorf("%d things were left behind", n)
-					}
-					noError(t, c.Close())
-				})
+			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
+				o := (&listener{}).observer()
+				scene.set(o)
+				c, f := w.client(&pawl.Options{Observer: o})
+				other, _ := w.client(nil)
+				scene.run(c, other, f)
+				synctest.Wait()
+				time.Sleep(200 * time.Millisecond) // a release that failed is repeated
+				w.free("x")
+				leavesNothing(t, c)
+				noError(t, c.Close())
 			})
 		}
 	}

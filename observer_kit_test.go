@@ -130,10 +130,12 @@ var stumbles = map[string]func(){
 	"ends its goroutine": runtime.Goexit,
 }
 
-// lossOfReplies loses the replies to claims.
-func lossOfReplies(op string) error {
-	if op == "acquire" {
-		return errNet
+// failing returns a hook that fails the requests of one operation.
+func failing(fails string) func(op string) error {
+	return func(op string) error {
+		if op == fails {
+			return errNet
+		}
+		return nil
 	}
-	return nil
 }

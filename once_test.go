@@ -88,38 +88,35 @@ func TestAKeyIsDoneByOne(t *testing.T) {
 
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				var o pawl.OnceOption
-				if atLeastOnce {
-					o = pawl.WithAtLeastOnce()
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			var o pawl.OnceOption
+			if atLeastOnce {
+				o = pawl.WithAtLeastOnce()
+			}
+			a, b := w.two()
+			fails := func(context.Context) error { time.Sleep(time.Second); return errNet }
+			ran, failed := make(chan bool), make(chan struct{})
+			go func() {
+				defer close(failed)
+				ran, err := a.Once("report", o).Do(background, "1", fails)
+				if !ran {
+					t.Error("it did not run")
 				}
-				a, _ := w.client(nil)
-				b, _ := w.client(nil)
-				fails := func(context.Context) error { time.Sleep(time.Second); return errNet }
-				ran, failed := make(chan bool), make(chan struct{})
-				go func() {
-					defer close(failed)
-					ran, err := a.Once("report", o).Do(background, "1", fails)
-					if !ran {
-						t.Error("it did not run")
-					}
-					isError(t, err, errNet)
-				}()
-				synctest.Wait()
-				go func() {
-					did, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
-					noError(t, err)
-					ran <- did
-				}()
-				if did := <-ran; did != atLeastOnce {
-					t.Errorf("taken up: %v", did)
-				}
-				<-failed
-				if did, err := a.Once("report", o).Do(background, "1", fails); did || err != nil {
-					t.Errorf("after that: %v, %v", did, err)
-				}
-			})
+				isError(t, err, errNet)
+			}()
+			synctest.Wait()
+			go func() {
+				did, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
+				noError(t, err)
+				ran <- did
+			}()
+			if did := <-ran; did != atLeastOnce {
+				t.Errorf("taken up: %v", did)
+			}
+			<-failed
+			if did, err := a.Once("report", o).Do(background, "1", fails); did || err != nil {
+				t.Errorf("after that: %v, %v", did, err)
+			}
 		})
 	}
 }
@@ -184,8 +181,7 @@ func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
 
 func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		o, other := a.Once("orders", pawl.WithUnorderedKeys()), b.Once("orders", pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a", "c"} {
 			for again := range 2 {
@@ -218,49 +214,47 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 // are killed at work: no tick is done twice; at least once, each is done.
 func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				const instances, ticks, every = 20, 1000, 10 * time.Second
-				var began, done [ticks]atomic.Int32
-				start := time.Now().Add(time.Minute)
-				var all sync.WaitGroup
-				for i := range instances {
-					skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
-					all.Go(func() {
-						c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
-						var o pawl.OnceOption
-						if atLeastOnce {
-							o = pawl.WithAtLeastOnce()
-						}
-						for tick := range ticks {
-							at := start.Add(time.Duration(tick) * every)
-							time.Sleep(time.Until(at.Add(skew)))
-							_, _ = c.Once("report", o).Do(background, pawl.TimeKey(at), func(ctx context.Context) error {
-								began[tick].Add(1)
-								if rand.IntN(10) == 0 { // killed
-									net.down()
-									<-ctx.Done()
-									time.AfterFunc(2*time.Second, func() { net.set(nil, nil) })
-									return ctx.Err()
-								}
-								time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
-								done[tick].Add(1)
-								return nil
-							})
-						}
-						_ = i
-					})
-				}
-				all.Wait()
-				for tick := range ticks {
-					switch b, d := began[tick].Load(), done[tick].Load(); {
-					case !atLeastOnce && b != 1:
-						t.Errorf("tick %d began %d times", tick, b)
-					case atLeastOnce && d != 1:
-						t.Errorf("tick %d was done %d times, of %d", tick, d, b)
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			const instances, ticks, every = 20, 1000, 10 * time.Second
+			var began, done [ticks]atomic.Int32
+			start := time.Now().Add(time.Minute)
+			var all sync.WaitGroup
+			for i := range instances {
+				skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
+				all.Go(func() {
+					c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
+					var o pawl.OnceOption
+					if atLeastOnce {
+						o = pawl.WithAtLeastOnce()
 					}
+					for tick := range ticks {
+						at := start.Add(time.Duration(tick) * every)
+						time.Sleep(time.Until(at.Add(skew)))
+						_, _ = c.Once("report", o).Do(background, pawl.TimeKey(at), func(ctx context.Context) error {
+							began[tick].Add(1)
+							if rand.IntN(10) == 0 { // killed
+								net.down()
+								<-ctx.Done()
+								time.AfterFunc(2*time.Second, func() { net.set(nil, nil) })
+								return ctx.Err()
+							}
+							time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
+							done[tick].Add(1)
+							return nil
+						})
+					}
+					_ = i
+				})
+			}
+			all.Wait()
+			for tick := range ticks {
+				switch b, d := began[tick].Load(), done[tick].Load(); {
+				case !atLeastOnce && b != 1:
+					t.Errorf("tick %d began %d times", tick, b)
+				case atLeastOnce && d != 1:
+					t.Errorf("tick %d was done %d times, of %d", tick, d, b)
 				}
-			})
+			}
 		})
 	}
 }

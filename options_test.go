@@ -87,9 +87,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		if n := f.count("acquire"); n > 0 {
 			t.Errorf("%d requests were sent", n)
 		}
-		if n := c.Gates() + c.Inboxes(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, c)
 	})
 }
 
@@ -203,9 +201,7 @@ func TestLabelsAreShownAndNothingIsLeft(t *testing.T) {
 		}
 		noError(t, lease.Release(background))
 		synctest.Wait()
-		if n := c.Gates() + c.Leases() + c.Inboxes(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, c)
 	})
 }
 
@@ -231,8 +227,7 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 
 func TestMinHoldKeepsTheNameHeldAfterTheRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		began := time.Now()
 		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
 		time.Sleep(10 * time.Second)
@@ -265,10 +260,7 @@ func TestMaxHoldEndsALeaseThatIsHeldTooLong(t *testing.T) {
 		next := make(chan *pawl.Lease, 1)
 		go func() { l, _ := b.Mutex("x").Lock(background); next <- l }()
 		<-lease.Done()
-		var lost *pawl.LostError
-		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
-			t.Errorf("told %v", lease.Err())
-		}
+		lostFor(t, lease.Err(), pawl.ReasonMaxHold)
 		if took := time.Since(began); took < 110*time.Second || took > 2*time.Minute {
 			t.Errorf("lost after %v", took)
 		}
@@ -298,10 +290,7 @@ func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 			next := make(chan struct{})
 			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
 			<-lease.Done()
-			var lost *pawl.LostError
-			if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
-				t.Errorf("told %v", lease.Err())
-			}
+			lostFor(t, lease.Err(), pawl.ReasonMaxHold)
 			if took := time.Since(began); took < 850*time.Millisecond || took > time.Second {
 				t.Errorf("lost after %v", took)
 			}

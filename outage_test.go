@@ -54,9 +54,7 @@ func TestFailingBackendIsRiddenOutForThatTimeByAllWaiters(t *testing.T) {
 		up()
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		if n := c.Gates() + c.Inboxes(); n > 0 {
-			t.Errorf("%d things were left behind", n)
-		}
+		leavesNothing(t, c)
 		noError(t, must(t)(c.Mutex("x").Lock(background)).Release(background))
 	})
 }

@@ -57,8 +57,7 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 
 func TestWaiterThatGivesUpIsToldItsOwnPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		held := must(t)(a.Mutex("x").Lock(background))
 		for i := range 5 { // the last gives up first
 			go func() {
@@ -122,36 +121,32 @@ func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
 		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {
-			t.Run(name+" while it "+when, func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					heard := func() {}
-					c, _ := w.client(&pawl.Options{HandoffWindow: time.Second, Observer: &pawl.Observer{
-						Queued: func(pawl.QueuedEvent) { heard() },
-					}})
-					held := lockWithFencesToSpare(t, w, c)
-					heard = func() {
-						time.Sleep(time.Millisecond)
-						end()
-					}
-					var wg sync.WaitGroup
-					wg.Go(func() {
-						defer func() { _ = recover() }()
-						_, err := c.Mutex("x").Lock(background)
-						t.Errorf("Lock answers %v", err)
-					})
-					synctest.Wait()
-					if handOver {
-						noError(t, held.Release(background))
-					}
-					wg.Wait()
-					if !handOver {
-						noError(t, held.Release(background))
-					}
-					w.free("x")
-					if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-						t.Errorf("%d things were left behind", n)
-					}
+			runInWorld(t, name+" while it "+when, func(t *testing.T, w *world) {
+				heard := func() {}
+				c, _ := w.client(&pawl.Options{HandoffWindow: time.Second, Observer: &pawl.Observer{
+					Queued: func(pawl.QueuedEvent) { heard() },
+				}})
+				held := lockWithFencesToSpare(t, w, c)
+				heard = func() {
+					time.Sleep(time.Millisecond)
+					end()
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					defer func() { _ = recover() }()
+					_, err := c.Mutex("x").Lock(background)
+					t.Errorf("Lock answers %v", err)
 				})
+				synctest.Wait()
+				if handOver {
+					noError(t, held.Release(background))
+				}
+				wg.Wait()
+				if !handOver {
+					noError(t, held.Release(background))
+				}
+				w.free("x")
+				leavesNothing(t, c)
 			})
 		}
 	}

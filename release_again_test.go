@@ -18,27 +18,25 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 		"wait":  func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").Lock },
 		"force": func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").ForceLock },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c, s := w.slow(nil, first("acquire", 600*time.Millisecond))
-				ctx, cancel := context.WithCancel(background)
-				time.AfterFunc(100*time.Millisecond, cancel)
-				_, err := begin(c)(ctx)
-				isError(t, err, context.Canceled)
-				time.Sleep(time.Second)
-				if len(w.entry("x").Holders) != 1 {
-					t.Fatal("it did not arrive")
-				}
-				time.Sleep(3 * time.Second) // its end, and MaxLead
-				w.free("x")
-				if n := s.count("release"); n != 2 {
-					t.Errorf("%d releases", n)
-				}
-				time.Sleep(time.Minute)
-				if n := s.count("release"); n != 2 {
-					t.Errorf("%d releases in all", n)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			c, s := w.slow(nil, first("acquire", 600*time.Millisecond))
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(100*time.Millisecond, cancel)
+			_, err := begin(c)(ctx)
+			isError(t, err, context.Canceled)
+			time.Sleep(time.Second)
+			if len(w.entry("x").Holders) != 1 {
+				t.Fatal("it did not arrive")
+			}
+			time.Sleep(3 * time.Second) // its end, and MaxLead
+			w.free("x")
+			if n := s.count("release"); n != 2 {
+				t.Errorf("%d releases", n)
+			}
+			time.Sleep(time.Minute)
+			if n := s.count("release"); n != 2 {
+				t.Errorf("%d releases in all", n)
+			}
 		})
 	}
 }
@@ -109,9 +107,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 			}
 			return 0
 		}
-		c, err := pawl.New(s, &pawl.Options{TTL: time.Second})
-		noError(t, err)
-		defer c.Close()
+		c := w.clientOf(s, &pawl.Options{TTL: time.Second})
 		lease := must(t)(c.Mutex("x").Lock(background))
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(3 * time.Second)
@@ -140,40 +136,38 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 // A lease that has to be given back costs no goroutine of its own, and a backend that
 // refuses is not asked again and again for each.
 func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
-	for name, down := range map[string]func(ctx context.Context) error{
-		"refuses": func(context.Context) error { return errNet },
-		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	for name, down := range map[string]func(f *faulty){
+		"refuses": func(f *faulty) { f.down() },
+		"hangs":   func(f *faulty) { f.hang(everything) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				d := &gone{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
-				c, err := pawl.New(d, &pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
-				noError(t, err)
-				before := runtime.NumGoroutine()
-				most, tries := 0, 0
-				for began := time.Now(); time.Since(began) < time.Hour; tries++ {
-					ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
-					_, err := c.Mutex("x" + strconv.Itoa(tries)).TryLock(ctx)
-					isError(t, err)
-					cancel()
-					time.Sleep(650 * time.Millisecond)
-					most = max(most, runtime.NumGoroutine()-before)
-				}
-				n := int(d.released.Load())
-				t.Logf("%d tries: %d releases were sent, and there were %d goroutines more at most", tries, n, most)
-				if most > 70 { // 64 requests under way
-					t.Errorf("%d goroutines", most)
-				}
-				if n > tries+3700 { // one each, and one a second
-					t.Errorf("%d releases were sent for %d tries", n, tries)
-				}
-				d.up.Store(true)
-				time.Sleep(10 * time.Second)
-				if n := int(d.released.Load()) - n; n < tries || n > tries*11/10 {
-					t.Errorf("%d releases were sent when it was back, for %d tries", n, tries)
-				}
-				noError(t, c.Close())
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			c, f := w.client(&pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
+			down(f)
+			before := runtime.NumGoroutine()
+			most, tries := 0, 0
+			for began := time.Now(); time.Since(began) < time.Hour; tries++ {
+				ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+				_, err := c.Mutex("x" + strconv.Itoa(tries)).TryLock(ctx)
+				isError(t, err)
+				cancel()
+				time.Sleep(650 * time.Millisecond)
+				most = max(most, runtime.NumGoroutine()-before)
+			}
+			n := f.count("release")
+			t.Logf("%d tries: %d releases were sent, and there were %d goroutines more at most", tries, n, most)
+			if most > 70 { // 64 requests under way
+				t.Errorf("%d goroutines", most)
+			}
+			if n > tries+3700 { // one each, and one a second
+				t.Errorf("%d releases were sent for %d tries", n, tries)
+			}
+			f.set(nil, nil)
+			f.hang(nil)
+			time.Sleep(10 * time.Second)
+			if n := f.count("release") - n; n < tries || n > tries*11/10 {
+				t.Errorf("%d releases were sent when it was back, for %d tries", n, tries)
+			}
+			noError(t, c.Close())
 		})
 	}
 }

@@ -95,12 +95,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		lost := must(t)(c.Mutex("lost").Lock(background))
-		f.set(nil, func(op string) error {
-			if op == "renew" {
-				return errNet
-			}
-			return nil
-		})
+		f.set(nil, failing("renew"))
 		<-lost.Done()
 		slow := must(t)(c.Mutex("slow").Lock(background))
 		begun, answer := make(chan struct{}), make(chan struct{})
@@ -161,8 +156,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 
 func TestReleaseNowDoesNotKeepTheNameForItsMinHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
 		noError(t, lease.ReleaseUnused(background))
 		noError(t, lease.Release(background)) // answers the same

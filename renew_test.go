@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/engine"
 )
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
@@ -27,21 +26,18 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 			continue // make test-all runs this: a thousand leases are a crowd
 		}
 		for _, brief := range ttls {
-			t.Run(fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					c, _ := w.hang(nil)
-					defer c.Close()
-					healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
-					for round := range 4 { // they are lost, and there are new ones
-						for i := range many {
-							must(t)(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))
-							time.Sleep(10 * time.Second / time.Duration(many))
-							noError(t, healthy.Err())
-						}
+			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T, w *world) {
+				c, _ := w.hang(nil)
+				healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
+				for round := range 4 { // they are lost, and there are new ones
+					for i := range many {
+						must(t)(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))
+						time.Sleep(10 * time.Second / time.Duration(many))
+						noError(t, healthy.Err())
 					}
-					time.Sleep(time.Minute)
-					noError(t, healthy.Err())
-				})
+				}
+				time.Sleep(time.Minute)
+				noError(t, healthy.Err())
 			})
 		}
 	}
@@ -51,26 +47,23 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
 		for _, hang := range []int{1, 5} {
-			t.Run(fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					c, h := w.hang(&pawl.Options{TTL: ttl})
-					defer c.Close()
-					var healthy []*pawl.Lease
-					for i := range 256 {
-						if i < hang {
-							must(t)(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))
-							continue
-						}
-						healthy = append(healthy, must(t)(c.Mutex(fmt.Sprint(i)).Lock(background)))
+			runInWorld(t, fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T, w *world) {
+				c, h := w.hang(&pawl.Options{TTL: ttl})
+				var healthy []*pawl.Lease
+				for i := range 256 {
+					if i < hang {
+						must(t)(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))
+						continue
 					}
-					time.Sleep(4 * ttl)
-					for _, l := range healthy {
-						noError(t, l.Err())
-					}
-					if n := h.asked.Load(); n > 600 {
-						t.Errorf("%d renewals were sent", n)
-					}
-				})
+					healthy = append(healthy, must(t)(c.Mutex(fmt.Sprint(i)).Lock(background)))
+				}
+				time.Sleep(4 * ttl)
+				for _, l := range healthy {
+					noError(t, l.Err())
+				}
+				if n := h.count("renew"); n > 600 {
+					t.Errorf("%d renewals were sent", n)
+				}
 			})
 		}
 	}
@@ -80,40 +73,36 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 // many goroutines.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	nightly(t, "ten thousand leases are a crowd")
-	for name, down := range map[string]func(context.Context){
-		"refuses": func(context.Context) {},
-		"hangs":   func(ctx context.Context) { <-ctx.Done() },
+	for name, down := range map[string]func(f *faulty){
+		"refuses": func(f *faulty) { f.set(failing("renew"), nil) },
+		"hangs":   func(f *faulty) { f.hang(func(op string, _ int) bool { return op == "renew" }) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				d := &dead{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}, down: down}
-				c, err := pawl.New(d, nil)
-				noError(t, err)
-				defer c.Close()
-				leases := make([]*pawl.Lease, 10_000)
-				for i := range leases {
-					leases[i] = must(t)(c.Mutex(fmt.Sprint(i)).Lock(background))
-				}
-				before, most := runtime.NumGoroutine(), 0
-				d.dead.Store(true)
-				for range 240 {
-					time.Sleep(100 * time.Millisecond)
-					most = max(most, runtime.NumGoroutine()-before)
-				}
-				n := d.asked.Load()
-				t.Logf("%d renewals were sent in 24 s, and there were %d goroutines more at most", n, most)
-				if n > 2000 || most > 240 {
-					t.Errorf("%d renewals were sent, there were %d goroutines", n, most)
-				}
-				d.dead.Store(false)
-				time.Sleep(time.Minute)
-				for _, l := range leases {
-					noError(t, l.Err())
-				}
-				if n := d.asked.Load() - n; n > 3000 {
-					t.Errorf("%d renewals were sent in the minute after", n)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			c, f := w.client(nil)
+			leases := make([]*pawl.Lease, 10_000)
+			for i := range leases {
+				leases[i] = must(t)(c.Mutex(fmt.Sprint(i)).Lock(background))
+			}
+			before, most := runtime.NumGoroutine(), 0
+			down(f)
+			for range 240 {
+				time.Sleep(100 * time.Millisecond)
+				most = max(most, runtime.NumGoroutine()-before)
+			}
+			n := f.count("renew")
+			t.Logf("%d renewals were sent in 24 s, and there were %d goroutines more at most", n, most)
+			if n > 2000 || most > 240 {
+				t.Errorf("%d renewals were sent, there were %d goroutines", n, most)
+			}
+			f.set(nil, nil)
+			f.hang(nil)
+			time.Sleep(time.Minute)
+			for _, l := range leases {
+				noError(t, l.Err())
+			}
+			if n := f.count("renew") - n; n > 3000 {
+				t.Errorf("%d renewals were sent in the minute after", n)
+			}
 		})
 	}
 }
@@ -121,11 +110,8 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 // A renewal that hangs never delays the report that a lease is lost.
 func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		f := &hanging{faulty: &faulty{Driver: engine.Full(w.memory.Driver())}}
-		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
-		noError(t, err)
-		defer c.Close()
-		f.hangs = func(driver.LeaseRef) bool { return true }
+		c, f := w.client(&pawl.Options{RequestTimeout: 20 * time.Second})
+		f.hang(func(op string, _ int) bool { return op == "renew" })
 		var all sync.WaitGroup
 		for i := range 200 {
 			ttl := time.Second << (i % 6)
@@ -174,12 +160,7 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 		got := make(chan *pawl.Lease, 1)
 		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
 		w.waitersLeft("x", 1)
-		f.set(func(op string) error { // b cannot keep its place
-			if op == "acquire" {
-				return errNet
-			}
-			return nil
-		}, nil)
+		f.set(failing("acquire"), nil)
 		time.Sleep(5 * time.Second)
 		noError(t, held.Release(background))
 		lease := <-got
@@ -283,7 +264,7 @@ func TestLostIsSaidOnce(t *testing.T) {
 func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var slept atomic.Int64
-		f := &faulty{Driver: engine.Full(w.memory.Driver())}
+		f := w.faulty()
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
 		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
@@ -359,9 +340,13 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 // that bound.
 func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, err := pawl.New(&slowBatch{&faulty{Driver: engine.Full(w.memory.Driver())}}, nil)
-		noError(t, err)
-		defer c.Close()
+		c, f := w.client(nil)
+		f.renews = func(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+			if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
+				return nil, err
+			}
+			return f.Driver.Renew(ctx, l)
+		}
 		var long []*pawl.Lease
 		for i := range 1000 {
 			long = append(long, must(t)(c.Mutex(fmt.Sprint("long", i)).Lock(background)))
@@ -388,7 +373,7 @@ func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var slept atomic.Int64
-		f := &faulty{Driver: engine.Full(w.memory.Driver())}
+		f := w.faulty()
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
 		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
@@ -430,10 +415,7 @@ func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
 		f.slow(900 * time.Millisecond) // a sixth of the TTL is a second
 		up()
 		<-lease.Done()
-		var lost *pawl.LostError
-		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
-			t.Errorf("%v; want it to have been held for as long as it may", lease.Err())
-		}
+		lostFor(t, lease.Err(), pawl.ReasonMaxHold)
 	})
 }
 

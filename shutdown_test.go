@@ -129,8 +129,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 // The function may need a while to stop. Its resources must not be closed under it.
 func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		other, _ := w.client(nil)
+		c, other := w.two()
 		var ended atomic.Bool
 		go func() {
 			_ = c.Mutex("x").Do(background, func(ctx context.Context) error {

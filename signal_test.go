@@ -17,28 +17,26 @@ import (
 // quicker than the answer to the renewal, which says that all is well.
 func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 	for name, everybody := range map[string]bool{"to the holder": false, "to everybody": true} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, f := w.client(nil)
-				f.noSignals = everybody
-				b, _ := w.client(nil)
-				lease := must(t)(a.Mutex("x").Lock(background))
-				var forced atomic.Bool
-				f.set(nil, func(op string) error {
-					if op == "renew" && forced.CompareAndSwap(false, true) {
-						must(t)(b.Mutex("x").ForceLock(background))
-						if everybody {
-							f.hear(driver.Signal{Kind: driver.SignalRetry})
-						}
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, f := w.client(nil)
+			f.noSignals = everybody
+			b, _ := w.client(nil)
+			lease := must(t)(a.Mutex("x").Lock(background))
+			var forced atomic.Bool
+			f.set(nil, func(op string) error {
+				if op == "renew" && forced.CompareAndSwap(false, true) {
+					must(t)(b.Mutex("x").ForceLock(background))
+					if everybody {
+						f.hear(driver.Signal{Kind: driver.SignalRetry})
 					}
-					return nil
-				})
-				for !forced.Load() {
-					time.Sleep(10 * time.Millisecond)
 				}
-				synctest.Wait()
-				isError(t, context.Cause(lease.Context()), pawl.ErrLost)
+				return nil
 			})
+			for !forced.Load() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			synctest.Wait()
+			isError(t, context.Cause(lease.Context()), pawl.ErrLost)
 		})
 	}
 }
@@ -67,9 +65,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			isError(t, lease.Release(background), pawl.ErrLost)
 			noError(t, taker.Release(background))
 			synctest.Wait()
-			if n := a.Gates() + a.Inboxes() + a.Leases(); n > 0 {
-				t.Errorf("%s: %d things were left behind", name, n)
-			}
+			leavesNothing(t, a)
 		}
 	})
 }
@@ -84,9 +80,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			held := must(t)(a.Mutex("x").Lock(background))
 			late, stop := f.holdBack()
 			defer stop()
-			got := make(chan *pawl.Lease, 1)
-			go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
-			synctest.Wait()
+			got := locking(t, b.Mutex("x"))
 			noError(t, held.Release(background))
 			forced := must(t)(c.Mutex("x").ForceLock(background))
 			if len(*late) != 2 {
@@ -118,9 +112,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 
 		late, stop := f.holdBack()
 		defer stop()
-		got := make(chan *pawl.Lease, 1)
-		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
-		synctest.Wait()
+		got := locking(t, b.Mutex("x"))
 		f.down() // b is cut off: it does not renew what it is granted now
 		noError(t, held.Release(background))
 		synctest.Wait()
@@ -151,9 +143,7 @@ func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
 		b, f := w.client(nil)
 		f.noSignals = true
 		held := must(t)(a.Mutex("x").Lock(background))
-		got := make(chan *pawl.Lease, 1)
-		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
-		synctest.Wait()
+		got := locking(t, b.Mutex("x"))
 		noError(t, held.Release(background))
 		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()

@@ -19,8 +19,7 @@ func (w *world) keeps(name, want string, fence uint64) {
 
 func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		lease := must(t)(a.Mutex("x", pawl.WithValue([]byte("one"))).Lock(background))
 		w.keeps("x", "one", lease.Fence())
 		noError(t, lease.SetValue(background, []byte("two")))
@@ -39,8 +38,7 @@ func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 
 func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		at := func(c *pawl.Client, key string) *pawl.Mutex {
 			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithAbove([]byte(key)))
 		}
@@ -72,12 +70,7 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		net.set(nil, func(op string) error {
-			if op == "renew" {
-				return errNet
-			}
-			return nil
-		})
+		net.set(nil, failing("renew"))
 		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
 		took, err := after(func() error { return lease.SetValue(background, []byte("two")) })

@@ -79,8 +79,7 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 
 func TestNoReaderPassesAWaitingWriter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		reader := must(t)(a.RWMutex("x").RLock(background))
 		done := make(chan *pawl.Lease)
 		go func() { l, _ := b.RWMutex("x").Lock(background); done <- l }()
@@ -120,27 +119,24 @@ func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 			return other.Break(background, "x", l.Fence(), &pawl.BreakOptions{Delay: 100 * time.Millisecond})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(nil)
-				b, _ := w.client(nil)
-				c, _ := w.client(nil)
-				began := time.Now()
-				lease := must(t)(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))
-				for _, next := range []*pawl.Client{b, c} {
-					go func() {
-						l := must(t)(next.Mutex("x").Lock(background))
-						if took := time.Since(began); took < 100*time.Millisecond || took > 105*time.Millisecond {
-							t.Errorf("the name was open after 100 ms, and the next one in after %v", took)
-						}
-						noError(t, l.Release(background))
-					}()
-				}
-				synctest.Wait()
-				noError(t, end(lease, c))
-				time.Sleep(time.Minute)
-				w.free("x")
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, b := w.two()
+			c, _ := w.client(nil)
+			began := time.Now()
+			lease := must(t)(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))
+			for _, next := range []*pawl.Client{b, c} {
+				go func() {
+					l := must(t)(next.Mutex("x").Lock(background))
+					if took := time.Since(began); took < 100*time.Millisecond || took > 105*time.Millisecond {
+						t.Errorf("the name was open after 100 ms, and the next one in after %v", took)
+					}
+					noError(t, l.Release(background))
+				}()
+			}
+			synctest.Wait()
+			noError(t, end(lease, c))
+			time.Sleep(time.Minute)
+			w.free("x")
 		})
 	}
 }
@@ -150,23 +146,21 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 		"lost":        func(f *faulty) { f.noSignals = true },
 		"unsupported": func(f *faulty) { f.noSignals, f.noPush = true, true },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(nil)
-				b, f := w.client(nil)
-				set(f)
-				lease := must(t)(a.Mutex("x").Lock(background))
-				time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
-				began := time.Now()
-				must(t)(b.Mutex("x").Lock(background))
-				bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
-				if f.noPush {
-					bound = 250 * time.Millisecond
-				}
-				if late := time.Since(began) - time.Minute; late < 0 || late > bound {
-					t.Errorf("%v late", late)
-				}
-			})
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			set(f)
+			lease := must(t)(a.Mutex("x").Lock(background))
+			time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
+			began := time.Now()
+			must(t)(b.Mutex("x").Lock(background))
+			bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
+			if f.noPush {
+				bound = 250 * time.Millisecond
+			}
+			if late := time.Since(began) - time.Minute; late < 0 || late > bound {
+				t.Errorf("%v late", late)
+			}
 		})
 	}
 }
@@ -228,8 +222,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 
 func TestAWaitEndsAndTheWorkGoesOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
+		a, b := w.two()
 		held := must(t)(a.Mutex("x").Lock(background))
 		tenSeconds := pawl.WithWait(10 * time.Second)
 		for what, lock := range map[string]func() error{

@@ -70,31 +70,29 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 		"lost on the way": {func(f *faulty) { f.noSignals = true }, 5 * time.Second},
 		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
 	} {
-		t.Run(how, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(nil)
-				b, f := w.client(nil)
-				c.break_(f)
-				seen := make(chan time.Time, 100)
-				ctx, cancel := context.WithCancel(background)
-				defer cancel()
-				go func() {
-					for range b.Watch(ctx, "x") {
-						seen <- time.Now()
-					}
-				}()
-				<-seen
-				for range 20 {
-					time.Sleep(7 * time.Second)
-					began := time.Now()
-					lease := must(t)(a.Mutex("x").Lock(background))
-					if took := (<-seen).Sub(began); took > c.within {
-						t.Errorf("seen after %v, want %v at the most", took, c.within)
-					}
-					noError(t, lease.Release(background))
-					<-seen
+		runInWorld(t, how, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			c.break_(f)
+			seen := make(chan time.Time, 100)
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			go func() {
+				for range b.Watch(ctx, "x") {
+					seen <- time.Now()
 				}
-			})
+			}()
+			<-seen
+			for range 20 {
+				time.Sleep(7 * time.Second)
+				began := time.Now()
+				lease := must(t)(a.Mutex("x").Lock(background))
+				if took := (<-seen).Sub(began); took > c.within {
+					t.Errorf("seen after %v, want %v at the most", took, c.within)
+				}
+				noError(t, lease.Release(background))
+				<-seen
+			}
 		})
 	}
 }
@@ -292,41 +290,39 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 		"told":        {func(*faulty) {}, 20, 100},
 		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
 	} {
-		t.Run(how, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(nil)
-				b, f := w.client(nil)
-				c.break_(f)
-				ctx, cancel := context.WithCancel(background)
-				defer cancel()
-				var last pawl.Entry
-				go func() {
-					for last = range b.Watch(ctx, "x") {
-					}
-				}()
-				time.Sleep(10 * time.Second)
-				before := f.count("inspect")
-				time.Sleep(100 * time.Second)
-				if got := f.count("inspect") - before; got > c.idle+1 {
-					t.Errorf("%d requests in 100 s in which nothing happened, want %d at the most", got, c.idle)
+		runInWorld(t, how, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			c.break_(f)
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			var last pawl.Entry
+			go func() {
+				for last = range b.Watch(ctx, "x") {
 				}
-				before = f.count("inspect")
-				for range 1000 {
-					lease := must(t)(a.Mutex("x").Lock(background))
-					time.Sleep(time.Millisecond / 2)
-					noError(t, lease.Release(background))
-					time.Sleep(time.Millisecond / 2)
-				}
-				if got := f.count("inspect") - before; got > c.busy+1 {
-					t.Errorf("%d requests in a second in which all happened, want %d at the most", got, c.busy)
-				}
+			}()
+			time.Sleep(10 * time.Second)
+			before := f.count("inspect")
+			time.Sleep(100 * time.Second)
+			if got := f.count("inspect") - before; got > c.idle+1 {
+				t.Errorf("%d requests in 100 s in which nothing happened, want %d at the most", got, c.idle)
+			}
+			before = f.count("inspect")
+			for range 1000 {
 				lease := must(t)(a.Mutex("x").Lock(background))
-				time.Sleep(time.Second)
-				synctest.Wait()
-				if last.Fence != lease.Fence() || len(last.Holders) != 1 {
-					t.Errorf("at last it saw %+v, want what there is", last)
-				}
-			})
+				time.Sleep(time.Millisecond / 2)
+				noError(t, lease.Release(background))
+				time.Sleep(time.Millisecond / 2)
+			}
+			if got := f.count("inspect") - before; got > c.busy+1 {
+				t.Errorf("%d requests in a second in which all happened, want %d at the most", got, c.busy)
+			}
+			lease := must(t)(a.Mutex("x").Lock(background))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if last.Fence != lease.Fence() || len(last.Holders) != 1 {
+				t.Errorf("at last it saw %+v, want what there is", last)
+			}
 		})
 	}
 }
@@ -349,26 +345,24 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(nil)
-				b, f := w.client(nil)
-				ctx, cancel := context.WithTimeout(background, 10*time.Second)
-				defer cancel()
-				f.down()
-				var busy sync.WaitGroup
-				busy.Go(func() {
-					for ctx.Err() == nil {
-						noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background))
-						time.Sleep(time.Millisecond / 2)
-					}
-				})
-				watch(ctx, b)
-				if n := f.count("inspect"); n > most+1 {
-					t.Errorf("%d requests in 10 s in which all reads failed, want %d at the most", n, most)
+		runInWorld(t, what, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			ctx, cancel := context.WithTimeout(background, 10*time.Second)
+			defer cancel()
+			f.down()
+			var busy sync.WaitGroup
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background))
+					time.Sleep(time.Millisecond / 2)
 				}
-				busy.Wait()
 			})
+			watch(ctx, b)
+			if n := f.count("inspect"); n > most+1 {
+				t.Errorf("%d requests in 10 s in which all reads failed, want %d at the most", n, most)
+			}
+			busy.Wait()
 		})
 	}
 }

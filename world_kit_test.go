@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,14 +31,19 @@ type faulty struct {
 	before    func(op string) error
 	after     func(op string) error
 	calls     map[string]int
-	renewed   [][]driver.LeaseRef
 	latency   time.Duration
 	stuck     func(op string, n int) bool // the n-th request of an operation gets no answer
 	hear      func(driver.Signal)         // what the client listens with
 	claimed   func(driver.Token)          // called with the token of each claim
 	noSignals bool
 	noPush    bool
-	oneByOne  bool // names are on different servers
+	oneByOne  bool          // names are on different servers
+	punctual  bool          // a stuck request fails at its deadline, before its ctx ends, as on a socket
+	closes    time.Duration // how long Close takes
+
+	// These take the place of the backend's methods.
+	acquires func(context.Context, driver.Claim) (driver.Grant, error)
+	renews   func(context.Context, []driver.LeaseRef) ([]error, error)
 }
 
 var errNet = errors.New("network down")
@@ -51,6 +57,12 @@ func (f *faulty) step(ctx context.Context, op string, do func() error) error {
 	before, after, latency := f.before, f.after, f.latency
 	stuck := f.stuck != nil && f.stuck(op, f.calls[op])
 	f.mu.Unlock()
+	if deadline, ok := ctx.Deadline(); stuck && f.punctual {
+		if ok {
+			time.Sleep(time.Until(deadline))
+		}
+		return context.DeadlineExceeded
+	}
 	if stuck {
 		<-ctx.Done()
 		return ctx.Err()
@@ -126,7 +138,11 @@ func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, e
 	if f.claimed != nil {
 		f.claimed(c.Token)
 	}
-	err = f.step(ctx, "acquire", func() error { g, err = f.Driver.Acquire(ctx, c); return err })
+	acquire := f.Driver.Acquire
+	if f.acquires != nil {
+		acquire = f.acquires
+	}
+	err = f.step(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
 	return g, err
 }
 
@@ -139,10 +155,11 @@ func (f *faulty) AcquireAll(ctx context.Context, claims []driver.Claim) (g []dri
 }
 
 func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
-	f.mu.Lock()
-	f.renewed = append(f.renewed, l)
-	f.mu.Unlock()
-	err = f.step(ctx, "renew", func() error { a, err = f.Driver.Renew(ctx, l); return err })
+	renew := f.Driver.Renew
+	if f.renews != nil {
+		renew = f.renews
+	}
+	err = f.step(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
 	return a, err
 }
 
@@ -176,6 +193,23 @@ func (f *faulty) Watch(name string, tell func()) (stop func()) {
 func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
 	err = f.step(ctx, "inspect", func() error { e, err = f.Driver.Inspect(ctx, name); return err })
 	return e, err
+}
+
+func (f *faulty) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	return f.step(ctx, "break", func() error { return f.Driver.Break(ctx, name, fence, delay, by) })
+}
+
+func (f *faulty) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	all := f.Driver.List(ctx, prefix)
+	if err := f.step(ctx, "list", func() error { return nil }); err != nil {
+		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
+	}
+	return all
+}
+
+func (f *faulty) Close() error {
+	time.Sleep(f.closes)
+	return f.Driver.Close()
 }
 
 // holdBack keeps signals from the client and collects them until stop is called. A test
@@ -214,14 +248,36 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
+// runInWorld runs a subtest in a world of its own.
+func runInWorld(t *testing.T, name string, f func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inWorld(t, f) })
+}
+
+// faulty makes one more driver of the backend.
+func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.Driver())} }
+
+// two makes two more clients.
+func (w *world) two() (a, b *pawl.Client) {
+	w.t.Helper()
+	a, _ = w.client(nil)
+	b, _ = w.client(nil)
+	return a, b
+}
+
 // client makes one more client of the backend, as another process would have.
 func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
-	f := &faulty{Driver: engine.Full(w.memory.Driver())}
-	c, err := pawl.New(f, o)
+	f := w.faulty()
+	return w.clientOf(f, o), f
+}
+
+func (w *world) clientOf(d driver.Driver, o *pawl.Options) *pawl.Client {
+	w.t.Helper()
+	c, err := pawl.New(d, o)
 	noError(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
-	return c, f
+	return c
 }
 
 // entry returns the holders and waiters of a name, as another client sees them.
@@ -256,6 +312,40 @@ func must(t *testing.T) func(l *pawl.Lease, err error) *pawl.Lease {
 		t.Helper()
 		noError(t, err)
 		return l
+	}
+}
+
+// leavesNothing fails the test if a client still has local queues, inboxes or leases.
+func leavesNothing(t *testing.T, c *pawl.Client) {
+	t.Helper()
+	if c.Gates()+c.Inboxes()+c.Leases() > 0 {
+		t.Errorf("left behind: %d local queues, %d inboxes, %d leases", c.Gates(), c.Inboxes(), c.Leases())
+	}
+}
+
+// locking locks m on a goroutine, and returns when that waits or has the lease.
+func locking(t *testing.T, m *pawl.Mutex) <-chan *pawl.Lease {
+	got := make(chan *pawl.Lease, 1)
+	go func() { got <- must(t)(m.Lock(background)) }()
+	synctest.Wait()
+	return got
+}
+
+// lostFor fails the test unless err is a loss for this reason.
+func lostFor(t *testing.T, err error, why pawl.Reason) *pawl.LostError {
+	t.Helper()
+	lost, ok := errors.AsType[*pawl.LostError](err)
+	if !ok || lost.Reason != why {
+		t.Fatalf("%v; want a loss: %v", err, why)
+	}
+	return lost
+}
+
+// unreleased fails the test unless err is of a Close that left n leases.
+func unreleased(t *testing.T, err error, n int) {
+	t.Helper()
+	if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != n {
+		t.Errorf("%v; want the number %d in it", err, n)
 	}
 }
 
