@@ -11,19 +11,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestSlowLinkWorksWithoutRetries(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.latency = 300 * time.Millisecond
-		began := time.Now()
-		lease := must(t)(c.Mutex("x").Lock(background))
-		noError(t, lease.Release(background))
-		if took := time.Since(began); took > 601*time.Millisecond || f.count("acquire")+f.count("release") != 2 {
-			t.Errorf("a cycle took %v and %d requests", took, f.count("acquire")+f.count("release"))
-		}
-	})
-}
-
 func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -3,7 +3,6 @@ package pawl_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -165,7 +164,7 @@ func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 // An Observer that panics, or ends its goroutine, does so in the caller, and all other
 // leases are released.
 func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
-	for how, stumble := range map[string]func(){"panics": func() { panic("observer") }, "ends its goroutine": runtime.Goexit} {
+	for how, stumble := range stumbles {
 		for at := range 4 {
 			runInWorld(t, fmt.Sprint(how, " at ", at), func(t *testing.T, w *world) {
 				c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
@@ -175,16 +174,11 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 				}}})
 				leases, err := group(c, 4).Lock(background)
 				noError(t, err)
-				var panicked any
 				came := false
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					defer func() { panicked = recover() }()
+				panicked := aloneOn(func() {
 					_ = leases.Release(background)
 					came = true
-				}()
-				<-done
+				})
 				if came || (how == "panics") != (panicked != nil) {
 					t.Errorf("it came back: %v, and panicked with %v", came, panicked)
 				}

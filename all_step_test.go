@@ -32,22 +32,6 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 	})
 }
 
-func TestAllAreRenewedAndToldOneByOne(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		leases, err := pawl.All(a.Mutex("x"), a.Mutex("y")).TryLock(background)
-		noError(t, err)
-		time.Sleep(10 * time.Minute)
-		noError(t, leases.Err())
-		noError(t, a.Break(background, "y", leases.Fence("y"), atOnce))
-		<-leases.Done()
-		isError(t, leases.Release(background), pawl.ErrLost)
-		synctest.Wait()
-		w.free("x")
-		w.free("y")
-	})
-}
-
 func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

@@ -51,37 +51,6 @@ func TestAllAreHeldOrNone(t *testing.T) {
 	})
 }
 
-func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		var all sync.WaitGroup
-		inside := 0
-		for i := range 10 {
-			c, _ := w.client(nil)
-			x, y := c.Mutex("x"), c.Mutex("y")
-			parts := []pawl.Lockable{x, y}
-			if i%2 == 0 {
-				parts = []pawl.Lockable{y, x}
-			}
-			all.Go(func() {
-				for range 20 {
-					noError(t, pawl.All(parts...).Do(background, func(ctx context.Context) error {
-						inside++
-						defer func() { inside-- }()
-						fx, okx := pawl.FenceOf(ctx, "x")
-						fy, oky := pawl.FenceOf(ctx, "y")
-						if inside != 1 || !okx || !oky || fx == 0 || fy == 0 {
-							t.Errorf("VIOLATION: %d inside, fences %d and %d", inside, fx, fy)
-						}
-						time.Sleep(time.Millisecond)
-						return nil
-					}))
-				}
-			})
-		}
-		all.Wait()
-	})
-}
-
 func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, other := w.two()
@@ -117,8 +86,10 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
+		b, _ := w.client(nil)
 		for _, bad := range []*pawl.Group{
 			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").RLocker()),
+			pawl.All(a.Mutex("x"), b.Mutex("x")), // of two clients of one backend
 			pawl.All(a.Mutex("x"), a.Semaphore("y", 2).Permits(3)), pawl.All(a.Mutex("x"), a.Mutex("")),
 		} {
 			_, err := bad.Lock(background)
@@ -226,13 +197,5 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 		w.free("x")
 		w.free("y")
 		noError(t, held.Release(background))
-	})
-}
-
-func TestAllAreOfOneClientOrOfBackendsThatCanBeToldApart(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		_, err := pawl.All(a.Mutex("x"), b.Mutex("x")).Lock(background)
-		isError(t, err, pawl.ErrInvalid)
 	})
 }

@@ -68,37 +68,6 @@ func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 	})
 }
 
-func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		other, _ := w.client(nil)
-		held := must(t)(a.Mutex("x").Lock(background))
-		ctx, cancel := context.WithCancel(background)
-		var wg sync.WaitGroup
-		for i := range 100 {
-			c := b
-			if i%3 == 0 {
-				c, _ = w.client(nil)
-			}
-			wg.Go(func() {
-				_, err := c.Mutex("x").Lock(ctx)
-				if err != context.Canceled {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		last := locking(t, other.Mutex("x"))
-		cancel()
-		wg.Wait()
-		w.waitersLeft("x", 1)
-		leavesNothing(t, b)
-		noError(t, held.Release(background))
-		noError(t, (<-last).Release(background))
-		w.free("x")
-	})
-}
-
 // A wait may be cancelled at the moment of its grant, by the backend or inside the
 // process. Either way the next waiter must get the lock.
 func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
@@ -209,21 +178,4 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestGrantBySignalAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
-	for range 20 {
-		inWorld(t, func(t *testing.T, w *world) {
-			a, b := w.two()
-			held := must(t)(a.Mutex("x").Lock(background))
-			ctx, cancel := context.WithCancel(background)
-			done := make(chan error)
-			go func() { _, err := b.Mutex("x").Lock(ctx); done <- err }()
-			synctest.Wait()
-			cancel()
-			noError(t, held.Release(background))
-			isError(t, <-done, context.Canceled)
-			w.free("x")
-		})
-	}
 }

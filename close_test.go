@@ -76,41 +76,6 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Release and Close both release the lease in the backend. The lease was held until the
-// first of them.
-func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
-	for range 500 {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, _ := w.client(nil)
-			lease := must(t)(c.Mutex("x").Lock(background))
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if err := lease.Release(background); err != nil && !errors.Is(err, pawl.ErrClosed) {
-					t.Error(err)
-				}
-			})
-			wg.Go(func() { noError(t, c.Close()) })
-			wg.Wait()
-			w.free("x")
-		})
-	}
-}
-
-func TestCloseDoesNotWaitLongerThanItsCtx(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		must(t)(c.Mutex("x").Lock(background))
-		f.down()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		began := time.Now()
-		isError(t, c.CloseWithin(ctx), context.DeadlineExceeded)
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %v", took)
-		}
-	})
-}
-
 func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -423,19 +388,6 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Releases that hang delay the others by no more than one request timeout.
-func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		s := &server{healthy: func(l driver.LeaseRef) bool { return len(l.Name) > 2 }} // ten hang
-		c := w.serve(1000, s)
-		ctx, cancel := context.WithTimeout(background, 2*time.Second)
-		defer cancel()
-		err := c.CloseWithin(ctx)
-		unreleased(t, err, 10)
-		w.free("x999")
-	})
 }
 
 // Close does not wait for a release that the backend refuses for good, and still reports

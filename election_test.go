@@ -4,82 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 )
-
-func TestOneOfManyLeadsAndTheNextFollows(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		type term struct {
-			who   int
-			fence uint64
-		}
-		terms := make(chan term, 10)
-		var leads atomic.Int32
-		elected := func(who int) func(ctx context.Context) error {
-			return func(ctx context.Context) error {
-				if leads.Add(1) > 1 {
-					t.Error("two lead")
-				}
-				defer leads.Add(-1)
-				fence, _ := pawl.FenceOf(ctx, "jobs")
-				terms <- term{who, fence}
-				<-ctx.Done()
-				return ctx.Err()
-			}
-		}
-		var stops []context.CancelFunc
-		var elections []*pawl.Election
-		ended := make(chan error, 3)
-		for who := range 3 {
-			c, _ := w.client(nil)
-			e := c.Election("jobs", pawl.WithValue(fmt.Append(nil, "10.0.0.", who)))
-			ctx, cancel := context.WithCancel(background)
-			stops, elections = append(stops, cancel), append(elections, e)
-			go func() { ended <- e.Run(ctx, elected(who)) }()
-			synctest.Wait()
-		}
-		first := <-terms
-		l, err := elections[2].Leader(background)
-		noError(t, err)
-		if first.who != 0 || l.Term != first.fence || string(l.Value) != "10.0.0.0" || l.Since.IsZero() || l.Owner.PID == 0 {
-			t.Fatalf("first %+v, leader %+v", first, l)
-		}
-		noError(t, elections[0].SetValue(background, []byte("moved")))
-		if l, _ := elections[1].Leader(background); string(l.Value) != "moved" {
-			t.Errorf("leader %+v", l)
-		}
-
-		if elections[1].Resign() {
-			t.Error("who does not lead has resigned")
-		}
-		if !elections[0].Resign() {
-			t.Error("the leader has not resigned")
-		}
-		second := <-terms
-		stops[1]() // shutdown: the next in the queue, at once
-		isError(t, <-ended, context.Canceled)
-		third := <-terms
-		stops[2]()
-		isError(t, <-ended, context.Canceled)
-		fourth := <-terms // the one that resigned came back behind the others
-		if second.who != 1 || third.who != 2 || fourth.who != 0 || second.fence <= first.fence || third.fence <= second.fence || fourth.fence <= third.fence {
-			t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
-		}
-		if l, _ := elections[1].Leader(background); string(l.Value) != "moved" {
-			t.Errorf("its value in its second term: %q", l.Value)
-		}
-		stops[0]()
-		isError(t, <-ended, context.Canceled)
-		if l, err := elections[1].Leader(background); err != nil || l.Term != 0 {
-			t.Errorf("%+v, %v", l, err)
-		}
-	})
-}
 
 func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

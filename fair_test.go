@@ -1,9 +1,7 @@
 package pawl_test
 
 import (
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,57 +9,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 )
-
-func TestReadersOfOneProcessDoNotWaitForEachOthersAnswers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.latency = 300 * time.Millisecond
-		began := time.Now()
-		var wg sync.WaitGroup
-		for range 64 {
-			wg.Go(func() { must(t)(c.RWMutex("x").RLock(background)) })
-		}
-		wg.Wait()
-		if took := time.Since(began); took > 301*time.Millisecond {
-			t.Errorf("64 readers took %v on a link of 300 ms", took)
-		}
-	})
-}
-
-// However many waiters this process has for permits, no more of them are in the backend's
-// queue than can be granted together.
-func TestCrowdForPermitsStandsInTheLocalQueue(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, f := w.client(nil)
-		f.latency = time.Millisecond
-		held := must(t)(a.Semaphore("x", 2).Acquire(background, 2))
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				l := must(t)(b.Semaphore("x", 2).Acquire(background, 1))
-				time.Sleep(10 * time.Millisecond)
-				if n := len(w.entry("x").Waiters); n > 2 {
-					t.Errorf("%d wait in the backend", n)
-				}
-				noError(t, l.Release(background))
-			})
-		}
-		time.Sleep(time.Second)
-		if n := len(w.entry("x").Waiters); n > 2 {
-			t.Errorf("%d wait in the backend", n)
-		}
-		began, asked := time.Now(), f.count("acquire")
-		noError(t, held.Release(background))
-		wg.Wait()
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("100 hand-overs of 10 ms by twos took %v", took)
-		}
-		if n := f.count("acquire") - asked; n > 2*100 {
-			t.Errorf("%d claims for 100 hand-overs", n)
-		}
-	})
-}
 
 // A process serves its own waiters for permits in the order of their coming, though some
 // of them could be granted together.
@@ -188,18 +135,4 @@ func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
 			t.Errorf("order %s", l.past)
 		}
 	})
-}
-
-func TestThePromiseOfTheOrderIsTheSameEverywhere(t *testing.T) {
-	const short = "Processes take turns, first come, first served"
-	const whole = "HandoffWindow is the time after a grant in which a process may pass an exclusive lease to its own waiters, one after the other, " +
-		"before another process gets its turn. Each pass saves two requests. " +
-		"A process that had to wait for its turn passes the lease only to claims that already waited at the grant."
-	for file, promise := range map[string]string{"README.md": short, "doc.go": short, "mutex.go": short, "options.go": whole} {
-		text, err := os.ReadFile(file)
-		noError(t, err)
-		if text := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "//", "")), " "); !strings.Contains(text, promise) {
-			t.Errorf("%s does not say: %s", file, promise)
-		}
-	}
 }

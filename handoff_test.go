@@ -71,56 +71,6 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 	})
 }
 
-func TestOnlyTheHeadOfAProcessStandsInTheBackendsQueue(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		held := must(t)(a.Mutex("x").Lock(background))
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() { noError(t, must(t)(b.Mutex("x").Lock(background)).Release(background)) })
-		}
-		w.waitersLeft("x", 1)
-		_, err := b.Mutex("x").TryLock(background) // which does not pass them
-		isError(t, err, pawl.ErrHeld)
-		noError(t, held.Release(background))
-		wg.Wait()
-		w.free("x")
-	})
-}
-
-func TestHandoffOffGoesBackToTheQueueEachTime(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{HandoffWindow: -1})
-		b, _ := w.client(&pawl.Options{HandoffWindow: -1})
-		var mu sync.Mutex
-		var order string
-		turn := func(c *pawl.Client, who string) func() {
-			return func() {
-				l := must(t)(c.Mutex("x").Lock(background))
-				time.Sleep(time.Millisecond)
-				mu.Lock()
-				order += who
-				mu.Unlock()
-				noError(t, l.Release(background))
-			}
-		}
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(turn(a, "a"))
-			synctest.Wait()
-			wg.Go(turn(b, "b"))
-			synctest.Wait()
-		}
-		wg.Wait()
-		if order != "ababab" {
-			t.Errorf("order %s", order)
-		}
-		if f.count("acquire") < 3 {
-			t.Error("a lease was passed on")
-		}
-	})
-}
-
 // TestALeaseServesOnlyAClaimThatAskedForTheSame goes through all that a claim says.
 func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 	for name, other := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
@@ -191,51 +141,6 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A waiter may give up at the moment at which it is passed a lease. Then it passes the
-// lease on.
-func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
-	for range 200 {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, _ := w.client(nil)
-			held := must(t)(c.Mutex("x").Lock(background))
-			ctx, cancel := context.WithCancel(background)
-			quits := make(chan struct{})
-			go func() {
-				defer close(quits)
-				if l, err := c.Mutex("x").Lock(ctx); err == nil {
-					noError(t, l.Release(background))
-				}
-			}()
-			synctest.Wait()
-			stays := locking(t, c.Mutex("x"))
-			go cancel()
-			noError(t, held.Release(background))
-			<-quits
-			noError(t, (<-stays).Release(background))
-			w.free("x")
-		})
-	}
-}
-
-func TestLostHoldIsNotPassedOn(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		held := must(t)(a.Mutex("x").Lock(background))
-		got := locking(t, a.Mutex("x"))
-		forced := must(t)(b.Mutex("x").ForceLock(background))
-		synctest.Wait()
-		isError(t, held.Release(background), pawl.ErrLost)
-		synctest.Wait()
-		select {
-		case <-got:
-			t.Fatal("the lease that was taken by force was passed on")
-		default:
-		}
-		noError(t, forced.Release(background))
-		noError(t, (<-got).Err())
-	})
 }
 
 // A lease may be taken by force just before it is released. A later Lock must get a

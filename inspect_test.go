@@ -1,49 +1,14 @@
 package pawl_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-func TestInspection(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(&pawl.Options{ID: "a"})
-		b, _ := w.client(&pawl.Options{ID: "b"})
-		lease := must(t)(a.Mutex("jobs/1").Lock(background))
-		must(t)(a.RWMutex("jobs/2").RLock(background))
-		must(t)(a.Mutex("other").Lock(background))
-		ctx, cancel := context.WithCancel(background)
-		done := make(chan struct{})
-		go func() { _, _ = b.Mutex("jobs/1").Lock(ctx); close(done) }()
-		synctest.Wait()
-		var names []string
-		for e, err := range a.List(background, "jobs/") {
-			noError(t, err)
-			names = append(names, e.Name)
-		}
-		if len(names) != 2 || names[0] != "jobs/1" || names[1] != "jobs/2" {
-			t.Errorf("listed %v", names)
-		}
-		e, err := b.Inspect(background, "jobs/1")
-		noError(t, err)
-		if len(e.Holders) != 1 || e.Holders[0].Owner.Client != "a" || e.Holders[0].Fence != lease.Fence() ||
-			len(e.Waiters) != 1 || e.Waiters[0].Owner.Client != "b" {
-			t.Errorf("%+v", e)
-		}
-		if p := a.Properties(); p.Backend != "memory" || !p.PushesGrants {
-			t.Errorf("%+v", p)
-		}
-		cancel()
-		<-done
-	})
-}
 
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 	e := &examined{Driver: engine.Full(memlock.New(nil)), findings: []driver.Finding{{Severity: "warning", Subject: "disk"}}}

@@ -113,15 +113,17 @@ func (p *places) first() map[int]int {
 	return n
 }
 
-// aloneOn runs f on a goroutine of its own, and returns when that has ended, however.
-func aloneOn(f func()) {
+// aloneOn runs f on a goroutine of its own, and returns when that has ended, in any way.
+// It returns the value of a panic.
+func aloneOn(f func()) (panicked any) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { _ = recover() }()
+		defer func() { panicked = recover() }()
 		f()
 	}()
 	<-done
+	return panicked
 }
 
 // stumbles are the ways in which a function of the Observer fails.

@@ -3,7 +3,6 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -46,42 +45,6 @@ func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
 		}
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		time.Sleep(time.Minute)
-		w.free("report")
-	})
-}
-
-func TestAKeyIsDoneByOne(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		var instances []*pawl.Once
-		for range 5 {
-			c, _ := w.client(nil)
-			instances = append(instances, c.Once("report"))
-		}
-		for tick := range 20 {
-			var ran atomic.Int32
-			var all sync.WaitGroup
-			for _, o := range instances {
-				all.Go(func() {
-					did, err := o.Do(background, fmt.Sprintf("%02d", tick), func(context.Context) error {
-						ran.Add(1)
-						time.Sleep(time.Second)
-						return nil
-					})
-					noError(t, err)
-					if did {
-						ran.Add(100)
-					}
-				})
-			}
-			all.Wait()
-			if n := ran.Load(); n != 101 {
-				t.Fatalf("tick %d: %d", tick, n)
-			}
-		}
-		ran, err := instances[0].Do(background, "05", func(context.Context) error { t.Error("it ran"); return nil })
-		if ran || err != nil {
-			t.Errorf("an old tick: %v, %v", ran, err)
-		}
 		w.free("report")
 	})
 }

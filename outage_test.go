@@ -90,34 +90,12 @@ func TestPermanentErrorIsSaidAtOnce(t *testing.T) {
 		c, f := w.client(nil)
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		f.set(func(string) error { return wrong }, nil)
-		began := time.Now()
-		_, err := c.Mutex("x").Lock(background)
-		isError(t, err, pawl.ErrUnavailable)
-		if took := time.Since(began); took > 0 {
-			t.Errorf("said after %v", took)
+		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
+			took, err := after(func() error { _, err := lock(background); return err })
+			if isError(t, err, pawl.ErrUnavailable); took > 0 {
+				t.Errorf("said after %v", took)
+			}
 		}
-	})
-}
-
-func TestServerThatDoesNotAnswerIsNotTheCallersDeadline(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.latency = time.Hour
-		_, err := c.Mutex("x").TryLock(background)
-		isError(t, err, pawl.ErrUnavailable)
-		if errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v Is DeadlineExceeded, but the caller set none", err)
-		}
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		_, err = c.Mutex("x").Lock(ctx)
-		isError(t, err, context.DeadlineExceeded)
-		if errors.Is(err, pawl.ErrHeld) {
-			t.Error("nobody has said that it is held")
-		}
-		f.mu.Lock()
-		f.latency = 0
-		f.mu.Unlock()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -55,28 +54,6 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 	})
 }
 
-func TestWaiterThatGivesUpIsToldItsOwnPlace(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		held := must(t)(a.Mutex("x").Lock(background))
-		for i := range 5 { // the last gives up first
-			go func() {
-				ctx, cancel := context.WithTimeout(background, time.Duration(10-i)*time.Second)
-				defer cancel()
-				_, err := b.Mutex("x").Lock(ctx)
-				var held *pawl.HeldError
-				if !errors.As(err, &held) || held.Position != i+1 {
-					t.Errorf("number %d gives up with %v", i+1, err)
-				}
-			}()
-			synctest.Wait()
-		}
-		time.Sleep(time.Minute)
-		noError(t, held.Release(background))
-		w.free("x")
-	})
-}
-
 // While a lease of this client may be passed on, its waiters and tries do not ask the
 // backend. Their errors show that lease as the backend does.
 func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
@@ -119,7 +96,7 @@ func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
 // An Observer that panics or ends the goroutine when it gets a local waiter leaves
 // nothing behind, whether or not that waiter has been passed a lease meanwhile.
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
+	for name, end := range stumbles {
 		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {
 			runInWorld(t, name+" while it "+when, func(t *testing.T, w *world) {
 				heard := func() {}

@@ -10,22 +10,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestReleaseAnswersTheSameHoweverOftenItIsCalled(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() { noError(t, lease.Release(background)) })
-		}
-		wg.Wait()
-		noError(t, lease.Release(nil)) //nolint:staticcheck // a nil ctx must not keep a lock held
-		if f.count("release") != 1 {
-			t.Errorf("%d releases were sent", f.count("release"))
-		}
-	})
-}
-
 func TestLateReleaseFreesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(nil)
@@ -38,38 +22,6 @@ func TestLateReleaseFreesNobodyElse(t *testing.T) {
 		synctest.Wait()
 		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != now.Fence() {
 			t.Errorf("after the late release: %+v", e)
-		}
-	})
-}
-
-func TestReleaseThatCannotBeSentGoesOnInTheBackground(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		up := f.down()
-		isError(t, lease.Release(background), pawl.ErrUnavailable, errNet)
-		isError(t, lease.Err(), pawl.ErrReleased)
-		time.Sleep(10 * time.Second)
-		if len(w.entry("x").Holders) != 1 {
-			t.Error("it is free though nothing was sent")
-		}
-		up()
-		time.Sleep(2 * time.Second)
-		w.free("x")
-	})
-}
-
-func TestReleaseGivesUpWhenTheLeaseHasEndedByItself(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		f.down()
-		isError(t, lease.Release(background), pawl.ErrUnavailable)
-		time.Sleep(time.Minute)
-		n := f.count("release")
-		time.Sleep(time.Hour)
-		if f.count("release") != n {
-			t.Error("it goes on for ever")
 		}
 	})
 }
@@ -154,16 +106,6 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	})
 }
 
-func TestReleaseNowDoesNotKeepTheNameForItsMinHold(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
-		noError(t, lease.ReleaseUnused(background))
-		noError(t, lease.Release(background)) // answers the same
-		must(t)(b.Mutex("x").TryLock(background))
-	})
-}
-
 // Later callers wait for the first one, in a way that lets virtual time go on.
 func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -188,6 +130,10 @@ func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
 			}
 			f.set(nil, nil)
 			f.slow(0)
+			sent := f.count("release")
+			if err := lease.Release(nil); err != first || failure == nil && sent != 1 { //nolint:staticcheck // a nil ctx must not keep a lock held
+				t.Errorf("one says %v, another %v, after %d releases", first, err, sent)
+			}
 			time.Sleep(time.Minute)
 		}
 	})

@@ -1,7 +1,6 @@
 package pawl_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
@@ -129,25 +127,6 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	})
 }
 
-func TestLeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		b, _ := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
-		ctx, cancel := context.WithTimeout(background, 2*time.Minute) // four TTLs, with a waiter queued
-		defer cancel()
-		_, err := b.Mutex("x").Lock(ctx)
-		isError(t, err, pawl.ErrHeld)
-		noError(t, lease.Err())
-		if n := f.count("renew"); n < 12 || n > 15 {
-			t.Errorf("%d renewals in four TTLs, want about three in each", n)
-		}
-		if left := time.Until(lease.Deadline()); left < 15*time.Second || left > 27*time.Second {
-			t.Errorf("deadline is in %v", left)
-		}
-	})
-}
-
 // A grant that is passed on lasts as long as the place would have, and that counts from
 // the last attempt that was answered. Where that was long ago, half of the term must not
 // go by before the lease is renewed for the first time: on an engine that compares and
@@ -172,70 +151,6 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 			t.Errorf("%v of its term are left", left)
 		}
 		noError(t, lease.Release(background))
-	})
-}
-
-func TestHolderIsToldBeforeTheBackendCanGrantAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		b, _ := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
-		began := time.Now()
-		time.Sleep(35 * time.Second)
-		f.down()
-		go func() {
-			<-lease.Done()
-			var lost *pawl.LostError
-			if !errors.As(context.Cause(lease.Context()), &lost) || lost.Reason != pawl.ReasonUnreachable || !errors.Is(lost, errNet) {
-				t.Errorf("cause %v", context.Cause(lease.Context()))
-			}
-			if len(w.entry("x").Holders) != 1 {
-				t.Error("told when the backend had already let go")
-			}
-			if !lost.StopBy.After(time.Now()) {
-				t.Errorf("no time is left to stop: %v", time.Until(lost.StopBy))
-			}
-		}()
-		next := must(t)(b.Mutex("x").Lock(background))
-		isError(t, lease.Err(), pawl.ErrLost)
-		if took := time.Since(began); took < 55*time.Second || took > 65*time.Second {
-			t.Errorf("granted again after %v", took)
-		}
-		noError(t, next.Err())
-	})
-}
-
-func TestFailedRenewalsAreRepeatedUntilTheTermEnds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		up := f.down()
-		time.Sleep(25 * time.Second) // the term is 27 s
-		noError(t, lease.Err())
-		up()
-		time.Sleep(time.Minute)
-		noError(t, lease.Err())
-		if n := f.count("renew"); n > 40 {
-			t.Errorf("%d renewals: an outage must not make a storm", n)
-		}
-	})
-}
-
-func TestRenewalWithoutAnAnswerExtendsNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		deadline := lease.Deadline()
-		f.set(nil, func(string) error { return errNet }) // the renewal is done, but its answer is lost
-		time.Sleep(20 * time.Second)
-		if f.count("renew") == 0 || !lease.Deadline().Equal(deadline) {
-			t.Errorf("deadline moved by %v", lease.Deadline().Sub(deadline))
-		}
-		time.Sleep(7 * time.Second)
-		isError(t, lease.Err(), pawl.ErrLost)
-		f.set(nil, nil)
-		isError(t, lease.Release(background), pawl.ErrLost)
-		w.free("x") // although the backend had renewed it
 	})
 }
 
@@ -289,19 +204,6 @@ func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 	})
 }
 
-func TestShortLeasesWork(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x", pawl.WithTTL(10*time.Millisecond)).Lock(background))
-		time.Sleep(time.Second)
-		noError(t, lease.Err())
-		if n := f.count("renew"); n > 1000 {
-			t.Errorf("%d renewals in 100 TTLs", n)
-		}
-		noError(t, lease.Release(background))
-	})
-}
-
 func TestRenewalsGoOutInBatches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -333,40 +235,6 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		isError(t, gone.Err(), pawl.ErrLost)
 		noError(t, stays.Err())
-	})
-}
-
-// The shortest lease in a request bounds its time. Long leases should not have to share
-// that bound.
-func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.renews = func(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-			if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
-				return nil, err
-			}
-			return f.Driver.Renew(ctx, l)
-		}
-		var long []*pawl.Lease
-		for i := range 1000 {
-			long = append(long, must(t)(c.Mutex(fmt.Sprint("long", i)).Lock(background)))
-		}
-		lost := 0
-		for began := time.Now(); time.Since(began) < time.Minute; {
-			short := must(t)(c.Mutex("short", pawl.WithTTL(200*time.Millisecond)).Lock(background))
-			time.Sleep(time.Second)
-			if short.Release(background) != nil {
-				lost++
-			}
-		}
-		for _, l := range long {
-			if l.Err() != nil {
-				lost++
-			}
-		}
-		if lost > 0 {
-			t.Errorf("%d leases were lost", lost)
-		}
 	})
 }
 

@@ -11,42 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		first, _ := w.client(nil)
-		held := must(t)(first.Mutex("x").Lock(background))
-		var mu sync.Mutex
-		var order []int
-		var wg sync.WaitGroup
-		for i := range 20 {
-			c, _ := w.client(nil) // a process each
-			wg.Go(func() {
-				lease := must(t)(c.Mutex("x").Lock(background))
-				mu.Lock()
-				order = append(order, i)
-				mu.Unlock()
-				time.Sleep(20 * time.Millisecond)
-				noError(t, lease.Release(background))
-			})
-			synctest.Wait()
-		}
-		if n := len(w.entry("x").Waiters); n != 20 {
-			t.Errorf("%d wait in the backend, want 20", n)
-		}
-		began := time.Now()
-		noError(t, held.Release(background))
-		wg.Wait()
-		for i, got := range order {
-			if got != i {
-				t.Fatalf("order %v", order)
-			}
-		}
-		if took := time.Since(began); took != 400*time.Millisecond {
-			t.Errorf("20 hand-overs took %v besides their work", took-400*time.Millisecond)
-		}
-	})
-}
-
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -74,39 +38,6 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 		w.free("x")
-	})
-}
-
-func TestNoReaderPassesAWaitingWriter(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		reader := must(t)(a.RWMutex("x").RLock(background))
-		done := make(chan *pawl.Lease)
-		go func() { l, _ := b.RWMutex("x").Lock(background); done <- l }()
-		synctest.Wait()
-		_, err := a.RWMutex("x").TryRLock(background)
-		isError(t, err, pawl.ErrHeld)
-		ctx, cancel := context.WithTimeout(background, time.Minute)
-		defer cancel()
-		_, err = a.RWMutex("x").RLock(ctx) // in the local queue of another client, and still behind
-		isError(t, err, pawl.ErrHeld, context.DeadlineExceeded)
-		noError(t, reader.Release(background))
-		noError(t, (<-done).Release(background))
-	})
-}
-
-func TestDeadHolderIsReplacedWhenItsTTLIsOver(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		dead, f := w.client(nil)
-		must(t)(dead.Mutex("x").Lock(background))
-		died := time.Now()
-		f.down()
-		c, _ := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		if took := time.Since(died); took < 30*time.Second || took > 30*time.Second+5*time.Millisecond {
-			t.Errorf("granted again after %v, want the TTL of 30 s", took)
-		}
-		noError(t, lease.Release(background))
 	})
 }
 
