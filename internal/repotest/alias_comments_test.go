@@ -4,9 +4,7 @@ package repotest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,13 +58,7 @@ func TestThePackageCommentNamesEachError(t *testing.T) {
 // eachType calls f for each type of a package, with its comment.
 func eachType(t *testing.T, folder string, f func(spec *ast.TypeSpec, comment string)) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s: %d files, %v", folder, len(paths), err)
-	}
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		noError(t, err)
+	for _, file := range parsedFiles(t, folder) {
 		for _, d := range file.Decls {
 			group, ok := d.(*ast.GenDecl)
 			if !ok || group.Tok != token.TYPE {

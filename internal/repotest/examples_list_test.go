@@ -4,11 +4,7 @@ package repotest
 
 import (
 	"go/ast"
-	"go/doc"
-	"go/parser"
-	"go/token"
 	"go/types"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,8 +21,11 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 		folders = append(folders, b.Folder)
 	}
 	for _, folder := range folders {
-		files, shown := parsed(t, folder)
-		for _, name := range beginnings(files) {
+		var shown []string
+		for _, e := range examplesIn(t, folder) {
+			shown = append(shown, e.name)
+		}
+		for _, name := range beginnings(parsedFiles(t, folder)) {
 			of, _, _ := strings.Cut(name, "_")
 			does := []string{name, of, strings.TrimPrefix(name, "New")}
 			if !slices.ContainsFunc(does, func(n string) bool { return slices.Contains(shown, n) }) {
@@ -34,26 +33,6 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 			}
 		}
 	}
-}
-
-// parsed returns the files of a package without its tests, and the names of its examples,
-// without suffixes.
-func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	noError(t, err)
-	for _, path := range paths {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		noError(t, err)
-		if !strings.HasSuffix(path, "_test.go") {
-			files = append(files, f)
-			continue
-		}
-		for _, e := range doc.Examples(f) {
-			shown = append(shown, e.Name)
-		}
-	}
-	return files, shown
 }
 
 // beginnings returns the names that the examples need: New, or Mutex_Lock.

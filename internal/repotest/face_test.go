@@ -4,10 +4,7 @@ package repotest
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"go/types"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -68,19 +65,4 @@ func checkEmbedded(t *testing.T, folder string, s *ast.TypeSpec) {
 			t.Errorf("%s.%s embeds %s: its methods are exported, and not documented here", folder, s.Name.Name, embedded)
 		}
 	}
-}
-
-func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	noError(t, err)
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		noError(t, err)
-		files = append(files, file)
-	}
-	return files
 }

@@ -78,7 +78,7 @@ func exposed(file *ast.File) (names []string) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiverName(d))) {
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
 				look(d.Type)
 			}
 		case *ast.GenDecl:
@@ -109,16 +109,4 @@ func exposedFields(e ast.Expr, look func(ast.Node)) {
 			look(f.Type)
 		}
 	}
-}
-
-// receiverName is the name of the type of a method's receiver.
-func receiverName(f *ast.FuncDecl) string {
-	e := f.Recv.List[0].Type
-	if p, ok := e.(*ast.StarExpr); ok {
-		e = p.X
-	}
-	if p, ok := e.(*ast.IndexExpr); ok {
-		e = p.X
-	}
-	return types.ExprString(e)
 }

@@ -3,13 +3,10 @@
 package repotest
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // CONTRIBUTING.md lists the files that change with a new field of a claim. The test takes
@@ -39,23 +36,6 @@ func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
 		shows := slices.ContainsFunc([]string{"locktable", "quorumlock", "cmd", "dashboard"}, func(dir string) bool { return within(file, dir) })
 		if holder && shows && !slices.Contains(named, file) {
 			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Holder.TTL", file)
-		}
-	}
-}
-
-// A type of the root may be an alias of a driver's type. Its documentation has to name
-// the fields, because pkg.go.dev does not show them there.
-func TestAliasesNameTheFields(t *testing.T) {
-	text := read(t, "entry.go")
-	for _, typ := range []reflect.Type{
-		reflect.TypeFor[driver.Entry](), reflect.TypeFor[driver.Holder](), reflect.TypeFor[driver.Waiter](),
-		reflect.TypeFor[driver.Owner](), reflect.TypeFor[driver.Finding](),
-	} {
-		comment := regexp.MustCompile(`((?://.*\n)+)type ` + typ.Name() + ` = driver\.`).FindString(text)
-		for field := range typ.Fields() {
-			if name := field.Name; !regexp.MustCompile(`\b` + name + `\b`).MatchString(comment) {
-				t.Errorf("entry.go: the comment of %s does not name its field %s", typ.Name(), name)
-			}
 		}
 	}
 }

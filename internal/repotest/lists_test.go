@@ -84,50 +84,6 @@ func TestEachDependencyIsExplained(t *testing.T) {
 	}
 }
 
-// The diagram of the layers is true: an upper package depends on the lower one, and no
-// lower package depends on the root.
-func TestTheDiagramOfTheLayersIsTrue(t *testing.T) {
-	_, after, found := strings.Cut(read(t, "docs/internals/design.md"), "## 3. Layers")
-	if !found {
-		t.Fatal("there are no layers")
-	}
-	diagram := strings.Split(after, "```")[1]
-	packages := goList(t, "")
-	imports := func(from, to string) bool {
-		p := packages[modulePath+"/"+from]
-		if from == "pawl" {
-			p = packages[modulePath]
-		}
-		if p == nil {
-			t.Fatalf("there is no %s", from)
-		}
-		if to == "pawl" {
-			return slices.Contains(p.Deps, modulePath)
-		}
-		return slices.ContainsFunc(p.Deps, func(d string) bool { return strings.HasSuffix(d, "/"+to) && within(d, modulePath) })
-	}
-	for _, pair := range [][2]string{
-		{"cmd/pawl", "pawl"}, {"pawl", "driver"}, {"locktable", "driver"}, {"internal/redisscript", "driver"},
-		{"memlock", "locktable"}, {"sqlitelock", "locktable"},
-		{"redislock", "redisscript"}, {"goredislock", "redisscript"},
-	} {
-		upper, lower := pair[0], pair[1]
-		if !imports(upper, lower) {
-			t.Errorf("%s does not stand on %s, as the diagram has it", upper, lower)
-		}
-		for _, name := range []string{strings.TrimPrefix(upper, "internal/"), lower} {
-			if !regexp.MustCompile(`(^|\s)` + name + `(\s|$)`).MatchString(diagram) {
-				t.Errorf("the diagram has no %s", name)
-			}
-		}
-	}
-	for _, low := range []string{"driver", "locktable", "internal/redisscript", "memlock", "sqlitelock", "redislock", "goredislock"} {
-		if imports(low, "pawl") {
-			t.Errorf("%s imports the root, which stands above it", low)
-		}
-	}
-}
-
 // makeCommand matches a make command at the start of a line of code, or in quotes. A
 // description may follow after two or more blanks.
 var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^']*'|[^ `\n]+)| [a-z]+)+)")

@@ -6,6 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -110,6 +114,50 @@ func matching(t *testing.T, pattern string) map[string]string {
 	found := map[string]string{}
 	for _, file := range files {
 		found[file] = read(t, file)
+	}
+	return found
+}
+
+// parsedFiles returns the files of a package without its tests.
+func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", folder, len(paths), err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		noError(t, err)
+		files = append(files, file)
+	}
+	return files
+}
+
+// An example is an example of a package.
+type example struct{ name, code, output string }
+
+// examplesIn returns the examples of a folder. A name is without its suffix, and a code
+// is the body of the function.
+func examplesIn(t *testing.T, folder string) (found []example) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	noError(t, err)
+	for _, file := range files {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
+		noError(t, err)
+		for _, e := range doc.Examples(f) {
+			x := example{name: e.Name, output: strings.TrimSpace(e.Output)}
+			if body, ok := e.Code.(*ast.BlockStmt); ok {
+				source := read(t, file)[set.Position(body.Lbrace).Offset+1 : set.Position(body.Rbrace).Offset]
+				source, _, _ = strings.Cut(source, "\n\t// Output:")
+				x.code = strings.TrimSpace(strings.ReplaceAll(source, "\n\t", "\n"))
+			}
+			found = append(found, x)
+		}
 	}
 	return found
 }

@@ -3,13 +3,9 @@
 package repotest
 
 import (
-	"go/ast"
-	"go/doc"
 	"go/format"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -72,21 +68,8 @@ func isPaired(code string) bool {
 func TestUsesShowsExamplesThatRun(t *testing.T) {
 	examples := map[string]string{} // what each prints, by its code
 	for _, folder := range []string{".", "cronlock", "fence", "otellock"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		noError(t, err)
-		for _, file := range files {
-			set := token.NewFileSet()
-			f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
-			noError(t, err)
-			for _, e := range doc.Examples(f) {
-				body, ok := e.Code.(*ast.BlockStmt)
-				if !ok {
-					continue
-				}
-				source := read(t, file)[set.Position(body.Lbrace).Offset+1 : set.Position(body.Rbrace).Offset]
-				source, _, _ = strings.Cut(source, "\n\t// Output:")
-				examples[strings.TrimSpace(strings.ReplaceAll(source, "\n\t", "\n"))] = strings.TrimSpace(e.Output)
-			}
+		for _, e := range examplesIn(t, folder) {
+			examples[e.code] = e.output
 		}
 	}
 	page := read(t, "docs/uses.md")
@@ -106,5 +89,23 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 	}
 	if shown < 10 {
 		t.Errorf("%d examples were found: is the pattern right?", shown)
+	}
+}
+
+// The README shows the body of an example, and before it the imports that are not
+// obvious.
+func TestREADMEShowsTheExample(t *testing.T) {
+	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindStringSubmatch(read(t, "README.md"))
+	if block == nil {
+		t.Fatal("README.md has no block of Go")
+	}
+	source := read(t, "sqlitelock/example_test.go")
+	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(block[2], -1) {
+		if !strings.Contains(source, path) {
+			t.Errorf("README.md imports %s, sqlitelock/example_test.go does not", path)
+		}
+	}
+	if !slices.ContainsFunc(examplesIn(t, "sqlitelock"), func(e example) bool { return e.code == strings.TrimSpace(block[3]) }) {
+		t.Errorf("README.md shows what is no example of sqlitelock:\n%s", block[3])
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 // These tests check the rules of docs/internals/design.md for the repository itself:
 // which packages import which, which names have comments, and how long a file may be.
-// They also check that the README's example compiles.
 
 // corePackages are the packages that import only the standard library, x/sys and each
 // other, and the further imports that each of them may have.
@@ -231,42 +230,4 @@ func TestKitsHaveNoTests(t *testing.T) {
 			t.Errorf("%s has %q", file, found)
 		}
 	}
-}
-
-// The README shows the body of Example, and before it the imports that are not obvious.
-func TestREADMEShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	noError(t, err)
-	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("README.md has no block of Go")
-	}
-
-	set := token.NewFileSet()
-	const example = "sqlitelock/example_test.go"
-	source, err := os.ReadFile(example)
-	noError(t, err)
-	f, err := parser.ParseFile(set, example, source, 0)
-	noError(t, err)
-	var imports []string
-	for _, spec := range f.Imports {
-		imports = append(imports, spec.Path.Value)
-	}
-	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(string(block[2]), -1) {
-		if !slices.Contains(imports, path) {
-			t.Errorf("README.md imports %s, %s does not", path, example)
-		}
-	}
-	for _, decl := range f.Decls {
-		if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "Example" {
-			body := string(source[set.Position(d.Body.Lbrace).Offset+1 : set.Position(d.Body.Rbrace).Offset])
-			body, _, _ = strings.Cut(body, "\n\t// Output:")
-			body = strings.TrimSpace(strings.ReplaceAll(body, "\n\t", "\n"))
-			if shown := strings.TrimSpace(string(block[3])); shown != body {
-				t.Errorf("README.md shows\n\n%s\n\nbut the body of Example is\n\n%s", shown, body)
-			}
-			return
-		}
-	}
-	t.Error(example, "has no func Example")
 }
