@@ -14,22 +14,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The lab checks the laws at every step, so there is nothing to see in the first two
-// properties but what happens. They are two because what is promised differs: a clock
-// that runs back is survived as long as the entry is remembered, and an entry may be
+// The lab checks the laws at every step of each property. The clock runs back in
+// TestTheEntryAnswersAsTheModelDoes, where the entry is never forgotten: an entry may be
 // forgotten as long as the clock does not run back.
-
-func TestLawsHoldWhateverHappensAlthoughTheClockRunsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
-		for range steps(t) {
-			if o := l.next(choose, true); o.what != "forget" {
-				l.do(o)
-			}
-		}
-	})
-}
-
 func TestLawsHoldWhateverHappensAlthoughIdleEntriesAreForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -135,94 +122,6 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 			l.sleep(held.RetryAfter) // asking only when it makes sense is often enough
 			held = heldOf(l.acquire(&c))
 		}
-	})
-}
-
-// The head of the queue waits only for the holders: if they are dead, they cost their TTL
-// and lock-delay, no more.
-func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
-		var over locktable.Instant
-		for i := range rapid.IntRange(1, 4).Draw(t, "holders") {
-			c := reader(clients[i])
-			c.TTL, c.LockDelay = pick(choose, "TTL", durations...), pick(choose, "lock-delay", delays...)
-			l.granted(c)
-			over = max(over, l.now.Add(c.TTL).Add(c.LockDelay))
-			l.sleep(pick(choose, "gap", 0, µs, ms))
-		}
-		head := mutex("head")
-		for {
-			held := heldOf(l.acquire(head))
-			if held == nil {
-				break
-			}
-			l.sleep(min(held.RetryAfter, wait/2)) // its keep-alive
-		}
-		if l.now != over {
-			t.Fatalf("granted %v after the last holder was over", over.Until(l.now))
-		}
-	})
-}
-
-// A client that died in the queue delays the next by what is left of its place, once it
-// would be its turn.
-func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
-		l.granted(mutex("a"))
-		dead := with(mutex("dead"), func(c *driver.Claim) { c.QueueTTL = pick(choose, "queue TTL", durations...) })
-		l.refused(dead)
-		lapses := l.now.Add(dead.QueueTTL)
-		l.refused(mutex("b"))
-		l.sleep(time.Duration(rapid.IntRange(0, int(2*dead.QueueTTL/µs)).Draw(t, "held for")) * µs)
-		l.ok(l.release("a", 0))
-		free := l.now
-		for {
-			held := heldOf(l.acquire(mutex("b")))
-			if held == nil {
-				break
-			}
-			l.sleep(held.RetryAfter)
-		}
-		if cost := free.Until(l.now); cost > max(0, free.Until(lapses)) {
-			t.Fatalf("cost %v, and %v of the place was left", cost, free.Until(lapses))
-		}
-	})
-}
-
-// Among waiters that stay and do not force, the order of grants is the order of arrival.
-func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
-		var arrived, served []string
-		for i := range rapid.IntRange(1, 30).Draw(t, "clients") {
-			who := string(rune('A' + i))
-			c := claimOf(choose)
-			c.Token, c.Owner.Client, c.Force, c.Queue, c.TTL, c.QueueTTL = tokenOf(who), who, false, true, time.Hour, time.Hour
-			c.Above = nil
-			arrived = append(arrived, who)
-			_, _ = l.acquire(&c)
-			for n := len(l.e.Holders); n > 0 && choose("release", 3) == 0; n = len(l.e.Holders) {
-				l.ok(l.release(whose(l.e.Holders[choose("who", n)].Token), 0))
-			}
-			served = append(served, newcomers(l, served)...)
-		}
-		for len(l.e.Holders) > 0 {
-			l.ok(l.release(whose(l.e.Holders[0].Token), 0))
-			served = append(served, newcomers(l, served)...)
-		}
-		// A client may be granted and released between two looks, so only the order is
-		// compared.
-		last := -1
-		for _, who := range served {
-			i := slices.Index(arrived, who)
-			if i < last {
-				t.Fatalf("arrived as %v, served as %v", arrived, served)
-			}
-			last = i
-		}
-		l.state("|")
 	})
 }
 

@@ -269,15 +269,6 @@ func came(c *driver.Claim, at locktable.Instant) *driver.Claim {
 	return c
 }
 
-func newcomers(l *lab, served []string) (out []string) {
-	for _, h := range l.e.Holders {
-		if who := whose(h.Token); !slices.Contains(served, who) {
-			out = append(out, who)
-		}
-	}
-	return out
-}
-
 // crowd is an entry with a holder, who has labels, and n waiters.
 func crowd(n int) *locktable.Entry {
 	l := &locktable.Entry{}

@@ -12,23 +12,6 @@ import (
 
 func TestPublic(t *testing.T) {
 	each(t, map[string]func(l *lab){
-		"EntryThatWasNeverUsedIsEmpty": func(l *lab) {
-			seen := l.e.Public(l.now, "job")
-			equal(l.t, "entry", fmt.Sprintf("%+v", seen), fmt.Sprintf("%+v", driver.Entry{Name: "job", Holders: []driver.Holder{}}))
-		},
-		"ShowsWhoHoldsAndWhoWaits": func(l *lab) {
-			g := l.granted(permits("a", 2, 3))
-			l.sleep(sec)
-			l.refused(permits("b", 2, 3))
-			l.sleep(sec)
-			seen := l.e.Public(l.now, "job")
-			equal(l.t, "holders", fmt.Sprintf("%+v", seen.Holders), fmt.Sprintf("%+v", []driver.Holder{{
-				Fence: g.Fence, Permits: 2, Limit: 3, Owner: driver.Owner{Client: "a"}, Since: start.Time(), TTL: ttl, ExpiresIn: 28 * sec,
-			}}))
-			equal(l.t, "waiters", fmt.Sprintf("%+v", seen.Waiters), fmt.Sprintf("%+v", []driver.Waiter{{
-				Permits: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.Add(sec).Time(), ExpiresIn: 9 * sec,
-			}}))
-		},
 		"DoesNotShowTheExpiredAndDoesNotTouchThem": func(l *lab) {
 			l.granted(delayed(mutex("a"), time.Minute))
 			l.refused(mutex("b"))

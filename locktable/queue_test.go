@@ -11,30 +11,6 @@ import (
 
 func TestTicket(t *testing.T) {
 	each(t, map[string]func(l *lab){
-		"PutsAWaiterWhereItWouldStandIfItHadComeThen": func(l *lab) {
-			l.granted(mutex("a"))
-			for _, who := range []string{"b", "c", "d"} {
-				l.sleep(10 * ms)
-				l.refused(mutex(who))
-			}
-			then := l.now.Add(-5 * ms)
-			l.sleep(100 * ms)
-			equal(l.t, "position", l.refused(came(mutex("e"), then)).Position, 3)
-			l.state("a | b c e d")
-			equal(l.t, "since", l.e.Queue[2].Since, then)
-			equal(l.t, "position of a repeat", l.refused(came(mutex("e"), l.now)).Position, 3)
-			equal(l.t, "position of who was passed", l.refused(mutex("d")).Position, 4)
-		},
-		"OfTheSameInstantStandsBehind": func(l *lab) {
-			l.granted(mutex("a"))
-			l.refused(mutex("b"))
-			then := l.now
-			l.sleep(ms)
-			l.refused(mutex("c"))
-			l.refused(came(mutex("d"), then))
-			l.refused(came(mutex("e"), then))
-			l.state("a | b d e c")
-		},
 		"CountsForMaxLeadAndNoMore": func(l *lab) {
 			l.granted(mutex("a"))
 			l.refused(mutex("b"))
@@ -43,27 +19,6 @@ func TestTicket(t *testing.T) {
 			l.sleep(driver.MaxLead - µs)
 			l.refused(came(mutex("d"), 1))
 			l.state("a | b d c")
-		},
-		"FromTheFutureIsNow": func(l *lab) {
-			l.granted(mutex("a"))
-			l.refused(came(mutex("b"), l.now.Add(time.Hour)))
-			l.refused(with(mutex("c"), func(c *driver.Claim) { c.Ticket = 1<<64 - 1 }))
-			l.refused(mutex("d"))
-			l.state("a | b c d")
-		},
-		"DoesNotHelpATry": func(l *lab) {
-			l.granted(reader("a"))
-			l.refused(mutex("b"))
-			held := l.refused(came(try(reader("c")), start.Add(-sec)))
-			equal(l.t, "position", held.Position, 0)
-		},
-		"OfTheHeadThatFitsIsAGrant": func(l *lab) {
-			l.granted(permits("a", 1, 2))
-			l.sleep(10 * ms)
-			l.refused(permits("b", 2, 2))
-			l.granted(came(permits("c", 1, 2), start))
-			l.state("a c | b")
-			l.said("")
 		},
 		"IsNoUseAgainstThoseWhoCameBeforeTheClockRanBack": func(l *lab) {
 			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = 2 * time.Hour }))
