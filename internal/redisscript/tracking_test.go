@@ -16,7 +16,7 @@ var (
 	holds   = Armed{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
 )
 
-// track tracks a lease while f runs, and counts how often its holder is told.
+// track tracks a lease while f runs, and counts the signals to its holder.
 func track(t *testing.T, answer func(*tracker) Armed, f func(*tracker)) (told int) {
 	var w *tracker
 	w = newTracker(func(context.Context, []string) []Armed { return []Armed{answer(w)} }, "pawl:")
