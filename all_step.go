@@ -19,10 +19,10 @@ type step struct {
 	begun  int  // how many of the claims have a lease
 }
 
-// atOnce makes the step, and appends the leases to all. If it fails, at is the index of
-// the claim that was refused. The error is errors.ErrUnsupported if the backend cannot
-// make the step.
-func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {
+// acquireTogether makes one attempt at all claims in one step of the backend, and appends
+// the leases to all. If it fails, at is the index of the claim that was refused. The
+// error is errors.ErrUnsupported if the backend cannot make the step.
+func (c *core) acquireTogether(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {
 	backend, can := driver.As[driver.AllAcquirer](c.driver)
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease) (at i
 	s := &step{c: c, claims: claims}
 	defer s.leave()
 	if err = s.run(ctx, backend, all); err != nil {
-		at = s.inTheWay(err)
+		at = s.refusedIndex(err)
 	}
 	return at, err
 }
@@ -59,7 +59,7 @@ func (c *core) tryOne(ctx context.Context, cl *claim, all *[]*Lease) error {
 }
 
 // leave removes the claims that have no lease from the lists of this process, as
-// attempts.leave does.
+// attempts.leave does. It releases those that the backend may have granted.
 func (s *step) leave() {
 	for _, cl := range s.claims[s.begun:] {
 		s.c.inboxes.Remove(cl.Token, &cl.inbox)
@@ -143,9 +143,9 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	return nil
 }
 
-// inTheWay returns the index of the claim that err names, or 0 if err concerns all
+// refusedIndex returns the index of the claim that err names, or 0 if err concerns all
 // claims.
-func (s *step) inTheWay(err error) int {
+func (s *step) refusedIndex(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		name = held.Name

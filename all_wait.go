@@ -168,7 +168,7 @@ func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*L
 		c, to := parts[from].c, min(from+driver.MaxAll, len(claims))
 		at, err := 0, errors.ErrUnsupported
 		if steps {
-			at, err = c.atOnce(ctx, claims[from:to], all)
+			at, err = c.acquireTogether(ctx, claims[from:to], all)
 		}
 		if errors.Is(err, errors.ErrUnsupported) && oneByOne {
 			steps, to = false, from+1

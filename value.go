@@ -21,9 +21,9 @@ func WithValue(value []byte) LockOption {
 
 // WithAbove makes the grant depend on the value that the name keeps: the name must keep
 // no value, or a smaller one, compared as bytes. Otherwise the error matches
-// ErrValueNotGreater. The backend compares and grants in one step, so together with
-// [WithValue] each value is written once, by one holder. For a waiter, the backend
-// compares when the waiter's turn comes, and maybe also earlier.
+// ErrValueNotGreater. The backend compares and grants in one step. So if [WithValue] has
+// the same value, one holder writes it, and only once. For a waiter, the backend compares
+// when the waiter's turn comes, and maybe also earlier.
 func WithAbove(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }

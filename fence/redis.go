@@ -25,9 +25,10 @@ import (
 func RedisScript(write string) string { return redisScript("true", write) }
 
 // RedisReaderScript is RedisScript for a reader of an RWMutex. It runs read unless a
-// writer with a higher fence was accepted. It accepts every other reader. From then on it
-// refuses each writer with a lower fence, which must have lost the lock before the reader
-// could get it. The script writes, so it runs on a master.
+// writer with a higher fence was accepted. It accepts every other reader. From then on
+// RedisScript refuses each writer with a lower fence than this reader's: that writer must
+// have lost the lock before the reader could get it. The script writes, so it runs on a
+// master.
 //
 // A caller that reads in several scripts runs this one first and last. If both succeed,
 // no writer came in between, and all reads are consistent.
@@ -51,8 +52,8 @@ written, seen = tonumber(written), tonumber(seen)
 local highest = writes and seen or written
 if fence < highest then return redis.error_reply('STALEFENCE ' .. string.format('%.0f', highest)) end
 if writes then written = fence end
-local now = string.format('%.0f %.0f', written, math.max(seen, fence))
-if now ~= stored then redis.call('SET', KEYS[1], now) end
+local updated = string.format('%.0f %.0f', written, math.max(seen, fence))
+if updated ~= stored then redis.call('SET', KEYS[1], updated) end
 local function rest(all)
   local some = {}
   for i = 2, #all do some[i - 1] = all[i] end

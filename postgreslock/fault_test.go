@@ -21,8 +21,8 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// client is Pawl over a driver of its own. On a slow machine a server takes longer to
-// restart than a lease lasts, and than a request is repeated, by default.
+// client is Pawl over a driver of its own. Its times are longer than the defaults,
+// because a slow machine takes long to restart a server.
 func client(t testing.TB, url string) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(open(t, url), &pawl.Options{
@@ -56,7 +56,7 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	})
 }
 
-// A lost connection that listens is opened again, and missed signals are delivered.
+// A lost connection that killListeners is opened again, and missed signals are delivered.
 func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -65,16 +65,16 @@ func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	first, second := mutex("job"), queued("job")
 	gets(t, a, first)
 	waits(t, b, second)
-	listens := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "' AND query LIKE 'LISTEN%'"
+	killListeners := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "' AND query LIKE 'LISTEN%'"
 	eventually(t, "both listen", func() bool {
 		var n int
-		err := conn(t, url).QueryRow(ctx, strings.Replace(listens, "pg_terminate_backend(pid)", "count(*)", 1)).Scan(&n)
+		err := conn(t, url).QueryRow(ctx, strings.Replace(killListeners, "pg_terminate_backend(pid)", "count(*)", 1)).Scan(&n)
 		return err == nil && n == 2
 	})
-	server.Do(name, listens)
+	server.Do(name, killListeners)
 	releases(t, a, first)
 	hear(t, heard, driver.SignalGranted, second.Token)
-	exec(t, conn(t, url), listens)
+	exec(t, conn(t, url), killListeners)
 	noError(t, a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}))
 	hear(t, heard, driver.SignalLost, second.Token)
 }
@@ -88,7 +88,7 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 	return e.Holders[0].Fence
 }
 
-// Without a claim there is no connection that listens.
+// Without a claim there is no connection that killListeners.
 func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
 	nightly(t, "it waits for 5 s")
 	t.Parallel()
@@ -103,9 +103,9 @@ func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
 	}
 	claim := mutex("job")
 	gets(t, d, claim)
-	eventually(t, "it listens", func() bool { return listening() == 1 })
+	eventually(t, "it killListeners", func() bool { return listening() == 1 })
 	releases(t, d, claim)
-	eventually(t, "it listens no more", func() bool { return listening() == 0 })
+	eventually(t, "it killListeners no more", func() bool { return listening() == 0 })
 }
 
 // A pool that the caller has used up is reported, and locks go on when it is free again.

@@ -78,7 +78,7 @@ func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 }
 
 // A release that was not answered arrives when its token was claimed again: it must not
-// take the new vote. So the claim waits until it has no effect any more.
+// remove the new vote. So the claim waits until it has no effect any more.
 func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 			c := newCluster(n)
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
-			for range 20 { // the first one, too
+			for range 20 { // even the first needs no request more
 				for _, l := range lines {
 					l.calls.Store(0)
 				}
@@ -129,8 +129,9 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
-// The same for nodes that stand still with the requests in their sockets, and then go on
-// with requests that no caller waits for; and for claims that would have waited.
+// A majority that stands still grants nothing, not to claims that would wait, either.
+// When it goes on, it runs requests that no caller waits for any more. Nothing stays
+// held.
 func TestAMajorityThatStandsStill(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
@@ -217,8 +218,8 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 	})
 }
 
-// Majorities that share one node only, whose members have very different clocks: the
-// fence still rises.
+// The fence rises although each majority shares only one node with the last one, and
+// their clocks are minutes apart.
 func TestFencesRiseAcrossMajorities(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -244,8 +245,8 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 	})
 }
 
-// A node that loses all its data, and comes back when its leases are over, does not make
-// a fence fall, nor two hold.
+// A node that loses all its data makes no fence fall, and gives no second client the
+// lock.
 func TestANodeLosesItsData(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -391,8 +392,8 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 	})
 }
 
-// Four permits of a semaphore of three fit on two nodes each. No more than three are
-// granted.
+// Three nodes with three permits each could give each of four claims two votes. The
+// quorum still grants only three.
 func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)

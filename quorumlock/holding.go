@@ -55,8 +55,8 @@ func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool 
 	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
 
-// take removes a lease, and returns it.
-func (hs *holdings) take(token driver.Token, name string) (h holding) {
+// remove removes a lease, and returns it.
+func (hs *holdings) remove(token driver.Token, name string) (h holding) {
 	hs.update(token, name, func(x *holding) {
 		h = *x
 		delete(hs.all, token)

@@ -25,7 +25,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
 	l.TTL = releaseFor
 	d.placed.leave(l.Token, l.Name)
-	lease := d.held.take(l.Token, l.Name)
+	lease := d.held.remove(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {

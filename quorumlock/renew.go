@@ -38,8 +38,8 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		order = leases[0].Token // so that each node writes values in the order of the calls
 	}
 	renewed := make([]bool, len(leases))
-	decided := make(chan struct{})
-	defer close(decided)
+	returned := make(chan struct{})
+	defer close(returned)
 	sent := time.Now()
 	polled := poll(ctx, d, ballot[[]error]{
 		nodes: d.everyone, token: order,
@@ -52,7 +52,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		},
 		decided: func(polled []vote[[]error]) bool {
 			for k := range leases {
-				if votes := d.share(polled, k); succeeded(votes) < d.majority && !d.lacks(votes) {
+				if votes := d.votesFor(polled, k); succeeded(votes) < d.majority && !d.lacks(votes) {
 					return false
 				}
 			}
@@ -61,7 +61,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		after: func(i int, v vote[[]error]) {
 			if v.err == nil {
 				d.work.Go(func() {
-					<-decided // later, renewed does not change any more
+					<-returned // then nothing changes renewed any more
 					d.mend(i, leases, v.value, renewed)
 				})
 			}
@@ -69,15 +69,15 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	})
 	answers := make([]error, len(leases))
 	for k, l := range leases {
-		switch votes := d.share(polled, k); {
+		switch votes := d.votesFor(polled, k); {
 		case succeeded(votes) >= d.majority:
 			d.held.noteRenewal(l, sent)
 			renewed[k] = true
 		case d.lacks(votes): // with an even number of nodes, half of them can decide this
-			d.held.take(l.Token, l.Name)
+			d.held.remove(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
-			return nil, failuresErr(ctx, d, "renew", one(leases), polled)
+			return nil, failuresErr(ctx, d, "renew", onlyName(leases), polled)
 		default:
 			answers[k] = failuresErr(ctx, d, "renew", l.Name, votes)
 		}
@@ -85,8 +85,8 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// share returns the nodes' answers for one lease of a batch.
-func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
+// votesFor returns the nodes' answers for one lease of a batch.
+func (d *quorum) votesFor(polled []vote[[]error], k int) []vote[struct{}] {
 	votes := make([]vote[struct{}], len(polled))
 	for i, p := range polled {
 		if votes[i].err = p.err; p.err == nil {
@@ -96,8 +96,8 @@ func (d *quorum) share(polled []vote[[]error], k int) []vote[struct{}] {
 	return votes
 }
 
-// one returns the name of a batch that has only one lease.
-func one(leases []driver.LeaseRef) string {
+// onlyName returns the name of a batch that has only one lease.
+func onlyName(leases []driver.LeaseRef) string {
 	if len(leases) == 1 {
 		return leases[0].Name
 	}

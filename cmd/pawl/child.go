@@ -7,7 +7,7 @@ import "time"
 //
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
 //	pass(s)                               sends a signal to the group
-//	suspend(s, held)                      handles its stop, as by Ctrl-Z
+//	handleStop(s, held)                   handles its stop, as by Ctrl-Z
 //	check(ctx, line)                      runs a shell line meanwhile, and returns its error
 //	stop(killAt)                          ends the group, and reports whether it is gone
 //	key()                                 the signal of a terminal's key that ended it

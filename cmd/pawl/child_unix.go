@@ -62,7 +62,7 @@ type child struct {
 	cut    syscall.Signal // the signal that ended it, or 0; written before reaped is set
 
 	tty     *terminal      // nil if there is none
-	keys    chan os.Signal // Ctrl-Z that reaches pawl and not the child
+	ctrlZ   chan os.Signal // Ctrl-Z that reaches pawl and not the child
 	signals chan os.Signal // all other signals
 }
 
@@ -76,11 +76,11 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	}
 	c := &child{
 		ended: make(chan ending, 1), paused: make(chan syscall.Signal, 1),
-		tty: openTerminal(), keys: make(chan os.Signal, 1), signals: signals,
+		tty: openTerminal(), ctrlZ: make(chan os.Signal, 1), signals: signals,
 		env: env, checks: map[int]chan unix.WaitStatus{}, over: make(chan struct{}),
 	}
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
-	if c.tty != nil && c.tty.ofChild() {
+	if c.tty != nil && c.tty.startsInForeground() {
 		attr.Sys.Foreground, attr.Sys.Ctty = true, c.tty.fd
 		c.tty.lent = true
 	}
@@ -296,7 +296,7 @@ func (c *child) gone(thorough bool) bool {
 
 // close takes the terminal back, and stops catching its keys.
 func (c *child) close() {
-	signal.Stop(c.keys)
+	signal.Stop(c.ctrlZ)
 	c.killChecks()
 	if c.tty == nil {
 		return

@@ -37,7 +37,7 @@ type child struct {
 	env          []string
 	ended        chan ending
 	paused       chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
-	keys         chan os.Signal      // receives nothing
+	ctrlZ        chan os.Signal      // receives nothing
 	endRequested bool                // always false, because the console sends Ctrl-C to all its processes
 
 	undelivered func(syscall.Signal, error) // never called on Windows
@@ -101,7 +101,7 @@ func limitJob(job windows.Handle, flags uint32) error {
 // pass does nothing: the console has notified the child.
 func (c *child) pass(os.Signal) {}
 
-func (c *child) suspend(syscall.Signal, func() bool) {}
+func (c *child) handleStop(syscall.Signal, func() bool) {}
 
 // check runs a line while the child runs, and returns nil if it ends with code 0.
 func (c *child) check(ctx context.Context, line string) error {

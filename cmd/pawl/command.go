@@ -88,8 +88,8 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// checked returns the options of a lock with the check of --health.
-func (f *commandFlags) checked(options []pawl.LockOption, j *job) []pawl.LockOption {
+// withHealth returns the options of a lock with the check of --health.
+func (f *commandFlags) withHealth(options []pawl.LockOption, j *job) []pawl.LockOption {
 	if f.health == "" {
 		return options
 	}
@@ -134,7 +134,7 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 	return min(grace+reserve(ttl), ttl/2)
 }
 
-func (f *commandFlags) has(j *job, path string, argv []string) {
+func (f *commandFlags) setCommand(j *job, path string, argv []string) {
 	j.path, j.argv, j.grace = path, argv, time.Duration(f.grace)
 	if f.hideURL {
 		j.hidden = []string{urlVariable, urlFileVariable}

@@ -87,12 +87,12 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 	}
 	e := &election{terms: make(chan electionTerm)}
 	e.job = f.job(v, where, url, byDefault, args[0], 0)
-	f.has(e.job, path, argv)
+	f.setCommand(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, url, e.observe(f.options(v, where)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
-	e.options = f.checked(f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), e.job)
+	e.options = f.withHealth(f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), e.job)
 	if cmd.Flags().Changed("value") {
 		e.options = append(e.options, pawl.WithValue([]byte(f.value)))
 	}

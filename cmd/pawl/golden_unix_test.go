@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files: what the command says")
 
-var golden, _ = filepath.Abs("testdata/golden") // some tests go elsewhere
+var golden, _ = filepath.Abs("testdata/golden") // absolute, because some tests change the folder
 
 // wantGolden compares output with a file, so that a diff shows each change of it.
 func wantGolden(t *testing.T, name, got string) {

@@ -122,10 +122,10 @@ func (j *job) hold(lease jobLease) error {
 			if lease.Err() == nil { // not after a loss, because SIGCONT would continue the child
 				c.pass(s)
 			}
-		case s := <-c.keys:
+		case s := <-c.ctrlZ:
 			c.pass(s)
 		case s := <-c.paused:
-			c.suspend(s, func() bool { return lease.Err() == nil })
+			c.handleStop(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
 			if end.cut || c.endRequested {
 				// The signal went to the group. Its first process may have ended while

@@ -224,7 +224,8 @@ func existing(where string) string {
 		query.Del("create")
 		u.RawQuery = query.Encode()
 	}
-	// It is the last parameter, because an error may quote the URL up to a mistake.
+	// This is the last parameter, because an error may quote the URL up to a mistake: the
+	// user has not written it.
 	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&")
 	return u.String()
 }
@@ -257,7 +258,7 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 func closeSoon(c *pawl.Client) error { return closeWithin(c, releaseTimeout) }
 
 // closeWithin gives Shutdown half of d, because Shutdown then tries once more to release
-// the remaining leases. closeWithin returns after d in any case.
+// the remaining leases. closeWithin returns after d at the latest.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// children are commands that are hard to stop, each in its own way. They write the number
-// of their group, and then that they are ready.
+// children are commands. One stops willingly; each of the others is hard to stop in its
+// own way. They write the number of their group, and then that they are ready.
 var children = map[string]string{
 	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
 	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
 	"Grandchildren": `echo $$ > group; (trap "" TERM; (echo ready > ready; while :; do sleep 0.01; done) & wait) & wait; sleep 1000`,
 	"Stopped":       `echo $$ > group; echo ready > ready; kill -STOP $$`,
-	"HasEndedButFor": `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+	"EndedButForAChild": `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 &
 		trap exit TERM; while :; do sleep 0.01; done`,
 }
 
-// next is the command of the next holder. It checks that no process of the group before
-// it is alive. A dead process that was not reaped yet does not count.
+// next is the command of the next holder. It checks that no process of the last holder's
+// group is alive. A dead process that was not reaped yet does not count.
 const next = `for stat in /proc/[0-9]*/stat; do
 		read -r line < $stat || continue
 		set -- ${line##*) }
@@ -36,7 +36,7 @@ func TestLostByABreak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newLab(t)
 			grace, delay := "10", "2"
-			if testing.Short() { // a slow machine needs longer, and the next holder waits for all of it
+			if testing.Short() { // a slow machine needs more than 2 s, and the next holder waits for the delay
 				grace, delay = "1", "1000"
 			}
 			p := b.start("run", "--grace", grace, "x", "--", "sh", "-c", child)
@@ -92,8 +92,8 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	}
 }
 
-// pawl and its command are stopped for longer than the lease lasts, and another client
-// has had the lock since. However long that was, killed processes get their time to end.
+// pawl and its command are stopped until the lease has expired. However long that was,
+// pawl gives killed processes their time to end.
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)

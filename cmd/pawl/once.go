@@ -136,7 +136,7 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 	}
 	margin := f.margin(cmd, time.Duration(f.ttl))
 	j := f.job(v, where, url, byDefault, f.args[0], margin)
-	f.has(j, path, argv)
+	f.setCommand(j, path, argv)
 	j.maxHold = time.Duration(f.maxHold)
 	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, margin) }
 	if f.atLeastOnce {
@@ -178,7 +178,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}
-	lease, err := f.acquire(j.name, f.checked(options, j))(ctx, c)
+	lease, err := f.acquire(j.name, f.withHealth(options, j))(ctx, c)
 	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
 		if err := t.fits(j.name, done.Value); err != nil { // another client may have just written it
 			return nil, err
@@ -219,9 +219,9 @@ func notRecorded(err error) error {
 	return &exit{code: codeOf(err), err: fmt.Errorf("the command has succeeded, but that could not be noted, so another may run it again: %w", err)}
 }
 
-// A task is the task of one `pawl once`. The value of the name is the key of the last
-// task. A task is done if that key is equal to its field above, or greater. The grant
-// compares the two in one step of the database.
+// A task is the work of one call of `pawl once`. The name keeps the key of the last task
+// that was done. This task is done already if that key is not less than above. The
+// grant compares the two in one step of the database.
 type task struct{ key, above string }
 
 // clockSuffix is the end of the name of the lock that serverTime takes.

@@ -112,10 +112,10 @@ func (f *runFlags) run(v *output, where *location, cmd *cobra.Command, args []st
 		return err
 	}
 	j := f.job(v, where, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
-	f.has(j, path, argv)
+	f.setCommand(j, path, argv)
 	j.also, j.maxHold = f.also, time.Duration(f.maxHold)
 	options := f.lockOptions(f.margin(cmd, time.Duration(f.ttl)))
-	first := f.checked(options, j)
+	first := f.withHealth(options, j)
 	j.acquire = f.acquire(j.name, first)
 	if len(f.also) > 0 {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {

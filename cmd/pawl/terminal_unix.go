@@ -16,8 +16,8 @@ import (
 // The child's group must be in the foreground to read from the terminal, and to get the
 // signals of Ctrl-C and Ctrl-Z. Pawl puts it there at once if pawl's standard input and
 // output are the terminal. Otherwise another process of pawl's own group may need the
-// terminal, as in `pawl run x -- cat | less`. Then the child gets the terminal after the
-// system has stopped it because it needs one.
+// terminal, as in `pawl run x -- cat | less`. Then the child gets the terminal when
+// it needs one: the system stops a background process that uses its terminal.
 type terminal struct {
 	fd    int
 	modes *term.State
@@ -44,8 +44,10 @@ func (t *terminal) ours() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// ofChild reports whether the child starts in the foreground.
-func (t *terminal) ofChild() bool { return term.IsTerminal(0) && term.IsTerminal(1) && t.ours() }
+// startsInForeground reports whether the child starts in the foreground.
+func (t *terminal) startsInForeground() bool {
+	return term.IsTerminal(0) && term.IsTerminal(1) && t.ours()
+}
 
 func (t *terminal) lend(group int) {
 	t.lent = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
@@ -70,16 +72,16 @@ func (t *terminal) repair() {
 // catchStop makes pawl catch SIGTSTP, to pass it on to the child, unless pawl ignores it.
 func (c *child) catchStop() {
 	if !signal.Ignored(unix.SIGTSTP) {
-		signal.Notify(c.keys, unix.SIGTSTP)
+		signal.Notify(c.ctrlZ, unix.SIGTSTP)
 	}
 }
 
-// suspend handles a child that s has stopped. Without a terminal it does nothing, because
-// another process has stopped the child and will continue it; meanwhile the child keeps
-// the lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. A
+// handleStop handles a child that s has stopped. Without a terminal it does nothing,
+// because another process has stopped the child and will continue it; meanwhile the child
+// keeps the lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. A
 // stopped pawl does not renew, so it checks the lease when it is continued. If the lease
 // is lost, the child stays stopped, and the caller kills it.
-func (c *child) suspend(s syscall.Signal, held func() bool) {
+func (c *child) handleStop(s syscall.Signal, held func() bool) {
 	t := c.tty
 	if t == nil {
 		return
@@ -87,8 +89,8 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
 	// A child that asks for the terminal gets it, if pawl's group has it. Pawl may have
-	// given it before, but a shell that starts a pipe sets the foreground again for each
-	// part, maybe after pawl has started.
+	// lent it to the child already, and a shell may have taken it back: a shell that
+	// starts a pipe sets the foreground for each part, maybe after pawl has started.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -96,7 +98,7 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 			return
 		}
 	}
-	if t.ours() && (wants || t.ofChild()) {
+	if t.ours() && (wants || t.startsInForeground()) {
 		t.lend(c.pid)
 	}
 	c.kill(unix.SIGCONT)
@@ -111,7 +113,7 @@ func (c *child) stopOurselves() {
 		time.Sleep(100 * time.Millisecond)
 		return
 	}
-	signal.Stop(c.keys) // Go still catches SIGTSTP, and then discards it; stopAfter stops pawl
+	signal.Stop(c.ctrlZ) // Go still catches SIGTSTP, so the kill stops the others; stopAfter then stops pawl
 	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
 	for turns := 0; ; {
 		select {
@@ -123,8 +125,8 @@ func (c *child) stopOurselves() {
 			c.hand(s) // the group receives s when it is continued
 		case <-time.After(50 * time.Millisecond):
 			// The system does not stop a group without a shell. So stop pawl alone: it
-			// must not renew. These are 20 pauses and not one, because the machine may
-			// have stood still: then SIGCONT is received after the first.
+			// must not renew. One pause of 1 s could end before the SIGCONT arrives, if
+			// the machine stood still for that second. So there are 20 short pauses.
 			if turns++; turns == 20 {
 				stopProcess()
 			}

@@ -80,8 +80,8 @@ func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (
 		case moving(p.Err) && len(script.Keys) > 1:
 			c.Keys = c.Keys[:1]
 			script = Confirm.command(c)
-		case unknown(p.Err):
-			script.Words = Confirm.text(len(script.Keys))
+		case isNoScript(p.Err):
+			script.Words = Confirm.evalWords(len(script.Keys))
 		case to != nil && d.client.Cluster:
 			var err error
 			if on, err = d.nodeAt(ctx, to[2]); err != nil {

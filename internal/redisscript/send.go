@@ -8,7 +8,7 @@ import (
 
 // run runs a script on all keys of a name. A cluster that is moving the slot refuses a
 // script on several keys, see details() in lua/lib/entry.lua. Then run tries the first
-// key alone, which is often enough.
+// key alone, which usually suffices.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := runScript(ctx, d.conn, s, c, false)
 	if moving(p.Err) {
@@ -18,6 +18,7 @@ func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	return p
 }
 
+// runAll is run for several calls, in one pipeline.
 func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 	all := runScripts(ctx, d.conn, s, calls)
 	for i := range all {
@@ -30,7 +31,8 @@ func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 
 func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
-// command makes the command of a call.
+// command makes the command of a call. A call has four keys if it concerns one name; then
+// s.words fit.
 func (s *Script) command(c Call) Command {
 	words := s.words
 	if len(c.Keys) != 4 {
@@ -39,21 +41,21 @@ func (s *Script) command(c Call) Command {
 	return Command{Words: words, Call: c}
 }
 
-// text are the words before the keys of a call that sends the text of the script.
-func (s *Script) text(keys int) []string { return []string{"EVAL", s.Source, strconv.Itoa(keys)} }
+// evalWords returns the words before the keys of a call that sends the script itself.
+func (s *Script) evalWords(keys int) []string { return []string{"EVAL", s.Source, strconv.Itoa(keys)} }
 
-// unknown reports whether the server does not have the script: it was restarted, or
+// isNoScript reports whether the server does not have the script: it was restarted, or
 // another node has taken over.
-func unknown(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
+func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
 
-// runScript runs a script on the keys of one or several names. It sends the text of the
-// script if the server does not have it.
+// runScript runs a script on the keys of one or several names, aside on a connection
+// without other requests. It sends the script itself if the server does not have it.
 func runScript(ctx context.Context, on Conn, s *Script, c Call, aside bool) Reply {
 	command := s.command(c)
 	command.Aside = aside
 	p := on.Do(ctx, command)
-	if unknown(p.Err) {
-		command.Words = s.text(len(c.Keys))
+	if isNoScript(p.Err) {
+		command.Words = s.evalWords(len(c.Keys))
 		p = on.Do(ctx, command)
 	}
 	return p
@@ -68,7 +70,7 @@ func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
 	}
 	replies := on.DoMany(ctx, all, false)
 	for i, p := range replies {
-		if unknown(p.Err) { // the first one loads the script
+		if isNoScript(p.Err) { // the first one loads the script
 			replies[i] = runScript(ctx, on, s, calls[i], false)
 		}
 	}

@@ -12,12 +12,13 @@ import (
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
 // step gets the same answer, or has no second effect. No holder takes a lost answer for a
-// lost lease. renewal and release are the server's names of these scripts.
+// lost lease. renewal and release are the
+// hashes of these scripts, by which the proxy finds the requests.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := servertest.StartProxy(tb, server.Addr)
-	l := &losing{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
+	l := &lossyPair{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
@@ -25,17 +26,17 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 		c.Token = driver.NewToken()
 		l.lossyRound(c)
 	}
-	l.client(renewal, release)
+	l.checkClient(renewal, release)
 }
 
-// losing has two drivers of one server. The network of the far driver loses answers.
-type losing struct {
+// lossyPair has two drivers of one server. The network of the far driver loses answers.
+type lossyPair struct {
 	TB
 	proxy     *servertest.Proxy
 	far, near driver.Driver
 }
 
-func (l *losing) round(c driver.Claim) {
+func (l *lossyPair) round(c driver.Claim) {
 	l.Helper()
 	for _, step := range []func(context.Context) error{acquire(l.far, c), renew(l.far, c), release(l.far, c)} {
 		if err := bounded(step); err != nil {
@@ -44,7 +45,7 @@ func (l *losing) round(c driver.Claim) {
 	}
 }
 
-func (l *losing) lossyRound(c driver.Claim) {
+func (l *lossyPair) lossyRound(c driver.Claim) {
 	l.Helper()
 	l.loses("acquire", 2, c, acquire(l.far, c))
 	made := l.holder(c.Name)
@@ -89,8 +90,8 @@ func (l *losing) lossyRound(c driver.Claim) {
 	}
 }
 
-// client does the same with a client over the driver, which repeats requests by itself.
-func (l *losing) client(renewal, release string) {
+// checkClient does the same with a client over the driver, which repeats requests itself.
+func (l *lossyPair) checkClient(renewal, release string) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -122,9 +123,9 @@ func (l *losing) client(renewal, release string) {
 	}
 }
 
-// loses runs a step, and loses the answer to each of its requests: the driver sends an
-// acquire twice.
-func (l *losing) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
+// loses runs a step that sends a number of requests, and loses the answer to each: the
+// driver sends an acquire twice.
+func (l *lossyPair) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
 	happened := l.proxy.LoseReplies(times, string(c.Token[:]))
 	if err := bounded(step); !errors.Is(err, driver.ErrUnavailable) {
@@ -134,7 +135,7 @@ func (l *losing) loses(what string, times int, c driver.Claim, step func(context
 }
 
 // holder returns the only holder.
-func (l *losing) holder(name string) driver.Holder {
+func (l *lossyPair) holder(name string) driver.Holder {
 	l.Helper()
 	e, err := l.near.Inspect(context.Background(), name)
 	if err != nil || len(e.Holders) != 1 {

@@ -58,7 +58,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	case <-time.After(3 * time.Minute):
 		tb.Fatalf("the waiter hears nothing")
 	}
-	if took := time.Since(began); took > time.Minute { // the limit is 15 s on an idle machine
+	if took := time.Since(began); took > time.Minute { // an idle machine needs at most 15 s
 		tb.Errorf("the waiter heard after %v", took)
 	}
 	insist("the waiter's lock", acquire(far, waiter))

@@ -8,23 +8,24 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// replies are the rules for the answers to a call, and their times.
-func (h *history) replies() {
+// checkAnswers checks the answers to calls, and their times.
+func (h *history) checkAnswers() {
 	for _, c := range h.calls {
 		if c.process.isDead() {
 			continue
 		}
-		h.isAnswered(c)
+		h.checkAnswered(c)
 		if !c.granted && c.err != nil {
-			h.mayFail(c)
+			h.checkFailure(c)
 		}
 	}
 }
 
-// When ctx ends, the call ends. A release takes no longer than one attempt.
+// atOnce is the time that a call may take longer. When ctx ends, the call ends. A release
+// takes no longer than one attempt.
 const atOnce time.Duration = 50 * time.Millisecond
 
-func (h *history) isAnswered(c *call) {
+func (h *history) checkAnswered(c *call) {
 	atOnce := atOnce
 	if c.verb == "elect" { // Run releases its lease after its function
 		atOnce += attempt(c.ttl)
@@ -45,7 +46,7 @@ func (h *history) isAnswered(c *call) {
 // attempt returns how long one request may take, by Options.RequestTimeout.
 func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
-func (h *history) mayFail(c *call) {
+func (h *history) checkFailure(c *call) {
 	ctxOver := c.ctxEnds != never && c.answered >= c.ctxEnds
 	isCtx := !errors.Is(c.err, pawl.ErrLost) && (errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled))
 	switch {
@@ -54,7 +55,7 @@ func (h *history) mayFail(c *call) {
 		h.violatedLocked(c.name, "%v starved: %v", c, c.err)
 	case errors.Is(c.err, pawl.ErrClosed) && c.process.closed():
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
-		h.isRefusedForAReason(c)
+		h.checkRefusal(c)
 	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
 	case c.verb == "elect": // see runReturns
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
@@ -62,7 +63,7 @@ func (h *history) mayFail(c *call) {
 	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.shakenAny(c)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
-	// before f began
+	// Do lost its lease before f began.
 	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
@@ -88,9 +89,9 @@ func (h *history) isTooFar(c *call) bool {
 	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
 }
 
-// isRefusedForAReason: a try is refused only if another call holds the name, waits for
+// checkRefusal: a try is refused only if another call holds the name, waits for
 // it, or may have left something there a moment ago.
-func (h *history) isRefusedForAReason(c *call) {
+func (h *history) checkRefusal(c *call) {
 	for _, o := range h.calls {
 		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
 			return
@@ -101,9 +102,9 @@ func (h *history) isRefusedForAReason(c *call) {
 	}
 }
 
-// footprint returns until when a call may leave something in the backend. Do does not
-// report a release without an answer. A release of a quorum succeeds when a majority has
-// answered.
+// footprint returns until when a call may leave something in the backend. The release of
+// a call that has ended may still be under way in two cases: Do does not report a release
+// without an answer, and a release of a quorum succeeds when a majority has answered.
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {

@@ -15,7 +15,7 @@ func (w *world) check() {
 	defer h.mu.Unlock()
 	h.fences()
 	h.losses()
-	h.replies()
+	h.checkAnswers()
 	h.costs()
 	h.idles()
 	h.pairs()

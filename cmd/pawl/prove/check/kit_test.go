@@ -12,10 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
 var noError = basictest.NoError
 
-// The names of the histories in these tests.
+// The names that are locked in these histories.
 const (
 	mutex = "a mutex"
 	rw    = "an rw"
@@ -25,7 +24,7 @@ const (
 // ms is a time of a history: milliseconds after its begin.
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
-// run is a run of a TTL of one second, for a history that is made by hand.
+// run is the first line of a history that is made by hand. Its leases last one second.
 func run(change ...func(*history.Run)) *history.Run {
 	r := &history.Run{
 		Format: history.Format, Lock: "pawl", TTL: ms(1000), Ordered: true, Fenced: true,
@@ -41,7 +40,7 @@ func run(change ...func(*history.Run)) *history.Run {
 	return r
 }
 
-// A change makes a claim what a test needs.
+// A change sets fields of a claim.
 type change func(*history.Claim)
 
 // hold is a claim of the mutex that was granted, believed and released. Its times are in
@@ -102,8 +101,8 @@ func fault(kind string, worker int, from, to int64) *history.Fault {
 	return &history.Fault{Kind: kind, Worker: worker, From: ms(from), To: ms(to), Hit: 1}
 }
 
-// lines makes a history of its parts. Without a Left line among them a name is empty in
-// the end.
+// lines makes a history of its parts. A name without a Left line gets one that says that
+// the name is empty.
 func lines(parts ...any) []history.Line {
 	all := []history.Line{{}}
 	r := run()

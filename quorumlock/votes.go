@@ -169,7 +169,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 			patient = false
 		}
 	}
-	for more := true; more; { // take the answers that arrived at the same time
+	for more := true; more; { // remove the answers that arrived at the same time
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
