@@ -109,7 +109,7 @@ func (h *Handler) way(m renderContext, took time.Duration, err error) markup.HTM
 	}
 	return markup.Join(
 		fact("Answers in", markup.Text(answer)),
-		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+exact(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while somebody looks")),
+		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+exact(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while a page is open")),
 		fact("Changes", markup.Text(news)),
 		fact("Pages open", markup.Text(count(h.names.Viewers(), "page")+", for which the backend is asked once")),
 	)

@@ -365,7 +365,7 @@ func (l *lab) checkVisible(a act, before *locktable.Entry) {
 	// it by its ticket.
 	again := slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Expires <= l.now })
 	if l.e.Visible && !seen && a.value == nil && !again {
-		l.t.Fatalf("Visible is set, and nobody can see it: from %s to %s", show(before), show(l.e))
+		l.t.Fatalf("Visible is set, but nothing visible changed: from %s to %s", show(before), show(l.e))
 	}
 	var g locktable.VisibleState
 	if !g.Changed(before.Append(nil)) || g.Changed(before.Append(nil)) {
