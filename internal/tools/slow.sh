@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# slow.sh RUNS [PKG]: runs make test RUNS times at once, in clones of HEAD, three on each processor:
-# each has a third of one. It prints the seconds and the FLAKY lines of each run, and keeps the log of
-# a run that fails.
+# slow.sh RUNS [PKG]: runs make test RUNS times at once, in clones of HEAD, three or more on each processor
+# that it uses: each has a third of one, or less. It prints the seconds and the FLAKY lines of each run, and
+# keeps the log of a run that fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-place=$(mktemp -d)
+place=$(mktemp -d) used=$(($1 < 3 * $(nproc) ? ($1 + 2) / 3 : $(nproc)))
 echo "slow: $(git log -1 --format='%h %s'), in $place"
 run() { # run N
 	local clone="$place/$1" begun=$SECONDS result=ok
 	git clone --quiet . "$clone"
-	CI=true taskset -c $((($1 - 1) / 3 % $(nproc))) make -C "$clone" test PKG="$2" </dev/null >"$clone.log" 2>&1 || result="FAILED, see $clone.log"
+	CI=true taskset -c $(($1 % used)) make -C "$clone" test PKG="$2" </dev/null >"$clone.log" 2>&1 || result="FAILED, see $clone.log"
 	echo "run $1: $result, $((SECONDS - begun)) s"
 	grep -hE '^(FLAKY: |RED: |--- FAIL)' "$clone.log" || true
 	[ "$result" = ok ] && rm -rf "$clone" "$clone.log"
