@@ -76,16 +76,21 @@ func (w *asyncWriter) writeLines() {
 	}
 }
 
-// flush waits until all lines are written, but not longer than d.
+// flush waits until all lines are written, but not longer than d. It waits in steps, so
+// that a machine that stands still for d uses up one step, and not the time to write.
 func (w *asyncWriter) flush(d time.Duration) {
+	const steps = 100
 	done := make(chan struct{})
 	w.mu.Lock()
 	w.flushes = append(w.flushes, done)
 	w.signal()
 	w.mu.Unlock()
-	select {
-	case <-done:
-	case <-time.After(d):
+	for range steps {
+		select {
+		case <-done:
+			return
+		case <-time.After(d / steps):
+		}
 	}
 }
 
