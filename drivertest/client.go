@@ -16,9 +16,14 @@ type client struct {
 	k *kit
 }
 
-// Acquire notes the claim, so that the clean-up releases it.
+// Acquire notes the claim, so that the clean-up releases it, and when it was answered.
 func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.k.remember(c)
+	defer func() {
+		if ctx.Err() == nil {
+			d.k.answered.Store(int64(time.Since(d.k.began)))
+		}
+	}()
 	return d.Driver.Acquire(ctx, c)
 }
 

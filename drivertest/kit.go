@@ -26,9 +26,10 @@ type kit struct {
 
 	claims sync.Map // those that may still hold or wait, by token and name
 
-	notes *notes
-	began time.Time
-	asked atomic.Int64 // how much time the subtest let pass, in ns
+	notes    *notes
+	began    time.Time
+	asked    atomic.Int64 // how much time the subtest let pass, in ns
+	answered atomic.Int64 // when the last Acquire returned, in ns since began
 }
 
 // run and serial make names that no other subtest, and no earlier run on the same server,

@@ -25,8 +25,8 @@ import (
 
 // tries is the largest number of runs of a subtest, each with a unit twice as long. A
 // subtest that was a little late has one more try, because a time with several round
-// trips in it may have grown by more than that. So has a subtest that used up its time,
-// except one of the basics, so that the author of a wrong backend soon gets an answer.
+// trips in it may have grown by more than that. So has a subtest that was stuck, except
+// one of the basics, so that the author of a wrong backend soon gets an answer.
 const tries = 4
 
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
@@ -63,8 +63,8 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			late = s.stalls.since(k.began)
 			onTime = s.thorough || late < s.Patience/50
 		default:
-			onTime = late <= u/16 || (hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience
-			final = try > 1 && (late <= u/4 || k.whole.Err() != nil)
+			onTime = late <= u/16 || (hangs || s.name == basics && k.stuck()) && late < s.Patience
+			final = try > 1 && (late <= u/4 || k.stuck())
 		}
 		final = final || onTime || try == tries
 		if len(failures) > 0 && !final {
@@ -272,12 +272,18 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// stuck reports whether the subtest used up its time in a wait for one answer or event. If
+// Acquire had returned shortly before, all answers of the backend were slow.
+func (k *kit) stuck() bool {
+	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
+}
+
 // late returns how much longer the subtest took than the waits that it asked for. A
-// subtest that used up its time waited for an event that never came: then only the stalls
-// of the process count.
+// subtest that was stuck waited for an event that never came: then only the stalls of the
+// process count.
 func (k *kit) late() time.Duration {
 	stalled := k.s.stalls.since(k.began)
-	if k.whole.Err() != nil {
+	if k.stuck() {
 		return stalled
 	}
 	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))

@@ -1,11 +1,14 @@
 package drivertest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
@@ -36,6 +39,43 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowDriver answers each claim after a pause.
+type slowDriver struct {
+	driver.Driver
+	pause time.Duration
+}
+
+func (d slowDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := backoff.Wait(ctx, d.pause); err != nil {
+		return driver.Grant{}, err
+	}
+	return d.Driver.Acquire(ctx, c)
+}
+
+// A machine may be so slow that one of the basics uses up its time with answers that all
+// come.
+func TestABasicSubtestWithSlowAnswersIsRunAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s, tried := inMemory(t), 0
+		s.topic.name, s.Clock = basics, nil
+		open := s.Open
+		pause := s.Patience / 2
+		s.Open = func(t testing.TB) driver.Driver { return slowDriver{open(t), pause} }
+		s.attempt(t, "", nil, func(k *kit) {
+			tried++
+			defer func() { pause = 0 }() // for the next try
+			for range 20 {
+				c := k.mutex()
+				k.a.gets(c)
+				k.a.releases(c)
+			}
+		})
+		if tried != 2 {
+			t.Errorf("it was run %d times; want 2", tried)
+		}
+	})
 }
 
 func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
