@@ -125,6 +125,30 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	}
 }
 
+// The same if another client changes the row before it is locked: then the renewal is sent
+// a second time, alone.
+func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, other := start(t, url), start(t, url)
+	changed, still := mutex("changed"), mutex("still")
+	changed.TTL, still.TTL = time.Hour, time.Hour
+	g := gets(t, d, changed)
+	gets(t, d, still)
+	waits(t, other, queued("changed"))
+	noError(t, d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("changed", g.Fence)))
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
+	defer cancel()
+	answers, err := d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(still)})
+	noError(t, errors.Join(err, bounded.Err()))
+	if answers[1] != nil {
+		t.Errorf("%v; want it renewed", answers[1])
+	}
+	if failed, ok := errors.AsType[*driver.Error](answers[0]); !ok || !strings.Contains(failed.Hint, "keeps a row locked") {
+		t.Errorf("%v; want it said that its row is locked", answers[0])
+	}
+}
+
 // However many names are locked, the other steps of a client get connections.
 func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	t.Parallel()

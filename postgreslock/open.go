@@ -124,7 +124,7 @@ func build(from conns, o *Options, where string, closePool func()) (*lockDriver,
 
 // Renew implements driver.Driver.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return d.TrackedAll.Renew(context.WithValue(ctx, renewing{}, true), leases)
+	return d.TrackedAll.Renew(context.WithValue(ctx, renewing{}, len(leases)), leases)
 }
 
 // Release implements driver.Driver.

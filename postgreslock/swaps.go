@@ -76,9 +76,13 @@ func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
 // window ends. If the swap is late then, the next window is wider, so a step that has to
 // wait for many others gets its turn. Only a few swaps at a time wait like this; others
 // wait until one of these ends. A renewal fails instead, because the client repeats it,
-// and has other leases to renew.
+// and has other leases to renew. One of several renewals never waits, because the answer
+// to the others would wait, too.
 func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap.Swapped, error) {
-	if ctx.Value(renewing{}) != nil {
+	if renewals, ok := ctx.Value(renewing{}).(int); ok {
+		if renewals > 1 {
+			return swap.Swapped{}, why
+		}
 		select {
 		case s.longWaits <- struct{}{}:
 		default:
@@ -111,7 +115,7 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap
 	return done, err
 }
 
-// renewing is the key of a mark in the ctx of a renewal.
+// renewing is the key of the number of leases in the ctx of a renewal.
 type renewing struct{}
 
 func (s *store) timeLeft(w swap.Window) time.Duration {
