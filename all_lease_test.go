@@ -44,7 +44,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 		"mutex":  func(c *Client) []*locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
 		"reader": func(c *Client) []*locker { return All(c.Mutex("m"), c.RWMutex("b").RLocker()).parts },
 		"condition": func(c *Client) []*locker {
-			return All(c.Mutex("m", WithAbove([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
+			return All(c.Mutex("m", WithValueBelow([]byte("v"))), c.Semaphore("b", 1).Permits(1)).parts
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

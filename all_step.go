@@ -149,7 +149,7 @@ func (s *step) refusedIndex(err error) int {
 	name := ""
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		name = held.Name
-	} else if refused, ok := errors.AsType[*ValueNotGreaterError](err); ok {
+	} else if refused, ok := errors.AsType[*ValueNotBelowError](err); ok {
 		name = refused.Name
 	}
 	return max(slices.IndexFunc(s.claims, func(cl *claim) bool { return cl.Name == name }), 0)

@@ -182,13 +182,13 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		tick := pawl.WithValue([]byte("5"))
-		above := pawl.WithAbove([]byte("5"))
+		above := pawl.WithValueBelow([]byte("5"))
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y", tick, above))
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
 		_, err := locks.Lock(background)
-		refused, ok := errors.AsType[*pawl.ValueNotGreaterError](err)
+		refused, ok := errors.AsType[*pawl.ValueNotBelowError](err)
 		if !ok || refused.Name != "y" {
-			t.Errorf("Lock: %v; want a *pawl.ValueNotGreaterError of y", err)
+			t.Errorf("Lock: %v; want a *pawl.ValueNotBelowError of y", err)
 		}
 		if n, m := net.count("acquire all"), net.count("acquire"); n != 2 || m != 0 {
 			t.Errorf("%d steps and %d single claims", n, m)
@@ -204,9 +204,9 @@ func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 		a, net := w.client(nil)
 		net.set(nil, failing("acquire all"))
 		tick := []byte("5")
-		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), a.Mutex("y")).Lock(background)
+		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), a.Mutex("y")).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)
-		if errors.Is(err, pawl.ErrValueNotGreater) {
+		if errors.Is(err, pawl.ErrValueNotBelow) {
 			t.Errorf("Lock: %v", err)
 		}
 	})

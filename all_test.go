@@ -111,7 +111,7 @@ func TestAllRefusesANameInTwoWays(t *testing.T) {
 		lease := must(t)(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))
 		noError(t, lease.Release(background))
 		for name, other := range map[string]pawl.Lockable{
-			"a condition": c.Mutex("x", pawl.WithAbove([]byte("1"))),
+			"a condition": c.Mutex("x", pawl.WithValueBelow([]byte("1"))),
 			"a TTL":       c.Mutex("x", pawl.WithTTL(time.Minute)),
 			"a label":     c.Mutex("x", pawl.WithLabel("a", "b")),
 			"a reader":    c.RWMutex("x").RLocker(),

@@ -83,13 +83,13 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 // depends on that value. The caller then has no polite rounds: a name that it gave back
 // would keep the value that its grant wrote, although it never had all locks.
 func writes(parts []*locker) bool {
-	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.above != nil })
+	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.valueBelow != nil })
 }
 
 // conditional reports whether a lock compares the value of its name. If the caller gave
 // such a lock back, the value that the grant wrote would refuse its next claim.
 func conditional(parts []*locker) bool {
-	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.above != nil })
+	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.valueBelow != nil })
 }
 
 // isMutexToOthers reports whether another client uses the name as a mutex or a read/write
@@ -190,7 +190,7 @@ func oneClient(parts []*locker) bool {
 // answer, the claims may have written a value that would refuse the next attempt, as if
 // another client had written it.
 func endsCall(claims []*claim, err error) bool {
-	conditional := func(cl *claim) bool { return cl.Above != nil }
+	conditional := func(cl *claim) bool { return cl.ValueBelow != nil }
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
 		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, conditional)
 }
@@ -235,8 +235,8 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 }
 
 // awaitPolitely is await for a caller that already holds a lock of a later name than l.
-// Another caller may hold l and wait for that later lock, if it uses WithAbove, and so
-// takes locks in the order of names, or if l is a semaphore to only one of the two
+// Another caller may hold l and wait for that later lock, if it uses WithValueBelow, and
+// so takes locks in the order of names, or if l is a semaphore to only one of the two
 // callers. Then both would wait for ever. So this caller gives way after patience.
 //
 // In each cycle of callers that wait for each other, at least one waits for an earlier

@@ -345,7 +345,7 @@ func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 		x, y := must(t)(other.Mutex("x").Lock(background)), must(t)(other.Mutex("y").Lock(background))
 		done := make(chan error)
 		go func() {
-			done <- pawl.All(c.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
+			done <- pawl.All(c.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
 		}()
 		time.Sleep(time.Second)
 		noError(t, x.Release(background))

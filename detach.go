@@ -210,7 +210,7 @@ func setAtTheGrant(options []LockOption) error {
 		option string
 	}{
 		{o.ttl != 0, "WithTTL"}, {o.minHold != 0, "WithMinHold"}, {o.lockDelay != 0, "WithLockDelay"},
-		{o.wait != 0, "WithWait"}, {o.value != nil, "WithValue"}, {o.above != nil, "WithAbove"}, {o.labels != nil, "WithLabel"},
+		{o.wait != 0, "WithWait"}, {o.value != nil, "WithValue"}, {o.valueBelow != nil, "WithValueBelow"}, {o.labels != nil, "WithLabel"},
 	} {
 		if of.given {
 			return pointless(of.option, where, "WithGrace, WithMaxHold and WithHealth")

@@ -83,13 +83,13 @@
 //   - [ErrClosed]: the client is closed.
 //   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only
 //     Lease.Err and its context say so.
-//   - [ErrValueNotGreater]: the name keeps a value that is not smaller than the value of
-//     WithAbove.
+//   - [ErrValueNotBelow]: the name keeps a value that is not smaller than the value of
+//     WithValueBelow.
 //   - [ErrNoSuchLease]: Break found no lease with that fence.
 //   - [ErrStale]: CheckLease of an SQL backend found that the lease has ended.
 //
 // and on the errors of ctx. For details use errors.As with [HeldError], [LostError],
-// [BackendError], [InvalidError], [ValueNotGreaterError] and [CloseError].
+// [BackendError], [InvalidError], [ValueNotBelowError] and [CloseError].
 //
 // # What happens when my process dies?
 //

@@ -35,7 +35,7 @@ type Election struct {
 //   - WithHealth: a leader that is stuck loses the lead.
 //   - WithMaxHold: each leader loses the lead after that time.
 //
-// Run refuses WithAbove and WithWait.
+// Run refuses WithValueBelow and WithWait.
 func (c *Client) Election(name string, options ...LockOption) *Election {
 	e := &Election{lock: c.lock(name, options), client: c}
 	e.value = orEmpty(e.o.value)
@@ -96,8 +96,8 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	if ctx == nil {
 		return errNoContext
 	}
-	if e.o.above != nil {
-		return pointless("WithAbove", "an Election", "for a mutex")
+	if e.o.valueBelow != nil {
+		return pointless("WithValueBelow", "an Election", "for a mutex")
 	}
 	if e.o.wait != 0 {
 		return pointless("WithWait", "an Election", "for a mutex: Run waits until it leads")

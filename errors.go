@@ -31,10 +31,10 @@ var (
 	ErrInvalid = driver.ErrInvalid
 	// ErrNoSuchLease means that no lease has the fence that Break was given.
 	ErrNoSuchLease = driver.ErrNoSuchLease
-	// ErrValueNotGreater means that the lock was not granted, because the name keeps a
-	// value that is not smaller than the value of WithAbove. A [*ValueNotGreaterError]
+	// ErrValueNotBelow means that the lock was not granted, because the name keeps a
+	// value that is not smaller than the value of WithValueBelow. A [*ValueNotBelowError]
 	// has the value.
-	ErrValueNotGreater = driver.ErrValueNotGreater
+	ErrValueNotBelow = driver.ErrValueNotBelow
 	// ErrDetached is the error that Lease.Err returns after Detach, and the cause of the
 	// end of the lease's context.
 	ErrDetached = errors.New("pawl: lease detached")
@@ -60,11 +60,11 @@ var (
 //   - Fence is the last fence granted on the name before this answer.
 type HeldError = driver.HeldError
 
-// ValueNotGreaterError answers a claim that was not granted, because the name keeps a
-// value that is not smaller than the value of [WithAbove]. It matches ErrValueNotGreater.
+// ValueNotBelowError answers a claim that was not granted, because the name keeps a value
+// that is not smaller than the value of [WithValueBelow]. It matches ErrValueNotBelow.
 // Its fields are the Name, the Value that the name keeps, and the Fence of the lease that
 // wrote it.
-type ValueNotGreaterError = driver.ValueNotGreaterError
+type ValueNotBelowError = driver.ValueNotBelowError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
 // are What ("name", "TTL"), Problem ("is empty") and Allowed ("1 to 255 bytes").

@@ -103,7 +103,7 @@ func sayInvalid(w *world, say func(string, error)) {
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
 	say("no ctx", err)
 	say("no function", c.Mutex("x").Do(background, nil))
-	say("a condition for an Election", c.Election("x", pawl.WithAbove([]byte("1"))).Run(background, nil))
+	say("a condition for an Election", c.Election("x", pawl.WithValueBelow([]byte("1"))).Run(background, nil))
 	_, err = c.Once("x", pawl.WithValue([]byte("1"))).Do(background, "1", nil)
 	say("a value for a Once", err)
 	_, err = c.Attach(background, "pawl1_nonsense")
@@ -134,7 +134,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	_, err = other.Mutex("held").TryLock(background)
 	say("closed by a break", err)
 	noError(t, must(t)(c.Mutex("kept", pawl.WithValue([]byte("9"))).Lock(background)).Release(background))
-	_, err = c.Mutex("kept", pawl.WithAbove([]byte("8"))).TryLock(background)
+	_, err = c.Mutex("kept", pawl.WithValueBelow([]byte("8"))).TryLock(background)
 	say("a value that is not smaller", err)
 	<-held.Done()
 	say("a lease that was broken", held.Err())

@@ -84,7 +84,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 		"ttl", // differs from TTL only with a maximum hold
 		"ctx", "lateAttemptEnd", "inbox", "waiter", "passed", "request",
 	}
-	never := []string{"minHold", "maxHold", "Value", "Above", "health"} // both must be granted by the backend
+	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // both must be granted by the backend
 	one, other := &claim{}, &claim{}
 	if !one.alike(other) {
 		t.Fatal("two claims for the same are not alike")

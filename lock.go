@@ -102,7 +102,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		Claim: driver.Claim{
 			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
-			Value: o.value, Above: o.above,
+			Value: o.value, ValueBelow: o.valueBelow,
 		},
 		space: l.space, ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}

@@ -21,7 +21,7 @@ func LogObserver(log *slog.Logger) *Observer {
 		NotAcquired: func(e NotAcquiredEvent) {
 			level := slog.LevelWarn
 			switch {
-			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValueNotGreater):
+			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValueNotBelow):
 				level = slog.LevelInfo
 			case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, ErrClosed):
 				level = slog.LevelDebug

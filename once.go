@@ -42,7 +42,7 @@ type Once struct {
 
 // Once returns the series of tasks with this name. It is a mutex of that name, with a
 // value ([WithValue]): see [Client.Mutex] for names. Options are [WithAtLeastOnce],
-// [WithUnorderedKeys] and the options of locks. Do refuses WithValue and WithAbove,
+// [WithUnorderedKeys] and the options of locks. Do refuses WithValue and WithValueBelow,
 // because the name keeps the keys.
 func (c *Client) Once(name string, options ...OnceOption) *Once {
 	l := c.lock(name, nil)
@@ -124,14 +124,14 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	switch {
 	case o.o.value != nil: // the name keeps the last key
 		return false, pointless("WithValue", "a Once", "for a mutex")
-	case o.o.above != nil:
-		return false, pointless("WithAbove", "a Once", "for a mutex")
+	case o.o.valueBelow != nil:
+		return false, pointless("WithValueBelow", "a Once", "for a mutex")
 	case f == nil:
 		return false, errNoFunction
 	}
 	l, value := o.mutex(key)
 	lease, err := l.acquire(ctx, driver.Exclusive, driver.Unlimited, m)
-	if errors.Is(err, ErrValueNotGreater) {
+	if errors.Is(err, ErrValueNotBelow) {
 		return false, nil
 	}
 	var note error
@@ -166,7 +166,7 @@ func (o *Once) mutex(key string) (l lock, value []byte) {
 		sum := sha256.Sum256(value)
 		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
 	}
-	l.o.above = value
+	l.o.valueBelow = value
 	if !o.atLeastOnce {
 		l.o.value = value
 	}

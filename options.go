@@ -170,7 +170,7 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 // A LockOption changes one lock. Pass it to the call that makes the lock:
 // locks.Mutex("report", pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil
 // option changes nothing. Locking returns ErrInvalid for an option without effect there,
-// such as WithAbove for an Election.
+// such as WithValueBelow for an Election.
 type LockOption interface {
 	OnceOption
 	ofLock(o *lockOptions)

@@ -111,11 +111,11 @@ func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 		}
 		value := []byte("v")
 		options := map[string]pawl.LockOption{
-			"WithValue": pawl.WithValue(value), "WithAbove": pawl.WithAbove(value), "WithTTL": pawl.WithTTL(time.Second),
+			"WithValue": pawl.WithValue(value), "WithValueBelow": pawl.WithValueBelow(value), "WithTTL": pawl.WithTTL(time.Second),
 			"WithMinHold": pawl.WithMinHold(time.Second), "WithLockDelay": pawl.WithLockDelay(time.Second), "WithLabel": pawl.WithLabel("k", "v"),
 		}
 		refused := map[string][]string{
-			"Once": {"WithValue", "WithAbove"}, "Election": {"WithAbove"}, "Attach": slices.Collect(maps.Keys(options)),
+			"Once": {"WithValue", "WithValueBelow"}, "Election": {"WithValueBelow"}, "Attach": slices.Collect(maps.Keys(options)),
 		}
 		for use, try := range uses {
 			for _, name := range refused[use] {

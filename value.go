@@ -19,13 +19,13 @@ func WithValue(value []byte) LockOption {
 	return lockOption(func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }
 
-// WithAbove makes the grant depend on the value that the name keeps: the name must keep
-// no value, or a smaller one, compared as bytes. Otherwise the error matches
-// ErrValueNotGreater. The backend compares and grants in one step. So if [WithValue] has
+// WithValueBelow makes the grant depend on the value that the name keeps: the name must
+// keep no value, or a smaller one, compared as bytes. Otherwise the error matches
+// ErrValueNotBelow. The backend compares and grants in one step. So if [WithValue] has
 // the same value, one holder writes it, and only once. For a waiter, the backend compares
 // when the waiter's turn comes, and maybe also earlier.
-func WithAbove(value []byte) LockOption {
-	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
+func WithValueBelow(value []byte) LockOption {
+	return lockOption(func(o *lockOptions) { o.valueBelow = bytes.Clone(orEmpty(value)) })
 }
 
 // orEmpty returns value, but never nil, because nil means no value to the driver.

@@ -40,13 +40,13 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.two()
 		at := func(c *pawl.Client, key string) *pawl.Mutex {
-			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithAbove([]byte(key)))
+			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithValueBelow([]byte(key)))
 		}
 		first := must(t)(at(a, "5").Lock(background))
 		for _, key := range []string{"4", "5"} {
 			_, err := at(b, key).Lock(background)
-			isError(t, err, pawl.ErrValueNotGreater)
-			refused, ok := errors.AsType[*pawl.ValueNotGreaterError](err)
+			isError(t, err, pawl.ErrValueNotBelow)
+			refused, ok := errors.AsType[*pawl.ValueNotBelowError](err)
 			if !ok || string(refused.Value) != "5" || refused.Fence != first.Fence() {
 				t.Fatalf("%+v", refused)
 			}
@@ -59,7 +59,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		synctest.Wait()
 		noError(t, first.SetValue(background, []byte("7")))
 		noError(t, first.Release(background))
-		isError(t, <-waited, pawl.ErrValueNotGreater)
+		isError(t, <-waited, pawl.ErrValueNotBelow)
 		w.free("x")
 	})
 }
@@ -112,8 +112,8 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 				return errNet // it was sent, as far as the client knows
 			}
 		}, nil)
-		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithAbove([]byte("5"))).Lock(background)
-		isError(t, err, pawl.ErrValueNotGreater)
+		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithValueBelow([]byte("5"))).Lock(background)
+		isError(t, err, pawl.ErrValueNotBelow)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if n := net.count("release"); n < 2 {

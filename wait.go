@@ -160,7 +160,7 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 
 // answered reports whether an Acquire that returned err can have no further effect.
 func answered(err error) bool {
-	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotGreater) || errors.Is(err, ErrInvalid)
+	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotBelow) || errors.Is(err, ErrInvalid)
 }
 
 // observe calls the Observer. If the Observer panics, or ends the goroutine, asking is
@@ -196,7 +196,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err // refused before anything was sent
 	}
-	if refused, ok := errors.AsType[*driver.ValueNotGreaterError](err); ok {
+	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); ok {
 		return a.endForValue(refused)
 	}
 	if errors.Is(err, ErrClosed) {
@@ -247,7 +247,7 @@ func (c *core) byOthers(held *driver.HeldError) bool {
 // that attempt may still reach the backend when the name has another value. Or the
 // backend granted it, and the lease has ended since. Then the claim itself wrote the
 // value that refuses it now, and endForValue reports an unknown outcome.
-func (a *attempts) endForValue(refused *driver.ValueNotGreaterError) error {
+func (a *attempts) endForValue(refused *driver.ValueNotBelowError) error {
 	c, cl := a.c, a.claim
 	if cl.lateAttemptEnd == 0 {
 		return refused

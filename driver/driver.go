@@ -71,11 +71,12 @@ type Driver interface {
 	// lease.
 	//
 	// With c.Value the name keeps that value from the grant on, even after a later grant
-	// from the queue. If the token already holds the name, a repeat writes nothing. With
-	// c.Above the claim may be refused with a [*ValueNotGreaterError]; then it breaks no
-	// lease and loses its place in the queue, if it had one. If a waiter's turn comes
-	// while its Above is not greater than the value, it loses its place in the same step.
-	// It gets a SignalRetry, and the next waiter gets the turn.
+	// from the queue. If the token already holds the name, a repeat writes nothing.
+	//
+	// With c.ValueBelow the claim may be refused with a [*ValueNotBelowError]; then it
+	// breaks no lease and loses its place in the queue, if it had one. If a waiter's turn
+	// comes while the value is not below its ValueBelow, it loses its place in the same
+	// step. It gets a SignalRetry, and the next waiter gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now. It extends a lease only if the token
@@ -220,9 +221,9 @@ type Claim struct {
 	// the last write counts.
 	Value []byte
 
-	// Above, if it is not nil, is a condition: the claim is granted only if the name has
-	// no value, or a smaller one, compared as bytes.
-	Above []byte
+	// ValueBelow, if it is not nil, is a condition: the claim is granted only if the name
+	// has no value, or a smaller one, compared as bytes.
+	ValueBelow []byte
 
 	// MinFence is the lowest fence that the caller prefers. With it the nodes of a
 	// quorum, whose clocks never agree to the microsecond, grant the same fence. A

@@ -13,13 +13,13 @@ import (
 
 // The errors to branch on with errors.Is. The root package exports these same values.
 var (
-	ErrHeld            = errors.New("pawl: held by another")
-	ErrNoSuchLease     = errors.New("pawl: not held by this token")
-	ErrInvalid         = errors.New("pawl: invalid")
-	ErrClosed          = errors.New("pawl: client closed; open another")
-	ErrValueNotGreater = errors.New("pawl: the stored value is not smaller")
-	ErrUnavailable     = errors.New("pawl: backend unavailable")
-	ErrStale           = errors.New("pawl: stale: the lease does not hold the name any more")
+	ErrHeld          = errors.New("pawl: held by another")
+	ErrNoSuchLease   = errors.New("pawl: not held by this token")
+	ErrInvalid       = errors.New("pawl: invalid")
+	ErrClosed        = errors.New("pawl: client closed; open another")
+	ErrValueNotBelow = errors.New("pawl: the stored value is not smaller")
+	ErrUnavailable   = errors.New("pawl: backend unavailable")
+	ErrStale         = errors.New("pawl: stale: the lease does not hold the name any more")
 )
 
 // HeldError answers a claim that was not granted. It matches ErrHeld.
@@ -73,18 +73,18 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ValueNotGreaterError answers a claim whose Above is not above the value of the name. It
-// matches ErrValueNotGreater.
-type ValueNotGreaterError struct {
+// ValueNotBelowError answers a claim because the name's value is not below its ValueBelow.
+// It matches ErrValueNotBelow.
+type ValueNotBelowError struct {
 	Name  string
 	Value []byte // the value of the name
 	Fence uint64 // the fence of the lease that wrote Value
 }
 
-// Is makes errors.Is(err, ErrValueNotGreater) true.
-func (e *ValueNotGreaterError) Is(target error) bool { return target == ErrValueNotGreater }
+// Is makes errors.Is(err, ErrValueNotBelow) true.
+func (e *ValueNotBelowError) Is(target error) bool { return target == ErrValueNotBelow }
 
-func (e *ValueNotGreaterError) Error() string {
+func (e *ValueNotBelowError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 

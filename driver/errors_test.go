@@ -35,7 +35,7 @@ func TestMessages(t *testing.T) {
 		},
 		`pawl: "job" has waiters ahead; place 2 in the queue`:                                             &driver.HeldError{Name: "job", Position: 2},
 		`pawl: broken by web-3:4711 job=42`:                                                               &driver.BrokenError{By: anna},
-		`pawl: "job" has the value "9\x00", which is not smaller`:                                         &driver.ValueNotGreaterError{Name: "job", Value: []byte("9\x00")},
+		`pawl: "job" has the value "9\x00", which is not smaller`:                                         &driver.ValueNotBelowError{Name: "job", Value: []byte("9\x00")},
 		`pawl: broken by somebody`:                                                                        &driver.BrokenError{},
 		`pawl: TTL is 1ms; allowed: 10ms to 720h (30 days)`:                                               driver.ValidateTTL("TTL", time.Millisecond),
 		`pawl: name is empty; allowed: 1 to 255 bytes`:                                                    driver.ValidateName(""),
@@ -76,7 +76,7 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 // other.
 func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	all := []error{
-		driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrValueNotGreater, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
+		driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrValueNotBelow, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
 		context.Canceled, context.DeadlineExceeded, io.EOF,
 	}
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	}{
 		{&driver.HeldError{}, []error{driver.ErrHeld}},
 		{&driver.BrokenError{}, []error{driver.ErrNoSuchLease}},
-		{&driver.ValueNotGreaterError{}, []error{driver.ErrValueNotGreater}},
+		{&driver.ValueNotBelowError{}, []error{driver.ErrValueNotBelow}},
 		{&driver.InvalidError{}, []error{driver.ErrInvalid}},
 		{&driver.Error{Err: io.EOF}, []error{driver.ErrUnavailable, io.EOF}},
 		{&driver.Error{Err: fmt.Errorf("dial: %w", io.EOF)}, []error{driver.ErrUnavailable, io.EOF}},

@@ -76,7 +76,7 @@ func (c *Claim) Validate() error {
 			return err
 		}
 	}
-	return cmp.Or(ValidateValue(c.Value), ValidateValue(c.Above), c.Owner.Validate())
+	return cmp.Or(ValidateValue(c.Value), ValidateValue(c.ValueBelow), c.Owner.Validate())
 }
 
 // ValidateAll refuses claims that cannot be granted together: no claim or more than

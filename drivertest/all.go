@@ -181,9 +181,9 @@ func testAll(s *suite) {
 		}
 		again[0].Value = []byte("two")
 		_, err := k.a.all(k.ctx, again)
-		refused, ok := errors.AsType[*driver.ValueNotGreaterError](err)
+		refused, ok := errors.AsType[*driver.ValueNotBelowError](err)
 		if !ok || refused.Name != claims[1].Name || string(refused.Value) != "5" {
-			k.Fatalf("AcquireAll: %v; want a *driver.ValueNotGreaterError of %q", err, claims[1].Name)
+			k.Fatalf("AcquireAll: %v; want a *driver.ValueNotBelowError of %q", err, claims[1].Name)
 		}
 		k.b.findsAt(claims[0].Name, "one", grants[0].Fence)
 		k.isFree(claims[0].Name)

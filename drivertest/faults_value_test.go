@@ -41,8 +41,8 @@ func writesAnyway(d *faulty, name string, value []byte) {
 func refusedFor(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
 	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		e := d.look(c.Name)
-		if c.Validate() != nil || ctx.Err() != nil || c.Above == nil || e.Value.Bytes == nil ||
-			bytes.Compare(e.Value.Bytes, c.Above) < 0 || d.held(c.Name, c.Token) != nil {
+		if c.Validate() != nil || ctx.Err() != nil || c.ValueBelow == nil || e.Value.Bytes == nil ||
+			bytes.Compare(e.Value.Bytes, c.ValueBelow) < 0 || d.held(c.Name, c.Token) != nil {
 			return d.Acquire(ctx, c)
 		}
 		return f(ctx, d, c)
@@ -183,24 +183,24 @@ var valueFaults = []fault{{
 }, {
 	name:   "nobody is refused for the value",
 	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.Above = nil }),
+	driver: claims(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
-	name:  "an equal value is above",
+	name:  "an equal value is below",
 	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
-		if c.Above != nil && len(c.Above) < driver.MaxValue {
-			c.Above = append(slices.Clone(c.Above), 0)
+		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
+			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
 		}
 	}),
 }, {
 	name:  "values are compared by their length first",
 	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if v := d.look(c.Name).Value.Bytes; v != nil && c.Above != nil && len(v) != len(c.Above) && c.Validate() == nil {
-			if len(v) < len(c.Above) {
-				c.Above = bytes.Repeat([]byte{0xff}, 8)
+		if v := d.look(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
+			if len(v) < len(c.ValueBelow) {
+				c.ValueBelow = bytes.Repeat([]byte{0xff}, 8)
 			} else {
-				c.Above = []byte{}
+				c.ValueBelow = []byte{}
 			}
 		}
 		return d.Acquire(ctx, c)
@@ -209,16 +209,16 @@ var valueFaults = []fault{{
 	name:  "what is written is what is compared",
 	wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
-		if c.Above != nil {
-			c.Above = c.Value
+		if c.ValueBelow != nil {
+			c.ValueBelow = c.Value
 		}
 	}),
 }, {
 	name:  "a holder that repeats is refused for its value",
 	wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if v := d.look(c.Name).Value; c.Above != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.Above) && d.held(c.Name, c.Token) != nil {
-			return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+		if v := d.look(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
+			return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 		}
 		return d.Acquire(ctx, c)
 	}),
@@ -236,7 +236,7 @@ var valueFaults = []fault{{
 	wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
 	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.look(c.Name).Value
-		return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
 	name:  "who is refused for the value is told that others hold it",
@@ -251,18 +251,18 @@ var valueFaults = []fault{{
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
 			for i := range e.Queue {
-				e.Queue[i].Above = nil
+				e.Queue[i].ValueBelow = nil
 			}
 		})
 		return g, err
 	}),
 }, {
-	name:  "a waiter that is not above the value holds up the next",
+	name:  "a waiter whose condition has become false holds up the next",
 	wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		stood := slices.Clone(e.Queue)
 		f(now)
-		if len(stood) > 0 && len(e.Holders) == 1 && stood[0].Above != nil && bytes.Compare(e.Value.Bytes, stood[0].Above) >= 0 &&
+		if len(stood) > 0 && len(e.Holders) == 1 && stood[0].ValueBelow != nil && bytes.Compare(e.Value.Bytes, stood[0].ValueBelow) >= 0 &&
 			e.Holders[0].Token != stood[0].Token && !slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == stood[0].Token }) {
 			e.Holders = nil
 		}

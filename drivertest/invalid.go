@@ -59,7 +59,7 @@ var badClaims = map[string]option{
 	"HostTooLong":          owner(driver.Owner{Host: strings.Repeat("h", 1<<17)}),
 	"ClientTooLong":        owner(driver.Owner{Client: strings.Repeat("c", 1<<17)}),
 	"ValueTooLong":         value(strings.Repeat("v", driver.MaxValue+1)),
-	"AboveTooLong":         above(strings.Repeat("v", driver.MaxValue+1)),
+	"ValueBelowTooLong":    valueBelow(strings.Repeat("v", driver.MaxValue+1)),
 	"HostNotUTF8":          owner(driver.Owner{Host: "\xff"}),
 }
 

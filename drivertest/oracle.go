@@ -95,7 +95,7 @@ func (r *random) same(t *rapid.T, what string, got, want error) {
 func (r *random) kind(err error) string {
 	var held *driver.HeldError
 	var broken *driver.BrokenError
-	var refused *driver.ValueNotGreaterError
+	var refused *driver.ValueNotBelowError
 	switch {
 	case err == nil:
 		return "done"

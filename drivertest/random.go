@@ -167,7 +167,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		c.TTL, c.QueueTTL = r.span(t, "TTL", 1), r.span(t, "queue TTL", 1)
 		c.LockDelay = r.span(t, "lock-delay", 0)
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
-		c.Value, c.Above = r.value(t, "value"), r.value(t, "above")
+		c.Value, c.ValueBelow = r.value(t, "value"), r.value(t, "above")
 		r.claims = append(r.claims, c)
 	}
 	r.last, r.floor = make([]pair, len(r.claims)), make([]uint64, len(r.claims))

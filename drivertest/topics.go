@@ -42,7 +42,7 @@ var topics = []topic{
 	{"Signals", testSignals, "Listen, and who is sent a signal; with locktable: Driver.Deliver", func(s *suite) bool { return s.signals }},
 	{"List", testList, "List: the order, the prefix, and what it leaves out", func(s *suite) bool { return s.lists }},
 	{"End", testEnd, "driver.End: what arrives after its end, by the clock of the server, changes nothing. https://github.com/pawl-go/pawl/blob/main/docs/internals/writing-a-store.md says how", nil},
-	{"Value", testValue, "Claim.Value, LeaseRef.Value and Claim.Above: what the name keeps, also when it is free", nil},
+	{"Value", testValue, "Claim.Value, LeaseRef.Value and Claim.ValueBelow: what the name keeps, also when it is free", nil},
 	{"Sessions", testSessions, "how a session stores names: its encoding, collation, escapes and modes; pin what it depends on, see Harness.Sessions", func(s *suite) bool { return len(s.Sessions) > 0 }},
 	{"Invalid", testInvalid, "Validate: it is called before anything is sent", nil},
 	{"Watch", testWatch, "Watch, and that each step with news tells", func(s *suite) bool { return s.tells }},

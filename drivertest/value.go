@@ -89,7 +89,7 @@ func testValueWrites(s *suite) {
 			k.a.findsAt(c.Name, "x"+v[1:], g.Fence)
 			k.a.endsWith(withValue(c, v))
 			k.b.findsAt(c.Name, v, g.Fence)
-			k.b.refusedFor(k.mutex(on(c.Name), above(v)), v)
+			k.b.refusedFor(k.mutex(on(c.Name), valueBelow(v)), v)
 		}
 	})
 
@@ -148,7 +148,7 @@ func testValueWrites(s *suite) {
 			k.Errorf("Renew: %v; want ErrNoSuchLease, for it expired", err)
 		}
 		k.b.finds("one", g.Fence)
-		k.b.refusedFor(k.mutex(above("one")), "one")
+		k.b.refusedFor(k.mutex(valueBelow("one")), "one")
 	})
 
 	s.test("OfLeasesSideBySideTheLastToWriteWroteIt", func(k *kit) {
@@ -282,8 +282,8 @@ func testValueAbove(s *suite) {
 
 	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
 		k.a.releases(k.granted(k.mutex(value("5"))))
-		k.b.releases(k.granted(k.mutex(above("6"), value("3"))))
-		g := k.a.gets(k.mutex(above("4"))) // it writes nothing
+		k.b.releases(k.granted(k.mutex(valueBelow("6"), value("3"))))
+		g := k.a.gets(k.mutex(valueBelow("4"))) // it writes nothing
 		e := k.b.finds("3", 0)
 		if e.ValueFence >= g.Fence {
 			k.Errorf("the value is of fence %d, and %d wrote nothing", e.ValueFence, g.Fence)
@@ -324,7 +324,7 @@ func testValueAbove(s *suite) {
 					if err := k.a.Release(k.ctx, lease(c)); err != nil {
 						k.Errorf("Release: %v", err)
 					}
-				case !errors.Is(err, driver.ErrValueNotGreater):
+				case !errors.Is(err, driver.ErrValueNotBelow):
 					k.Errorf("Acquire: %v; want it granted, or refused for the value", err)
 				}
 			})
@@ -391,10 +391,10 @@ func testValueQueue(s *suite) {
 
 	s.test("AHeadThatLeavesForItLetsTheNextIn", func(k *kit) {
 		k.a.gets(k.reader(value("5")))
-		writer, reader := k.mutex(above("6"), queue(long)), k.reader(queue(long))
+		writer, reader := k.mutex(valueBelow("6"), queue(long)), k.reader(queue(long))
 		k.a.waits(writer, 1)
 		k.b.waits(reader, 2)
-		writer.Above = []byte("5")
+		writer.ValueBelow = []byte("5")
 		k.a.refusedFor(writer, "5")
 		k.b.sees(2, 0)
 		k.b.gets(reader)

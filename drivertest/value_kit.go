@@ -12,12 +12,13 @@ import (
 // value returns an option that sets the value of the name from the grant on.
 func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
 
-// above makes the claim one that is granted only above this value.
-func above(v string) option { return func(c *driver.Claim) { c.Above = []byte(v) } }
+// valueBelow makes the claim one that is granted only while the value is below v.
+func valueBelow(v string) option { return func(c *driver.Claim) { c.ValueBelow = []byte(v) } }
 
-// rising makes the claim one that is granted only above the value that it writes.
+// rising makes the claim one that is granted only while the value is below the one that
+// it writes.
 func rising(v string) option {
-	return func(c *driver.Claim) { c.Value, c.Above = []byte(v), []byte(v) }
+	return func(c *driver.Claim) { c.Value, c.ValueBelow = []byte(v), []byte(v) }
 }
 
 // withValue is the lease of a claim, for a renewal or a release that writes.
@@ -50,12 +51,12 @@ func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
 }
 
 // refusedFor wants the claim refused because of the value of its name.
-func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueNotGreaterError {
+func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueNotBelowError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
-	var refused *driver.ValueNotGreaterError
-	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValueNotGreater) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
-		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueNotGreaterError", g, err, err)
+	var refused *driver.ValueNotBelowError
+	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValueNotBelow) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
+		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueNotBelowError", g, err, err)
 	}
 	if refused.Name != c.Name || string(refused.Value) != v || refused.Value == nil {
 		d.k.Fatalf("refused with %+v; want the name %q and the value %q", refused, c.Name, v)

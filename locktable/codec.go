@@ -88,7 +88,7 @@ func (c *ClaimInfo) append(b []byte) []byte {
 // has a row of its own.
 func (w *Waiter) Append(b []byte) []byte {
 	b = appendInts(w.append(b), int64(w.Since), int64(w.Expires))
-	return appendValue(appendValue(b, w.Value), w.Above)
+	return appendValue(appendValue(b, w.Value), w.ValueBelow)
 }
 
 // appendValue appends the length of a value plus one, and the value. It appends 0 for no
@@ -337,7 +337,7 @@ func (r *reader) claimInfo() ClaimInfo {
 
 func (r *reader) waiter() Waiter {
 	return Waiter{
-		ClaimInfo: r.claimInfo(), Since: r.instant("since"), Expires: r.instant("expiry"), Value: r.value(), Above: r.value(),
+		ClaimInfo: r.claimInfo(), Since: r.instant("since"), Expires: r.instant("expiry"), Value: r.value(), ValueBelow: r.value(),
 	}
 }
 

@@ -18,7 +18,7 @@ func full() *locktable.Entry {
 		}},
 		Queue: []locktable.Waiter{{
 			ClaimInfo: locktable.ClaimInfo{Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, LockDelay: 6, TTL: 7},
-			Since:     -1, Expires: 9, Value: []byte("v"), Above: []byte{},
+			Since:     -1, Expires: 9, Value: []byte("v"), ValueBelow: []byte{},
 		}},
 		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
 		Value:  locktable.Value{Bytes: []byte("kept"), Fence: 150, At: 12},

@@ -54,11 +54,11 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
 	l.granted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
-		c.Value, c.Above = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
+		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 	}))
 	l.refused(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
 		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
-		c.Value, c.Above = make([]byte, driver.MaxValue), bytes.Repeat([]byte{1}, driver.MaxValue)
+		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), bytes.Repeat([]byte{1}, driver.MaxValue)
 	}))
 	noError(t, l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o))
 	l.refused(mutex("c"))

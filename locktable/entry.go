@@ -111,10 +111,10 @@ type Holder struct {
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
 	ClaimInfo
-	Since   Instant // when the claim arrived, or its ticket; the queue is in this order
-	Expires Instant // when the place expires, unless the waiter repeats its claim
-	Value   []byte  // the value of the name from the grant on; nil leaves the value as it is
-	Above   []byte  // the claim is granted only if the name's value is smaller; nil means any value
+	Since      Instant // when the claim arrived, or its ticket; the queue is in this order
+	Expires    Instant // when the place expires, unless the waiter repeats its claim
+	Value      []byte  // the value of the name from the grant on; nil leaves the value as it is
+	ValueBelow []byte  // the claim is granted only if the name's value is smaller; nil means any value
 }
 
 // A Value is the value of a name. Its bytes are never changed, only replaced.
@@ -207,7 +207,7 @@ func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
 		e.Queue, e.headMustAsk = slices.Delete(e.Queue, 0, 1), true
-		if !e.below(w.Above) { // the condition was true when the waiter came, and is not now
+		if !e.valueBelow(w.ValueBelow) { // the condition was true when the waiter came, and is not now
 			e.Changed, e.Visible = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalRetry, Token: w.Token})
 			continue
@@ -270,14 +270,14 @@ func (e *Entry) touchValue(ended Instant) {
 	}
 }
 
-// below reports whether the name has no value, or a value less than v. A nil v is above
-// every value.
-func (e *Entry) below(v []byte) bool {
+// valueBelow reports whether the name has no value, or a value less than v. Every value
+// is below a nil v.
+func (e *Entry) valueBelow(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
 }
 
 // Acquire grants the claim. Otherwise its error is a [*driver.HeldError] or a
-// [*driver.ValueNotGreaterError].
+// [*driver.ValueNotBelowError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
 	defer e.signalChange()
@@ -319,7 +319,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	}
 	if c.Queue && w != nil {
 		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.until(now, c.QueueTTL))
-		w.Value, w.Above, w.TTL = c.Value, c.Above, c.TTL
+		w.Value, w.ValueBelow, w.TTL = c.Value, c.ValueBelow, c.TTL
 		e.Changed = true
 	}
 	return driver.Grant{}, e.heldErr(now, c, position)
@@ -375,7 +375,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
 	defer e.signalChange()
 	if h := e.holder(token); h != nil {
-		e.write(now, h, l.Value) // before the next grant, because a waiter's Above is compared with the new value
+		e.write(now, h, l.Value) // before the next grant, because a waiter's ValueBelow is compared with the new value
 		// The grant was made before h.Since, and also before the end of this step's
 		// window, which is earlier if the clock ran back.
 		if until := min(h.Since, now.Add(e.Uncertainty)).Add(minHold); minHold > 0 && until > now {

@@ -102,7 +102,7 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 		}
 		c := claimOf(choose)
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
-		c.Above = nil
+		c.ValueBelow = nil
 		held := heldOf(l.acquire(&c))
 		// The dead in the queue hold the name at the worst until their places would have
 		// lapsed.

@@ -14,9 +14,9 @@ func writing(c *driver.Claim, v string) *driver.Claim {
 	return c
 }
 
-// rising is a claim that is granted above what it writes only.
+// rising is a claim that is granted only while the value is below what it writes.
 func rising(c *driver.Claim, v string) *driver.Claim {
-	c.Value, c.Above = []byte(v), []byte(v)
+	c.Value, c.ValueBelow = []byte(v), []byte(v)
 	return c
 }
 
@@ -28,10 +28,10 @@ func (l *lab) keeps(v string, fence uint64) {
 	}
 }
 
-func (l *lab) notAbove(c *driver.Claim, v string) {
+func (l *lab) valueNotBelow(c *driver.Claim, v string) {
 	l.t.Helper()
 	_, err := l.acquire(c)
-	refused, ok := errors.AsType[*driver.ValueNotGreaterError](err)
+	refused, ok := errors.AsType[*driver.ValueNotBelowError](err)
 	if !ok || string(refused.Value) != v || refused.Name != c.Name {
 		l.t.Fatalf("%s is answered %v; want it refused for the value %q", whose(c.Token), err, v)
 	}
@@ -43,7 +43,7 @@ func TestValue(t *testing.T) {
 			for _, v := range []string{"", "\x00", "\x00\x00", "10", "9", "9\x00", "\x7f", "\x80", "\xff", "\xff\x00"} {
 				l.granted(rising(mutex("a"), v))
 				l.ok(l.release("a", 0))
-				l.notAbove(rising(mutex("b"), v), v)
+				l.valueNotBelow(rising(mutex("b"), v), v)
 			}
 		},
 		"IsRaisedWithTheFenceOfItsLease": func(l *lab) {

@@ -34,7 +34,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 			}
 			place := locktable.Waiter{
 				ClaimInfo: claimInfoOf(t, queued, "every"), Since: locktable.Instant(queued.Ticket), Expires: l.now.Add(queued.QueueTTL),
-				Value: []byte("every value"), Above: []byte("every condition"),
+				Value: []byte("every value"), ValueBelow: []byte("every condition"),
 			}
 			known(t, place)
 			l.decoded()
@@ -57,7 +57,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 			forced.Token, forced.Queue, forced.QueueTTL, forced.Ticket = tokenOf("force"), false, 0, 0
 			forced.Weight, forced.Limit, forced.Fences = kind.weight, kind.limit, kind.fences
 			forced.MinFence = uint64(l.now.Add(100 * ms))
-			forced.Above = []byte("every value and more")
+			forced.ValueBelow = []byte("every value and more")
 			l.granted(&forced)
 			l.arrived(t, locktable.Holder{
 				ClaimInfo: claimInfoOf(t, forced, "force"), Fence: forced.MinFence, Since: l.now, Expires: l.now.Add(forced.TTL), Wrote: true,
@@ -70,7 +70,7 @@ func TestEachFieldOfAClaimArrives(t *testing.T) {
 // claimInfoOf returns the part of a claim that goes with it, by the names of the fields.
 func claimInfoOf(t *testing.T, c driver.Claim, inbox string) (all locktable.ClaimInfo) {
 	t.Helper()
-	stays := []string{"Name", "QueueTTL", "Queue", "Force", "Value", "Above", "MinFence", "Ticket"}
+	stays := []string{"Name", "QueueTTL", "Queue", "Force", "Value", "ValueBelow", "MinFence", "Ticket"}
 	to, from := reflect.ValueOf(&all).Elem(), reflect.ValueOf(c)
 	for i := range from.NumField() {
 		switch name := from.Type().Field(i).Name; {
@@ -91,7 +91,7 @@ func every() driver.Claim {
 		Name: "job", Token: tokenOf("every"),
 		Owner:  driver.Owner{Client: "every client", Host: "every host", PID: 17, Labels: map[string]string{"every": "label"}},
 		Weight: 2, Limit: 5, TTL: ttl, QueueTTL: wait, Queue: true, Force: true, LockDelay: 3 * sec, Fences: 7,
-		Value: []byte("every value"), Above: []byte("every condition"),
+		Value: []byte("every value"), ValueBelow: []byte("every condition"),
 		MinFence: uint64(start.Add(100 * ms)), Ticket: uint64(start.Add(-100 * ms)),
 	}
 }

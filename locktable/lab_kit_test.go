@@ -89,11 +89,11 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	l.t.Helper()
 	var grant driver.Grant
 	var err error
-	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, ttl: c.TTL, value: c.Value, above: c.Above != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
+	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
 	h := l.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
-	case errors.Is(err, driver.ErrValueNotGreater):
+	case errors.Is(err, driver.ErrValueNotBelow):
 		l.checkValueError(c, err)
 		return grant, err
 	case held == nil && h == nil:

@@ -20,14 +20,14 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 
 // act is the action of a step, and the claim that it is for.
 type act struct {
-	what  string
-	token driver.Token
-	force bool
-	early bool // it has a ticket
-	fence uint64
-	ttl   time.Duration
-	value []byte // it writes
-	above bool   // it may be refused for the value
+	what        string
+	token       driver.Token
+	force       bool
+	early       bool // it has a ticket
+	fence       uint64
+	ttl         time.Duration
+	value       []byte // it writes
+	conditional bool   // it may be refused for the value
 }
 
 // step runs one method of the entry and checks the rules of docs/internals/design.md,
@@ -188,13 +188,13 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	again := false            // its turn came and went for the value, and now it asks again
 	for _, w := range before.Queue {
 		told := l.toldToLook(w.Inbox, w.Token)
-		if told && w.Above != nil && w.Token == a.token && a.what == "acquire" {
+		if told && w.ValueBelow != nil && w.Token == a.token && a.what == "acquire" {
 			again = true
 			continue
 		}
 		told = told && l.place(whose(w.Token)) == 0
-		refused := w.Token == a.token && a.above && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
-		if w.Expires > l.now && !(told && w.Above != nil) && !refused {
+		refused := w.Token == a.token && a.conditional && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
+		if w.Expires > l.now && !(told && w.ValueBelow != nil) && !refused {
 			expect = append(expect, w.Token)
 		}
 	}
@@ -324,13 +324,13 @@ func (l *lab) checkValue(a act, before *locktable.Entry) {
 	l.t.Fatalf("%s by %s wrote %+v: %s", a.what, whose(a.token), got, show(l.e))
 }
 
-// checkValueError checks that a claim is refused for a value that it is not above, and
-// has no place.
+// checkValueError checks that a claim is refused because the value is not below its
+// ValueBelow, and has no place.
 func (l *lab) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
-	v, _ := errors.AsType[*driver.ValueNotGreaterError](err)
-	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.Above == nil || bytes.Compare(v.Value, c.Above) < 0 {
-		l.t.Fatalf("%s is refused with %+v, above %q", whose(c.Token), v, c.Above)
+	v, _ := errors.AsType[*driver.ValueNotBelowError](err)
+	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.ValueBelow == nil || bytes.Compare(v.Value, c.ValueBelow) < 0 {
+		l.t.Fatalf("%s is refused with %+v, below %q", whose(c.Token), v, c.ValueBelow)
 	}
 	if l.holder(c.Token) != nil || l.place(whose(c.Token)) != 0 {
 		l.t.Fatalf("%s is refused for the value, and holds or waits", whose(c.Token))
@@ -389,7 +389,7 @@ func (l *lab) public(e *locktable.Entry) string {
 		released += fmt.Sprint(e.Holders[i].Token.IsZero()) // tokens are not shown
 	}
 	for i := range e.Queue {
-		e.Queue[i].Expires, e.Queue[i].TTL, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].Above = 0, 0, 0, nil, nil
+		e.Queue[i].Expires, e.Queue[i].TTL, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].ValueBelow = 0, 0, 0, nil, nil
 	}
 	return show(e) + released
 }

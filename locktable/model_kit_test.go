@@ -105,7 +105,7 @@ func (m *model) letIn(now locktable.Instant) {
 			return
 		}
 		m.sooner = true
-		if m.notAbove(s.Above) {
+		if m.valueNotBelow(s.ValueBelow) {
 			s.stage = "over"
 			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalRetry, s.Owner.Client))
 			continue
@@ -131,7 +131,7 @@ func (m *model) write(by *story, value []byte) {
 	}
 }
 
-func (m *model) notAbove(v []byte) bool {
+func (m *model) valueNotBelow(v []byte) bool {
 	return v != nil && m.value != nil && string(m.value) >= string(v)
 }
 
@@ -170,11 +170,11 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	waiting := m.of(c.Token, "waits")
-	if m.notAbove(c.Above) {
+	if m.valueNotBelow(c.ValueBelow) {
 		if waiting != nil {
 			m.quits(waiting)
 		}
-		return answerOf(driver.Grant{}, &driver.ValueNotGreaterError{Value: m.value, Fence: m.wrote})
+		return answerOf(driver.Grant{}, &driver.ValueNotBelowError{Value: m.value, Fence: m.wrote})
 	}
 	if c.Force && waiting != nil {
 		m.quits(waiting)
@@ -199,7 +199,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	}
 	if c.Queue {
 		waiting.place, waiting.Fences = max(waiting.place, now.Add(c.QueueTTL)), c.Fences
-		waiting.Value, waiting.Above, waiting.TTL = c.Value, c.Above, c.TTL
+		waiting.Value, waiting.ValueBelow, waiting.TTL = c.Value, c.ValueBelow, c.TTL
 	}
 	var delay time.Duration // of the one whose lease ends first
 	held := &driver.HeldError{

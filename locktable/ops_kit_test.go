@@ -24,7 +24,7 @@ func (o op) String() string {
 	switch c := o.claim; o.what {
 	case "acquire":
 		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d from %d, ticket %d, value %q above %q",
-			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.Above)
+			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.ValueBelow)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
 	case "sleep", "forget":
@@ -106,7 +106,7 @@ func claimOf(choose chooser) driver.Claim {
 		TTL: pick(choose, "TTL", durations...), Queue: choose("queue", 4) > 0, Force: choose("force", 16) == 15,
 		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
 	}
-	c.Value, c.Above = pick(choose, "value", values...), pick(choose, "above", values...)
+	c.Value, c.ValueBelow = pick(choose, "value", values...), pick(choose, "above", values...)
 	if c.Owner = ownerOf(c.Token); c.Queue {
 		c.QueueTTL = pick(choose, "queue TTL", durations...)
 	}
@@ -175,7 +175,7 @@ func (l *lab) do(o op) string {
 }
 
 func answerOf(g driver.Grant, err error) string {
-	if v, ok := errors.AsType[*driver.ValueNotGreaterError](err); ok {
+	if v, ok := errors.AsType[*driver.ValueNotBelowError](err); ok {
 		return fmt.Sprintf("refused for the value %q of fence %d", v.Value, v.Fence)
 	}
 	held, _ := errors.AsType[*driver.HeldError](err)

@@ -26,13 +26,13 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	return e.heldErr(now, c, position)
 }
 
-// refuseValue refuses a claim whose Above is not above the name's value, and ends its
-// place.
+// refuseValue refuses a claim unless the name's value is below its ValueBelow, and ends
+// its place.
 func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
-	if e.below(c.Above) {
+	if e.valueBelow(c.ValueBelow) {
 		return nil
 	}
-	refused := &driver.ValueNotGreaterError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
+	refused := &driver.ValueNotBelowError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
 	if e.leave(c.Token) {
 		e.Changed, e.Visible = true, true
 		e.promote(now) // the claim may have been the head, and the next waiter may fit

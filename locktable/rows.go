@@ -47,7 +47,7 @@ type QueuePart struct {
 // QueueChanges are the changes that a step made to a queue.
 type QueueChanges struct {
 	Joined  []Waiter // one at most, unless a whole queue moves into the rows
-	Updated []Waiter // one at most: its Expires, TTL, Fences, Value or Above has changed
+	Updated []Waiter // one at most: its Expires, TTL, Fences, Value or ValueBelow has changed
 	Left    []Waiter // granted, withdrawn, or moved into the entry
 }
 
@@ -282,7 +282,7 @@ func changesOf(loaded []Waiter, e *Entry, own driver.Token) (m QueueChanges) {
 
 // differs reports whether a repeated claim has changed the waiter.
 func (w *Waiter) differs(now *Waiter) bool {
-	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
+	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.ValueBelow, now.ValueBelow)
 }
 
 // same reports whether two values are equal. A nil value is not equal to an empty one.

@@ -106,7 +106,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	c.Owner = copyOwner(c.Owner) // a copy, because the table keeps the owner
-	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
+	c.Value, c.ValueBelow = bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
 	a := struct { // one allocation for all variables that escape
 		claim   driver.Claim
 		step    [1]Step

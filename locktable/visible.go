@@ -39,7 +39,7 @@ func (e *Entry) visible() []byte {
 	}
 	for i := range v.Queue {
 		w := &v.Queue[i]
-		w.Expires, w.LockDelay, w.TTL, w.Owner, w.Fences, w.Value, w.Above = 0, 0, 0, driver.Owner{}, 0, nil, nil
+		w.Expires, w.LockDelay, w.TTL, w.Owner, w.Fences, w.Value, w.ValueBelow = 0, 0, 0, driver.Owner{}, 0, nil, nil
 	}
 	return v.Append(nil)
 }

@@ -163,7 +163,7 @@ func outcomeOf(err error) string {
 		return "gave_up"
 	case errors.Is(err, pawl.ErrHeld):
 		return "held"
-	case errors.Is(err, pawl.ErrValueNotGreater):
+	case errors.Is(err, pawl.ErrValueNotBelow):
 		return "done"
 	case errors.Is(err, pawl.ErrClosed):
 		return "closed"

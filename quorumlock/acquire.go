@@ -26,7 +26,7 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
-	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
+	c.Value, c.ValueBelow = bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
 	p, nth, err := d.turn(ctx, c)
 	if err != nil {
 		return driver.Grant{}, err

@@ -83,7 +83,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 // repairClaim returns the claim to send to a node that lacks the lease.
 func (h holding) repairClaim() driver.Claim {
 	c := h.claim
-	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil
+	c.Queue, c.Force, c.Fences, c.MinFence, c.ValueBelow = true, false, 0, h.fence, nil
 	c.QueueTTL = cmp.Or(c.QueueTTL, c.TTL)
 	return c
 }

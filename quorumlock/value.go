@@ -13,7 +13,7 @@ import (
 // The driver writes the value of a name after a majority has granted the claim, and not
 // with each node's grant. Otherwise, in a split vote, each claim would leave its value on
 // the nodes that it had, and these values could refuse all the claims for ever. But each
-// node compares the claim's Above when it grants.
+// node compares the claim's ValueBelow when it grants.
 //
 // A single node that cannot raise fences gets the value with the claim.
 
@@ -69,17 +69,17 @@ func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 }
 
 // refusedForValue returns an error if no majority can grant the claim, because on too
-// many nodes its Above is not greater than the value. The error has the value with the
+// many nodes the value is not below its ValueBelow. The error has the value with the
 // highest fence.
 //
-// A value on a majority refuses each claim whose Above is not greater, because each
-// majority has a node with that value. A value that a failed claim left on fewer nodes
-// refuses no claim, because the other nodes are enough.
+// A value on a majority refuses each claim with a ValueBelow that is not greater, because
+// each majority has a node with that value. A value that a failed claim left on fewer
+// nodes refuses no claim, because the other nodes are enough.
 func (a *attempt) refusedForValue(votes ballots) error {
-	var last *driver.ValueNotGreaterError
+	var last *driver.ValueNotBelowError
 	n := 0
 	for _, v := range votes {
-		if e, ok := errors.AsType[*driver.ValueNotGreaterError](v.err); ok {
+		if e, ok := errors.AsType[*driver.ValueNotBelowError](v.err); ok {
 			n++
 			if last == nil || e.Fence > last.Fence {
 				last = e
@@ -89,7 +89,7 @@ func (a *attempt) refusedForValue(votes ballots) error {
 	if n <= len(a.d.nodes)-a.d.majority {
 		return nil
 	}
-	return &driver.ValueNotGreaterError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
+	return &driver.ValueNotBelowError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
 }
 
 // valueOf merges the values that several nodes show. A majority may have a value if

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// rising is a try that is granted above what it writes only.
+// rising is a try that is granted only while the value is below what it writes.
 func rising(v string) driver.Claim {
 	c := mutex("job")
-	c.Value, c.Above = []byte(v), []byte(v)
+	c.Value, c.ValueBelow = []byte(v), []byte(v)
 	return c
 }
 
@@ -39,7 +39,7 @@ func keeps(t *testing.T, d driver.Driver, want string) driver.Entry {
 func outdone(t *testing.T, d driver.Driver, c driver.Claim, by string) {
 	t.Helper()
 	g, err := d.Acquire(t.Context(), c)
-	if refused, ok := errors.AsType[*driver.ValueNotGreaterError](err); !ok || string(refused.Value) != by {
+	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); !ok || string(refused.Value) != by {
 		t.Fatalf("it is answered %+v, %v; want it refused for the value %q", g, err, by)
 	}
 }
@@ -86,7 +86,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		twos[2].down.Store(true) // and here it is one of two that is known
 		keeps(t, two, "5")
 		claim := queued(rising("5"))
-		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValueNotGreater) || errors.Is(err, driver.ErrHeld) {
+		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValueNotBelow) || errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("with one node for it, one against it and one silent, it is answered %v; want that not to be known", err)
 		}
 		twos[2].down.Store(false)

@@ -63,7 +63,7 @@ func isHeld(err error) bool        { return errors.Is(err, driver.ErrHeld) }
 func isNoSuchLease(err error) bool { return errors.Is(err, driver.ErrNoSuchLease) }
 
 // isRefusal reports whether err is the refusal of a claim by a node.
-func isRefusal(err error) bool { return isHeld(err) || errors.Is(err, driver.ErrValueNotGreater) }
+func isRefusal(err error) bool { return isHeld(err) || errors.Is(err, driver.ErrValueNotBelow) }
 
 // A ballot is one request to several nodes at once.
 type ballot[T any] struct {

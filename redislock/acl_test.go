@@ -157,8 +157,8 @@ func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 	taken.Value = []byte("1")
 	gets(t, d, taken)
 	late := mutex("{several} 1")
-	late.Above = []byte("0")
-	if _, err := d.Acquire(ctx, late); !errors.Is(err, driver.ErrValueNotGreater) {
+	late.ValueBelow = []byte("0")
+	if _, err := d.Acquire(ctx, late); !errors.Is(err, driver.ErrValueNotBelow) {
 		t.Error(err)
 	}
 	gets(t, d, kept)

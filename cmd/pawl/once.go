@@ -145,7 +145,7 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 		}
 	}
 	err = j.run()
-	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
+	if done, ok := errors.AsType[*pawl.ValueNotBelowError](err); ok {
 		if f.verbose {
 			v.sayDone(j.name, done.Value, time.Duration(f.every))
 		}
@@ -155,16 +155,16 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 }
 
 // claim takes the lock for a task that is not done. If the task is done, the error is a
-// ValueNotGreaterError.
+// ValueNotBelowError.
 func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
-	t := task{key: f.key, above: f.key}
+	t := task{key: f.key, below: f.key}
 	if f.every > 0 {
 		start, err := serverTime(ctx, c, j.name, f.began)
 		if err != nil {
 			return nil, err
 		}
 		// Two starts that are less than half a period apart belong to one tick.
-		t = task{key: pawl.TimeKey(start), above: pawl.TimeKey(start.Add(-time.Duration(f.every) / 2))}
+		t = task{key: pawl.TimeKey(start), below: pawl.TimeKey(start.Add(-time.Duration(f.every) / 2))}
 	}
 	e, err := c.Inspect(ctx, j.name)
 	if err == nil {
@@ -174,12 +174,12 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 		return nil, err
 	}
 	j.key = t.key
-	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(t.above)))
+	options := append(f.lockOptions(margin), pawl.WithValueBelow([]byte(t.below)))
 	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}
 	lease, err := f.acquire(j.name, f.withHealth(options, j))(ctx, c)
-	if done, ok := errors.AsType[*pawl.ValueNotGreaterError](err); ok {
+	if done, ok := errors.AsType[*pawl.ValueNotBelowError](err); ok {
 		if err := t.fits(j.name, done.Value); err != nil { // another client may have just written it
 			return nil, err
 		}
@@ -220,9 +220,9 @@ func notRecorded(err error) error {
 }
 
 // A task is the work of one call of `pawl once`. The name keeps the key of the last task
-// that was done. This task is done already if that key is not less than above. The
+// that was done. This task is done already if that key is not less than below. The
 // grant compares the two in one step of the database.
-type task struct{ key, above string }
+type task struct{ key, below string }
 
 // clockSuffix is the end of the name of the lock that serverTime takes.
 const clockSuffix = "#clock"

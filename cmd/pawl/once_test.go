@@ -27,7 +27,7 @@ func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
 	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
 	lease, err := f.claim(t.Context(), h.client, j, 0)
 	switch {
-	case errors.Is(err, pawl.ErrValueNotGreater):
+	case errors.Is(err, pawl.ErrValueNotBelow):
 		return false
 	case err != nil:
 		t.Error(err)

@@ -60,7 +60,7 @@ func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 		c.Hold(claim.Token, claim.Name, time.Now().Add(claim.TTL))
 	case refused && held.Position > 0:
 		c.wait(claim, held, sent)
-	case refused, errors.Is(err, driver.ErrValueNotGreater):
+	case refused, errors.Is(err, driver.ErrValueNotBelow):
 		c.Drop(claim.Token) // the claim has no place
 		return false
 	default:

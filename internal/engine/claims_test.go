@@ -78,7 +78,7 @@ func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
 		for what, ends := range map[string]func(c *engine.Claims){
 			"released":  func(c *engine.Claims) { c.Drop(claim.Token) },
 			"refused":   func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.HeldError{}) },
-			"not above": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueNotGreaterError{}) },
+			"not above": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueNotBelowError{}) },
 			"not held": func(c *engine.Claims) {
 				c.Renewed([]driver.LeaseRef{lease}, time.Now(), []error{driver.ErrNoSuchLease})
 			},

@@ -32,7 +32,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, &c)
 	}
-	if d.tracking.answered(&c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotGreater) {
+	if d.tracking.answered(&c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotBelow) {
 		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
 	}
 	switch {

@@ -94,7 +94,7 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 		return driver.Grant{}, refused, err
 	case p.Text != "" && p.Text[0] == 'v':
 		r := reader{rest: p.Text[1:]}
-		refused := &driver.ValueNotGreaterError{Name: c.Name, Fence: uint64(r.instant()), Value: []byte(r.rest)}
+		refused := &driver.ValueNotBelowError{Name: c.Name, Fence: uint64(r.instant()), Value: []byte(r.rest)}
 		if r.failed {
 			return driver.Grant{}, nil, &damage{"a value that cannot be read"}
 		}

@@ -149,17 +149,17 @@ func isQuick(c *driver.Claim) bool {
 }
 
 // usesValue reports whether a claim writes the value of its name, or compares with it.
-func usesValue(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
+func usesValue(c *driver.Claim) bool { return c.Value != nil || c.ValueBelow != nil }
 
 func valueArg(b []byte, c *driver.Claim) []byte {
-	for _, v := range [][]byte{c.Value, c.Above} {
+	for _, v := range [][]byte{c.Value, c.ValueBelow} {
 		n := 0
 		if v != nil {
 			n = len(v) + 1
 		}
 		b = binary.BigEndian.AppendUint16(b, uint16(n))
 	}
-	return append(append(b, c.Value...), c.Above...)
+	return append(append(b, c.Value...), c.ValueBelow...)
 }
 
 func fencesOf(c *driver.Claim) int {

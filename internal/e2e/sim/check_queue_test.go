@@ -36,7 +36,7 @@ func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 		known.tried = sent
 	} else {
 		q.places = append(q.places, &place{
-			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue && c.Above == nil, conditional: c.Above != nil, asked: sent, tried: sent, queued: never,
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue && c.ValueBelow == nil, conditional: c.ValueBelow != nil, asked: sent, tried: sent, queued: never,
 		})
 	}
 }

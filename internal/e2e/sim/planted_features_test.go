@@ -61,14 +61,14 @@ var ofFeatures = []bug{
 	}), nil},
 	{"keys that are not compared", "had done that of", 5, "memory", inNode(func(b *bent, _ *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.Above = nil
+			c.ValueBelow = nil
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
 	{"a claim is refused for a key that is not done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Above != nil && string(c.Above) > "b" {
-				return driver.Grant{}, &driver.ValueNotGreaterError{Name: c.Name, Value: c.Above}
+			if c.ValueBelow != nil && string(c.ValueBelow) > "b" {
+				return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: c.ValueBelow}
 			}
 			return b.server.Acquire(ctx, c)
 		}

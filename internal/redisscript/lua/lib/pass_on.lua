@@ -32,11 +32,11 @@ local function promote()
     if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
     local fences, weight, limit, _, delay, rest = unpack(WAITER, rec, 2)
     if held + weight > limit then return end
-    local writes, above, first
-    writes, above, rest = wish_of(rec, rest)
+    local writes, below, first
+    writes, below, rest = wish_of(rec, rest)
     local who = rec:sub(rest)
     new_head = true
-    if not is_above(above) then -- it was above the value when the waiter came
+    if not value_below(below) then -- the value was below it when the waiter came
       remove(token)
       signal(who, SIGNAL_RETRY, token, 0, 0)
     else
