@@ -53,7 +53,7 @@ func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
 	check := c.inboxes.SetHold(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
 	if check := h.claim.health; check != nil {
-		c.aside(func() { lease.watchHealth(check) })
+		c.inBackground(func() { lease.watchHealth(check) })
 	}
 	c.queues.Granted(h.claim.Name, w, h, h.spare(lease.fence), now.Mono)
 	if check {

@@ -59,7 +59,7 @@ func All(locks ...Lockable) *Group {
 			continue
 		}
 		l.bad = cmp.Or(l.bad, p.bad)
-		i, found := slices.BinarySearchFunc(l.parts, p, before)
+		i, found := slices.BinarySearchFunc(l.parts, p, compareLocks)
 		if !found {
 			l.parts = slices.Insert(l.parts, i, p)
 			continue

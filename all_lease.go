@@ -140,7 +140,7 @@ func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	switch { // the Observer gets the error of a failing backend
 	case len(leases) == 0:
 	case ended(ctx) != nil, errors.Is(why, ErrUnavailable):
-		leases[0].h.c.aside(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
+		leases[0].h.c.inBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
 	default:
 		_ = closeAll(ctx, ctx, leases, true)
 	}

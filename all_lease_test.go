@@ -65,7 +65,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				noError(t, err)
 				done := make(chan error)
 				go func() {
-					at, err := inOrder(ctx, permitsLast(pool.parts), &got, giveWayAfter)
+					at, err := inOrder(ctx, permitsLast(pool.parts), &got, firstPatience)
 					if !errors.Is(err, errGaveWay) || at.name != "b" {
 						t.Errorf("it ended at %v: %v", at, err)
 					}

@@ -13,10 +13,10 @@ import (
 // A step is one attempt at several claims. One step of the backend grants all of them or
 // none. The attempt never waits.
 type step struct {
-	c      *core
-	claims []*claim
-	asking bool // the backend may have granted the claims, so leave releases them
-	begun  int  // how many of the claims have a lease
+	c       *core
+	claims  []*claim
+	mayHold bool // the backend may have granted the claims, so leave releases them
+	begun   int  // how many of the claims have a lease
 }
 
 // acquireTogether makes one attempt at all claims in one step of the backend, and appends
@@ -63,7 +63,7 @@ func (c *core) tryOne(ctx context.Context, cl *claim, all *[]*Lease) error {
 func (s *step) leave() {
 	for _, cl := range s.claims[s.begun:] {
 		s.c.inboxes.Remove(cl.Token, &cl.inbox)
-		if s.asking {
+		if s.mayHold {
 			s.c.releaseUnknown(cl)
 		}
 	}
@@ -76,29 +76,29 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 		}
 	}
 	sent := s.c.now()
-	grants, err := s.ask(ctx, backend, sent)
+	grants, err := s.send(ctx, backend, sent)
 	switch {
 	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 	case ended(ctx) != nil:
-		s.asking = true // so that leave releases the claims
+		s.mayHold = true // so that leave releases the claims
 		return gaveUp(ctx, s.claims[0].Name, nil)
 	default:
-		s.asking = true
+		s.mayHold = true
 		err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
 		s.c.observer.failed(s.claims[0].event(ctx), "acquire", len(s.claims), err)
 	}
 	if err != nil {
 		return err
 	}
-	s.asking = true // until begin has made all leases
+	s.mayHold = true // until begin has made all leases
 	if err := ended(ctx); err != nil {
 		return err // no caller waits for the leases any more
 	}
 	return s.begin(sent, s.c.now(), grants, all)
 }
 
-// ask makes the attempt, with the shortest time limit of the claims.
-func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.Reading) ([]driver.Grant, error) {
+// send makes the attempt, with the shortest time limit of the claims.
+func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.Reading) ([]driver.Grant, error) {
 	first, least := s.claims[0], s.claims[0].TTL
 	for _, cl := range s.claims {
 		least = min(least, cl.TTL)
@@ -112,9 +112,9 @@ func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.R
 		cl.lateAttemptEnd = end.Sub(s.c.born)
 		claims[i] = cl.Claim
 	}
-	s.asking = true
+	s.mayHold = true
 	grants, err := backend.AcquireAll(bounded, claims)
-	s.asking = false
+	s.mayHold = false
 	if answered(err) {
 		for _, cl := range s.claims {
 			cl.lateAttemptEnd = 0
@@ -139,7 +139,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 		s.begun++
 		*all = append(*all, s.c.begin(nil, h, now))
 	}
-	s.asking = false
+	s.mayHold = false
 	return nil
 }
 

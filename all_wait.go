@@ -19,11 +19,11 @@ import (
 // hold one of them unused until the other is free.
 const politeRounds = 8
 
-// A caller that may block another one gives way after giveWayAfter at first, and after
+// A caller that may block another one gives way after firstPatience at first, and after
 // maxPatience at last; each wait is randomly up to twice as long. See awaitPolitely.
 const (
-	giveWayAfter = time.Second
-	maxPatience  = 24 * time.Hour
+	firstPatience = time.Second
+	maxPatience   = 24 * time.Hour
 )
 
 // errGaveWay ends a wait that might block another caller.
@@ -32,9 +32,10 @@ var errGaveWay = errors.New("gave way")
 // waitForAll waits until all locks are granted. It appends the leases to all, even if a
 // later lock fails.
 //
-// It waits in the queue of a lock that is taken, and holds nothing meanwhile. When it is
-// granted that lock, it takes the others if they are free. Otherwise it gives that lock
-// back, and waits for the lock that is taken now.
+// For politeRounds rounds it waits in the queue of a lock that is taken, and holds
+// nothing meanwhile. When it is granted that lock, it takes the others if they are free.
+// Otherwise it gives that lock back, and waits for the lock that is taken now. After
+// these rounds, or if a lock has a value, it keeps each granted lock while it waits.
 func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	next, why := parts[0], error(nil)
 	if _, can := driver.As[driver.AllAcquirer](next.c.driver); can && len(parts) > 1 && oneClient(parts) {
@@ -65,7 +66,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		// The pause is random, so that two callers do not give way to each other for
 		// ever.
-		patience := backoff.JitterUp(backoff.Doubled(giveWayAfter, gaveWay, maxPatience))
+		patience := backoff.JitterUp(backoff.Doubled(firstPatience, gaveWay, maxPatience))
 		at, err := inOrder(ctx, order, all, patience)
 		if !errors.Is(err, errGaveWay) {
 			return err
@@ -93,8 +94,8 @@ func conditional(parts []*locker) bool {
 }
 
 // isMutexToOthers reports whether another client uses the name as a mutex or a read/write
-// lock, although it is a semaphore to this caller. Such a client takes the name before
-// its permits.
+// lock, although it is a semaphore to this caller. Such a client locks the name before it
+// takes any permit.
 func (l *locker) isMutexToOthers(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, l.c.settings.requestTimeout(l.c.settings.TTL))
 	defer cancel()
@@ -111,7 +112,7 @@ func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 	}
 	one := *l
 	one.o.wait = 0 // ctx already has the time limit of the whole group
-	return one.as(ctx, waiting)
+	return one.lockAs(ctx, waiting)
 }
 
 // tryAll makes one attempt at each lock that has no lease in all, in one step of the
@@ -132,8 +133,8 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 		}
 		rest, claims = append(rest, p), append(claims, cl)
 	}
-	// Locks with values are not tried one by one, because giving one back would leave its
-	// value: see writes.
+	// A caller that waits does not try locks with values one by one, because giving one
+	// back would leave its value: see writes.
 	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !writes(parts))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -146,8 +147,8 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 		}
 		return nil, nil
 	}
-	tired := errors.Is(err, ErrUnavailable) && time.Since(began) >= rest[at].c.settings.RetryFor
-	if m == waiting && ended(ctx) == nil && !tired && !endsCall(claims, err) {
+	retriedTooLong := errors.Is(err, ErrUnavailable) && time.Since(began) >= rest[at].c.settings.RetryFor
+	if m == waiting && ended(ctx) == nil && !retriedTooLong && !endsCall(claims, err) {
 		return rest[at], err
 	}
 	if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
@@ -160,18 +161,18 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
 // Without oneByOne it grants nothing if the backend needs more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
-	steps := oneClient(parts)
+	together := oneClient(parts)
 	if !oneByOne && len(claims) > driver.MaxAll {
 		return 0, errors.ErrUnsupported
 	}
 	for from := 0; from < len(claims); {
 		c, to := parts[from].c, min(from+driver.MaxAll, len(claims))
 		at, err := 0, errors.ErrUnsupported
-		if steps {
+		if together {
 			at, err = c.acquireTogether(ctx, claims[from:to], all)
 		}
 		if errors.Is(err, errors.ErrUnsupported) && oneByOne {
-			steps, to = false, from+1
+			together, to = false, from+1
 			err = c.tryOne(ctx, claims[from], all)
 		}
 		if err != nil {
@@ -190,13 +191,13 @@ func oneClient(parts []*locker) bool {
 // answer, the claims may have written a value that would refuse the next attempt, as if
 // another client had written it.
 func endsCall(claims []*claim, err error) bool {
-	conditional := func(cl *claim) bool { return cl.ValueBelow != nil }
+	comparesValue := func(cl *claim) bool { return cl.ValueBelow != nil }
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
-		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, conditional)
+		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, comparesValue)
 }
 
-// before compares two locks by name, and then by backend.
-func before(a, b *locker) int {
+// compareLocks compares two locks by name, and then by backend.
+func compareLocks(a, b *locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
@@ -217,7 +218,7 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 	defer end(nil)
 	for i, p := range parts {
 		await := func() (*Lease, error) { return p.await(waits, nil) }
-		if slices.ContainsFunc(parts[:i], func(q *locker) bool { return before(p, q) < 0 }) {
+		if slices.ContainsFunc(parts[:i], func(q *locker) bool { return compareLocks(p, q) < 0 }) {
 			await = func() (*Lease, error) { return p.awaitPolitely(waits, patience) }
 		}
 		lease, err := await()
@@ -235,9 +236,10 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 }
 
 // awaitPolitely is await for a caller that already holds a lock of a later name than l.
-// Another caller may hold l and wait for that later lock, if it uses WithValueBelow, and
-// so takes locks in the order of names, or if l is a semaphore to only one of the two
-// callers. Then both would wait for ever. So this caller gives way after patience.
+// Another caller may hold l and wait for that later lock, in two cases: it uses
+// WithValueBelow, and so takes locks in the order of names; or l is a semaphore to only
+// one of the two callers. Then both would wait for ever. So this caller gives way after
+// patience.
 //
 // In each cycle of callers that wait for each other, at least one waits for an earlier
 // name than one that it holds, and so gives way. Its patience grows each time, so that it

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
@@ -60,11 +60,11 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 }
 
 func init() {
-	below.SetNamespaces = func(o any, path []string) {
+	access.SetNamespaces = func(o any, path []string) {
 		options := o.(*Options) //nolint:forcetypeassert // it is for no other
 		options.Namespace, options.path = path[0], path[1:]
 	}
-	below.Driver = func(c any) driver.Driver {
+	access.Driver = func(c any) driver.Driver {
 		client := c.(*Client) //nolint:forcetypeassert // it is for no other
 		if !client.made() {
 			return nil

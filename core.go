@@ -114,18 +114,18 @@ func (c *core) spawn(f func()) bool {
 	return true
 }
 
-// aside runs f on a goroutine of its own. Close waits for f if f begins in time.
-func (c *core) aside(f func()) {
+// inBackground runs f on a goroutine of its own. Close waits for f if f begins in time.
+func (c *core) inBackground(f func()) {
 	if !c.spawn(f) {
 		go f()
 	}
 }
 
-// reportFailedAside reports a failed request to the Observer, on a goroutine of its own:
-// the client's own goroutines must not wait for the Observer.
-func (c *core) reportFailedAside(e Event, op Op, count int, err error) {
+// reportFailedInBackground reports a failed request to the Observer, on a goroutine of
+// its own: the client's own goroutines must not wait for the Observer.
+func (c *core) reportFailedInBackground(e Event, op Op, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
-		c.aside(func() { c.observer.failed(e, op, count, err) })
+		c.inBackground(func() { c.observer.failed(e, op, count, err) })
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 		err = errNoAnswer // Close has waited long enough
 	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
-	c.reportFailedAside(x.Claim.lateEvent(), "release", 1, err)
+	c.reportFailedInBackground(x.Claim.lateEvent(), "release", 1, err)
 	if errors.Is(err, ErrClosed) || permanent(err) {
 		return keepalive.Unanswerable, err
 	}

@@ -201,7 +201,7 @@ func (e *Election) write(ctx context.Context, lease *Lease) bool {
 		}
 		if err := lease.SetValue(ctx, value); err != nil {
 			if ctx.Err() == nil {
-				e.c.reportFailedAside(lease.claim.lateEvent(), "renew", 1, err)
+				e.c.reportFailedInBackground(lease.claim.lateEvent(), "renew", 1, err)
 			}
 			return permanent(err) || errors.Is(err, ErrInvalid)
 		}

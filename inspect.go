@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 // Inspect reads one name: its holders, its waiters and its value. The Entry of a name
@@ -71,7 +71,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if !ok {
 		return nil, c.unsupported("examine itself")
 	}
-	findings, err := d.Diagnose(below.WithPrefix(ctx, c.space))
+	findings, err := d.Diagnose(access.WithPrefix(ctx, c.space))
 	return findings, c.asClientError(ctx, "examine", "", err)
 }
 

@@ -46,10 +46,10 @@ func (m *Mutex) locker() *locker {
 }
 
 // Lock implements Lockable.
-func (l *locker) Lock(ctx context.Context) (*Lease, error) { return l.as(ctx, waiting) }
+func (l *locker) Lock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx, waiting) }
 
 // TryLock implements Lockable.
-func (l *locker) TryLock(ctx context.Context) (*Lease, error) { return l.as(ctx, trying) }
+func (l *locker) TryLock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx, trying) }
 
 // Do implements Lockable.
 func (l *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
@@ -61,7 +61,7 @@ func (l *locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (
 	return tryUnder(ctx, l.TryLock, f)
 }
 
-func (l *locker) as(ctx context.Context, how mode) (*Lease, error) {
+func (l *locker) lockAs(ctx context.Context, how mode) (*Lease, error) {
 	if l.bad != nil {
 		return nil, l.bad
 	}

@@ -14,8 +14,8 @@ type Mutex struct{ lock }
 
 // Mutex returns the mutex of a name. A name is 1 to 255 bytes of UTF-8 without control
 // characters; Lock returns ErrInvalid for a bad name. All kinds of locks share one name
-// space: a mutex on "x" excludes the readers and permits of "x" too. Readers and permits
-// do not exclude each other: a reader counts as one permit.
+// space: a mutex on "x" excludes the readers and permits of "x" too. A reader counts as
+// one permit: readers and permits hold together as long as the semaphore has room.
 func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 	return &Mutex{c.lock(name, options)}
 }
@@ -29,11 +29,11 @@ func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 //
 // Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for
 // longer than Options.RetryFor.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.as(ctx, waiting) }
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lockAs(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
 // the lock or wait for it.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.as(ctx, trying) }
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lockAs(ctx, trying) }
 
 // Do runs f under the lock and releases it when f returns or panics. It waits as
 // [Mutex.Lock] does.
@@ -61,7 +61,7 @@ func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (r
 	return tryUnder(ctx, m.TryLock, f)
 }
 
-func (m *Mutex) as(ctx context.Context, how mode) (*Lease, error) {
+func (m *Mutex) lockAs(ctx context.Context, how mode) (*Lease, error) {
 	if m == nil {
 		return nil, errNotMade
 	}

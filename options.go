@@ -182,17 +182,17 @@ func (set lockOption) ofLock(o *lockOptions) { set(o) }
 func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
 type lockOptions struct {
-	ttl       time.Duration
-	margin    time.Duration // 0: a default that depends on the TTL
-	minHold   time.Duration
-	lockDelay time.Duration
-	maxHold   time.Duration
-	wait      time.Duration // 0: as long as ctx lasts; below 0: refused
-	value     []byte        // nil: the name keeps its value
-	above     []byte        // nil: the name's value does not matter
-	health    func(ctx context.Context) error
-	noHealth  bool // WithHealth got no function
-	labels    map[string]string
+	ttl        time.Duration
+	margin     time.Duration // 0: a default that depends on the TTL
+	minHold    time.Duration
+	lockDelay  time.Duration
+	maxHold    time.Duration
+	wait       time.Duration // 0: as long as ctx lasts; below 0: refused
+	value      []byte        // nil: the name keeps its value
+	valueBelow []byte        // nil: the name's value does not matter
+	health     func(ctx context.Context) error
+	noHealth   bool // WithHealth got no function
+	labels     map[string]string
 }
 
 // A OnceOption changes a [Once]: [WithAtLeastOnce], [WithUnorderedKeys], or a

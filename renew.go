@@ -106,7 +106,7 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
 	if err != nil && ctx.Err() == nil { // otherwise Close has ended the request
-		c.reportFailedAside(about(due), "renew", len(due), err)
+		c.reportFailedInBackground(about(due), "renew", len(due), err)
 	}
 	now := c.now()
 	for i, x := range due {
@@ -143,10 +143,10 @@ func about(due []*renewal) Event {
 // with a negative Delay, an entry that was deleted by hand. Its answer may be outdated
 // when a transaction commits, because the process may pause in between: in a transaction
 // use CheckLease of postgreslock, mysqllock or sqlitelock.
-func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
+func (l *Lease) Confirm(ctx context.Context) error { return l.renewAlone(ctx, "renew", nil) }
 
-// ask renews this lease alone, with or without a value to write.
-func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
+// renewAlone renews this lease alone, with or without a value to write.
+func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}

@@ -49,5 +49,5 @@ func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 	if err := driver.ValidateValue(value); err != nil {
 		return err
 	}
-	return l.ask(ctx, "write the value of", value)
+	return l.renewAlone(ctx, "write the value of", value)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -106,7 +106,7 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 
 func (o *Options) settle(c *pawl.Client) error {
 	switch {
-	case c == nil || below.Driver(c) == nil:
+	case c == nil || access.Driver(c) == nil:
 		return &pawl.InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New"}
 	case o.Token != "" && len(o.Token) < leastToken:
 		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}

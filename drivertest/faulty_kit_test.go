@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -113,7 +113,7 @@ func (s *server) fresh() *faulty {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	t := &table{memory: below.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.last)}
+	t := &table{memory: access.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.last)}
 	d := &faulty{GroupedDriver: locktable.NewGrouped(t, t.inbox), table: t}
 	s.clients[t.inbox] = d.Driver
 	return d

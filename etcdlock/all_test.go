@@ -15,27 +15,27 @@ import (
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	nightly(t, "64 clients")
 	c := etcdtest.Start(t, 1)
-	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
+	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
 
 // The places of all waiters and the lease of their holder are in one value.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	c := etcdtest.Start(t, 1)
-	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "etcd://"+c.Addrs()[0]) })
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
-	drivertest.BenchmarkAll(b, start(b, "etcd://"+c.Addrs()[0]))
+	drivertest.BenchmarkAll(b, openDriver(b, "etcd://"+c.Addrs()[0]))
 }
 
 // etcd refuses a transaction that is too large. The client then takes the names one after
 // the other.
 func TestAllThatDoNotFitIntoATransaction(t *testing.T) {
 	t.Parallel()
-	d := start(t, etcdtest.Start(t, 1, "--max-request-bytes=50000").URL())
+	d := openDriver(t, etcdtest.Start(t, 1, "--max-request-bytes=50000").URL())
 	claims := make([]driver.Claim, driver.MaxAll)
 	for i := range claims {
 		claims[i] = mutex(fmt.Sprint("n", i))

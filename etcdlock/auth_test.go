@@ -45,7 +45,7 @@ func TestUsersAndTheirRights(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
 	at := "@" + c.Members[0].Addr + "/locks"
-	d := start(t, "etcd://app:hunter2"+at)
+	d := openDriver(t, "etcd://app:hunter2"+at)
 	holder := mutex("job")
 	gets(t, d, holder)
 	keeps(t, d, holder)
@@ -108,7 +108,7 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
 	}
@@ -129,7 +129,7 @@ func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 	t.Parallel()
 	_, prefix, c := place(t)
-	d := start(t, "etcd://joe:hunter2@"+c.Members[0].Addr+"/"+prefix)
+	d := openDriver(t, "etcd://joe:hunter2@"+c.Members[0].Addr+"/"+prefix)
 	finds(t, d, "of one server", "warning authentication, info members")
 }
 
@@ -137,9 +137,9 @@ func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	finds(t, d, "of three members", "")
-	finds(t, start(t, "etcd://"+c.Members[0].Addr), "of one of three members", "info endpoints")
+	finds(t, openDriver(t, "etcd://"+c.Members[0].Addr), "of one of three members", "info endpoints")
 	c.Members[2].Kill()
 	finds(t, d, "of two of three members", "warning member "+c.Members[2].Addr)
 }
@@ -148,7 +148,7 @@ func TestTheDoctorFindsAFullDatabase(t *testing.T) {
 	nightly(t, "it fills a database")
 	t.Parallel()
 	full := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
-	d := start(t, full.URL())
+	d := openDriver(t, full.URL())
 	fill(t, client(t, full.Addrs()...))
 	if found := diagnose(t, d); !strings.Contains(found, "error alarm") {
 		t.Errorf("of a full one: %q", found)

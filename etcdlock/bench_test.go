@@ -55,7 +55,7 @@ func BenchmarkHandOver(b *testing.B) {
 		var two [2]*etcdlock.Driver
 		var heard [2]chan driver.Signal
 		for i := range two {
-			two[i] = start(b, c.URL())
+			two[i] = openDriver(b, c.URL())
 			heard[i] = make(chan driver.Signal, 100)
 			two[i].Listen(func(s driver.Signal) {
 				if s.Kind == driver.SignalGranted {
@@ -114,7 +114,7 @@ func times(n int, one func(i int) time.Duration) (took []time.Duration) {
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
-	drivertest.BenchmarkHolders(b, start(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, openDriver(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
 }
 
 // BenchmarkOneName is 64 clients on one name, with leases of a second.

@@ -18,7 +18,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	c := etcdtest.Setup{Members: 1, Begin: clock.Start}.Start(t)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	servertest.ClockEndsNothing(t, a, b, servertest.BelowSwing, func(by time.Duration) {
 		clock.Set(by)
 		until(t, "the server's clock", func() error {

@@ -77,7 +77,7 @@ func TestADeadHolderEndsInTime(t *testing.T) {
 	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	start(t, c.URL()) // it does nothing
+	openDriver(t, c.URL()) // it does nothing
 	holder := mutex("job")
 	holder.TTL = 4 * time.Second
 	began := time.Now()
@@ -105,7 +105,7 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	holder.TTL = 3 * time.Second
 	dies(t, c, holder)

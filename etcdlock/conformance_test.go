@@ -53,5 +53,5 @@ func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "it is a crowd")
 	t.Parallel()
 	url := etcdtest.Start(t, 1).URL()
-	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
+	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)
 }

@@ -288,5 +288,5 @@ func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	servertest.Storm(t, []driver.Driver{start(t, "etcd://"+p.Addr), start(t, "etcd://"+p.Addr), start(t, "etcd://"+p.Addr)}, p.Heal)
+	servertest.Storm(t, []driver.Driver{openDriver(t, "etcd://"+p.Addr), openDriver(t, "etcd://"+p.Addr), openDriver(t, "etcd://"+p.Addr)}, p.Heal)
 }

@@ -14,7 +14,7 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
 	must(client(t, c.Addrs()...).Put(brief(t), prefix+"//clock", etcdlock.TickAt(time.Now().Add(-2*time.Hour))))(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	m, before := mutex("job"), time.Now()
 	m.TTL = time.Hour
 	gets(t, d, m)

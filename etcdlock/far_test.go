@@ -85,7 +85,7 @@ func TestAFarClientBesideABusyNearOne(t *testing.T) {
 		t.Run(away.String(), func(t *testing.T) {
 			t.Parallel()
 			c := etcdtest.Start(t, 1)
-			near := start(t, c.URL())
+			near := openDriver(t, c.URL())
 			stop := make(chan struct{})
 			var busy sync.WaitGroup
 			t.Cleanup(func() { close(stop); busy.Wait() })
@@ -102,7 +102,7 @@ func TestAFarClientBesideABusyNearOne(t *testing.T) {
 					}
 				}
 			})
-			d := start(t, "etcd://"+far(t, c.Members[0].Addr, away))
+			d := openDriver(t, "etcd://"+far(t, c.Members[0].Addr, away))
 			kept := mutex("kept")
 			kept.TTL = 5 * time.Minute
 			gets(t, d, kept)

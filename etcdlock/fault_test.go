@@ -20,7 +20,7 @@ import (
 func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	servertest.RidesThrough(t, start(t, c.URL()), start(t, c.URL()), func() {
+	servertest.RidesThrough(t, openDriver(t, c.URL()), openDriver(t, c.URL()), func() {
 		c.Members[0].Kill()
 		c.Members[0].Run()
 	})
@@ -31,7 +31,7 @@ func TestOneOfThreeMembersIsLost(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	admin := client(t, c.Addrs()...)
 	for what, fail := range map[string]func(m *etcdtest.Member) (heal func()){
 		"killed":  func(m *etcdtest.Member) func() { m.Kill(); return m.Run },
@@ -73,7 +73,7 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
-	d := start(t, "etcd://"+c.Members[0].Addr)
+	d := openDriver(t, "etcd://"+c.Members[0].Addr)
 	gets(t, d, mutex("before"))
 	c.Members[1].Kill()
 	c.Members[2].Kill()
@@ -94,7 +94,7 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	gets(t, a, holder)
 	refused(t, b, waiter)
@@ -111,7 +111,7 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
+	a, b := openDriver(t, c.URL()), openDriver(t, "etcd://"+p.Addr)
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	gets(t, a, holder)
 	refused(t, b, waiter)
@@ -139,7 +139,7 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 		must(admin.MemberAddAsLearner(brief(t), []string{peer}))(t)
 	})
 	for range 4 { // which of them a client asks first is random
-		d := start(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
+		d := openDriver(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
 		one := mutex("job")
 		gets(t, d, one)
 		releases(t, d, one)
@@ -156,7 +156,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 	nightly(t, "it fills a database")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	holder := mutex("job")
 	first := gets(t, d, holder)
 	admin := client(t, c.Addrs()...)
@@ -198,7 +198,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	url, _, c := place(t)
 	var all []*etcdlock.Driver
 	for _, prefix := range []string{"", "/a", "/a/entry", "/a/entry/x", "/b"} {
-		d := start(t, url+prefix)
+		d := openDriver(t, url+prefix)
 		all = append(all, d)
 		gets(t, d, mutex("x"))
 		gets(t, d, mutex("/entry/x"))
@@ -225,7 +225,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 func TestTheClockIsDeleted(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	gets(t, d, mutex("job"))
 	admin := client(t, c.Addrs()...)
 	must(admin.Delete(brief(t), prefix+"//clock"))(t)
@@ -242,7 +242,7 @@ func TestTheClockIsDeleted(t *testing.T) {
 		t.Errorf("Open: %v; want a permanent error with a hint", err)
 	}
 	must(admin.Delete(brief(t), prefix+"//", clientv3.WithPrefix()))(t)
-	gets(t, start(t, url), mutex("job"))
+	gets(t, openDriver(t, url), mutex("job"))
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
@@ -250,7 +250,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	servertest.CheckSilentConnections(t, p, start(t, "etcd://"+p.Addr), start(t, c.URL()))
+	servertest.CheckSilentConnections(t, p, openDriver(t, "etcd://"+p.Addr), openDriver(t, c.URL()))
 }
 
 // A program starts before its server.

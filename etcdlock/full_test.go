@@ -12,5 +12,5 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	nightly(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--max-request-bytes=200000")
-	drivertest.Full(t, "--max-request-bytes", start(t, c.URL()), start(t, c.URL()))
+	drivertest.Full(t, "--max-request-bytes", openDriver(t, c.URL()), openDriver(t, c.URL()))
 }

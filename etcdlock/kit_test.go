@@ -73,8 +73,8 @@ func open(t testing.TB, url string) (d *etcdlock.Driver) {
 	}
 }
 
-// start opens a driver that is closed with the test.
-func start(t testing.TB, url string) *etcdlock.Driver {
+// openDriver opens a driver that is closed with the test.
+func openDriver(t testing.TB, url string) *etcdlock.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() { _ = d.Close() })
@@ -85,7 +85,7 @@ func start(t testing.TB, url string) *etcdlock.Driver {
 // that come and go would each keep the clock for a moment, and it would lose a tenth.
 func uses(t testing.TB, url string) {
 	t.Helper()
-	d := start(t, url)
+	d := openDriver(t, url)
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
 	go func() {

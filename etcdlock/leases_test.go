@@ -19,7 +19,7 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	t.Parallel()
 	const leases = 10_000
 	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	all := make([]driver.LeaseRef, leases)
 	var some sync.WaitGroup
 	for first := range 64 {

@@ -18,7 +18,7 @@ func TestABackupRestored(t *testing.T) {
 	nightly(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a := start(t, c.URL())
+	a := openDriver(t, c.URL())
 	kept := mutex("kept")
 	gets(t, a, kept)
 	restore := backup(t, c.Members[0])
@@ -29,7 +29,7 @@ func TestABackupRestored(t *testing.T) {
 	}
 	restore()
 
-	b := start(t, c.URL())
+	b := openDriver(t, c.URL())
 	for range 5 { // revisions come again
 		other := mutex("lost")
 		gets(t, b, other)
@@ -75,7 +75,7 @@ func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
 	shown := gets(t, a, mutex("job")).Fence
 	noError(t, a.Close())
 	restore()
-	rises(t, shown, gets(t, start(t, c.URL()), mutex("job")).Fence)
+	rises(t, shown, gets(t, openDriver(t, c.URL()), mutex("job")).Fence)
 }
 
 // The cluster has lost all data: holders learn that they lost, and the next fences are

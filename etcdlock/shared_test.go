@@ -16,7 +16,7 @@ import (
 func TestManyAtOnceShareRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	const goroutines, rounds = 64, 5
 	cycles := func(rounds int) {
 		var all sync.WaitGroup
@@ -47,7 +47,7 @@ const txns = `grpc_server_handled_total{grpc_code="OK",grpc_method="Txn",grpc_se
 func TestACycleIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	cycle := func() {
 		m := mutex("job")
 		gets(t, d, m)
@@ -72,7 +72,7 @@ func TestOneRequestWakesAClientTwice(t *testing.T) {
 	nightly(t, "it waits for leases to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	var kept []driver.LeaseRef
 	var heard []<-chan driver.Signal
 	ttl := 4 * time.Second
@@ -113,7 +113,7 @@ func TestOneRequestWakesAClientTwice(t *testing.T) {
 func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 	t.Parallel()
 	url, _, _ := place(t)
-	a, b := start(t, url), start(t, url)
+	a, b := openDriver(t, url), openDriver(t, url)
 	var all sync.WaitGroup
 	for i := range 48 {
 		all.Go(func() {
@@ -135,7 +135,7 @@ func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 func TestBigNamesDoNotShareARequest(t *testing.T) {
 	t.Parallel()
 	url, _, _ := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	var all sync.WaitGroup
 	for i := range 200 {
 		all.Go(func() {

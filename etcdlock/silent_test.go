@@ -33,7 +33,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 		return ctx
 	}
 	p := proxy(t, c)
-	slow := start(t, "etcd://"+p.Addr)
+	slow := openDriver(t, "etcd://"+p.Addr)
 	gets(t, slow, mutex("first"))
 	letGo := p.Hold()
 	asks := func(d driver.Driver, says string) (err error) {
@@ -47,7 +47,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	unansweredBy(t, asks(slow, "no answer from"), "no answer from "+p.Addr, "acquire")
 	letGo()
 
-	d := start(t, c.URL())
+	d := openDriver(t, c.URL())
 	gets(t, d, mutex("second"))
 	c.Members[0].Kill()
 	unansweredBy(t, asks(d, "no server can be reached"), "no server can be reached at "+addr, "acquire")

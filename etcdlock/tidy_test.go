@@ -13,7 +13,7 @@ import (
 func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	d.Forgets(time.Second)
 	held := mutex("held")
 	held.TTL = time.Hour // a slow machine takes its time for the rest
@@ -47,7 +47,7 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	const names = 70 // whose steps are more than those after which clients tidy
 	for i := range names {
 		one := mutex(fmt.Sprint("old", i))

@@ -23,7 +23,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	other, otherKey := certtest.NewAuthority(t).Certifies(t, "elsewhere")
 	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
 	url, mine := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
-	one, two := start(t, url+mine+"&ca_cert="+own.CA), start(t, url+mine+"&skip_verify=true")
+	one, two := openDriver(t, url+mine+"&ca_cert="+own.CA), openDriver(t, url+mine+"&skip_verify=true")
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	first := gets(t, one, holder)
 	refused(t, two, waiter)
@@ -49,7 +49,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		all.Go(func() { isNotOpened(t, url, want[0], want[1]) })
 	}
 	all.Wait()
-	start(t, url+mine+"&server_name=localhost&ca_cert="+own.CA)
+	openDriver(t, url+mine+"&server_name=localhost&ca_cert="+own.CA)
 }
 
 // isNotOpened wants an error with this text and this hint. A server that is slow does not
@@ -92,7 +92,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 			c.Members[0].Run()
 		},
 		Open: func(client *certtest.Identity) driver.Driver {
-			return start(t, c.URL()+"/tls?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
+			return openDriver(t, c.URL()+"/tls?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
 		},
 	})
 }

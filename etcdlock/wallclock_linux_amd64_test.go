@@ -15,7 +15,7 @@ import (
 func TestAClientsClockIsSet(t *testing.T) {
 	t.Parallel()
 	url, _, _ := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	held := mutex("held")
 	held.TTL = 10 * time.Minute
 	gets(t, d, held)
@@ -47,7 +47,7 @@ func TestAClientsClockIsSet(t *testing.T) {
 			t.Errorf("by %v: fence %d after %d", by, fence, last)
 		}
 		last = fence
-		refused(t, start(t, url), mutex("held"))
+		refused(t, openDriver(t, url), mutex("held"))
 		keeps(t, d, held)
 	}
 }

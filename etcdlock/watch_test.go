@@ -14,7 +14,7 @@ import (
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
 	for range 2 {
 		gets(t, a, holder)
@@ -34,7 +34,7 @@ func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
-	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
+	a, b := openDriver(t, c.URL()), openDriver(t, "etcd://"+p.Addr)
 	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
 	p.Freeze()
 	gets(t, a, holder)
@@ -54,7 +54,7 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	admin := client(t, c.Addrs()...)
-	a, b := start(t, c.URL()), start(t, c.URL())
+	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
 	tells := servertest.Watch(t, b, "job")
 	for range 2 {
 		lost := leader(t, c, admin)
@@ -72,7 +72,7 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
-	d := start(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
+	d := openDriver(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
 	servertest.Watch(t, d, "job")
 	if !d.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and it may watch")

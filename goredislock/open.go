@@ -18,7 +18,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
 	}
 	s := &conn{client: client}
-	able := redisscript.Client{Conn: s, Patience: math.MaxInt64, Untracked: "go-redis has no client tracking"}
+	able := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, Untracked: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
@@ -27,13 +27,13 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		}
 	case *redis.Client:
 		o := c.Options()
-		able.Where, able.ReadTimeout = redisscript.Place(o.Addr, o.DB), o.ReadTimeout
+		able.Where, able.ReadTimeout = redisscript.DescribeDatabase(o.Addr, o.DB), o.ReadTimeout
 		// go-redis waits for a connection until ctx ends. For the answer, it uses its own
 		// ReadTimeout, unless its options make it use ctx.
 		if o.ContextTimeoutEnabled {
-			able.Patience = 0
+			able.MinTimeout = 0
 		} else if o.ReadTimeout > 0 {
-			able.Patience = o.ReadTimeout
+			able.MinTimeout = o.ReadTimeout
 		}
 	case *redis.ClusterClient:
 		s.cluster, able.Cluster, able.Where, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout

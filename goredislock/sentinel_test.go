@@ -53,7 +53,7 @@ func TestWithSentinel(t *testing.T) {
 
 // A lease that was replicated is held on the new master, too, and the next fences are
 // greater.
-func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
+func failOver(t *testing.T, d driver.Driver, group *redistest.SentinelGroup) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 // maxNamed is the number of damaged entries for which the doctor shows the name. It only
@@ -20,7 +20,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	var names string
 	var first error
 	n := 0
-	for e, err := range d.List(ctx, below.Prefix(ctx)) {
+	for e, err := range d.List(ctx, access.Prefix(ctx)) {
 		switch {
 		case err == nil:
 			continue

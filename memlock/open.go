@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -85,7 +85,7 @@ func (ms *memories) open(name string) *Memory {
 // "mem:" opens a Memory of its own, and "mem:NAME" the Memory that all callers of that
 // name share.
 func init() {
-	below.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
+	access.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {
 		if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 			return nil, &driver.InvalidError{What: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}

@@ -15,5 +15,5 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	s := mysqltest.Start(t)
 	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))
 	disk := servertest.SmallDisk(t, folder, "2m")
-	servertest.FullDisk(t, start(t, "mysql:"+s.DSN(filepath.Base(folder))), disk.Fill, disk.Empty)
+	servertest.FullDisk(t, openDriver(t, "mysql:"+s.DSN(filepath.Base(folder))), disk.Fill, disk.Empty)
 }

@@ -29,7 +29,7 @@ func durable(b *testing.B) (*mysqltest.Server, string) {
 // alternate, because the speed of a disk varies.
 func BenchmarkCycle(b *testing.B) {
 	s, url := durable(b)
-	d := start(b, url)
+	d := openDriver(b, url)
 	db := s.Open(b, mysqltest.Database)
 	db.SetMaxOpenConns(64)
 	db.SetMaxIdleConns(64)
@@ -179,17 +179,17 @@ func statements(t testing.TB, db *sql.DB) (n int) {
 // BenchmarkRenew renews a thousand leases.
 func BenchmarkRenew(b *testing.B) {
 	_, url := durable(b)
-	drivertest.BenchmarkRenew(b, start(b, url))
+	drivertest.BenchmarkRenew(b, openDriver(b, url))
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	s := mysqltest.Start(b)
-	drivertest.BenchmarkHolders(b, start(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, openDriver(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)
 }
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	_, url := durable(b)
-	drivertest.BenchmarkAll(b, start(b, url))
+	drivertest.BenchmarkAll(b, openDriver(b, url))
 }

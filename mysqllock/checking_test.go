@@ -18,7 +18,7 @@ func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
 	slow, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, name(t, db)))
 	noError(t, err)
 	t.Cleanup(func() { _ = slow.Close() })
-	d := over(t, slow, nil)
+	d := driverOver(t, slow, nil)
 	looks := road.Silence("SHOW SESSION VARIABLES")
 	long, giveUp := context.WithCancel(ctx)
 	first := make(chan error, 1)

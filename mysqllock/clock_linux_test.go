@@ -11,5 +11,5 @@ func TestTheServersClockIsSet(t *testing.T) {
 	nightly(t, "it sets a server's clock")
 	s, clock := mysqltest.StartWithClock(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	servertest.ClockEndsLeases(t, start(t, url), start(t, url), clock.Set)
+	servertest.ClockEndsLeases(t, openDriver(t, url), openDriver(t, url), clock.Set)
 }

@@ -25,8 +25,8 @@ func TestConformance(t *testing.T) {
 		Open:     over,
 		Sessions: sessions(s, database),
 		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
-			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
+			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
+			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			db, err := mysqltest.OpenDSN(mysqltest.DSN(n.Addr(s.Addr), database))
@@ -47,9 +47,9 @@ func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driv
 		"charset=cp932&time_zone='-03:30'&sql_mode=''&clientFoundRows=true",
 		"collation=utf8mb4_general_ci&sql_mode='ORACLE,EMPTY_STRING_IS_NULL,TIME_ROUND_FRACTIONAL,STRICT_ALL_TABLES,NO_ZERO_DATE'&tx_isolation='REPEATABLE-READ'&innodb_snapshot_isolation=1",
 	} {
-		all = append(all, func(t testing.TB) driver.Driver { return over(t, openWith(t, s, database, variables), nil) })
+		all = append(all, func(t testing.TB) driver.Driver { return driverOver(t, openWith(t, s, database, variables), nil) })
 	}
-	return append(all, func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)) })
+	return append(all, func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(database)) })
 }
 
 // openWith opens a pool of go-sql-driver with these parameters. Unknown parameters set
@@ -66,5 +66,5 @@ func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "a crowd")
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
-	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
+	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)
 }

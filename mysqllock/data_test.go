@@ -59,7 +59,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 			gets(t, d, old)
 			releases(t, d, old)
 			exec(t, db, "CREATE TABLE backup AS SELECT * FROM pawl_names")
-			servertest.Forgets(t, d, over(t, db, nil), func() { exec(t, db, statements...) })
+			servertest.Forgets(t, d, driverOver(t, db, nil), func() { exec(t, db, statements...) })
 		})
 	}
 }
@@ -69,10 +69,10 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	nightly(t, "a server of its own")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	before := start(t, url)
+	before := openDriver(t, url)
 	root := s.Root(t)
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 0")
-	for _, d := range []*mysqllock.Driver{before, start(t, url)} {
+	for _, d := range []*mysqllock.Driver{before, openDriver(t, url)} {
 		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // to prepare all again
 		for range 3 {
 			c := mutex("job")
@@ -88,7 +88,7 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 	s, db, own := fresh(t)
 	c := mutex("jöb \"'\\ %")
 	c.Owner.Host = strings.Repeat("ü", 100)
-	for _, d := range []*mysqllock.Driver{own, start(t, "mysql:"+s.DSN(name(t, db)))} {
+	for _, d := range []*mysqllock.Driver{own, openDriver(t, "mysql:"+s.DSN(name(t, db)))} {
 		for _, step := range []string{"inserted", "updated"} {
 			g := gets(t, d, c)
 			var fence uint64

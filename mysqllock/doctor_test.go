@@ -34,7 +34,7 @@ func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 	for table, severity := range map[string]driver.Severity{"pawl_names": "error", "pawl_lost": "warning"} {
 		database := s.NewDatabase(t)
 		url := "mysql:" + s.DSN(database)
-		holder, d := start(t, url), start(t, url)
+		holder, d := openDriver(t, url), openDriver(t, url)
 		gets(t, holder, mutex("job"))
 		noError(t, holder.Close()) // its polls would make the table again
 		if found := diagnose(t, d); slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Subject == "tables" }) {
@@ -42,7 +42,7 @@ func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 		}
 		s.Do(t, "DROP TABLE "+database+"."+table)
 		finds(t, d, "error", "rights", "`"+table+"` is not there")
-		finds(t, start(t, url), severity, "tables", "`"+table+"` was gone")
+		finds(t, openDriver(t, url), severity, "tables", "`"+table+"` was gone")
 	}
 }
 
@@ -68,7 +68,7 @@ func TestTheDoctorAndTheListNameADamagedRow(t *testing.T) {
 func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
-	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	if found := diagnose(t, d); len(found) != 1 || !strings.HasPrefix(found[0].Detail, "MariaDB 1") || found[0].Advice != "" {
 		t.Errorf("%+v; want nothing but the version", found)
 	}
@@ -77,7 +77,7 @@ func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
-	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	finds(t, d, "warning", "durability", "innodb_flush_log_at_trx_commit is 2")
 	finds(t, d, "info", "durability", "sync_binlog is 0")
 	finds(t, d, "error", "replication", "STATEMENT")
@@ -90,7 +90,7 @@ func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 		rights := map[string]string{"pawl_names": "SELECT, INSERT, DELETE", "pawl_lost": "INSERT, UPDATE, DELETE"}[table]
 		s.Do(t, "REVOKE ALL ON "+mysqltest.Database+".* FROM '"+mysqltest.User+"'@'%'",
 			"GRANT "+rights+" ON "+mysqltest.Database+"."+table+" TO '"+mysqltest.User+"'@'%'")
-		d := over(t, s.Open(t, mysqltest.Database), nil)
+		d := driverOver(t, s.Open(t, mysqltest.Database), nil)
 		finds(t, d, "error", "rights", "the user may not "+right+" in `"+table+"`")
 		s.Do(t, "GRANT ALL ON "+mysqltest.Database+".* TO '"+mysqltest.User+"'@'%'")
 	}
@@ -113,10 +113,10 @@ func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
 	s := mysqltest.Start(t, "--server-id=2")
 	_, port, _ := strings.Cut(primary.Addr, ":")
 	s.Do(t, "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT="+port+", MASTER_USER='root', MASTER_USE_GTID=slave_pos", "START SLAVE")
-	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	running := func(f driver.Finding) bool { return f.Severity == "warning" && f.Subject == "replication" }
 	eventually(t, "the replica runs", func() bool { return slices.ContainsFunc(diagnose(t, d), running) })
-	if found := diagnose(t, start(t, "mysql:"+primary.DSN(mysqltest.Database))); slices.ContainsFunc(found, running) {
+	if found := diagnose(t, openDriver(t, "mysql:"+primary.DSN(mysqltest.Database))); slices.ContainsFunc(found, running) {
 		t.Errorf("of the primary: %+v", found)
 	}
 }

@@ -20,7 +20,7 @@ func TestAServerThatIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	servertest.RidesThrough(t, start(t, url), start(t, url), func() {
+	servertest.RidesThrough(t, openDriver(t, url), openDriver(t, url), func() {
 		s.Kill()
 		time.Sleep(200 * time.Millisecond)
 		s.Run()
@@ -33,7 +33,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	root := s.Root(t)
-	servertest.Storm(t, []driver.Driver{start(t, url), start(t, url), start(t, url), start(t, url)}, func() {
+	servertest.Storm(t, []driver.Driver{openDriver(t, url), openDriver(t, url), openDriver(t, url), openDriver(t, url)}, func() {
 		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User)
 	})
 }
@@ -42,7 +42,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 func TestAReplyThatIsLost(t *testing.T) {
 	s, db, _ := fresh(t)
 	road := servertest.StartProxy(t, s.Addr)
-	d := start(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
+	d := openDriver(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
 	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // prepared: sent without its text
 		c := mutex("job")
 		happened := road.LoseReply(statement)
@@ -83,13 +83,13 @@ func TestAServerThatStandsStill(t *testing.T) {
 	nightly(t, "a server that stands still")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	servertest.StandsStill(t, start(t, url), start(t, url), s.Pause, s.Resume)
+	servertest.StandsStill(t, openDriver(t, url), openDriver(t, url), s.Pause, s.Resume)
 }
 
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	nightly(t, "it waits for 7 s")
 	s := mysqltest.Start(t)
-	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
+	d, waiting := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	for i := range 20 {
 		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
 		c := queued(fmt.Sprintf("job-%d", i))
@@ -116,7 +116,7 @@ func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	nightly(t, "a crowd")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	d, waiting := start(t, url), start(t, url)
+	d, waiting := openDriver(t, url), openDriver(t, url)
 	held := mutex("job")
 	gets(t, d, held)
 	waits := func(d *mysqllock.Driver, c driver.Claim) {
@@ -147,7 +147,7 @@ func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	if bytes, looks = count("Bytes_sent")-bytes, count("Com_select")-looks; looks == 0 || bytes/looks > 1000 {
 		t.Errorf("%d bytes in %d looks", bytes, looks)
 	}
-	d = start(t, url)
+	d = openDriver(t, url)
 	for _, c := range ahead {
 		releases(t, d, c)
 	}

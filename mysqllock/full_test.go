@@ -15,10 +15,10 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	s := mysqltest.Start(t, "--max-allowed-packet=256K")
 	t.Run("Prepared", func(t *testing.T) {
 		url := "mysql:" + s.DSN(mysqltest.Database)
-		drivertest.Full(t, "max_allowed_packet", start(t, url), start(t, url))
+		drivertest.Full(t, "max_allowed_packet", openDriver(t, url), openDriver(t, url))
 	})
 	t.Run("Text", func(t *testing.T) {
 		db := s.Open(t, s.NewDatabase(t))
-		drivertest.Full(t, "max_allowed_packet", over(t, db, nil), over(t, db, nil))
+		drivertest.Full(t, "max_allowed_packet", driverOver(t, db, nil), driverOver(t, db, nil))
 	})
 }

@@ -26,9 +26,9 @@ func asks(t *testing.T, args ...string) (statements []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "general.log")
 	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log, "--innodb-lock-wait-timeout=1")...)
-	own := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	own := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	db := s.Open(t, mysqltest.Database)
-	callers := over(t, db, nil)
+	callers := driverOver(t, db, nil)
 	for i, d := range []driver.Driver{own, callers} {
 		var leases []driver.LeaseRef
 		for k := range 3 {

@@ -50,11 +50,11 @@ func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 	t.Helper()
 	s := mysqltest.Shared(t)
 	db := s.Open(t, s.NewDatabase(t))
-	return s, db, over(t, db, nil)
+	return s, db, driverOver(t, db, nil)
 }
 
-// over makes a driver that is closed when the test ends.
-func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
+// driverOver makes a driver that is closed when the test ends.
+func driverOver(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 	t.Helper()
 	d, err := concrete(mysqllock.New(db, o))
 	noError(t, err)
@@ -62,8 +62,8 @@ func over(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 	return d
 }
 
-// start opens a driver that is closed when the test ends.
-func start(t testing.TB, url string) *mysqllock.Driver {
+// openDriver opens a driver that is closed when the test ends.
+func openDriver(t testing.TB, url string) *mysqllock.Driver {
 	t.Helper()
 	d, err := concrete(mysqllock.Open(t.Context(), url))
 	for range 20 {

@@ -58,7 +58,7 @@ func nobodyHolds(t *testing.T, d *mysqllock.Driver, name string) {
 // when it goes on.
 func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 	s, db, _ := fresh(t)
-	d := start(t, "mysql:"+s.DSN(name(t, db)))
+	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
 	nobodyHolds(t, d, "job") // the tables are made
 	tx := begin(t, db)
 	if err := d.CheckLease(ctx, tx, fencetest.Lease("nosuch", 1)); !errors.Is(err, driver.ErrStale) {
@@ -75,7 +75,7 @@ func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 // not report that there is nothing to release.
 func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 	s, db, _ := fresh(t)
-	d := start(t, "mysql:"+s.DSN(name(t, db)))
+	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
 	known := mutex("known")
 	gets(t, d, known)
 	releases(t, d, known)

@@ -61,7 +61,7 @@ func TestTwoTransactionsCheckOneLease(t *testing.T) {
 // lost.
 func TestCheckLeaseOfOtherTables(t *testing.T) {
 	_, db, d := fresh(t)
-	other := over(t, db, &mysqllock.Options{Prefix: "billing_"})
+	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
 	locks := make([]*pawl.Lease, 2)
 	for i, d := range []*mysqllock.Driver{d, other} {
 		client, err := pawl.New(d, servertest.Patient)

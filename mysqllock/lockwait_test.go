@@ -92,7 +92,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 	s, db, _ := fresh(t)
 	database := name(t, db)
-	d := start(t, "mysql:"+s.DSN(database))
+	d := openDriver(t, "mysql:"+s.DSN(database))
 	var leases []driver.LeaseRef
 	for i := range 20 {
 		c := mutex(fmt.Sprintf("job-%d", i))
@@ -119,7 +119,7 @@ func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 // A call that waits for a locked row until its ctx ends reports that.
 func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
 	s, db, _ := fresh(t)
-	d := start(t, "mysql:"+s.DSN(name(t, db)))
+	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
 	c := mutex("job")
 	gets(t, d, c)
 	keepLocked(t, db, "job")

@@ -25,7 +25,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 			s.Do(t, "KILL USER certified")
 		},
 		Open: func(client *certtest.Identity) driver.Driver {
-			return start(t, fmt.Sprintf("mysql://certified@%s/%s?ca_cert=%s&client_cert=%s&client_key=%s", s.Addr, mysqltest.Database, client.CA, client.Cert, client.Key))
+			return openDriver(t, fmt.Sprintf("mysql://certified@%s/%s?ca_cert=%s&client_cert=%s&client_key=%s", s.Addr, mysqltest.Database, client.CA, client.Cert, client.Key))
 		},
 	})
 }

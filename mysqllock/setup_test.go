@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// fails opens an invalid URL, and checks the error.
-func fails(t *testing.T, url string, permanent bool, hint string) {
+// failsToOpen checks that Open of this URL returns an error with this hint.
+func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 	defer cancel()
@@ -41,13 +41,13 @@ func fails(t *testing.T, url string, permanent bool, hint string) {
 
 func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	s := mysqltest.Shared(t)
-	// This user may not know whether the database exists.
-	fails(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
-	fails(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
-	fails(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
-	fails(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
-	fails(t, "mysql://root@"+s.Addr+"/locks?tls=true", true, "leave out tls")
-	fails(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
+	// The server does not tell this user whether the database exists.
+	failsToOpen(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
+	failsToOpen(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
+	failsToOpen(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
+	failsToOpen(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
+	failsToOpen(t, "mysql://root@"+s.Addr+"/locks?tls=true", true, "leave out tls")
+	failsToOpen(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
 }
 
 // A TTL must be longer than a commit may take.
@@ -72,10 +72,10 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	user := "u" + database
 	url := "mysql://" + user + ":hunter2@" + s.Addr + "/" + database
 	s.Do(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'hunter2'", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+database+".* TO "+user+"@'%'")
-	fails(t, url, true, "pawl schema mysql")
-	fails(t, url+"?create=false", true, "pawl schema mysql;")
-	fails(t, url+"?create=false&prefix=locks_", true, "pawl schema mysql --prefix locks_;")
-	fails(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
+	failsToOpen(t, url, true, "pawl schema mysql")
+	failsToOpen(t, url+"?create=false", true, "pawl schema mysql;")
+	failsToOpen(t, url+"?create=false&prefix=locks_", true, "pawl schema mysql --prefix locks_;")
+	failsToOpen(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
 
 	// If the tables exist, the user needs no right to make any.
 	text, err := mysqllock.Schema(nil)
@@ -86,19 +86,19 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 		}
 	}
 	c := mutex("job")
-	d := start(t, url)
+	d := openDriver(t, url)
 	gets(t, d, c)
 	releases(t, d, c)
 	s.Do(t, "REVOKE UPDATE ON "+database+".* FROM "+user+"@'%'")
-	d = start(t, url)
+	d = openDriver(t, url)
 	_, err = d.Acquire(ctx, c)
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "UPDATE") {
 		t.Errorf("without UPDATE: %v", err)
 	}
 }
 
-// Twenty processes that start at once make the tables once.
-func TestTheTablesAreMadeOnceByTwentyAtOnce(t *testing.T) {
+// Twenty drivers that open at once all succeed.
+func TestTheTablesAreMadeByTwentyAtOnce(t *testing.T) {
 	s := mysqltest.Shared(t)
 	servertest.OpensTwenty(t, "mysql:"+s.DSN(s.NewDatabase(t)))
 }
@@ -107,13 +107,13 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	url := "mysql:" + s.DSN(database)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	g := gets(t, d, c)
 	t.Cleanup(func() { s.Do(t, "SET GLOBAL read_only = 0") })
 	s.Do(t, "SET GLOBAL read_only = 1")
-	fails(t, url, false, "primary")
-	fails(t, "mysql://root@"+s.Addr+"/"+database, false, "primary") // root may still write
+	failsToOpen(t, url, false, "primary")
+	failsToOpen(t, "mysql://root@"+s.Addr+"/"+database, false, "primary") // root may still write
 	err := d.Release(ctx, lease(c))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "read-only") {
 		t.Errorf("Release: %v", err)
@@ -131,20 +131,20 @@ func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 		"autocommit=0": "autocommit", "tx_isolation='READ-UNCOMMITTED'": "READ COMMITTED", "sql_select_limit=1": "sql_select_limit",
 		"sql_safe_updates=1": "sql_safe_updates", "timestamp=1000000000": "timestamp",
 	} {
-		_, err := over(t, openWith(t, s, s.NewDatabase(t), parameter), nil).Acquire(ctx, mutex("job"))
+		_, err := driverOver(t, openWith(t, s, s.NewDatabase(t), parameter), nil).Acquire(ctx, mutex("job"))
 		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, hint) {
 			t.Errorf("%s: %v", parameter, err)
 		}
 	}
-	standing := mysqltest.Start(t, "--sysdate-is-now")
-	fails(t, "mysql:"+standing.DSN(mysqltest.Database), true, "without")
+	frozenClock := mysqltest.Start(t, "--sysdate-is-now")
+	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "without")
 }
 
 func TestOtherPrefixesAreOtherLocks(t *testing.T) {
 	_, db, d := fresh(t)
 	gets(t, d, mutex("job"))
-	gets(t, over(t, db, &mysqllock.Options{Prefix: "billing_"}), mutex("job"))
-	isRefused(t, over(t, db, nil), mutex("job"))
+	gets(t, driverOver(t, db, &mysqllock.Options{Prefix: "billing_"}), mutex("job"))
+	isRefused(t, driverOver(t, db, nil), mutex("job"))
 }
 
 // A row that cannot be read does not count as a free name, and affects no other name.
@@ -154,7 +154,7 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
 	}
 	exec(t, db, "UPDATE pawl_names SET entry = 'x', version = 1 WHERE name = 'job-0'", "UPDATE pawl_names SET entry = '', version = 1 WHERE name = 'job-1'")
-	other := over(t, db, nil)
+	other := driverOver(t, db, nil)
 	for i := range 2 {
 		for _, d := range []driver.Driver{d, other} {
 			_, err := d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
@@ -166,8 +166,8 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 	isRefused(t, other, mutex("job-2"))
 }
 
-// A slow dial fails with context.DeadlineExceeded, like the end of a ctx, but it is not
-// the caller's ctx.
+// A slow dial fails with context.DeadlineExceeded, although the caller's ctx has not
+// ended.
 func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 	mysql.RegisterDialContext("nowhere", func(ctx context.Context, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
@@ -176,16 +176,16 @@ func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
 	})
 	defer mysql.DeregisterDialContext("nowhere")
-	fails(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
+	failsToOpen(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
 }
 
-// The driver's own pool is fit whatever settings the server gives to sessions.
+// The driver's own pool works with any settings that the server gives to its sessions.
 func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Do(t, "SET GLOBAL autocommit = 0, sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL', tx_isolation = 'READ-UNCOMMITTED', tx_read_only = 1, time_zone = '-03:30', "+
 		"init_connect = 'SET sql_select_limit = 1, sql_safe_updates = 1, innodb_lock_wait_timeout = 50'")
-	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	var all []driver.LeaseRef
 	for i := range 3 {
 		c := mutex(fmt.Sprint("job", i))
@@ -201,11 +201,11 @@ func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
 func TestAnotherKindOfServerIsRefused(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--version=8.0.11-TiDB-v8.1.0")
-	fails(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
+	failsToOpen(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
 }
 
 // Tables that were made differently are refused: with an engine that locks no rows, or
-// with names that a collation compares.
+// with a column of names that is compared by a collation, and not by bytes.
 func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for change, hint := range map[string]string{
@@ -215,9 +215,9 @@ func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
 	} {
 		database := s.NewDatabase(t)
 		db := s.Open(t, database)
-		gets(t, over(t, db, nil), mutex("job"))
+		gets(t, driverOver(t, db, nil), mutex("job"))
 		exec(t, db, change)
-		fails(t, "mysql:"+s.DSN(database), true, hint)
+		failsToOpen(t, "mysql:"+s.DSN(database), true, hint)
 	}
 }
 
@@ -226,10 +226,10 @@ func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
-	gets(t, over(t, db, nil), mutex("job"))
+	gets(t, driverOver(t, db, nil), mutex("job"))
 	tx := begin(t, db)
 	must(tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"))(t)
-	d := over(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
+	d := driverOver(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
 	_, err := d.Acquire(ctx, queued("job"))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "max_statement_time") {
 		t.Errorf("%v", err)

@@ -19,7 +19,7 @@ import (
 func TestAProcessThatHoldsNothingAsksNothing(t *testing.T) {
 	nightly(t, "a slow machine can miss its limit of 1 s")
 	s := mysqltest.Start(t)
-	d, root := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
+	d, root := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
 	asks := func() int {
 		before := statements(t, root)
 		time.Sleep(1200 * time.Millisecond)
@@ -55,7 +55,7 @@ func TestAServerThatIsDownIsNotDialledAllTheTime(t *testing.T) {
 	counted, err := mysqltest.OpenDSN(mysqltest.User + ":" + mysqltest.Password + "@counted(" + s.Addr + ")/" + name(t, db))
 	noError(t, err)
 	t.Cleanup(func() { _ = counted.Close() })
-	waiting := over(t, counted, nil)
+	waiting := driverOver(t, counted, nil)
 	granted := make(chan driver.Signal, 1)
 	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
 	held, waits := mutex("job"), queued("job")

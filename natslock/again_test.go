@@ -63,13 +63,13 @@ func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	start(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
+	openDriver(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
 	_, js := connect(t, nodes[0])
 	var is int
 	must(fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &is))(t)
 	other := nodes[(is+1)%3]
 	_, js = connect(t, other)
-	a, b := start(t, "nats://"+other.Addr), start(t, "nats://"+other.Addr)
+	a, b := openDriver(t, "nats://"+other.Addr), openDriver(t, "nats://"+other.Addr)
 	comesAgain(t, a, b, js, func() {}, func() {
 		nodes[is].Kill()
 		nodes[is].Run()
@@ -81,7 +81,7 @@ func TestABackupThatIsRestored(t *testing.T) {
 	nightly(t, "a backup")
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	nc, js := connect(t, server)
 	var chunks [][]byte
 	var config, state json.RawMessage

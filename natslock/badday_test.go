@@ -31,7 +31,7 @@ func TestABucketThatIsFull(t *testing.T) {
 		AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, MaxBytes: 8 << 10,
 	}
 	must(js.CreateStream(ctx, kv))(t)
-	d := start(t, "nats://"+server.Addr)
+	d := openDriver(t, "nats://"+server.Addr)
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
 		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
@@ -54,7 +54,7 @@ func TestAnAccountThatIsFull(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
 	  { user: all, password: secret } ] } }`)
-	d := start(t, "nats://all:secret@"+server.Addr)
+	d := openDriver(t, "nats://all:secret@"+server.Addr)
 	held := mutex("held")
 	gets(t, d, held)
 	var err error
@@ -76,9 +76,9 @@ func TestAnAccountThatIsFull(t *testing.T) {
 func TestALostReplyIsNoLostGrant(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	other := start(t, "nats://"+server.Addr)
+	other := openDriver(t, "nats://"+server.Addr)
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := start(t, "nats://"+proxy.Addr)
+	d := openDriver(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
 	for lost := false; !lost; { // on a busy machine it may not arrive before its end
@@ -111,7 +111,7 @@ func TestAConnectionThatHangs(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := start(t, "nats://"+proxy.Addr)
+	d := openDriver(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	gets(t, d, c)
 	proxy.Freeze()
@@ -127,7 +127,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
-	servertest.CheckSilentConnections(t, proxy, start(t, "nats://"+proxy.Addr), start(t, "nats://"+server.Addr))
+	servertest.CheckSilentConnections(t, proxy, openDriver(t, "nats://"+proxy.Addr), openDriver(t, "nats://"+server.Addr))
 }
 
 // On a link whose answers take longer than a value that was read may be used, a claim is
@@ -137,7 +137,7 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := start(t, "nats://"+proxy.Addr)
+	d := openDriver(t, "nats://"+proxy.Addr)
 	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
 	c, limited := mutex("n"), within(t, hang)
 	_, err := d.Acquire(limited, c)
@@ -160,7 +160,7 @@ func TestABatchOnASlowLink(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := start(t, "nats://"+proxy.Addr)
+	d := openDriver(t, "nats://"+proxy.Addr)
 	leases := make([]driver.LeaseRef, 256) // as many as a client renews at once
 	for i := range leases {
 		c := mutex(fmt.Sprint("n", i))
@@ -193,7 +193,7 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	nightly(t, "it loses data")
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := start(t, "nats://"+server.Addr+"?storage=memory"), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr)
 	c := mutex("n")
 	first := gets(t, a, c)
 	server.Kill()
@@ -237,7 +237,7 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()
 		server := natstest.Start(t, "max_payload: 200KB")
-		drivertest.Full(t, "max_payload", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
+		drivertest.Full(t, "max_payload", openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr))
 	})
 	t.Run("MessageSize", func(t *testing.T) {
 		t.Parallel()
@@ -246,7 +246,7 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 		c := bucketOf("pawl")
 		c.MaxMsgSize = 200 << 10
 		must(js.CreateStream(ctx, c))(t)
-		drivertest.Full(t, "max_msg_size", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
+		drivertest.Full(t, "max_msg_size", openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr))
 	})
 }
 
@@ -254,5 +254,5 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	server := natstest.Start(t, "")
-	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, "nats://"+server.Addr) })
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, "nats://"+server.Addr) })
 }

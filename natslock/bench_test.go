@@ -30,7 +30,7 @@ func servers(b *testing.B, f func(b *testing.B, s *natstest.Server, query string
 // expiry.
 func BenchmarkCycle(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, replicas int) {
-		d := start(b, "nats://"+s.Addr+query)
+		d := openDriver(b, "nats://"+s.Addr+query)
 		_, js := connect(b, s)
 		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "floor", Replicas: replicas})
 		noError(b, err)
@@ -79,7 +79,7 @@ func BenchmarkHandOver(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
 		var both [2]*pawl.Client
 		for i := range both {
-			c, err := pawl.New(start(b, "nats://"+s.Addr+query), nil)
+			c, err := pawl.New(openDriver(b, "nats://"+s.Addr+query), nil)
 			noError(b, err)
 			defer c.Close()
 			both[i] = c
@@ -126,13 +126,13 @@ func waits(b *testing.B, c *pawl.Client) {
 // BenchmarkRenew renews a thousand leases in one call.
 func BenchmarkRenew(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
-		drivertest.BenchmarkRenew(b, start(b, "nats://"+s.Addr+query))
+		drivertest.BenchmarkRenew(b, openDriver(b, "nats://"+s.Addr+query))
 	})
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
-	drivertest.BenchmarkHolders(b, start(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, openDriver(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
 }
 
 // BenchmarkOneName is 64 clients on one name, with leases of a second.
@@ -144,6 +144,6 @@ func BenchmarkOneName(b *testing.B) {
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
-		drivertest.BenchmarkAll(b, start(b, "nats://"+s.Addr+query))
+		drivertest.BenchmarkAll(b, openDriver(b, "nats://"+s.Addr+query))
 	})
 }

@@ -19,7 +19,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
-	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
 	servertest.ClockEndsNothing(t, a, b, 5*time.Minute, func(by time.Duration) {
 		clock.Set(by)
@@ -39,7 +39,7 @@ func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
-	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	c := mutex("job")
 	c.TTL = 30 * time.Second
 	first := gets(t, a, c)

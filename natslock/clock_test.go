@@ -20,7 +20,7 @@ var wrong = []time.Duration{-time.Minute, -200 * time.Millisecond, 200 * time.Mi
 func TestAWrongIdeaOfTheTimeIsFoundOut(t *testing.T) {
 	t.Parallel()
 	url, _, _ := place(t)
-	a, b := start(t, url), start(t, url)
+	a, b := openDriver(t, url), openDriver(t, url)
 	for i, off := range wrong {
 		c := mutex(fmt.Sprint("n", i))
 		c.TTL = 50 * time.Second // less than the wrong ideas, and more than a slow machine needs
@@ -49,7 +49,7 @@ func TestOfManyWithWrongIdeasOfTheTimeOneGetsIt(t *testing.T) {
 	url, _, _ := place(t)
 	all := make([]*natslock.Driver, 8)
 	for i := range all {
-		all[i] = start(t, url)
+		all[i] = openDriver(t, url)
 	}
 	for round := range 20 {
 		name := fmt.Sprint("n", round)

@@ -115,7 +115,7 @@ func TestABucketThatNotesWhatItDropped(t *testing.T) {
 	c.SubjectDeleteMarkerTTL = time.Minute
 	stream, err := js.CreateStream(ctx, c)
 	noError(t, err)
-	d := start(t, "nats://"+server.Addr)
+	d := openDriver(t, "nats://"+server.Addr)
 	m := mutex("n")
 	first := gets(t, d, m)
 	if err := stream.Purge(ctx); err != nil { // leaves a marker of each key

@@ -72,5 +72,5 @@ func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "crowds")
 	t.Parallel()
 	url := "nats://" + natstest.Start(t, "").Addr
-	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 200)
+	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)
 }

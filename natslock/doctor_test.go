@@ -50,7 +50,7 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)
 		}
-		d := start(t, "nats://"+server.Addr+"/"+name)
+		d := openDriver(t, "nats://"+server.Addr+"/"+name)
 		if got := subjects(t, d, one.severity); !slices.Equal(got, one.want) {
 			t.Errorf("%s: it finds %q, want %q", name, got, one.want)
 		}
@@ -65,15 +65,15 @@ func TestDiagnoseOfAPasswordThatNobodyAsksFor(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	for _, who := range []string{"joe:hunter2@", "token@"} {
-		if err := wants(t, start(t, "nats://"+who+server.Addr), "authentication"); err != nil {
+		if err := wants(t, openDriver(t, "nats://"+who+server.Addr), "authentication"); err != nil {
 			t.Errorf("%s: %v", who, err)
 		}
 	}
-	if err := wants(t, start(t, "nats://"+server.Addr)); err != nil {
+	if err := wants(t, openDriver(t, "nats://"+server.Addr)); err != nil {
 		t.Errorf("where none is given: %v", err)
 	}
 	closed := natstest.Start(t, "authorization { user: joe, password: hunter2 }")
-	if err := wants(t, start(t, "nats://joe:hunter2@"+closed.Addr)); err != nil {
+	if err := wants(t, openDriver(t, "nats://joe:hunter2@"+closed.Addr)); err != nil {
 		t.Errorf("where it is asked for: %v", err)
 	}
 }
@@ -85,18 +85,18 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
-	inMemory := start(t, "nats://"+addr+"/memory?storage=memory")
+	inMemory := openDriver(t, "nats://"+addr+"/memory?storage=memory")
 	soon(t, "in memory", func(context.Context) error { return wants(t, inMemory, "storage") })
-	alone := start(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
+	alone := openDriver(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
 	if err := wants(t, alone, "storage", "replicas"); err != nil {
 		t.Error(err)
 	}
-	start(t, "nats://"+addr+"/file")
-	other := start(t, "nats://"+addr+"/file?storage=memory&replicas=1")
+	openDriver(t, "nats://"+addr+"/file")
+	other := openDriver(t, "nats://"+addr+"/file?storage=memory&replicas=1")
 	if got := subjects(t, other, "info"); !slices.Equal(got, []string{"replicas", "storage", "sync interval"}) {
 		t.Errorf("of a bucket that is not as the URL has it: %q", got)
 	}
-	if got := subjects(t, start(t, "nats://"+addr+"/memory"), "info", "warning"); !slices.Equal(got, []string{"storage"}) {
+	if got := subjects(t, openDriver(t, "nats://"+addr+"/memory"), "info", "warning"); !slices.Equal(got, []string{"storage"}) {
 		t.Errorf("of a URL that asks for nothing: %q", got)
 	}
 }
@@ -105,9 +105,9 @@ func TestDiagnoseOfACluster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
-	d := start(t, "nats://"+nodes[leader].Addr)
+	d := openDriver(t, "nats://"+nodes[leader].Addr)
 	soon(t, "all well", func(context.Context) error { return wants(t, d) })
-	alone := start(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
+	alone := openDriver(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
 	if err := wants(t, alone, "replicas"); err != nil {
 		t.Error(err)
 	}

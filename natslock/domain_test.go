@@ -31,10 +31,10 @@ func TestADomain(t *testing.T) {
 			t.Parallel()
 			hub, leaf := hubAndLeaf(t)
 			if name != "Alone" {
-				gets(t, start(t, "nats://"+leaf.Addr), mutex("of the leaf"))
+				gets(t, openDriver(t, "nats://"+leaf.Addr), mutex("of the leaf"))
 			}
-			near := start(t, "nats://"+hub.Addr)
-			d := start(t, "nats://"+leaf.Addr+"?domain=hub")
+			near := openDriver(t, "nats://"+hub.Addr)
+			d := openDriver(t, "nats://"+leaf.Addr+"?domain=hub")
 			for i := range 3 {
 				c, next := mutex(fmt.Sprint("n", i)), mutex(fmt.Sprint("n", i))
 				gets(t, d, c)
@@ -44,7 +44,7 @@ func TestADomain(t *testing.T) {
 				gets(t, near, next)
 				isRefused(t, d, c)
 			}
-			gets(t, start(t, "nats://"+hub.Addr+"?domain=hub"), mutex("of the hub"))
+			gets(t, openDriver(t, "nats://"+hub.Addr+"?domain=hub"), mutex("of the hub"))
 			if name == "Alone" {
 				return
 			}

@@ -112,7 +112,7 @@ func TestALeaderThatStepsDown(t *testing.T) {
 func TestABucketThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
 	var was *jetstream.StreamInfo
 	servertest.Forgets(t, a, b, func() {
@@ -129,7 +129,7 @@ func TestABucketThatIsDeleted(t *testing.T) {
 func TestABucketThatOthersMakeAnew(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	d := start(t, "nats://"+server.Addr)
+	d := openDriver(t, "nats://"+server.Addr)
 	first := gets(t, d, mutex("n"))
 	_, js := connect(t, server)
 	noError(t, js.DeleteStream(ctx, "KV_pawl"))
@@ -147,7 +147,7 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 func TestTwoBucketsDoNotMeet(t *testing.T) {
 	t.Parallel()
 	url, _, _ := place(t)
-	a, b := start(t, url), start(t, url+"-two")
+	a, b := openDriver(t, url), openDriver(t, url+"-two")
 	gets(t, a, mutex("n"))
 	gets(t, b, mutex("n"))
 	isRefused(t, a, mutex("n"))
@@ -163,7 +163,7 @@ func TestTwoBucketsDoNotMeet(t *testing.T) {
 func TestAKeyThatSomebodyChanges(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	d := start(t, "nats://"+server.Addr)
+	d := openDriver(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
 	kv, err := js.KeyValue(ctx, "pawl")
 	noError(t, err)
@@ -217,7 +217,7 @@ func TestABucketThatHasToBeThere(t *testing.T) {
 	}
 	_, js := connect(t, server)
 	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
-	d := start(t, "nats://"+server.Addr+"?create=false")
+	d := openDriver(t, "nats://"+server.Addr+"?create=false")
 	c := mutex("n")
 	gets(t, d, c)
 	releases(t, d, c)
@@ -237,16 +237,16 @@ accounts: { A: { jetstream: enabled, users: [
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, users)
-	all := start(t, "nats://all:secret1@"+server.Addr)
+	all := openDriver(t, "nats://all:secret1@"+server.Addr)
 	soon(t, "push with all rights", func(context.Context) error { return pushes(all, true) })
 
-	reader := start(t, "nats://reader:secret2@"+server.Addr)
+	reader := openDriver(t, "nats://reader:secret2@"+server.Addr)
 	_, err := reader.Acquire(within(t, hang), mutex("n"))
 	if !isPermanent(err) || !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("%v; want it to say that a right is missing", err)
 	}
 
-	sparing := start(t, "nats://sparing:secret4@"+server.Addr)
+	sparing := openDriver(t, "nats://sparing:secret4@"+server.Addr)
 	soon(t, "push with all rights that are needed", func(context.Context) error { return pushes(sparing, true) })
 	other := mutex("n")
 	gets(t, sparing, other)
@@ -265,7 +265,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		})
 	}
 
-	deaf := start(t, "nats://deaf:secret3@"+server.Addr)
+	deaf := openDriver(t, "nats://deaf:secret3@"+server.Addr)
 	soon(t, "no push where no client may publish to inboxes", func(context.Context) error { return pushes(deaf, false) })
 	c := mutex("n")
 	gets(t, deaf, c)

@@ -27,7 +27,7 @@ func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 func TestANameIsForgotten(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	d := start(t, "nats://"+server.Addr+"?retention=1m")
+	d := openDriver(t, "nats://"+server.Addr+"?retention=1m")
 	_, js := connect(t, server)
 	c := mutex("n")
 	c.TTL = time.Hour
@@ -48,7 +48,7 @@ func TestANameIsForgotten(t *testing.T) {
 func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := start(t, "nats://"+server.Addr+"?retention=1m"), start(t, "nats://"+server.Addr+"?retention=1m")
+	a, b := openDriver(t, "nats://"+server.Addr+"?retention=1m"), openDriver(t, "nats://"+server.Addr+"?retention=1m")
 	_, js := connect(t, server)
 	c := mutex("n")
 	c.TTL = time.Hour

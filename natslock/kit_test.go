@@ -58,8 +58,8 @@ func mutex(name string) driver.Claim {
 	return c
 }
 
-// start opens a driver that is closed when the test ends.
-func start(t testing.TB, url string) *natslock.Driver {
+// openDriver opens a driver that is closed when the test ends.
+func openDriver(t testing.TB, url string) *natslock.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {

@@ -117,7 +117,7 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 			t.Parallel()
 			nodes := natstest.StartCluster(t, 3)
 			url := fmt.Sprintf("nats://%s,%s,%s?replicas=3&storage=%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr, storage)
-			a, b := start(t, url), start(t, url)
+			a, b := openDriver(t, url), openDriver(t, url)
 			c := mutex("n")
 			first := gets(t, a, c)
 			for _, s := range nodes {
@@ -154,12 +154,12 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // the cluster has been complete
+	openDriver(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // the cluster has been complete
 	nodes[2].Kill()
 	back := make(chan struct{})
 	time.AfterFunc(700*time.Millisecond, func() { defer close(back); nodes[2].Run() })
 	defer func() { <-back }() // it may fail the test, which must not have ended by then
-	start(t, "nats://"+nodes[0].Addr)
+	openDriver(t, "nats://"+nodes[0].Addr)
 	_, js := connect(t, nodes[0])
 	if n := bucketInfo(t, js).Config.Replicas; n != 3 {
 		t.Errorf("the bucket has %d replicas, want 3", n)
@@ -171,7 +171,7 @@ func TestAClusterWithoutAMajority(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
-	d := start(t, "nats://"+nodes[leader].Addr)
+	d := openDriver(t, "nats://"+nodes[leader].Addr)
 	known := mutex("known")
 	gets(t, d, known)
 	nodes[(leader+1)%3].Kill()

@@ -17,7 +17,7 @@ import (
 func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	url, bucket, server := place(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	nc, _ := connect(t, server)
 	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Errorf("Release: %v; want ErrNoSuchLease", err)

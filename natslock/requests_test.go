@@ -44,7 +44,7 @@ func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	a, err := concrete(natslock.New(nc, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = a.Close() })
-	b := start(t, "nats://"+s.Addr)
+	b := openDriver(t, "nats://"+s.Addr)
 	first := mutex("first") // from here on the bucket and the time are known
 	gets(t, a, first)
 	releases(t, a, first)

@@ -18,7 +18,7 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
 	  { user: half, password: secret, permissions: { publish: { allow: [">"], deny: ["$KV.pawl.no"] } } } ] } }`)
-	d := start(t, "nats://half:secret@"+server.Addr)
+	d := openDriver(t, "nats://half:secret@"+server.Addr)
 	known := mutex("n")
 	gets(t, d, known)
 	for range 2 {
@@ -39,7 +39,7 @@ func TestARightThatIsGivenBack(t *testing.T) {
 	const all, none = `subscribe: [">"]`, `subscribe: { deny: ["_INBOX.>"] }`
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
 	  { user: app, password: secret, permissions: { publish: [">"], `+all+` } } ] } }`)
-	d := start(t, "nats://app:secret@"+server.Addr)
+	d := openDriver(t, "nats://app:secret@"+server.Addr)
 	c := mutex("n")
 	gets(t, d, c)
 	server.Reload(all, none)

@@ -23,7 +23,7 @@ func TestTLS(t *testing.T) {
 		server := natstest.Start(t, fmt.Sprintf(config, cert, key, ca.File))
 		url := scheme + "://" + strings.Replace(server.Addr, "127.0.0.1", "localhost", 1) + "?client_cert=" + cert + "&client_key=" + key
 		for _, trusted := range []string{"&ca_cert=" + ca.File, "&skip_verify=true"} {
-			d := start(t, url+trusted)
+			d := openDriver(t, url+trusted)
 			c := mutex("job")
 			gets(t, d, c)
 			releases(t, d, c)
@@ -58,7 +58,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 			server.Run()
 		},
 		Open: func(client *certtest.Identity) driver.Driver {
-			return start(t, "nats://"+server.Addr+"?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
+			return openDriver(t, "nats://"+server.Addr+"?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
 		},
 	})
 }

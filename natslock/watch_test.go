@@ -15,7 +15,7 @@ import (
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	tells := servertest.Watch(t, b, "job")
 	for range 2 {
 		server.Kill()
@@ -38,7 +38,7 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr
-	a, b := start(t, "nats://"+at), start(t, "nats://"+at)
+	a, b := openDriver(t, "nats://"+at), openDriver(t, "nats://"+at)
 	tells, c := servertest.Watch(t, b, "job"), mutex("job")
 	nodes[leader].Kill()
 	gets(t, a, c)
@@ -55,7 +55,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
 	  { user: deaf, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
 	  { user: all, password: secret } ] } }`)
-	deaf, all := start(t, "nats://deaf:secret@"+server.Addr), start(t, "nats://all:secret@"+server.Addr)
+	deaf, all := openDriver(t, "nats://deaf:secret@"+server.Addr), openDriver(t, "nats://all:secret@"+server.Addr)
 	servertest.Watch(t, all, "job")
 	if !all.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and changes are told")
@@ -72,7 +72,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	_, js := connect(t, server)
 	kv := jetstream.StreamConfig{Name: "KV_pawl", Subjects: []string{"$KV.pawl.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, AllowMsgTTL: true}
 	must(js.CreateStream(ctx, kv))(t)
-	other := start(t, "nats://"+server.Addr)
+	other := openDriver(t, "nats://"+server.Addr)
 	servertest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the bucket sends nothing")

@@ -12,18 +12,18 @@ import (
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	nightly(t, "64 clients")
 	server := pgtest.Start(t)
-	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
+	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
 
 // The places of all waiters and the lease of their holder are in one row.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	server := pgtest.Start(t)
-	drivertest.TestHeldInACrowd(t, func() driver.Driver { return start(t, server.URL("postgres")+"?pool_max_conns=1") })
+	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	server := durable(b)
-	drivertest.BenchmarkAll(b, start(b, server.URL("postgres")))
+	drivertest.BenchmarkAll(b, openDriver(b, server.URL("postgres")))
 }

@@ -17,7 +17,7 @@ import (
 func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	for _, known := range []bool{false, true} {
 		var claims []driver.Claim
 		for i := range 5 {
@@ -51,7 +51,7 @@ func TestManyWhoWantSeveralNamesShareAFewConnections(t *testing.T) {
 	var inside [5]atomic.Int32
 	var wg sync.WaitGroup
 	for _, size := range []string{"?pool_max_conns=2", "?pool_max_conns=4"} {
-		d := start(t, url+size)
+		d := openDriver(t, url+size)
 		for i := range 16 {
 			wg.Go(func() {
 				for done := 0; done < 4; {

@@ -15,7 +15,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 	nightly(t, "it waits for the end of a lease")
 	t.Parallel()
 	server := pgtest.Start(t)
-	servertest.StandsStill(t, open(t, server.URL("postgres")), start(t, server.URL("postgres")), server.Pause, server.Resume)
+	servertest.StandsStill(t, open(t, server.URL("postgres")), openDriver(t, server.URL("postgres")), server.Pause, server.Resume)
 }
 
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
@@ -27,7 +27,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	disk := server.SmallDisk("16m")
 	server.Do("postgres", "CREATE TABLESPACE small LOCATION '"+disk.Dir+"'")
 	server.Do("postgres", "CREATE DATABASE small TABLESPACE small")
-	servertest.FullDisk(t, start(t, server.URL("small")), disk.Fill, disk.Empty)
+	servertest.FullDisk(t, openDriver(t, server.URL("small")), disk.Fill, disk.Empty)
 }
 
 // The disk of the log is full: PostgreSQL ends. When there is space and it runs again,
@@ -36,11 +36,11 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	nightly(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
-	disk := server.SmallDisk("50m") // of files of 16 MB
+	disk := server.SmallDisk("50m") // for three files of 16 MB
 	server.Stop()
 	server.Move("pg_wal", disk)
 	server.Run()
-	d := start(t, server.URL("postgres"))
+	d := openDriver(t, server.URL("postgres"))
 	held := mutex("held")
 	held.TTL = 5 * time.Minute
 	g := gets(t, d, held)
@@ -55,7 +55,7 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	}
 	t.Log(refused)
 	disk.Empty()
-	server.Kill() // it may be about to run again
+	server.Kill() // it may be restarting itself
 	server.Run()
 	eventually(t, "it can be renewed", func() bool {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})

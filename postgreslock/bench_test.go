@@ -22,7 +22,7 @@ func durable(b *testing.B) *pgtest.Server { return pgtest.Start(b, "fsync=on", "
 func BenchmarkCycle(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		server := durable(b)
-		d := start(b, server.URL("postgres"))
+		d := openDriver(b, server.URL("postgres"))
 		pool := poolOf(b, server.URL("postgres"), 16)
 		floor := floorTable(b, pool, goroutines)
 		b.Run(fmt.Sprintf("Floor%d", goroutines), func(b *testing.B) {
@@ -58,7 +58,7 @@ func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 // the next holder gets its signal.
 func BenchmarkHandOver(b *testing.B) {
 	server := durable(b)
-	ds := []*postgreslock.Driver{start(b, server.URL("postgres")), start(b, server.URL("postgres"))}
+	ds := []*postgreslock.Driver{openDriver(b, server.URL("postgres")), openDriver(b, server.URL("postgres"))}
 	heard := []<-chan driver.Signal{listen(b, ds[0]), listen(b, ds[1])}
 	held := mutex("job")
 	gets(b, ds[0], held)
@@ -81,12 +81,12 @@ func BenchmarkHandOver(b *testing.B) {
 
 // BenchmarkRenew renews a thousand leases at once.
 func BenchmarkRenew(b *testing.B) {
-	drivertest.BenchmarkRenew(b, start(b, durable(b).URL("postgres")))
+	drivertest.BenchmarkRenew(b, openDriver(b, durable(b).URL("postgres")))
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
-	drivertest.BenchmarkHolders(b, start(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, openDriver(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
 }
 
 // BenchmarkOneName is 64 clients on one name, with leases of a second.

@@ -18,7 +18,7 @@ import (
 func TestNothingAsksTheServerToCancel(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	_ = start(t, url) // it makes the tables
+	_ = openDriver(t, url) // it makes the tables
 	for statement, hosts := range map[string]string{
 		"SELECT pg_backend_pid()": "", "SELECT version()": "", "LISTEN ": "", "show transaction_read_only": ",127.0.0.1:1",
 	} {

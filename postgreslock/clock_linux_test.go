@@ -15,7 +15,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
 	url := s.Database("clock")
-	servertest.ClockEndsLeases(t, start(t, url), start(t, url), clock.Set)
+	servertest.ClockEndsLeases(t, openDriver(t, url), openDriver(t, url), clock.Set)
 }
 
 // Any client that locks a name also forgets names that were unused for the retention
@@ -24,7 +24,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
 	url := s.Database("old")
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("held")
 	c.TTL = driver.MaxTTL
 	gets(t, d, c)

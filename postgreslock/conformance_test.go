@@ -171,7 +171,7 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 	defer d.Close()
 	held, next := mutex("job"), queued("job")
 	gets(t, d, held)
-	waits(t, start(t, url), next)
+	waits(t, openDriver(t, url), next)
 	renews(t, d, held)
 	releases(t, d, held)
 	gets(t, d, next)
@@ -190,5 +190,5 @@ func TestAThousandWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "a crowd")
 	t.Parallel()
 	_, url, _ := fresh(t)
-	drivertest.CheckLongQueue(t, start(t, url), start(t, url), 1000)
+	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 1000)
 }

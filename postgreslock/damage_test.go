@@ -14,7 +14,7 @@ import (
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, other := start(t, url), start(t, url)
+	d, other := openDriver(t, url), openDriver(t, url)
 	c, fine := mutex("job"), mutex("fine")
 	gets(t, d, c)
 	gets(t, d, fine)
@@ -36,7 +36,7 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 func TestAListGoesOnBehindADamagedRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	long := func(name string, queue bool) driver.Claim {
 		c := mutex(name)
 		c.Queue, c.TTL, c.QueueTTL = queue, time.Hour, time.Hour

@@ -16,7 +16,7 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, url, _ := fresh(t)
-			one, two := start(t, url), start(t, url)
+			one, two := openDriver(t, url), openDriver(t, url)
 			before := mutex("job")
 			gets(t, one, before)
 			releases(t, one, before)

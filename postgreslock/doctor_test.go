@@ -17,11 +17,11 @@ import (
 func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
-	if found := diagnose(t, start(t, server.URL("postgres"))); found != "" {
+	if found := diagnose(t, openDriver(t, server.URL("postgres"))); found != "" {
 		t.Errorf("of a healthy server: %s", found)
 	}
 	server.Database("unlogged")
-	start(t, server.URL("unlogged"))
+	openDriver(t, server.URL("unlogged"))
 	server.Do("unlogged", "ALTER TABLE pawl.locks SET UNLOGGED")
 	server.Do("postgres", "CREATE USER poor; GRANT USAGE ON SCHEMA pawl TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO poor")
 	poor := "postgres://poor@" + server.Addr + "/postgres"
@@ -34,11 +34,11 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		pooler.URL("postgres"):                             "info pooler",
 		pgtest.StartPooler(t, server, "session").URL("postgres"): "",
 	} {
-		d := start(t, url)
+		d := openDriver(t, url)
 		eventually(t, fmt.Sprintf("%s: %q", url, want), func() bool { return diagnose(t, d) == want }) // a notification may take long
 	}
 	unsafe := pgtest.Start(t, "full_page_writes=off", "autovacuum=off")
-	if found := diagnose(t, start(t, unsafe.URL("postgres"))); found != "error fsync,warning full_page_writes,warning autovacuum" {
+	if found := diagnose(t, openDriver(t, unsafe.URL("postgres"))); found != "error fsync,warning full_page_writes,warning autovacuum" {
 		t.Errorf("of an unsafe one: %s", found)
 	}
 }
@@ -79,7 +79,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		for _, table := range []string{"locks", "tidying"} {
 			name := fmt.Sprint("without_", table, i)
 			server.Database(name)
-			d := start(t, server.URL(name)+of.parameters)
+			d := openDriver(t, server.URL(name)+of.parameters)
 			server.Do(name, "DROP TABLE "+of.tables+table)
 			found, err := d.Diagnose(ctx)
 			if !slices.ContainsFunc(found, func(f driver.Finding) bool {
@@ -100,7 +100,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	} {
 		name := "odd_" + strings.ReplaceAll(want, " ", "_")
 		server.Database(name)
-		d := start(t, server.URL(name))
+		d := openDriver(t, server.URL(name))
 		server.Do(name, of)
 		found, err := d.Diagnose(ctx)
 		if !slices.ContainsFunc(found, func(f driver.Finding) bool {
@@ -141,7 +141,7 @@ func diagnose(t *testing.T, d *postgreslock.Driver) string {
 func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	gets(t, d, c)
 	server.Do(name, "CREATE PUBLICATION everything FOR TABLE pawl.locks; ALTER TABLE pawl.locks REPLICA IDENTITY NOTHING")

@@ -60,7 +60,7 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	a, b := start(t, url), start(t, url)
+	a, b := openDriver(t, url), openDriver(t, url)
 	heard := listen(t, b)
 	first, second := mutex("job"), queued("job")
 	gets(t, a, first)
@@ -93,7 +93,7 @@ func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
 	nightly(t, "it waits for 5 s")
 	t.Parallel()
 	_, url, name := fresh(t)
-	d, c := start(t, url), conn(t, url)
+	d, c := openDriver(t, url), conn(t, url)
 	listening := func() (n int) {
 		noError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%'", name).Scan(&n))
 		return n
@@ -147,7 +147,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 	exec(t, conn(t, url), "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" SET default_transaction_isolation = 'serializable'")
 	var all sync.WaitGroup
 	for range 4 {
-		d := start(t, url)
+		d := openDriver(t, url)
 		all.Go(func() {
 			for range 50 {
 				c := mutex("job")
@@ -182,13 +182,13 @@ func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	d := start(t, pgtest.StartPooler(t, server, "session").URL(name))
+	d := openDriver(t, pgtest.StartPooler(t, server, "session").URL(name))
 	if d.Properties().PushesGrants {
 		t.Error("it pushes before that is known")
 	}
 	gets(t, d, mutex("job"))
 	eventually(t, "it is found out that it pushes", func() bool { return d.Properties().PushesGrants })
-	if direct := start(t, url); !direct.Properties().PushesGrants {
+	if direct := openDriver(t, url); !direct.Properties().PushesGrants {
 		t.Error("without a pooler it does not push")
 	}
 }
@@ -198,7 +198,7 @@ func TestBehindAPoolerNothingIsPushed(t *testing.T) {
 	nightly(t, "it waits for 3 s")
 	t.Parallel()
 	server, _, name := fresh(t)
-	d := start(t, pgtest.StartPooler(t, server, "transaction").URL(name))
+	d := openDriver(t, pgtest.StartPooler(t, server, "transaction").URL(name))
 	gets(t, d, mutex("job"))
 	if time.Sleep(3 * time.Second); d.Properties().PushesGrants {
 		t.Error("it says that it pushes")
@@ -259,7 +259,7 @@ func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	gets(t, d, mutex("job"))
 	exec(t, conn(t, url), "DROP SCHEMA pawl CASCADE")
 	if _, err := d.Acquire(ctx, mutex("job")); !permanent(err) {
@@ -272,7 +272,7 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 	nightly(t, "it waits for 10 s")
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
@@ -289,6 +289,6 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	t.Parallel()
 	server, url, _ := fresh(t)
 	proxy := servertest.StartProxy(t, server.Addr)
-	far := start(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
-	servertest.CheckSilentConnections(t, proxy, far, start(t, url))
+	far := openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
+	servertest.CheckSilentConnections(t, proxy, far, openDriver(t, url))
 }

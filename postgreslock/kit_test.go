@@ -46,8 +46,8 @@ func patient(c driver.Claim) driver.Claim {
 	return c
 }
 
-// start opens a driver that is closed when the test ends.
-func start(t testing.TB, url string) *postgreslock.Driver {
+// openDriver opens a driver that is closed when the test ends.
+func openDriver(t testing.TB, url string) *postgreslock.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {
@@ -62,7 +62,7 @@ func start(t testing.TB, url string) *postgreslock.Driver {
 func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *servertest.Proxy) {
 	t.Helper()
 	proxy := servertest.StartProxy(t, server.Addr)
-	return start(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
+	return openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
 }
 
 // conn is a connection of another program.

@@ -11,7 +11,7 @@ import (
 func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, before, c := start(t, url), mutex("job"), mutex("job")
+	d, before, c := openDriver(t, url), mutex("job"), mutex("job")
 	gets(t, d, before)
 	releases(t, d, before)
 	exec(t, conn(t, url), "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0"+
@@ -41,5 +41,5 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	if err := <-released; err != nil {
 		t.Errorf("%v; want it released", err)
 	}
-	gets(t, start(t, url), mutex("job"))
+	gets(t, openDriver(t, url), mutex("job"))
 }

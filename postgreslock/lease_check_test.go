@@ -29,8 +29,8 @@ func engines(t *testing.T) []fencetest.Engine {
 	_, other, _ := fresh(t)
 	pool := poolOf(t, other, 30)
 	return []fencetest.Engine{
-		fencetest.SQL(start(t, url), dbOf(t, url, 30), postgreslock.CheckLeaseSQL),
-		{Locks: start(t, other), Sleep: time.Sleep, Transact: func(f func(fencetest.Tx) error) error {
+		fencetest.SQL(openDriver(t, url), dbOf(t, url, 30), postgreslock.CheckLeaseSQL),
+		{Locks: openDriver(t, other), Sleep: time.Sleep, Transact: func(f func(fencetest.Tx) error) error {
 			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 				return f(fencetest.Tx{
 					Check: func(ctx context.Context, leases ...driver.Lease) error {
@@ -115,7 +115,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, c := start(t, url), conn(t, url)
+	d, c := openDriver(t, url), conn(t, url)
 	m := mutex("job")
 	g := gets(t, d, m)
 	for _, isolation := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
@@ -142,7 +142,7 @@ func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	guarded, free := mutex("guarded"), mutex("free")
 	g := gets(t, d, guarded)
 	gets(t, d, free)
@@ -168,7 +168,7 @@ func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	c.TTL = 700 * time.Millisecond
 	g, err := d.Acquire(ctx, c)
@@ -197,13 +197,13 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	g := gets(t, d, mutex("job"))
 	other := server.Database(name + "_2")
 	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want it told that there are no tables", err)
 	}
-	gets(t, start(t, other), mutex("job"))
+	gets(t, openDriver(t, other), mutex("job"))
 	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale", err)
 	}

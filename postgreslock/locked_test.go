@@ -29,7 +29,7 @@ func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	gets(t, d, c)
 	operator, watch := begin(t, conn(t, url)), conn(t, url)
@@ -54,7 +54,7 @@ func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("job")
 	c.TTL = time.Hour
 	g := gets(t, d, c)
@@ -95,7 +95,7 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	tx := begin(t, conn(t, url))
 	const names, locked = 200, 30
 	var leases []driver.LeaseRef
@@ -130,7 +130,7 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, other := start(t, url), start(t, url)
+	d, other := openDriver(t, url), openDriver(t, url)
 	changed, still := mutex("changed"), mutex("still")
 	changed.TTL, still.TTL = time.Hour, time.Hour
 	g := gets(t, d, changed)
@@ -153,7 +153,7 @@ func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url+"?pool_max_conns=4")
+	d := openDriver(t, url+"?pool_max_conns=4")
 	tx := begin(t, conn(t, url))
 	short, cancel := context.WithCancel(ctx)
 	failed := make(chan error)
@@ -188,7 +188,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, other := start(t, url), start(t, url)
+	d, other := openDriver(t, url), openDriver(t, url)
 	held, locked := mutex("a"), mutex("b")
 	held.TTL, held.Weight, held.Limit = time.Hour, 1, 2
 	wanted := held

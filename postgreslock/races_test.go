@@ -27,7 +27,7 @@ func TestACommitNeverComesAfterTheNextGrant(t *testing.T) {
 		races = n
 	}
 	_, url, _ := fresh(t)
-	holder, other, pool := start(t, url), start(t, url), poolOf(t, url, 32)
+	holder, other, pool := openDriver(t, url), openDriver(t, url), poolOf(t, url, 32)
 	exec(t, conn(t, url), "CREATE TABLE work (name text, fence bigint)", "CREATE INDEX ON work (name)")
 	written := func(name string, below uint64) (n int) {
 		row := pool.QueryRow(ctx, "SELECT count(*) FROM work WHERE name = $1 AND fence < $2", name, int64(below))

@@ -31,7 +31,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 		Identity: own,
 		Reload:   func() { server.UseTLS(own) },
 		Open: func(client *certtest.Identity) driver.Driver {
-			return start(t, "postgres://certified@"+server.Addr+"/postgres?sslmode=verify-full&sslrootcert="+client.CA+"&sslcert="+client.Cert+"&sslkey="+client.Key)
+			return openDriver(t, "postgres://certified@"+server.Addr+"/postgres?sslmode=verify-full&sslrootcert="+client.CA+"&sslcert="+client.Cert+"&sslkey="+client.Key)
 		},
 	})
 }
@@ -47,7 +47,7 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	}
 	write("first")
 	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
-	d := start(t, "postgres://secured@"+server.Addr+"/postgres?passfile="+file)
+	d := openDriver(t, "postgres://secured@"+server.Addr+"/postgres?passfile="+file)
 	c := mutex("job")
 	gets(t, d, c)
 	server.Do("postgres", "ALTER USER secured PASSWORD 'second'")

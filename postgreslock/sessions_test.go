@@ -158,7 +158,7 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
-	start(t, url) // the tables are there
+	openDriver(t, url) // the tables are there
 	exec(t, conn(t, url), "CREATE SCHEMA likes", "CREATE FUNCTION likes.version() RETURNS text LANGUAGE sql AS $$SELECT 'CockroachDB CCL v25.1'$$")
 	pooler := pgtest.StartPooler(t, server, "statement")
 	for from, want := range map[string]string{
@@ -170,7 +170,7 @@ func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 		url + "?schema=rowless":                                                             "the row of \"rowless\".\"tidying\" is gone",
 	} {
 		if strings.Contains(from, "rowless") {
-			start(t, from)
+			openDriver(t, from)
 			exec(t, conn(t, url), "DELETE FROM rowless.tidying")
 		}
 		if d, err := concrete(postgreslock.Open(ctx, from)); !permanent(err) || !strings.Contains(err.Error(), want) {
@@ -190,7 +190,7 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 		t.Skipf("this server, below 14, does not: %v", err)
 	}
 	url += "?options=-cidle_session_timeout%3D2s" // the pool looks at a connection that was idle for a second
-	gets(t, start(t, url), mutex("job"))
+	gets(t, openDriver(t, url), mutex("job"))
 	var before, after int
 	eventually(t, "it listens", func() bool { return c.QueryRow(ctx, of).Scan(&before) == nil })
 	other := conn(t, url).PgConn().PID() // idle for less long than that
@@ -207,7 +207,7 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 func TestCheckLeaseInAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	g := gets(t, d, mutex("größe"))
 	shadows(t, conn(t, url))
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {

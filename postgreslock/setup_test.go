@@ -30,7 +30,7 @@ func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
 func TestTheColumnsAreForPeople(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d := start(t, url)
+	d := openDriver(t, url)
 	c := mutex("report:nightly")
 	g := gets(t, d, c)
 	var holders string
@@ -80,7 +80,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 		t.Errorf("without rights: %v, %v", d, err)
 	}
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO modest")
-	d = start(t, modest)
+	d = openDriver(t, modest)
 	c := mutex("job")
 	gets(t, d, c)
 	for range 20 { // a queue with rows of its own
@@ -93,9 +93,9 @@ func TestDifferentSchemasAndPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	for _, more := range []string{"", "?schema=other", "?schema=public&prefix=a_", "?schema=public&prefix=b_", `?schema=O%27Reilly+"x`} {
-		gets(t, start(t, url+more), mutex("job"))
+		gets(t, openDriver(t, url+more), mutex("job"))
 	}
-	waits(t, start(t, url+"?schema=other"), mutex("job"))
+	waits(t, openDriver(t, url+"?schema=other"), mutex("job"))
 }
 
 func TestAStandbyIsRefused(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 	server, url, name := fresh(t)
 	exec(t, conn(t, url), "CREATE USER secured PASSWORD 's3cr3t%/'")
 	exec(t, conn(t, url), "GRANT ALL ON DATABASE "+pgx.Identifier{name}.Sanitize()+" TO secured")
-	start(t, "postgres://secured:s3cr3t%25%2F@"+server.Addr+"/"+name)
+	openDriver(t, "postgres://secured:s3cr3t%25%2F@"+server.Addr+"/"+name)
 	for raw, want := range map[string]string{
 		"postgres://secured:hunter2@" + server.Addr + "/" + name:                   "pg_hba.conf",
 		"postgres://postgres:hunter2@" + server.Addr + "/nowhere":                  "no such database",
@@ -142,7 +142,7 @@ func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
 	at := "postgres://postgres:hunter2@" + server.Addr + "/" + name
-	start(t, at)
+	openDriver(t, at)
 	if _, err := postgreslock.Open(ctx, at+"?require_auth=scram-sha-256"); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; want it refused", err)
 	}
@@ -168,7 +168,7 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	noError(t, os.WriteFile(ini, []byte(strings.Replace(string(text), "* =", name+" =", 1)), 0o600))
 	pooler.Kill()
 	pooler.Run()
-	start(t, pooler.URL(name))
+	openDriver(t, pooler.URL(name))
 	refused("which the pooler does not know")
 }
 
@@ -187,7 +187,7 @@ func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 		"127.0.0.1:" + server.Port + ",127.0.0.1",
 		"[::1]:1,127.0.0.1:" + server.Port,
 	} {
-		gets(t, start(t, "postgres://postgres@"+hosts+"/postgres?schema=several&target_session_attrs=read-write"), mutex(hosts))
+		gets(t, openDriver(t, "postgres://postgres@"+hosts+"/postgres?schema=several&target_session_attrs=read-write"), mutex(hosts))
 	}
 }
 
@@ -200,7 +200,7 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	noError(t, err)
 	exec(t, admin, text, "CREATE USER fallen", "GRANT USAGE ON SCHEMA pawl TO fallen",
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO fallen")
-	d := start(t, "postgres://fallen@"+server.Addr+"/"+name)
+	d := openDriver(t, "postgres://fallen@"+server.Addr+"/"+name)
 	c := mutex("job")
 	gets(t, d, c)
 	exec(t, admin, "REVOKE UPDATE ON pawl.locks FROM fallen")

@@ -22,7 +22,7 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
 	url = strings.Replace(url, "postgres@", "mute@", 1)
 	for _, waiters := range []int{1, 12} {
-		one, other := start(t, url), start(t, url) // neither has been refused yet
+		one, other := openDriver(t, url), openDriver(t, url) // neither has been refused yet
 		job := fmt.Sprint("job", waiters)
 		c := mutex(job)
 		gets(t, one, c)
@@ -51,7 +51,7 @@ func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
 		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
 	url = strings.Replace(url, "postgres@", "mute@", 1)
-	one, other := start(t, url), start(t, url)
+	one, other := openDriver(t, url), openDriver(t, url)
 	var held []driver.Claim
 	for i := range 16 {
 		c := mutex(fmt.Sprint("job", i))

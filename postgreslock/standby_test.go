@@ -17,7 +17,7 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	nightly(t, "a fail-over")
 	t.Parallel()
 	server := pgtest.Start(t)
-	d := start(t, server.URL("postgres"))
+	d := openDriver(t, server.URL("postgres"))
 	c := mutex("job")
 	gets(t, d, c)
 	server.Standby()
@@ -42,7 +42,7 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
 	standby.Standby()
-	d := start(t, "postgres://postgres@"+primary.Addr+","+standby.Addr+"/postgres")
+	d := openDriver(t, "postgres://postgres@"+primary.Addr+","+standby.Addr+"/postgres")
 	c := mutex("job")
 	gets(t, d, c)
 	primary.Kill()
@@ -64,7 +64,7 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
-	d, c := start(t, server.URL("postgres")), conn(t, server.URL("postgres"))
+	d, c := openDriver(t, server.URL("postgres")), conn(t, server.URL("postgres"))
 	gets(t, d, mutex("before"))
 	exec(t, c, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	is := func(sql string) bool {

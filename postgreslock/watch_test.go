@@ -28,7 +28,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	nightly(t, "a server that crashes")
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
-	a, b := start(t, server.URL("postgres")), start(t, server.URL("postgres"))
+	a, b := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
 	tells, c := servertest.Watch(t, b, "job"), mutex("job")
 	gets(t, a, c)
 	tells("a grant")
@@ -55,7 +55,7 @@ func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
 	nightly(t, "it waits for 5 s")
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, c := start(t, url), conn(t, url)
+	d, c := openDriver(t, url), conn(t, url)
 	stop := d.Watch("job", func() {})
 	eventually(t, "it listens", func() bool { return count(t, c, listening) == 1 })
 	stop()
@@ -99,7 +99,7 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	if s, n := best("other"); s != 2 || n != 0 {
 		t.Errorf("a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
-	servertest.Watch(t, start(t, url), "job")
+	servertest.Watch(t, openDriver(t, url), "job")
 	if s, n := best("job"); s != 2 || n != 2 {
 		t.Errorf("a cycle of a name that is watched takes %d statements, %d of which notify; want 2", s, n)
 	}
@@ -140,7 +140,7 @@ func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
 	server, direct, name := fresh(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
 	for what, url := range map[string]string{"pooled": pooler.URL(name), "quiet": direct + "?push=false"} {
-		locks, other := client(t, url), start(t, direct)
+		locks, other := client(t, url), openDriver(t, direct)
 		if locks.Properties().PushesChanges {
 			t.Errorf("%s: PushesChanges is true", what)
 		}

@@ -27,7 +27,7 @@ func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("Close took %v", took)
 			}
-			if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, want) {
+			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, want) {
 				t.Errorf("%v late: held on the nodes: %d; want %d", late, holders, want)
 			}
 		})

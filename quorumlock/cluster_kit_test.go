@@ -275,8 +275,9 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 	return d, lines
 }
 
-// people returns the numbers of holders and of waiters of the name, on each server.
-func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
+// countPerServer returns the numbers of holders and of waiters of the name, on each
+// server.
+func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []int) {
 	t.Helper()
 	for _, s := range c {
 		e, err := s.memory.Driver().Inspect(context.Background(), name)

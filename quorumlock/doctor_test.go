@@ -80,7 +80,7 @@ func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
 				x.spoil(c, lines)
 				diagnosed(t, d, x.want...)
 				time.Sleep(time.Minute)
-				if holders, _ := c.people(t, "pawl doctor"); sum(holders) != 0 {
+				if holders, _ := c.countPerServer(t, "pawl doctor"); sum(holders) != 0 {
 					t.Errorf("left behind: %d", holders)
 				}
 			})

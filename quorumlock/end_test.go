@@ -44,7 +44,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 						f()
 					}
 					time.Sleep(bound/10 + driver.MaxLead + 100*time.Millisecond)
-					if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) > 0 {
+					if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) > 0 {
 						t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
 					}
 				})
@@ -71,7 +71,7 @@ func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		arrive()
 		time.Sleep(2 * time.Second)
-		if holders, _ := c.people(t, "jobs"); sum(holders) > 0 {
+		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) > 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})
@@ -102,7 +102,7 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 			arrive()
 			<-asked
 			time.Sleep(2 * time.Second)
-			if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
 				t.Errorf("the release arrives %v late: held on the nodes: %d, want all", late, holders)
 			}
 		})

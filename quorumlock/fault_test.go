@@ -120,7 +120,7 @@ func TestAMajorityThatIsDown(t *testing.T) {
 				spoil(lines[0], false)
 				spoil(lines[1], false)
 				time.Sleep(5 * time.Second) // far less than the TTL
-				if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+				if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
 					t.Errorf("%d are held on the nodes", holders)
 				}
 				gets(t, d, mutex("jobs"))
@@ -167,7 +167,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				l.goOn()
 			}
 			time.Sleep(10 * time.Second) // less than the TTL
-			if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) != 0 {
+			if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) != 0 {
 				t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
 			}
 			gets(t, d, mutex("jobs"))
@@ -192,7 +192,7 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 			t.Fatalf("Acquire: %v; want it held", err)
 		}
 		time.Sleep(time.Second)
-		if holders, waiters := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
+		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
 			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
 		}
 		releases(t, first, x) // by two of three
@@ -212,7 +212,7 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 			releases(t, d, x)
 		}
 		time.Sleep(5 * time.Second)
-		if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) != 0 {
+		if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) != 0 {
 			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
 		}
 	})
@@ -288,7 +288,7 @@ func TestALostReply(t *testing.T) {
 		lines[0].silent.Store(false)
 		lines[1].silent.Store(false)
 		g := gets(t, d, x)
-		if holders, waiters := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
+		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
 			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
 		}
 		if again := gets(t, d, x); again.Fence != g.Fence {
@@ -321,7 +321,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
-		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})
@@ -382,7 +382,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
-		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
@@ -415,7 +415,7 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		if holders, _ := c.people(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
+		if holders, _ := c.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})

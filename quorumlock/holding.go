@@ -16,7 +16,7 @@ type holding struct {
 	fence     uint64
 	until     time.Time // when the lease ends, unless its holder renews it
 	sureUntil time.Time // until then the nodes whose votes were counted keep the lease
-	lacks     []int     // the nodes that answered that they lack the lease; they may have a place for it
+	lacks     []int     // the nodes that answered that they lack the lease; it may still wait in their queue
 }
 
 // reliableTTL returns the time for which the driver relies on votes with this TTL. It is
@@ -25,22 +25,22 @@ func reliableTTL(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that this driver returned, by token.
 type holdings struct {
-	mu    sync.Mutex // protects the fields below
-	all   map[driver.Token]*holding
-	purge int // the number of holdings at which the expired ones are removed
+	mu      sync.Mutex // protects the fields below
+	all     map[driver.Token]*holding
+	purgeAt int // the number of holdings at which the expired ones are removed
 }
 
-// noteGrant adds a lease before the driver returns it. Until sure, a majority keeps the
-// lease.
-func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sure time.Time) {
+// noteGrant adds a lease before the driver returns it. A majority keeps the lease until
+// sureUntil.
+func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sureUntil time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if _, known := hs.all[c.Token]; !known && len(hs.all) >= hs.purge {
+	if _, known := hs.all[c.Token]; !known && len(hs.all) >= hs.purgeAt {
 		maps.DeleteFunc(hs.all, func(_ driver.Token, h *holding) bool { return h.until.Before(now) })
-		hs.purge = 2*len(hs.all) + 64
+		hs.purgeAt = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sure}
+	hs.all[c.Token] = &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
 }
 
 func (hs *holdings) find(token driver.Token, name string) (h holding, ok bool) {
@@ -48,9 +48,9 @@ func (hs *holdings) find(token driver.Token, name string) (h holding, ok bool) {
 	return h, ok
 }
 
-// counted reports whether a lease with this fence was granted, and a majority has kept it
-// since.
-func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool {
+// majorityKeeps reports whether a lease with this fence was granted, and a majority has
+// kept it since.
+func (hs *holdings) majorityKeeps(token driver.Token, name string, fence uint64) bool {
 	h, ok := hs.find(token, name)
 	return ok && h.fence == fence && time.Now().Before(h.sureUntil)
 }
@@ -82,7 +82,7 @@ func (hs *holdings) noteUnsure(token driver.Token, name string) {
 // noteAnswer records whether a node has a lease.
 func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	hs.update(l.Token, l.Name, func(h *holding) {
-		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
+		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // clone it, because find has returned it
 		if !has {
 			h.lacks = append(h.lacks, node)
 		}

@@ -51,7 +51,7 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 							time.Sleep(time.Second)
 						}
 					}
-					if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+					if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
 						t.Fatalf("held on the nodes: %d", holders)
 					}
 					fault(c[0], ones[0], twos[0])
@@ -142,7 +142,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 		}
 		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		renews(t, d, x)
-		if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
+		if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})
@@ -170,7 +170,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			time.Sleep(time.Second)
 			arrive()
 			time.Sleep(10 * time.Second)
-			if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) > 0 {
+			if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) > 0 {
 				t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
 			}
 		})
@@ -192,7 +192,7 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 			renews(t, d, x)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		if holders, _ := c.people(t, "jobs"); sum(holders) > 0 {
+		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) > 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})

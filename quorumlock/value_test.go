@@ -92,7 +92,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		twos[2].down.Store(false)
 		outdone(t, two, claim, "5")
 		time.Sleep(time.Second)
-		if holders, waiters := c.people(t, "job"); sum(holders)+sum(waiters) > 0 {
+		if holders, waiters := c.countPerServer(t, "job"); sum(holders)+sum(waiters) > 0 {
 			t.Errorf("it was refused, and holds on %v and waits on %v", holders, waiters)
 		}
 	})

@@ -44,7 +44,7 @@ func user(t *testing.T, server *redistest.Server, rules string) string {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, user(t, server, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")))
+	d := openDriver(t, user(t, server, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")))
 	doesEverything(t, d, func() { armed(t, server) })
 	neverRefused(t, server)
 }
@@ -69,7 +69,7 @@ func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
 		_, err := redislock.Open(ctx, user(t, server, all)+place)
 		unavailable(t, err, true, "ACL")
 		server.Do("ACL", "LOG", "RESET")
-		doesEverything(t, start(t, user(t, server, all+" "+right)+place), func() {})
+		doesEverything(t, openDriver(t, user(t, server, all+" "+right)+place), func() {})
 		neverRefused(t, server)
 	}
 }
@@ -78,7 +78,7 @@ func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
 func TestAListWithoutTheRightToMGET(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, user(t, server, strings.Replace(strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " "), " +mget", "", 1)))
+	d := openDriver(t, user(t, server, strings.Replace(strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " "), " +mget", "", 1)))
 	for i := range 3 {
 		gets(t, d, mutex(fmt.Sprint("job ", i)))
 	}
@@ -116,7 +116,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	for _, node := range nodes {
 		url = user(t, node, all)
 	}
-	doesEverything(t, start(t, url), func() {})
+	doesEverything(t, openDriver(t, url), func() {})
 	neverRefused(t, nodes...)
 }
 
@@ -188,7 +188,7 @@ func neverRefused(t *testing.T, nodes ...*redistest.Server) {
 
 func TestAUserWithoutChannelsCanLockAndPropertiesSaySo(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, user(t, server, rights))
+	d := openDriver(t, user(t, server, rights))
 	c, waiter := mutex("job"), queued("job")
 	gets(t, d, c)
 	if d.Properties().PushesGrants {
@@ -203,8 +203,8 @@ func TestAUserWithoutChannelsCanLockAndPropertiesSaySo(t *testing.T) {
 func TestAUserThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	writer := start(t, "redis://"+server.Addr)
-	only := start(t, user(t, server, rightsToRead)+"?tracking=false")
+	writer := openDriver(t, "redis://"+server.Addr)
+	only := openDriver(t, user(t, server, rightsToRead)+"?tracking=false")
 	holds := func(e driver.Entry, err error) {
 		t.Helper()
 		if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
@@ -242,7 +242,7 @@ func TestAMissingRightIsAnErrorThatSaysSo(t *testing.T) {
 		strings.Replace(rights, "+evalsha", "", 1),
 		strings.Replace(rights, "+set ", "", 1),
 	} {
-		d := start(t, user(t, server, rules))
+		d := openDriver(t, user(t, server, rules))
 		_, err := d.Acquire(ctx, mutex("job"))
 		unavailable(t, err, true, "ACL")
 		for _, err := range d.List(ctx, "") {

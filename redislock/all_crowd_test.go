@@ -12,11 +12,11 @@ import (
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	nightly(t, "64 clients")
 	server := redistest.Start(t)
-	drivertest.TestAllInACrowd(t, func() driver.Driver { return start(t, "redis://"+server.Addr) })
+	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "redis://"+server.Addr) })
 }
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
 	server := redistest.Start(b)
-	drivertest.BenchmarkAll(b, start(b, "redis://"+server.Addr))
+	drivertest.BenchmarkAll(b, openDriver(b, "redis://"+server.Addr))
 }

@@ -18,7 +18,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 			t.Parallel()
 			server := day.Start(t)
 			url := "redis://" + day.UserInfo() + server.Addr
-			day.Check(t, start(t, url), server, func(ctx context.Context) error {
+			day.Check(t, openDriver(t, url), server, func(ctx context.Context) error {
 				late, err := concrete(redislock.Open(ctx, url))
 				if err != nil {
 					return err
@@ -35,7 +35,7 @@ func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown
-	day.Check(t, start(t, "redis://"+server.Addr), server, nil)
+	day.Check(t, openDriver(t, "redis://"+server.Addr), server, nil)
 }
 
 // The master of a name dies without a replica: its names are unavailable, and soon all
@@ -46,7 +46,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	owner, _ := redistest.Owner(nodes, "job")
-	d := start(t, "redis://"+nodes[0].Addr+","+nodes[1].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr+","+nodes[1].Addr)
 	c := mutex("job")
 	first := gets(t, d, c)
 	owner.Kill()

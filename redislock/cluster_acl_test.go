@@ -18,7 +18,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 	for _, node := range nodes {
 		url = user(t, node, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster}, " "))
 	}
-	d, other := start(t, url), start(t, url)
+	d, other := openDriver(t, url), openDriver(t, url)
 	heard := listen(t, other)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {

@@ -14,7 +14,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
+	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
 	heard := listen(t, other)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for round := range 4 {
@@ -45,7 +45,7 @@ func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	from, to, slot := redistest.Moving(nodes, "job")
 	var last uint64
 	redistest.Move(nodes, slot, from, to, func() {
@@ -69,7 +69,7 @@ func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	together, from, slot := ofOneSlot(nodes)
 	apart := []driver.Claim{mutex("a"), mutex("b")}
 	if grants, err := d.AcquireAll(ctx, together); err != nil || len(grants) != 2 {

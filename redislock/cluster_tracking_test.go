@@ -40,7 +40,7 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 	prepared, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
 	noError(t, err)
 	t.Cleanup(func() { _ = prepared.Close() })
-	for how, d := range map[string]*redisscript.Driver{"by URL": start(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
+	for how, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
 		heard := listen(t, d)
 		for node, name := range onEach(nodes) {
 			c := mutex(name)
@@ -81,7 +81,7 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	heard := listen(t, d)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
@@ -106,7 +106,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	heard := listen(t, d)
 	for node, name := range onEach(nodes) {
 		if node == nodes[0] {
@@ -175,7 +175,7 @@ func follows(t *testing.T, master, replica *redistest.Server) {
 func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	nightly(t, "whole clusters")
 	server := redistest.Start(t)
-	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
+	d := openDriver(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
 	heard := listen(t, d)
 	server.Do("ACL", "SETUSER", "joe", "-client|caching")
 	c := mutex("job")

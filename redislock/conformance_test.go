@@ -125,5 +125,5 @@ func TestAThousandWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
-	drivertest.CheckLongQueue(t, start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr), 1000)
+	drivertest.CheckLongQueue(t, openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr), 1000)
 }

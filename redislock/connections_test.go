@@ -15,7 +15,7 @@ func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	count := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=pawl") }
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	c, waiter := mutex("job"), queued("job")
 	gets(t, d, c)
 	armed(t, server)

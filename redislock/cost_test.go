@@ -15,7 +15,7 @@ import (
 // more than this test expects, all clients get slower; the test notices it first.
 func TestWhatEachStepRuns(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
 	step := func(what string, want int, f func()) {
 		t.Helper()
 		server.Do("CONFIG", "RESETSTAT")
@@ -97,7 +97,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 
 	// The numbers above are for names that are not watched. A watched name is not the
 	// quick case, and its changes are published.
-	watch(t, start(t, "redis://"+server.Addr), "watched")
+	watch(t, openDriver(t, "redis://"+server.Addr), "watched")
 	c, waiter := mutex("watched"), queued("watched")
 	gets(t, d, c)
 	releases(t, d, c)
@@ -113,7 +113,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 
 func TestSeveralNamesAreOneScript(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
 	for round := range 2 { // the first loads the script
 		var claims []driver.Claim
 		for i := range 5 {

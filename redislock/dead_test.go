@@ -21,7 +21,7 @@ func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 	for what, options := range map[string]string{"told": "", "not told": "?push=false&tracking=false"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			d := start(t, "redis://"+server.Addr+options)
+			d := openDriver(t, "redis://"+server.Addr+options)
 			locks, err := pawl.New(d, nil)
 			noError(t, err)
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -15,7 +15,7 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
 	replica := redistest.StartReplica(t, server, "--appendonly", "yes")
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning min-replicas-to-write", server.Addr) {
 		t.Error(found)
 	}
@@ -32,7 +32,7 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 	if found := servertest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "nothing can be granted") {
 		t.Error(found)
 	}
-	if found := servertest.FindingsOf(t, start(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
+	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
 		t.Error(found)
 	}
 }
@@ -41,12 +41,12 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 func TestTheDoctorSaysWhatAServerDoesNotTell(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList}, " ")
-	found := servertest.FindingsOf(t, start(t, user(t, server, all+" +info")))
+	found := servertest.FindingsOf(t, openDriver(t, user(t, server, all+" +info")))
 	if len(found) != 3 || !found.Have("error maxmemory-policy", "allkeys-lru") || !found.Have("warning persistence", "the last minutes, or all") ||
 		!found.Have("info server settings", "CONFIG GET is refused", "save") {
 		t.Error(found)
 	}
-	found = servertest.FindingsOf(t, start(t, user(t, server, all)))
+	found = servertest.FindingsOf(t, openDriver(t, user(t, server, all)))
 	if len(found) != 1 || !found.Have("info server settings", "INFO is refused") {
 		t.Error(found)
 	}
@@ -56,7 +56,7 @@ func TestTheDoctorSaysWhatAServerDoesNotTell(t *testing.T) {
 func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
-	d := start(t, user(t, server, all))
+	d := openDriver(t, user(t, server, all))
 	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Errorf("with all rights: %v", found)
 	}
@@ -79,7 +79,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 			want = []string{"info server settings"}
 		}
 		server.Do(append([]string{"ACL", "SETUSER", "joe", "reset", "on", ">sesame"}, strings.Fields(strings.Replace(all+" ", right+" ", "", 1))...)...)
-		d := start(t, "redis://joe:sesame@"+server.Addr) // an earlier driver would stay subscribed
+		d := openDriver(t, "redis://joe:sesame@"+server.Addr) // an earlier driver would stay subscribed
 		if found := servertest.FindingsOf(t, d); !found.Have(want...) {
 			t.Errorf("without %s: %v; want %q", right, found, want)
 		}
@@ -94,15 +94,15 @@ func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
 	for _, who := range []string{":sesame@", "default:sesame@"} {
-		if found := servertest.FindingsOf(t, start(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.Have("warning authentication", open.Addr, `"default"`) {
+		if found := servertest.FindingsOf(t, openDriver(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.Have("warning authentication", open.Addr, `"default"`) {
 			t.Errorf("%s: %v", who, found)
 		}
 	}
-	if found := servertest.FindingsOf(t, start(t, "redis://"+open.Addr)); len(found) != 0 {
+	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+open.Addr)); len(found) != 0 {
 		t.Errorf("where none is given: %v", found)
 	}
 	closed := redistest.Start(t, "--appendonly", "yes", "--requirepass", "sesame")
-	if found := servertest.FindingsOf(t, start(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
+	if found := servertest.FindingsOf(t, openDriver(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
 		t.Errorf("where it is asked for: %v", found)
 	}
 }
@@ -114,7 +114,7 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	setDownAfter(group.Sentinels, time.Minute)
 	group.Master.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	group.Replica.Do("CONFIG", "SET", "min-replicas-to-write", "1")
-	d := start(t, group.URL())
+	d := openDriver(t, group.URL())
 	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Errorf("of a healthy group: %v", found)
 	}
@@ -153,7 +153,7 @@ func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
 		"redis://" + server.Addr + "?tracking=false":                                                     "tracking=false",
 		user(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
 	} {
-		if found := servertest.FindingsOf(t, start(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
+		if found := servertest.FindingsOf(t, openDriver(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
 			t.Errorf("%s: %v; want the reason %q", url, found, why)
 		}
 	}
@@ -161,7 +161,7 @@ func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
 
 func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	server.Kill()
 	_, err := d.Diagnose(ctx)
 	unavailable(t, err, false, "")
@@ -174,7 +174,7 @@ func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
 
 func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
-	d := start(t, "redis://"+server.Addr+"?wait_replicas=1")
+	d := openDriver(t, "redis://"+server.Addr+"?wait_replicas=1")
 	if found := servertest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "nothing is granted") {
 		t.Error(found)
 	}
@@ -182,7 +182,7 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	if found := servertest.FindingsOf(t, d); found.Have("error wait") {
 		t.Error(found)
 	}
-	mayNot := start(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
+	mayNot := openDriver(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
 	if found := servertest.FindingsOf(t, mayNot); !found.Have("error rights", "replicas cannot be waited for") {
 		t.Error(found)
 	}

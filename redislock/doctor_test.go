@@ -11,7 +11,7 @@ import (
 func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	healthy := redistest.Start(t, "--appendonly", "yes")
-	if found := diagnose(t, start(t, "redis://"+healthy.Addr)); found != "" {
+	if found := diagnose(t, openDriver(t, "redis://"+healthy.Addr)); found != "" {
 		t.Errorf("of a healthy server: %s", found)
 	}
 	server := redistest.Start(t)
@@ -24,12 +24,12 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		"redis://" + healthy.Addr + "?push=false":     "info push",
 		user(t, healthy, rights+" "+rightsToTrack):    "warning push,info server settings,info rights,info rights",
 	} {
-		if found := diagnose(t, start(t, url)); found != want {
+		if found := diagnose(t, openDriver(t, url)); found != want {
 			t.Errorf("%s: %s; want %s", url, found, want)
 		}
 	}
 	// A replica refuses commands that write, but it can be examined.
-	if found := diagnose(t, start(t, "redis://"+replica.Addr)); !strings.HasPrefix(found, "error role") {
+	if found := diagnose(t, openDriver(t, "redis://"+replica.Addr)); !strings.HasPrefix(found, "error role") {
 		t.Errorf("of a replica: %s", found)
 	}
 }

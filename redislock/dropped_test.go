@@ -26,7 +26,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			d := start(t, "redis://"+server.Addr+"?tracking=false")
+			d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
 			for range 3 {
 				c, forced := mutex("job"), mutex("job")
 				forced.Force = true
@@ -70,7 +70,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
+	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false")
 	c := mutex("job")
 	gets(t, d, c)
 	releases(t, d, c) // loads the script
@@ -90,8 +90,8 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
-	stray := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false")
+	stray := openDriver(t, "redis://"+server.Addr)
 	gets(t, d, mutex("first"))
 	gets(t, stray, mutex("second"))
 	c := mutex("job")

@@ -18,7 +18,7 @@ import (
 
 func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	flush := func() { server.Do("SCRIPT", "FLUSH") }
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c, waiter := kind("job"), queued("job")
@@ -44,11 +44,11 @@ func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
 	server := redistest.Start(t)
 	url := "redis://" + server.Addr
-	servertest.Forgets(t, start(t, url), start(t, url), func() { server.Kill(); server.Run() })
+	servertest.Forgets(t, openDriver(t, url), openDriver(t, url), func() { server.Kill(); server.Run() })
 }
 
 func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
-	d := start(t, "redis://"+redistest.Start(t).Addr)
+	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	c := mutex("job")
 	g := gets(t, d, c)
 	_, err := d.RaiseFence(ctx, lease(c), 1<<52)
@@ -100,7 +100,7 @@ func TestADatabaseThatTheServerDoesNotHaveIsSaid(t *testing.T) {
 
 func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	c := mutex("job")
 	gets(t, d, c)
 	server.Kill()
@@ -129,7 +129,7 @@ func versionOf(t *testing.T, server *redistest.Server, state string) string {
 
 func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	state := "pawl:{job}s"
 	version := func() string { return versionOf(t, server, state) }
 	for name, tamper := range map[string]func(){
@@ -166,7 +166,7 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 
 func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for i, kind := range []func(string) driver.Claim{mutex, reader} {
 		name := fmt.Sprint("job", i)
 		c, waiter := kind(name), queued(name)
@@ -214,7 +214,7 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 			t.Errorf("%s: the error has the password: %v", url, err)
 		}
 	}
-	gets(t, start(t, "redis://:sesame@"+server.Addr), mutex("job"))
+	gets(t, openDriver(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
 // unavailable wants an error of the backend, of this kind and with this hint.
@@ -245,12 +245,12 @@ func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	before := mutex("job")
 	gets(t, d, before)
 	releases(t, d, before)
 	server.Do("SAVE")
-	other := start(t, "redis://"+server.Addr)
+	other := openDriver(t, "redis://"+server.Addr)
 	servertest.Forgets(t, d, other, func() { server.Kill(); server.Run() }) // with the saved data
 }
 
@@ -258,8 +258,8 @@ func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + redistest.Start(t).Addr
 	for _, place := range []string{"", "/1", "?prefix=mine:", "/1?prefix=mine:"} {
-		gets(t, start(t, url+place), mutex("job"))
-		waits(t, start(t, url+place), mutex("job"))
+		gets(t, openDriver(t, url+place), mutex("job"))
+		waits(t, openDriver(t, url+place), mutex("job"))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // again, it answers with the grant that it made, and a release frees the name.
 func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	warm := mutex("warm") // loads the scripts: otherwise only their names arrive
 	gets(t, d, warm)
 	releases(t, d, warm)

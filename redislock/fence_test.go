@@ -11,7 +11,7 @@ import (
 // drivertest checks this to the microsecond, with a clock that stands still. Redis has
 // its own clock, which is also ours here.
 func TestAWishedFenceIsHeededNearTheClockOnly(t *testing.T) {
-	d := start(t, "redis://"+redistest.Start(t).Addr)
+	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	micros := func(ahead time.Duration) uint64 { return uint64(time.Now().Add(ahead).UnixMicro()) }
 	for what, kind := range map[string]func(string) driver.Claim{"the quick case": mutex, "the whole": reader} {
 		gets(t, d, kind(what)) // most of the script is for names that have an entry
@@ -41,7 +41,7 @@ func TestAWishedFenceIsHeededNearTheClockOnly(t *testing.T) {
 }
 
 func TestAClaimThatWasGrantedFromTheQueueHasNoWish(t *testing.T) {
-	d := start(t, "redis://"+redistest.Start(t).Addr)
+	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)
 	waiter.MinFence = uint64(time.Now().Add(driver.MaxLead).UnixMicro())

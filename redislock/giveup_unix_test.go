@@ -34,7 +34,7 @@ func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 			t.Run(what+"/"+protocol, func(t *testing.T) {
 				t.Parallel()
 				server := redistest.Start(t)
-				d := start(t, "redis://"+server.Addr+options)
+				d := openDriver(t, "redis://"+server.Addr+options)
 				long, cancel := context.WithTimeout(ctx, 5*time.Minute)
 				defer cancel()
 				held := mutex("held")

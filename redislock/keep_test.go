@@ -32,7 +32,7 @@ func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?retention=1m")
+	d := openDriver(t, "redis://"+server.Addr+"?retention=1m")
 	var last uint64
 	ahead := func() time.Duration { return time.Until(time.UnixMicro(int64(last))) }
 	for last == 0 || ahead() < time.Minute+20*time.Second { // longer than the retention
@@ -52,7 +52,7 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?retention=1m")
+	d := openDriver(t, "redis://"+server.Addr+"?retention=1m")
 	for what, obtain := range map[string]func(c driver.Claim){
 		"granted":               func(c driver.Claim) { gets(t, d, c) },
 		"granted beside others": func(c driver.Claim) { c.Weight = 1; gets(t, d, reader(c.Name)); gets(t, d, c) },
@@ -103,7 +103,7 @@ func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?retention=90.000004s")
+	d := openDriver(t, "redis://"+server.Addr+"?retention=90.000004s")
 	for what, ttl := range map[string]time.Duration{"by the TTL": 168*time.Hour + 3*time.Microsecond, "by the retention": time.Second} {
 		c, waiter := mutex(what), queued(what)
 		c.TTL = ttl
@@ -121,7 +121,7 @@ func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	gets(t, d, mutex("job"))
 	state := []byte(versionOf(t, server, "pawl:{job}s") + "\x00")
 	for _, v := range []float64{1e15, 0, float64(time.Now().Add(time.Hour).UnixMicro()) + 0.5} {
@@ -137,7 +137,7 @@ func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for what, claims := range map[string][]driver.Claim{
 		"mutex":   {mutex("mutex")},
 		"shared":  {reader("shared"), reader("shared")},
@@ -171,7 +171,7 @@ func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
 func TestNoKeyIsLeftWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for _, kind := range "dle" {
 		name := "job " + string(kind)
 		gets(t, d, mutex(name))

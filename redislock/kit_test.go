@@ -36,8 +36,8 @@ var (
 	hear     = servertest.Hear
 )
 
-// start opens a driver that is closed when the test ends.
-func start(t testing.TB, url string) *redisscript.Driver {
+// openDriver opens a driver that is closed when the test ends.
+func openDriver(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {

@@ -35,7 +35,7 @@ func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--appendonly", "yes", "--rename-command", command, "")
-			d := start(t, "redis://"+server.Addr)
+			d := openDriver(t, "redis://"+server.Addr)
 			if step != nil {
 				unavailable(t, step(t, d), true, "doctor")
 			} else {

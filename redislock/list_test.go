@@ -18,7 +18,7 @@ import (
 func TestTheListSaysWhatInspectSays(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	claim := func(name string, change func(*driver.Claim)) driver.Claim {
 		c := mutex(name)
 		c.Owner = driver.Owner{Client: "c", Host: "h", Labels: map[string]string{"job": "42"}}

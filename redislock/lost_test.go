@@ -11,6 +11,6 @@ import (
 func TestALostAnswerIsNoLostLease(t *testing.T) {
 	t.Parallel()
 	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
-		return start(t, "redis://"+addr+"?tracking=false") // so that every request with the key is a step
+		return openDriver(t, "redis://"+addr+"?tracking=false") // so that every request with the key is a step
 	})
 }

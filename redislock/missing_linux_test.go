@@ -21,7 +21,7 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 	server.Kill()
 	server.Env = env
 	server.Run()
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	const ttl = time.Hour
 	lasting := func(c driver.Claim) driver.Claim {
 		c.TTL, c.QueueTTL = ttl, ttl

@@ -13,7 +13,7 @@ import (
 func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, reader(name))
 	}
@@ -34,7 +34,7 @@ func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
 func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for what, spoil := range map[string]func(name string){
 		"a key is missing": func(name string) {
 			gets(t, d, reader(name))

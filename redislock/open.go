@@ -86,7 +86,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		case ended != nil && !errors.Is(err, ended):
 			err = fmt.Errorf("%w (%w)", ended, err)
 		}
-		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
+		return nil, redisscript.DriverError("redis "+p.where, "open", "", err)
 	}
 	if c.untracked == "" {
 		p.own.Tracking = track

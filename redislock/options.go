@@ -16,17 +16,18 @@ type Options struct {
 	// 1 minute to 30 days.
 	Retention time.Duration
 
-	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll
-	// now and then. Default: false; if subscribing fails, the driver goes on without it.
+	// NoPush is for servers, proxies and users that cannot subscribe: waiters then poll.
+	// Default: false; if subscribing fails, the driver goes on without it.
 	NoPush bool
 
 	// WaitReplicas is the number of replicas that have to acknowledge a grant before the
 	// driver returns it, with Redis' WAIT. A fail-over to one of these replicas then
 	// keeps the grant. If fewer acknowledge it within WaitTimeout, the driver gives the
-	// grant back, and returns a [*driver.Error] with their number. It costs two round
-	// trips, and one to the replica. Renewals do not wait. docs/backends/redis.md says
-	// what WaitReplicas does not promise. Default: 0, no WAIT; 100 at most. While the
-	// driver waits for the replicas, no other request uses the connection.
+	// grant back, and returns a [*driver.Error] that says how many did. A grant then
+	// takes two round trips, and one from the server to the replica. Renewals do not
+	// wait. docs/backends/redis.md says what WaitReplicas does not promise. Default: 0,
+	// no WAIT; 100 at most. While the driver waits for the replicas, no other request
+	// uses the connection.
 	WaitReplicas int
 
 	// WaitTimeout bounds the wait for the replicas. The driver also waits no longer than

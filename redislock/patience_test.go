@@ -19,7 +19,7 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-			d := start(t, "redis://"+proxy.Addr+options)
+			d := openDriver(t, "redis://"+proxy.Addr+options)
 			subscribing := proxy.Silence("SUBSCRIBE")
 			answers := make(chan error, 10)
 			for range cap(answers) {
@@ -53,7 +53,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-	d := start(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
+	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
 	heard := listen(t, d)
 	proxy.Silence("SUBSCRIBE")
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -79,7 +79,7 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for path, want := range map[string]string{"": "", "/0": "", "/1": "/1", "?db=2": "/2"} {
-		if where := start(t, "redis://"+server.Addr+path).Properties().Where; where != "redis "+server.Addr+want {
+		if where := openDriver(t, "redis://"+server.Addr+path).Properties().Where; where != "redis "+server.Addr+want {
 			t.Errorf("Where of %q is %q", path, where)
 		}
 	}
@@ -93,7 +93,7 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			proxy := servertest.StartProxy(t, server.Addr)
-			servertest.CheckSilentConnections(t, proxy, start(t, "redis://"+proxy.Addr+parameters), start(t, "redis://"+server.Addr))
+			servertest.CheckSilentConnections(t, proxy, openDriver(t, "redis://"+proxy.Addr+parameters), openDriver(t, "redis://"+server.Addr))
 		})
 	}
 }

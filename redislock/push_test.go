@@ -36,7 +36,7 @@ func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			server := redistest.Start(t)
-			d := start(t, "redis://"+server.Addr)
+			d := openDriver(t, "redis://"+server.Addr)
 			heard := listen(t, d)
 			c := mutex("job")
 			gets(t, d, c)
@@ -53,7 +53,7 @@ func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 
 func TestARenewedLeaseIsStillWatched(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	heard := listen(t, d)
 	for _, c := range []driver.Claim{mutex("job"), reader("book")} {
 		gets(t, d, c)
@@ -67,7 +67,7 @@ func TestARenewedLeaseIsStillWatched(t *testing.T) {
 
 func TestANameThatIsDeletedBeforeItIsWatchedIsNoticed(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	heard := listen(t, d)
 	c := mutex("job")
 	gets(t, d, c)
@@ -79,7 +79,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 	for _, command := range [][]string{{"FLUSHALL"}, {"FLUSHDB"}, {"CLIENT", "KILL", "TYPE", "pubsub"}} {
 		t.Run(command[0], func(t *testing.T) {
 			server := redistest.Start(t)
-			d := start(t, "redis://"+server.Addr)
+			d := openDriver(t, "redis://"+server.Addr)
 			heard := listen(t, d)
 			c := mutex("job")
 			gets(t, d, c)
@@ -102,7 +102,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 
 func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?protocol=2") // a connection of its own for Pub/Sub
+	d := openDriver(t, "redis://"+server.Addr+"?protocol=2") // a connection of its own for Pub/Sub
 	heard := listen(t, d)
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)
@@ -117,7 +117,7 @@ func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
 
 func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?push=false&tracking=false")
+	d := openDriver(t, "redis://"+server.Addr+"?push=false&tracking=false")
 	if d.Properties().PushesGrants {
 		t.Error("PushesGrants is true")
 	}

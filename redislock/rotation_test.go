@@ -26,7 +26,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 			}
 		},
 		Open: func(client *certtest.Identity) driver.Driver {
-			return start(t, "rediss://127.0.0.1:"+port+"?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
+			return openDriver(t, "rediss://127.0.0.1:"+port+"?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
 		},
 	})
 }

@@ -27,7 +27,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 		s.Do(append([]string{"ACL", "SETUSER", "jim", "reset", "on", ">salami"}, strings.Fields(rightsOfSentinel)...)...)
 	}
 	url := strings.Replace(group.URL(), "redis://", "redis://joe:sesame@", 1)
-	d := start(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
+	d := openDriver(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
 	heard := listen(t, d)
 	c, waiter := mutex("job"), queued("job")
 	waiter.QueueTTL = time.Hour

@@ -15,7 +15,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
-	d, other := start(t, group.URL()), start(t, group.URL())
+	d, other := openDriver(t, group.URL()), openDriver(t, group.URL())
 	heard := listen(t, other)
 	c, waiter := mutex("job"), queued("job")
 	c.TTL, waiter.QueueTTL = time.Minute, time.Minute
@@ -60,7 +60,7 @@ func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
-	d, other := start(t, group.URL()), start(t, group.URL())
+	d, other := openDriver(t, group.URL()), openDriver(t, group.URL())
 	group.Replicated()
 	group.Replica.Do("REPLICAOF", "127.0.0.1", "1") // until its Sentinels notice, after 3 s
 	c := mutex("job")

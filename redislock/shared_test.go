@@ -24,13 +24,13 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 	}
 	var holders []*redisscript.Driver
 	for range clients {
-		d := start(t, "redis://"+server.Addr)
+		d := openDriver(t, "redis://"+server.Addr)
 		holders = append(holders, d)
 		for range each {
 			gets(t, d, permit())
 		}
 	}
-	one := start(t, "redis://"+server.Addr)
+	one := openDriver(t, "redis://"+server.Addr)
 	gets(t, one, permit())
 	time.Sleep(100 * time.Millisecond) // all are armed
 	lost := make(chan driver.Signal, 1000)
@@ -83,7 +83,7 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 func TestANameThatIsSomebodyElsesIsLostToItsHolder(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d, other := start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr)
+	d, other := openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr)
 	heard := listen(t, d)
 	for i := range 10 {
 		c := mutex(fmt.Sprint("job ", i))

@@ -17,7 +17,7 @@ import (
 // connection of its own, and closes it afterwards.
 func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Brief || !s.owned // if false, the driver closes the connection soon
+	leave := c.Temporary || !s.owned // if false, the driver closes the connection soon
 	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err

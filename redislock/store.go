@@ -35,7 +35,7 @@ func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply 
 // its pool, and reads the answer in the caller's goroutine.
 func (s *conn) build(c redisscript.Command) rueidis.Completed {
 	b := s.client.B().Arbitrary(c.Words...).Keys(c.Keys...).Args(c.Args...)
-	if c.Aside {
+	if c.OwnConn {
 		return b.Blocking()
 	}
 	return b.Build()

@@ -19,13 +19,13 @@ func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
 func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
+	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }
 
 func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
+	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // only for MaxLead, and the machine may be busy.
 func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
 	t.Parallel()
-	d := start(t, "redis://"+redistest.Start(t).Addr)
+	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	name := ""
 	permits := func(n int) driver.Claim {
 		c := queued(name)

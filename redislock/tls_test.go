@@ -23,7 +23,7 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	}
 	url = "rediss://localhost:" + port
 	for _, trusted := range []string{url + "?ca_cert=" + ca.File, url + "?skip_verify=true"} {
-		d := start(t, trusted)
+		d := openDriver(t, trusted)
 		c := mutex("job")
 		gets(t, d, c)
 		releases(t, d, c)
@@ -45,7 +45,7 @@ func TestTLSWithACertificateOfTheClient(t *testing.T) {
 		t.Error("the server let a client in that has no certificate")
 	}
 	mine, myKey := ca.Certifies(t, "client")
-	d := start(t, url+"&client_cert="+mine+"&client_key="+myKey)
+	d := openDriver(t, url+"&client_cert="+mine+"&client_key="+myKey)
 	c := mutex("job")
 	gets(t, d, c)
 	releases(t, d, c)
@@ -66,7 +66,7 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 		}
 	}
 	locks := func(t *testing.T, url string) (n int, err error) {
-		d := start(t, url+"ca_cert="+ca.File)
+		d := openDriver(t, url+"ca_cert="+ca.File)
 		for i := range 24 {
 			c := mutex(fmt.Sprint("job", i))
 			if _, e := d.Acquire(ctx, c); e != nil {

@@ -15,7 +15,7 @@ import (
 func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 	nightly(t, "crowds")
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	const goroutines, cycles = 50, 40
 	server.Do("CONFIG", "RESETSTAT")
 	var all sync.WaitGroup
@@ -47,7 +47,7 @@ func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 // The error of a damaged name goes to the callers that use that name, and to no others.
 func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	server.Do("LPUSH", "pawl:{job13}s", "x")
 	server.Do("SET", "pawl:{job17}s", "held by me until tomorrow, please")
 	damaged := func(i int) bool { return i == 13 || i == 17 }
@@ -96,7 +96,7 @@ func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 // A script of many leases costs one command, not one for each.
 func TestRenewalsShareScripts(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
 	leases := make([]driver.LeaseRef, 1000)
 	for i := range leases {
 		c := mutex(fmt.Sprint("job", i))

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// Tracking is for a driver of [New]. It notifies holders at once when another client
-// deletes or flushes their keys, or the server evicts them. Make it before the client,
-// for one driver:
+// Tracking passes the reports of the server to a driver that [New] makes. Then holders
+// learn at once that another client has deleted or flushed their keys, or that the server
+// has evicted them. Make it before the client, for one driver:
 //
 //	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 //	tracking := redislock.Track(&o)
@@ -23,8 +23,9 @@ type Tracking struct {
 	driver atomic.Pointer[redisscript.Driver] // set after the client is made
 }
 
-// invalidated gets the reports. rueidis' reading goroutine calls it. messages is nil if
-// the connection was lost, or the server has dropped its list of tracked keys.
+// invalidated passes the keys of a report to the driver. rueidis' reading goroutine calls
+// it. messages is nil if the connection was lost, or the server has dropped its list of
+// tracked keys.
 func (t *Tracking) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
@@ -43,9 +44,12 @@ func (t *Tracking) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Track sets the client options for tracking: client-side caching in the OPTIN mode,
-// without reports of the client's own changes, one connection for all pipelines, and
-// OnInvalidations, which also calls the previous function. It returns nil if o is nil.
+// Track sets the client options for tracking:
+//   - client-side caching in the OPTIN mode, without reports of the client's own changes;
+//   - one connection for all pipelines;
+//   - OnInvalidations, which also calls the previous function.
+//
+// It returns nil if o is nil.
 func Track(o *rueidis.ClientOption) *Tracking {
 	if o == nil {
 		return nil // New makes a driver without tracking
@@ -74,7 +78,7 @@ func withTracking(o *rueidis.ClientOption, t *Tracking) {
 // watch implements redisscript.Client.Watch. CLIENT CACHING YES applies to the next
 // command of its connection, and rueidis sends a pipeline on one connection, without
 // other commands in between.
-func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
+func (s *conn) watch(ctx context.Context, keys []string) []redisscript.WatchReply {
 	if s.cluster() {
 		return s.watchInCluster(ctx, keys)
 	}
@@ -83,11 +87,11 @@ func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
 		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Get().Key(key).Build())
 	}
 	results := s.push.DoMulti(ctx, cmds...)
-	all := make([]redisscript.Armed, len(keys))
+	all := make([]redisscript.WatchReply, len(keys))
 	for i := range all {
-		all[i] = state(results[2*i+1].ToMessage())
+		all[i] = replyToGet(results[2*i+1].ToMessage())
 		if err := results[2*i].Error(); err != nil {
-			all[i] = redisscript.Armed{Err: err}
+			all[i] = redisscript.WatchReply{Err: err}
 		}
 	}
 	return all
@@ -99,32 +103,32 @@ func (s *conn) watch(ctx context.Context, keys []string) []redisscript.Armed {
 // It first sends all transactions at once, each to the node that should have the slot. If
 // a node refuses a transaction because of its key, watchInCluster sends that transaction
 // again alone, so that rueidis redirects the whole.
-func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
+func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.WatchReply {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
-		for _, cmd := range s.watchOne(key) {
+		for _, cmd := range s.watchCommands(key) {
 			cmds = append(cmds, cmd.SetSlot(key))
 		}
 	}
 	results := s.push.DoMulti(ctx, cmds...)
-	all := make([]redisscript.Armed, len(keys))
+	all := make([]redisscript.WatchReply, len(keys))
 	for i, key := range keys {
 		exec := results[4*i+3]
-		all[i] = armedBy(exec)
+		all[i] = replyToExec(exec)
 		if err, is := rueidis.IsRedisErr(exec.Error()); is && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
-			all[i] = armedBy(s.push.DoMulti(ctx, s.watchOne(key)...)[3])
+			all[i] = replyToExec(s.push.DoMulti(ctx, s.watchCommands(key)...)[3])
 		}
 	}
 	return all
 }
 
-func (s *conn) watchOne(key string) rueidis.Commands {
+func (s *conn) watchCommands(key string) rueidis.Commands {
 	b := s.push.B()
 	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Get().Key(key).Build(), b.Exec().Build()}
 }
 
-// armedBy reads the answer to EXEC: the answers to CLIENT CACHING and to GET.
-func armedBy(exec rueidis.RedisResult) redisscript.Armed {
+// replyToExec reads the answer to EXEC: the answers to CLIENT CACHING and to GET.
+func replyToExec(exec rueidis.RedisResult) redisscript.WatchReply {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
 		err = errors.New("the server answered something else than a transaction does")
@@ -133,13 +137,14 @@ func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 		err = answers[0].Error()
 	}
 	if err != nil {
-		return redisscript.Armed{Err: err}
+		return redisscript.WatchReply{Err: err}
 	}
-	return state(answers[1], nil)
+	return replyToGet(answers[1], nil)
 }
 
-// state reads the answer to GET. Pawl did not write a value of another type.
-func state(m rueidis.RedisMessage, err error) redisscript.Armed {
+// replyToGet reads the answer to GET. A key of another type counts as absent, because
+// Pawl did not write it.
+func replyToGet(m rueidis.RedisMessage, err error) redisscript.WatchReply {
 	text := ""
 	if err == nil {
 		text, err = m.ToString()
@@ -147,7 +152,7 @@ func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 	if is, ok := rueidis.IsRedisErr(err); rueidis.IsRedisNil(err) || ok && strings.HasPrefix(is.Error(), "WRONGTYPE") {
 		err = nil
 	}
-	return redisscript.Armed{State: text, Err: err}
+	return redisscript.WatchReply{State: text, Err: err}
 }
 
 // refusesTracking reports whether a connection failed because of tracking: the server, or

@@ -113,7 +113,7 @@ func (p *parsed) finish(secure bool) error {
 	if p.client.Sentinel.MasterSet != "" {
 		p.where = p.client.Sentinel.MasterSet + " of " + p.where
 	}
-	p.where = redisscript.Place(p.where, p.client.SelectDB)
+	p.where = redisscript.DescribeDatabase(p.where, p.client.SelectDB)
 	return nil
 }
 

@@ -69,7 +69,7 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 	noError(t, err)
 	defer shared.Close()
 	for how, d := range map[string]*redisscript.Driver{
-		"RESP3": start(t, "redis://"+server.Addr), "RESP2": start(t, "redis://"+server.Addr+"?protocol=2"), "shared": shared,
+		"RESP3": openDriver(t, "redis://"+server.Addr), "RESP2": openDriver(t, "redis://"+server.Addr+"?protocol=2"), "shared": shared,
 	} {
 		_, stop1 := watch(t, d, "job")
 		told2, stop2 := watch(t, d, "book")
@@ -88,7 +88,7 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 func TestAWatchOutlivesItsConnection(t *testing.T) {
 	for _, parameters := range []string{"", "?protocol=2"} {
 		server := redistest.Start(t)
-		d, other := start(t, "redis://"+server.Addr+parameters), start(t, "redis://"+server.Addr)
+		d, other := openDriver(t, "redis://"+server.Addr+parameters), openDriver(t, "redis://"+server.Addr)
 		told, _ := watch(t, d, "job")
 		for range 3 {
 			server.Do("CLIENT", "KILL", "TYPE", "pubsub")
@@ -104,7 +104,7 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	server := redistest.Start(t)
-	d, other := start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr)
+	d, other := openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr)
 	told, _ := watch(t, d, "job")
 	server.Kill()
 	tells(t, told, "that nothing is heard any more")
@@ -121,7 +121,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
+	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
 	told, stop := watch(t, d, "job")
 	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
@@ -146,7 +146,7 @@ func TestAWatchInAClusterIsOfASlot(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	for node, name := range onEach(nodes) {
 		told, _ := watch(t, d, name)
 		if got := node.Do("PUBSUB", "SHARDCHANNELS"); !strings.Contains(got, "pawl:{"+name+"}w") {
@@ -161,7 +161,7 @@ func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
 	server := redistest.Start(t)
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
 		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
-		d := start(t, url)
+		d := openDriver(t, url)
 		told := make(chan struct{}, 1000)
 		t.Cleanup(d.Watch("without "+missing, func() { told <- struct{}{} }))
 		tells(t, told, "that nothing is heard") // so that the watcher begins to poll
@@ -177,7 +177,7 @@ func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
 			t.Error("with all rights PushesChanges is false")
 		}
 	}
-	quiet := start(t, "redis://"+server.Addr+"?push=false")
+	quiet := openDriver(t, "redis://"+server.Addr+"?push=false")
 	quiet.Watch("job", func() {})()
 	if quiet.Properties().PushesChanges {
 		t.Error("without push PushesChanges is true")

@@ -107,7 +107,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 		return nil
 	}
 	if stored, fence, ok := leaseOf(h.old); ok {
-		name := where.inside(stored)
+		name := where.withoutNamespace(stored)
 		e, err := c.Inspect(ctx, name)
 		if err != nil && !errors.Is(err, pawl.ErrInvalid) {
 			return err
@@ -124,7 +124,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	case over && lost.Err != nil: // the handle is from another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
-		return h.checkEnded(ctx, c, where.inside(lost.Name), lost.Fence)
+		return h.checkEnded(ctx, c, where.withoutNamespace(lost.Name), lost.Fence)
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
 	case err != nil:
@@ -221,7 +221,7 @@ func (a *acquireCommand) print(lease *pawl.Lease, handle string) error {
 	}
 	switch {
 	case a.asJSON:
-		return printLine(a.v.out, leaseJSON(lease, handle))
+		return printJSONLine(a.v.out, leaseJSON(lease, handle))
 	case handle != "":
 		_, err := fmt.Fprintln(a.v.out, handle)
 		return err

@@ -131,7 +131,7 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 	end()
 	backend := b.clients[0].Properties().Where
 	if b.asJSON {
-		return printLine(b.v.out, jsonBench{backend, len(b.clients), cycles.json(), handovers.json()})
+		return printJSONLine(b.v.out, jsonBench{backend, len(b.clients), cycles.json(), handovers.json()})
 	}
 	return printBench(b.v.out, backend, len(b.clients), cycles, handovers)
 }
@@ -199,6 +199,6 @@ func (b *bench) measure(ctx context.Context, tick func(), name func(client int) 
 			cancel() // stop the other clients
 		}
 	}
-	all.settle(time.Since(began))
+	all.finish(time.Since(began))
 	return all, failed
 }

@@ -218,7 +218,7 @@ func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 
 func (b *breakCommand) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {
 	if b.asJSON {
-		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
+		return printJSONLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
 	}
 	until := ""
 	if closed > 0 {

@@ -56,7 +56,7 @@ cannot be examined, and 0 otherwise.`,
 					return verdict(findings)
 				}
 				for _, f := range findings { // fields may be added, but never change
-					if err := printLine(v.out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
+					if err := printJSONLine(v.out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
 						return err
 					}
 				}

@@ -206,7 +206,7 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
 			// If the fences are equal, the name is on the same backend.
-			if own := parents[where.inside(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
+			if own := parents[where.withoutNamespace(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
 				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own)
 			}
 			waited = true

@@ -77,16 +77,16 @@ func wantUnwritten(t *testing.T, args ...string) {
 // Output that cannot be written is an error in every command.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
-	place, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
-	if code := execute(&output{out: io.Discard, err: os.Stderr}, []string{"acquire", place, "--handle", handle, "x"}); code != 0 {
+	urlFlag, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
+	if code := execute(&output{out: io.Discard, err: os.Stderr}, []string{"acquire", urlFlag, "--handle", handle, "x"}); code != 0 {
 		t.Fatalf("acquire: exit code %d", code)
 	}
 	for _, args := range [][]string{
 		{"help"}, {"help", "run"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"},
-		{"version"}, {"--version"}, {"schema", "mysql"}, {"ls", place}, {"ls", "--json", place}, {"watch", place, "x"},
-		{"show", place, "x"}, {"show", "--json", place, "x"}, {"renew", "--json", "--handle", handle, place},
-		{"acquire", place, "y"}, {"acquire", "--json", place, "z"}, {"serve", "--listen", "127.0.0.1:0", place},
-		{"bench", "--clients", "1", "--duration", "100ms", place}, {"break", "--yes", "--delay", "0", place, "x"},
+		{"version"}, {"--version"}, {"schema", "mysql"}, {"ls", urlFlag}, {"ls", "--json", urlFlag}, {"watch", urlFlag, "x"},
+		{"show", urlFlag, "x"}, {"show", "--json", urlFlag, "x"}, {"renew", "--json", "--handle", handle, urlFlag},
+		{"acquire", urlFlag, "y"}, {"acquire", "--json", urlFlag, "z"}, {"serve", "--listen", "127.0.0.1:0", urlFlag},
+		{"bench", "--clients", "1", "--duration", "100ms", urlFlag}, {"break", "--yes", "--delay", "0", urlFlag, "x"},
 	} {
 		wantUnwritten(t, args...)
 	}

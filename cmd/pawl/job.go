@@ -35,9 +35,9 @@ type job struct {
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
 
-	// succeeded records that the command has ended with code 0. It is called under the
+	// storeDone stores that the command has ended with code 0. It is called under the
 	// lease; it may be nil.
-	succeeded func(jobLease) error
+	storeDone func(jobLease) error
 
 	reportedLost bool                  // pawl has reported that the lock was lost
 	ran          bool                  // the command was started
@@ -61,7 +61,7 @@ func (j *job) run() error {
 		return err
 	}
 	end := j.hold(lease)
-	if end == nil && j.succeeded != nil {
+	if end == nil && j.storeDone != nil {
 		end = j.recordDone(lease)
 	}
 	j.releaseAndClose(client, lease, releaseTimeout)

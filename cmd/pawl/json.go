@@ -56,12 +56,12 @@ type (
 		ExpiresInMS int64  `json:"expires_in_ms"`    // how long the holder can rely on it
 	}
 	jsonBench struct {
-		Backend   string   `json:"backend"`
-		Clients   int      `json:"clients"`
-		Cycles    jsonPace `json:"cycles"`
-		Handovers jsonPace `json:"handovers"` // none with one client
+		Backend   string      `json:"backend"`
+		Clients   int         `json:"clients"`
+		Cycles    jsonLatency `json:"cycles"`
+		Handovers jsonLatency `json:"handovers"` // none with one client
 	}
-	jsonPace struct {
+	jsonLatency struct {
 		Count     int     `json:"count"`
 		PerSecond float64 `json:"per_second"`
 		P50MS     float64 `json:"p50_ms"`
@@ -77,7 +77,7 @@ type (
 	}
 )
 
-func printJSON(out io.Writer, e pawl.Entry) error { return printLine(out, entryJSON(&e)) }
+func printJSON(out io.Writer, e pawl.Entry) error { return printJSONLine(out, entryJSON(&e)) }
 
 func entryJSON(e *pawl.Entry) jsonEntry {
 	j := jsonEntry{
@@ -108,7 +108,7 @@ func (j jsonEntry) still() jsonEntry {
 	return j
 }
 
-func printLine(out io.Writer, value any) error {
+func printJSONLine(out io.Writer, value any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

@@ -19,15 +19,15 @@ type latencyStats struct {
 	perSecond float64
 }
 
-// settle sorts the durations, and computes the rate. in is the duration of the whole
+// finish sorts the durations, and computes the rate. in is the duration of the whole
 // measurement.
-func (p *latencyStats) settle(in time.Duration) {
+func (p *latencyStats) finish(in time.Duration) {
 	slices.Sort(p.took)
 	p.perSecond = float64(len(p.took)) / in.Seconds()
 }
 
-// within returns the longest duration of the fastest part: 0.5 gives the median.
-func (p *latencyStats) within(part float64) time.Duration {
+// quantile returns the longest duration of the fastest part: 0.5 gives the median.
+func (p *latencyStats) quantile(part float64) time.Duration {
 	if len(p.took) == 0 {
 		return 0
 	}
@@ -35,9 +35,9 @@ func (p *latencyStats) within(part float64) time.Duration {
 	return p.took[max(at, 0)]
 }
 
-func (p *latencyStats) json() jsonPace {
-	ms := func(part float64) float64 { return float64(p.within(part).Microseconds()) / 1000 }
-	return jsonPace{
+func (p *latencyStats) json() jsonLatency {
+	ms := func(part float64) float64 { return float64(p.quantile(part).Microseconds()) / 1000 }
+	return jsonLatency{
 		Count: len(p.took), PerSecond: math.Round(p.perSecond*10) / 10,
 		P50MS: ms(0.5), P90MS: ms(0.9), P99MS: ms(0.99), MaxMS: ms(1),
 	}
@@ -53,15 +53,15 @@ func printBench(out io.Writer, backend string, clients int, cycles, handovers la
 			t.row(what, "-", "-", "-", "-", "-")
 			return
 		}
-		t.row(what, fmt.Sprintf("%.0f", p.perSecond), fine(p.within(0.5)), fine(p.within(0.9)), fine(p.within(0.99)), fine(p.within(1)))
+		t.row(what, fmt.Sprintf("%.0f", p.perSecond), threeDigits(p.quantile(0.5)), threeDigits(p.quantile(0.9)), threeDigits(p.quantile(0.99)), threeDigits(p.quantile(1)))
 	}
 	row("cycle", cycles)
 	row("hand-over", handovers)
 	return t.flush()
 }
 
-// fine rounds a duration to about three digits.
-func fine(d time.Duration) string {
+// threeDigits rounds a duration to about three digits.
+func threeDigits(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
 		unit *= 10

@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// sameSignal is the time after a signal within which the next one counts as the same one:
-// timeout(1) signals its command, and then the group.
-const sameSignal = 200 * time.Millisecond
+// sameSignalWithin is the time after a signal within which the next one counts as the
+// same one: timeout(1) signals its command, and then the group.
+const sameSignalWithin = 200 * time.Millisecond
 
 // askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
 func (j *job) askedToEnd() { j.endBy = time.Now().Add(signalTimeout) }
 
 // releaseAndClose releases the lease, if it is not nil, and closes the client, if it is
 // not nil. Closing releases a place in the queue, or a grant that arrives late. The
-// server may be gone, so after a signal leave takes at most signalTimeout, and a second
+// server may be gone, so after a signal this takes at most signalTimeout, and a second
 // signal ends it at once. Leases and places that are left expire.
-func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.Duration) {
+func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closeTimeout time.Duration) {
 	if client == nil {
 		return
 	}
@@ -32,9 +32,9 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.
 		default: // --min-hold does not apply
 			released <- lease.ReleaseUnused(context.Background())
 		}
-		_ = closeWithin(client, closing)
+		_ = closeWithin(client, closeTimeout)
 	}()
-	left := j.await(gone)
+	closed := j.await(gone)
 	if lease == nil || j.reportedLost {
 		return
 	}
@@ -42,7 +42,7 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closing time.
 	case err := <-released:
 		j.v.warnReleased(err)
 	default:
-		if !left {
+		if !closed {
 			j.v.warnNotReleased(j.name)
 		}
 	}
@@ -70,7 +70,7 @@ func (j *job) await(gone <-chan struct{}) bool {
 			case !asksToEnd(s):
 			case j.endBy.IsZero():
 				j.askedToEnd()
-			case time.Until(j.endBy) < signalTimeout-sameSignal:
+			case time.Until(j.endBy) < signalTimeout-sameSignalWithin:
 				j.stopsWaiting = true
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 // location is the address of the locks: --url, otherwise PAWL_URL or the content of the
@@ -38,34 +38,34 @@ const (
 )
 
 // isMemory reports whether the locks are in the memory of this process, for tests.
-func isMemory(where string) bool { return strings.HasPrefix(where, "mem:") }
+func isMemory(rawURL string) bool { return strings.HasPrefix(rawURL, "mem:") }
 
 // find returns the URL to open, and whether it is the default.
-func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err error) {
+func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err error) {
 	if cmd.Flags().Changed("url") {
 		if l.url == "" { // maybe from an unset variable; the default file would exclude no other host
 			return "", false, usage(cmd, errors.New("--url is empty"))
 		}
-		return l.url, false, known(cmd, l.url)
+		return l.url, false, checkScheme(cmd, l.url)
 	}
-	where, set := os.LookupEnv(urlVariable)
+	rawURL, set := os.LookupEnv(urlVariable)
 	_, inFile := os.LookupEnv(urlFileVariable)
 	switch {
 	case set && inFile:
 		return "", false, usage(cmd, errors.New(urlVariable+" and "+urlFileVariable+" are mutually exclusive"))
-	case set && where == "": // the secret is missing
+	case set && rawURL == "": // the secret is missing
 		return "", false, usage(cmd, errors.New(urlVariable+" is empty; set it to a URL, or unset it for the default file"))
 	case inFile:
-		if where, err = l.readURL(); err != nil {
+		if rawURL, err = l.readURL(); err != nil {
 			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
 		}
-		if !hasScheme(where) { // do not show it: the file may be another one, with secrets
+		if !hasScheme(rawURL) { // do not show it: the file may be another one, with secrets
 			return "", false, usage(cmd, fmt.Errorf("%s: the first line of %s is no URL of a backend; want one of %s%s",
 				urlFileVariable, words.Plain(os.Getenv(urlFileVariable)), strings.Join(backends(), " "), leftOut))
 		}
-		return where, false, known(cmd, where)
+		return rawURL, false, checkScheme(cmd, rawURL)
 	case set:
-		return where, false, known(cmd, where)
+		return rawURL, false, checkScheme(cmd, rawURL)
 	}
 	file, err := defaultFile()
 	if err != nil {
@@ -115,13 +115,13 @@ func (l *location) options() *pawl.Options {
 	o := &pawl.Options{}
 	if l.namespace != "" {
 		path, _ := l.path() // findNamespace has checked it
-		below.SetNamespaces(o, path)
+		access.SetNamespaces(o, path)
 	}
 	return o
 }
 
-// inside removes the namespace from a stored name.
-func (l *location) inside(stored string) string {
+// withoutNamespace removes the namespace from a stored name.
+func (l *location) withoutNamespace(stored string) string {
 	if _, name, found := strings.Cut(stored, ":"); found && l.namespace != "" {
 		return name
 	}
@@ -169,21 +169,21 @@ func (l *location) warn() {
 }
 
 // hasScheme reports whether a URL has the scheme of a backend of this build.
-func hasScheme(where string) bool {
-	scheme, _, _ := strings.Cut(where, ":")
+func hasScheme(rawURL string) bool {
+	scheme, _, _ := strings.Cut(rawURL, ":")
 	return slices.Contains(backends(), strings.ToLower(scheme)+":")
 }
 
-// known returns an error for a URL that no backend of this build accepts. The library's
-// error would name a package to import.
-func known(cmd *cobra.Command, where string) error {
-	scheme, rest, ok := strings.Cut(where, ":")
+// checkScheme returns an error for a URL that no backend of this build accepts. The
+// library's error would name a package to import.
+func checkScheme(cmd *cobra.Command, rawURL string) error {
+	scheme, rest, ok := strings.Cut(rawURL, ":")
 	switch {
 	case !ok: // usually a path; if not, it may be a password
 		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
-	case hasScheme(where):
+	case hasScheme(rawURL):
 		return nil
-	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
+	case strings.Contains(rawURL, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
 		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut))
 	}
 	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut))
@@ -208,17 +208,17 @@ func fileURL(path string) string {
 	return "sqlite:" + slashed // net/url takes C:/... as opaque, which sqlitelock also accepts
 }
 
-// existing returns the URL for a command that takes no lock. Such a command must not
+// mustExist returns the URL for a command that takes no lock. Such a command must not
 // create a SQLite file: with a typo in the path, every lock would be free in the new,
 // empty file.
-func existing(where string) string {
-	u, err := url.Parse(where)
+func mustExist(rawURL string) string {
+	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "sqlite" {
-		return where // the library returns the error
+		return rawURL // the library returns the error
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return where
+		return rawURL
 	}
 	if query.Has("create") {
 		query.Del("create")
@@ -239,13 +239,13 @@ func (e *unusedError) Error() string {
 
 // open opens a client for a command that takes no lock.
 func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
-	where, byDefault, err := l.find(cmd)
+	rawURL, byDefault, err := l.find(cmd)
 	if err != nil {
 		return nil, err
 	}
 	o := l.options()
 	o.RetryFor = -1 // an operator wants to know now
-	c, err := pawl.Open(ctx, existing(where), o)
+	c, err := pawl.Open(ctx, mustExist(rawURL), o)
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
 			return nil, &unusedError{file}

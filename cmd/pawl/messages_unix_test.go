@@ -277,7 +277,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
 		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
 	}
 	p := latencyStats{took: []time.Duration{time.Second, 2345678, 45678, 999}}
-	p.settle(10 * time.Second)
+	p.finish(10 * time.Second)
 	noError(t, printBench(out, "redis host:6379", 4, p, latencyStats{}))
 }
 

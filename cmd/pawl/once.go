@@ -140,7 +140,7 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 	j.maxHold = time.Duration(f.maxHold)
 	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, margin) }
 	if f.atLeastOnce {
-		j.succeeded = func(l jobLease) error {
+		j.storeDone = func(l jobLease) error {
 			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.key)) //nolint:forcetypeassert // it has one name
 		}
 	}
@@ -203,7 +203,7 @@ func (j *job) recordDone(lease jobLease) error {
 	recorded := make(chan struct{})
 	go func() {
 		defer close(recorded)
-		err = j.succeeded(lease)
+		err = j.storeDone(lease)
 	}()
 	switch {
 	case !j.await(recorded):

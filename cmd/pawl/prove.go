@@ -201,7 +201,7 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 		err = usage(cmd, errors.New("URL is empty"))
 	default:
 		url = args[0]
-		err = known(cmd, url)
+		err = checkScheme(cmd, url)
 	}
 	if err != nil {
 		return "", err

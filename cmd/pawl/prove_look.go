@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 // An inspector inspects the names of a run, for the controller.
@@ -26,7 +26,7 @@ type inspector struct {
 
 func (l *inspector) open(ctx context.Context) (*pawl.Client, error) {
 	o := &pawl.Options{TTL: l.ttl}
-	below.SetNamespaces(o, l.path)
+	access.SetNamespaces(o, l.path)
 	return pawl.Open(ctx, l.url, o)
 }
 

@@ -38,7 +38,7 @@ it can be relied on. Otherwise it prints nothing.
 				if !asJSON {
 					return nil
 				}
-				return printLine(v.out, leaseJSON(l, ""))
+				return printJSONLine(v.out, leaseJSON(l, ""))
 			})
 		},
 	}

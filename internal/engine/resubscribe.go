@@ -19,7 +19,8 @@ type Subscription struct {
 
 	// StateChanged gets whether the subscription is up, and must not block. Each call of
 	// subscribed calls StateChanged(true): earlier messages may be lost, so the backend
-	// has to poll. The first failure after that calls StateChanged(false).
+	// has to poll. The first failure, at the start or after a success, calls
+	// StateChanged(false).
 	StateChanged func(up bool)
 
 	// Down, if not nil, counts the subscriptions that have failed and are not up again.

@@ -3,10 +3,10 @@ package keepalive
 import "time"
 
 // Dispatch decides which renewals are sent now, and in which batches, so that a name or a
-// node that hangs costs no other lease. Leases that were answered go in large batches.
-// After a batch without an answer, its leases go in small batches, and then alone. Each
-// of these stages has a class of its own. A lease that got no answer alone stays in the
-// last class.
+// node that hangs does not delay other leases. Leases that were answered go in large
+// batches. After a batch without an answer, its leases go in small batches, and then
+// alone. Each of these stages has a class of its own. A lease that got no answer alone
+// stays in the last class until it is answered.
 //
 // Two limits bound the batches under way: a small one for batches younger than youngAge,
 // and a large one for all, because a batch that hangs hardly burdens the backend.
@@ -14,7 +14,7 @@ import "time"
 // Leases with a short TTL have classes of their own, because they have no time to wait
 // for the requests of other leases.
 type Dispatch[T any] struct {
-	lines     [classes][]T // the leases that wait, by class
+	queues    [classes][]T // the leases that wait, by class
 	batches   map[*Batch]struct{}
 	nextRetry time.Time // after a failure, the earliest time of the next retry; zero after an answer
 }
@@ -25,7 +25,7 @@ type Health uint8
 const (
 	Normal  Health = iota // it was answered
 	Suspect               // its batch got no answer
-	Alone                 // its small batch got no answer either
+	Alone                 // it is sent alone: its small batch got no answer, or only it got none in a large one
 	Hanging               // it got no answer alone
 
 	healths = 4
@@ -35,7 +35,7 @@ const (
 type Batch struct {
 	class  int
 	health Health // the health of its leases
-	n      int
+	size   int
 	sent   time.Time
 }
 
@@ -44,8 +44,8 @@ const (
 	// its lock for a few ms at most.
 	BatchSize = 256
 
-	spans   = 3 // groups of TTLs, see span
-	classes = spans * healths
+	ttlGroups = 3 // see ttlGroup
+	classes   = ttlGroups * healths
 
 	youngAge     = 20 * time.Millisecond // the age up to which a batch may still be answered soon
 	failurePause = 20 * time.Millisecond // the pause between two failed retries
@@ -59,8 +59,8 @@ var (
 	maxYoung   = [healths]int{4, 8, 8, 4}     // batches under way that are younger than youngAge
 )
 
-// span groups TTLs: below a second, below ten, and longer ones.
-func span(ttl time.Duration) int {
+// ttlGroup groups TTLs: below a second, below ten, and longer ones.
+func ttlGroup(ttl time.Duration) int {
 	switch {
 	case ttl < time.Second:
 		return 0
@@ -73,7 +73,7 @@ func span(ttl time.Duration) int {
 // Add queues a lease for its renewal. ttl is the time for which the renewal makes it
 // last.
 func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
-	line := &d.lines[span(ttl)*healths+int(h)]
+	line := &d.queues[ttlGroup(ttl)*healths+int(h)]
 	*line = append(*line, x)
 }
 
@@ -82,8 +82,8 @@ func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 // next Add or Done.
 func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Duration) {
 	wait = -1
-	for class := range d.lines {
-		if len(d.lines[class]) == 0 {
+	for class := range d.queues {
+		if len(d.queues[class]) == 0 {
 			continue
 		}
 		switch w := d.untilRoom(class, now); {
@@ -127,7 +127,7 @@ func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
 }
 
 func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
-	line, health := &d.lines[class], Health(class%healths)
+	line, health := &d.queues[class], Health(class%healths)
 	size := min(len(*line), batchSizes[health])
 	leases := (*line)[:size:size]
 	if *line = (*line)[size:]; len(*line) == 0 {
@@ -139,7 +139,7 @@ func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
 	if d.batches == nil {
 		d.batches = map[*Batch]struct{}{}
 	}
-	b := &Batch{class: class, health: health, n: size, sent: now}
+	b := &Batch{class: class, health: health, size: size, sent: now}
 	d.batches[b] = struct{}{}
 	return leases, b
 }
@@ -153,7 +153,7 @@ func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 	case b.health != Normal && now.Sub(b.sent) < youngAge: // no pause after a batch that took long
 		d.nextRetry = now.Add(failurePause)
 	}
-	for _, line := range d.lines {
+	for _, line := range d.queues {
 		more = more || len(line) > 0
 	}
 	return more
@@ -164,12 +164,12 @@ func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
 // IsRetry reports whether the batch is a retry, after requests without an answer.
 func (b *Batch) IsRetry() bool { return b.health != Normal }
 
-// Failed returns the new health of a lease that got no answer. n is the number of such
-// leases in its batch, and alone the number of leases that go alone now. down means that
-// the backend answers nothing. Then only maxAlone leases go alone.
-func (b *Batch) Failed(n, alone int, down bool) Health {
+// HealthAfterFailure returns the new health of a lease that got no answer. n is the
+// number of such leases in its batch, and alone the number of leases that go alone now.
+// down means that the backend answers nothing. Then only maxAlone leases go alone.
+func (b *Batch) HealthAfterFailure(n, alone int, down bool) Health {
 	switch {
-	case b.n == 1:
+	case b.size == 1:
 		return Hanging
 	case n > 1 && (b.health == Normal || down && alone >= maxAlone):
 		return Suspect
@@ -179,9 +179,9 @@ func (b *Batch) Failed(n, alone int, down bool) Health {
 
 // Drain removes and returns all leases that wait.
 func (d *Dispatch[T]) Drain() (all []T) {
-	for i, line := range d.lines {
+	for i, line := range d.queues {
 		all = append(all, line...)
-		d.lines[i] = nil
+		d.queues[i] = nil
 	}
 	return all
 }

@@ -53,7 +53,7 @@ func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 		if i := slices.IndexFunc(batches, func(b []int) bool { return b[0] == -1 }); i < 0 || len(batches[i]) != 1 {
 			t.Fatalf("it does not go alone: %v", i)
 		}
-		failed := under[1].Failed(len(batches[1]), 0, false)
+		failed := under[1].HealthAfterFailure(len(batches[1]), 0, false)
 		for range 2000 {
 			put(l, 0, failed)
 		}
@@ -96,7 +96,7 @@ func TestWhatFailsGoesInSmallerBatchesAndThenAlone(t *testing.T) {
 				for _, x := range b {
 					health[x] = keepalive.Normal
 					if hangs {
-						health[x] = under[i].Failed(len(b), 0, false)
+						health[x] = under[i].HealthAfterFailure(len(b), 0, false)
 					}
 				}
 				if hangs {
@@ -131,7 +131,7 @@ func TestOnlyAFewGoAloneWhileNothingIsAnswered(t *testing.T) {
 		{64, true, keepalive.Suspect},
 		{64, false, keepalive.Alone},
 	} {
-		if h := b.Failed(16, c.alone, c.down); h != c.want {
+		if h := b.HealthAfterFailure(16, c.alone, c.down); h != c.want {
 			t.Errorf("beside %d alone, down %v: %v, want %v", c.alone, c.down, h, c.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 1)
 	_, b, _ := l.Take(start)
-	failed := b.Failed(256, 0, false)
+	failed := b.HealthAfterFailure(256, 0, false)
 	l.Done(b, start, false)
 	sent, now := 0, start
 	for now.Before(at(10 * time.Second)) {

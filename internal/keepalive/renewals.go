@@ -324,7 +324,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left tim
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // the failed request may have been a check
 		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silentFor
-		r.setHealthLocked(x, b.Failed(unanswered, r.alone, down))
+		r.setHealthLocked(x, b.HealthAfterFailure(unanswered, r.alone, down))
 	} else {
 		x.fails = 0
 		r.setHealthLocked(x, Normal)

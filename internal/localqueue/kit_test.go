@@ -99,11 +99,11 @@ func (p *place) grant(name string, w *Waiter[*person], spare int) *hold {
 	return h
 }
 
-// looked returns the number of waiters that loops have looked at.
-func (p *place) looked() int {
+// visits returns the number of waiters that loops have visited.
+func (p *place) visits() int {
 	n := 0
 	for i := range p.shard {
-		n += p.shard[i].looked
+		n += p.shard[i].visits
 	}
 	return n
 }

@@ -15,22 +15,22 @@ type queue[W any] struct {
 	// The waiters, in the order of their arrival: first those that ask the backend or are
 	// in its queue, then those whose turn has not come.
 	front, back *Waiter[W]
-	local       *Waiter[W] // the first waiter whose turn has not come
+	firstLocal  *Waiter[W] // the first waiter whose turn has not come
 	length      int
-	weight      int64 // the weight of all waiters ahead of local; the sum may exceed an int
-	asks        int   // how many waiters may ask, and were not answered "held"
+	weight      int64 // the weight of all waiters ahead of firstLocal; the sum may exceed an int
+	askers      int   // how many waiters may ask, and were not answered "held"
 	queued      int   // how many waiters were answered "held"
 	maxAsking   int   // how many waiters may ask at once; 0 means no limit
 	ranks       ranks // the ranks of all waiters; nil until one is needed
 
 	lastHeld    *driver.HeldError // the last answer about the holder of the name
 	othersAhead int               // how many claims of other processes were ahead of the waiter that got lastHeld
-	hasRivals   bool              // other processes held the name, or were ahead, at the head's last answer "held"
+	hasRivals   bool              // other processes held the name, or were ahead, when the head was last answered "held"
 
-	// failing is the time since which all claims that asked got an error, and failure
-	// that error; both are zero if the backend answers.
-	failing time.Time
-	failure error
+	// failingSince is the time since which all claims that asked got an error, and
+	// failure that error; both are zero if the backend answers.
+	failingSince time.Time
+	failure      error
 
 	// The hold that may be passed on passesLeft times until passUntil; nil without one.
 	hold       Hold[W]
@@ -59,8 +59,8 @@ func (q *queue[W]) push(w *Waiter[W]) {
 		q.back.next = w
 	}
 	q.back = w
-	if q.local == nil {
-		q.local = w
+	if q.firstLocal == nil {
+		q.firstLocal = w
 	}
 	q.length++
 	if q.ranks != nil {
@@ -74,13 +74,13 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 		q.weight -= int64(w.weight)
 	}
 	if w.state == asking {
-		q.asks--
+		q.askers--
 	}
 	if w.state == queued {
 		q.queued--
 	}
-	if q.local == w {
-		q.local = w.next
+	if q.firstLocal == w {
+		q.firstLocal = w.next
 	}
 	if w.prev == nil {
 		q.front = w.next
@@ -102,25 +102,25 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	w.queue, w.prev, w.next, w.state = nil, nil, nil, became
 }
 
-// advance lets the waiters whose turn it is ask the backend, after each change.
+// advance lets each waiter whose turn has come ask the backend. Each change calls it.
 func (q *queue[W]) advance(now time.Time) {
-	for w := q.local; w != nil; w = q.local {
-		q.shard.looked++
+	for w := q.firstLocal; w != nil; w = q.firstLocal {
+		q.shard.visits++
 		switch {
 		case w != q.front:
 			// w may ask before the waiters ahead are answered only if all could hold at
 			// the same time, and no claim was answered "held".
-			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) || q.maxAsking > 0 && q.asks >= q.maxAsking {
+			if q.queued > 0 || q.weight+int64(w.weight) > int64(w.limit) || q.maxAsking > 0 && q.askers >= q.maxAsking {
 				return
 			}
 		case q.passable(w, now):
 			q.wakeAtPassEnd(now)
 			return
 		}
-		q.local = w.next
+		q.firstLocal = w.next
 		q.weight += int64(w.weight)
 		w.state = asking
-		q.asks++
+		q.askers++
 		w.wake()
 	}
 }
@@ -160,19 +160,19 @@ func (q *queue[W]) forgetHold() {
 }
 
 // answered records that the backend answers.
-func (q *queue[W]) answered() { q.failing, q.failure = time.Time{}, nil }
+func (q *queue[W]) answered() { q.failingSince, q.failure = time.Time{}, nil }
 
 // waitedSince returns the time since which w has waited for a failing backend.
 func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
-	if came := q.shard.start.Add(w.came); came.After(q.failing) {
+	if came := q.shard.start.Add(w.came); came.After(q.failingSince) {
 		return came
 	}
-	return q.failing
+	return q.failingSince
 }
 
-// known returns the holder of the name: from the backend's last answer, or, if the
+// knownHolder returns the holder of the name: from the backend's last answer, or, if the
 // waiters did not ask, the hold of this process.
-func (q *queue[W]) known() *driver.HeldError {
+func (q *queue[W]) knownHolder() *driver.HeldError {
 	held := &driver.HeldError{Name: q.name}
 	switch {
 	case q.lastHeld != nil:
@@ -192,7 +192,7 @@ func (q *queue[W]) rank(w *Waiter[W]) int {
 		return q.length
 	case q.ranks == nil:
 		for x := q.front; x != nil; x = x.next {
-			q.shard.looked++
+			q.shard.visits++
 			x.slot = q.ranks.add()
 		}
 	}

@@ -48,7 +48,7 @@ type shard[W any] struct {
 	queues map[string]*queue[W]
 	idle   *queue[W]   // an unused queue for the next name: an uncontended lock uses a queue only for a moment
 	open   []window[W] // the holds that can be passed on, or could, in the order of their passUntil
-	looked int         // how many waiters loops have visited, for the tests
+	visits int         // how many waiters loops have visited, for the tests
 }
 
 // A window is the time in which a hold may be passed on. It is open while the queue has
@@ -126,7 +126,7 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 	if c.Weight != driver.Exclusive && x.queued == 0 && x.local == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
-	known := x.known()
+	known := x.knownHolder()
 	return &driver.HeldError{Name: c.Name, Holders: known.Holders, Holder: known.Holder}
 }
 

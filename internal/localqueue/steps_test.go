@@ -10,10 +10,10 @@ import (
 
 const crowd = 10_000
 
-// linear fails the test if more waiters were looked at than a few for each that came.
+// linear fails the test if loops visited more waiters than a few for each that came.
 func (p *place) linear(t *testing.T) {
 	t.Helper()
-	if n := p.looked(); n > 4*crowd {
+	if n := p.visits(); n > 4*crowd {
 		t.Errorf("%d were looked at for %d that came", n, crowd)
 	}
 	p.empty(t)

@@ -55,7 +55,7 @@ func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool)
 	}
 	x := w.next
 	for ; x != nil && n < most && serves(x.Claim); x = x.next {
-		w.shard.looked++
+		w.shard.visits++
 		n++
 	}
 	return n, x == nil && !w.queue.hasRivals
@@ -71,7 +71,7 @@ func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
 	}
 	if w.state == asking {
 		w.state = queued
-		q.asks--
+		q.askers--
 		q.queued++
 	}
 	if w.limit < driver.Unlimited {
@@ -95,8 +95,8 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 		return sent
 	}
 	q.failure = err
-	if q.failing.IsZero() {
-		q.failing = sent
+	if q.failingSince.IsZero() {
+		q.failingSince = sent
 	}
 	if w.turn == nil {
 		return sent
@@ -116,8 +116,8 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	}
 	// They are in the order of their coming, so all waiters behind one that stays also
 	// stay.
-	for x := q.local; x != nil && now.Sub(q.waitedSince(x)) >= patience; x = q.local {
-		w.shard.looked++
+	for x := q.firstLocal; x != nil && now.Sub(q.waitedSince(x)) >= patience; x = q.firstLocal {
+		w.shard.visits++
 		x.err = &err
 		q.unlink(x, left)
 		x.wake()
@@ -138,7 +138,7 @@ func (w *Waiter[W]) WaitReason() error {
 	if q.failure != nil {
 		return q.failure
 	}
-	held := q.known()
+	held := q.knownHolder()
 	held.Position = q.othersAhead + q.rank(w)
 	return held
 }

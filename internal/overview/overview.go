@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 // Options are the settings of an Overview. The zero value and nil work.
@@ -62,7 +62,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	if o != nil {
 		s.o = *o
 	}
-	s.watcher, _ = driver.As[driver.Watcher](below.Driver(c))
+	s.watcher, _ = driver.As[driver.Watcher](access.Driver(c))
 	s.view = &View{Properties: c.Properties(), pages: &pages{}}
 	return s
 }

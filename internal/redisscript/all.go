@@ -53,7 +53,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 // stored data cannot be read if the error is about stored data, and otherwise the first
 // name.
 func (d *Driver) nameForErr(ctx context.Context, claims []driver.Claim, err error) string {
-	if isDamage(Trouble("", "", "", err)) {
+	if isDamage(DriverError("", "", "", err)) {
 		for i := range claims {
 			if _, bad := d.Inspect(ctx, claims[i].Name); isDamage(bad) {
 				return claims[i].Name

@@ -95,7 +95,7 @@ func (b *bounds) mayCall(ctx context.Context, now time.Time) bool {
 	last := b.quick.Load()
 	deadline, limited := ctx.Deadline()
 	return last != 0 && now.Sub(b.began)-time.Duration(last) < quickAnswerMaxAge &&
-		limited && deadline.Sub(now) >= max(quickAnswerMaxAge, b.client.Patience-answerGrace) &&
+		limited && deadline.Sub(now) >= max(quickAnswerMaxAge, b.client.MinTimeout-answerGrace) &&
 		(b.client.Waiting != nil || lazyctx.CallerDone(ctx) == nil)
 }
 

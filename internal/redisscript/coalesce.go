@@ -59,9 +59,9 @@ const (
 
 // A lane has one script under way.
 type lane struct {
-	aside bool // uses a connection of its own
-	since time.Time
-	batch []*step // nil while no script is under way
+	ownConn bool // uses a connection of its own
+	since   time.Time
+	batch   []*step // nil while no script is under way
 }
 
 type step struct {
@@ -152,13 +152,13 @@ func (co *coalescer) slowLocked(now time.Time) bool {
 
 // openLocked starts another lane.
 func (co *coalescer) openLocked() {
-	aside := 0
+	own := 0
 	for _, other := range co.lanes {
-		if other.aside {
-			aside++
+		if other.ownConn {
+			own++
 		}
 	}
-	l := &lane{aside: aside < usualLanes}
+	l := &lane{ownConn: own < usualLanes}
 	co.lanes = append(co.lanes, l)
 	go co.runLane(l)
 }
@@ -202,7 +202,7 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it
-	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.aside)
+	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.ownConn)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}

@@ -68,7 +68,7 @@ func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (
 		timeout = min(timeout, d.client.ReadTimeout*3/4)
 	}
 	on, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
-	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, Aside: true}
+	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, OwnConn: true}
 	for range 8 {
 		all := on.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
 		p, waited := all[len(asking)], all[len(asking)+1]

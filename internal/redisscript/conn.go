@@ -37,9 +37,9 @@ type Client struct {
 	// with their replicas unless masters is set.
 	Nodes func(ctx context.Context, masters bool) ([]Node, error)
 
-	// Patience is the least time that a request gets: Do closes the connection at the
-	// deadline of ctx, but no sooner than Patience after it began.
-	Patience time.Duration
+	// MinTimeout is the least time that a request gets: Do closes the connection at the
+	// deadline of ctx, but no sooner than MinTimeout after it began.
+	MinTimeout time.Duration
 
 	// ReadTimeout is the time after which the library gives up waiting for an answer; 0
 	// means never.
@@ -58,7 +58,7 @@ type Client struct {
 	// tracking). The report calls [Driver.Invalidated]. Watch returns a result for each
 	// key, in order. It is nil if the server does not report changes; then Untracked says
 	// why, for people.
-	Watch     func(ctx context.Context, keys []string) []Armed
+	Watch     func(ctx context.Context, keys []string) []WatchReply
 	Untracked string
 
 	// Password is set if the client gives a password for the default user.
@@ -95,7 +95,7 @@ func (n Node) ask(ctx context.Context, words ...string) (string, error) {
 type Command struct {
 	Words []string
 	Call
-	Aside bool // prefer a connection without other requests; WAIT requires one
+	OwnConn bool // prefer a connection without other requests; WAIT requires one
 }
 
 // A Call has the keys and the arguments of a script.
@@ -106,9 +106,9 @@ type Call struct {
 
 // A Channel is a channel of Pub/Sub.
 type Channel struct {
-	Name    string
-	Sharded bool // it belongs to a slot of a cluster
-	Brief   bool // the driver may unsubscribe before Close
+	Name      string
+	Sharded   bool // it belongs to a slot of a cluster
+	Temporary bool // the driver may unsubscribe before Close
 }
 
 // A Reply is an answer of the server: a number, text, a list of numbers, or the elements
@@ -124,9 +124,9 @@ type Reply struct {
 // ErrEmpty is the error of an empty answer, which no script returns.
 var ErrEmpty = errors.New("the server answered nothing to a script")
 
-// Armed is the result of Watch for a key: its value when the server began to watch it, or
-// an error.
-type Armed struct {
+// WatchReply is the result of Watch for a key: its value when the server began to watch
+// it, or an error.
+type WatchReply struct {
 	State string // empty if the key has no value, or one that Pawl did not write
 	Err   error
 }

@@ -29,7 +29,7 @@ func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err err
 	if over := ended(ctx); over != nil && (isEnd || errors.Is(err, over)) {
 		return over
 	}
-	return Trouble(d.backend, op, name, err)
+	return DriverError(d.backend, op, name, err)
 }
 
 // ended returns ctx.Err(), but compares the deadline with the clock, because the timer of
@@ -76,8 +76,8 @@ func isConnectionLost(err error) bool {
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
-// Trouble makes a *driver.Error of an error of a client library.
-func Trouble(backend string, op driver.Op, name string, err error) error {
+// DriverError makes a *driver.Error of an error of a client library.
+func DriverError(backend string, op driver.Op, name string, err error) error {
 	hint, permanent := advice(err)
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }

@@ -48,11 +48,12 @@ func (s *Script) evalWords(keys int) []string { return []string{"EVAL", s.Source
 // another node has taken over.
 func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
 
-// runScript runs a script on the keys of one or several names, aside on a connection
-// without other requests. It sends the script itself if the server does not have it.
-func runScript(ctx context.Context, on Conn, s *Script, c Call, aside bool) Reply {
+// runScript runs a script on the keys of one or several names, with ownConn on a
+// connection without other requests. It sends the script itself if the server does not
+// have it.
+func runScript(ctx context.Context, on Conn, s *Script, c Call, ownConn bool) Reply {
 	command := s.command(c)
-	command.Aside = aside
+	command.OwnConn = ownConn
 	p := on.Do(ctx, command)
 	if isNoScript(p.Err) {
 		command.Words = s.evalWords(len(c.Keys))

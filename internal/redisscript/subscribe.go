@@ -127,7 +127,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 		if len(b.shards) >= maxShards {
 			b.leaveShardsLocked(time.Now())
 		}
-		c := Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
+		c := Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true}
 		s.subscription = b.subscribe(c)
 	}
 	if until.After(s.until) {

@@ -31,7 +31,7 @@ const watchAfter = 10 * time.Millisecond
 // frequent. Arming also reads the state of the name, which shows whether the lease may be
 // gone.
 type tracker struct {
-	watch   func(ctx context.Context, keys []string) []Armed // of the Client
+	watch   func(ctx context.Context, keys []string) []WatchReply // of the Client
 	prefix  string
 	began   time.Time
 	pace    *time.Timer   // wakes run to read firstArm
@@ -67,7 +67,7 @@ type watchedName struct {
 	changes, asked, known int
 }
 
-func newTracker(watch func(ctx context.Context, keys []string) []Armed, prefix string) *tracker {
+func newTracker(watch func(ctx context.Context, keys []string) []WatchReply, prefix string) *tracker {
 	return &tracker{
 		watch: watch, prefix: prefix, began: time.Now(), pace: time.NewTimer(time.Hour), wakeNow: make(chan struct{}, 1),
 		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
@@ -372,7 +372,7 @@ func (w *tracker) list(names []string) (known, states []string) {
 
 // tokensToNotify returns the tokens of a name whose lease may be gone, according to the
 // state of the name. It returns a token once until the name is armed again.
-func (w *tracker) tokensToNotify(name string, p Armed, doubtful bool) (tokens []driver.Token) {
+func (w *tracker) tokensToNotify(name string, p WatchReply, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]

@@ -13,13 +13,13 @@ import (
 
 var (
 	tracked = driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
-	holds   = Armed{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
+	holds   = WatchReply{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
 )
 
 // track tracks a lease while f runs, and counts the signals to its holder.
-func track(t *testing.T, answer func(*tracker) Armed, f func(*tracker)) (told int) {
+func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (told int) {
 	var w *tracker
-	w = newTracker(func(context.Context, []string) []Armed { return []Armed{answer(w)} }, "pawl:")
+	w = newTracker(func(context.Context, []string) []WatchReply { return []WatchReply{answer(w)} }, "pawl:")
 	ctx, end := context.WithCancel(t.Context())
 	w.claim(&tracked)
 	w.held(tracked.Token, tracked.TTL)
@@ -33,9 +33,9 @@ func track(t *testing.T, answer func(*tracker) Armed, f func(*tracker)) (told in
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0
-		told := track(t, func(w *tracker) Armed {
+		told := track(t, func(w *tracker) WatchReply {
 			if armed++; armed > 1 {
-				return Armed{Err: errors.New("OOM")}
+				return WatchReply{Err: errors.New("OOM")}
 			}
 			w.changed(tracked.Name)
 			return holds
@@ -50,7 +50,7 @@ func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 func TestANameThatChangesAllTheTimeIsArmedAtItsPace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0
-		track(t, func(*tracker) Armed { armed++; return holds }, func(w *tracker) {
+		track(t, func(*tracker) WatchReply { armed++; return holds }, func(w *tracker) {
 			for i := range 6000 { // a minute
 				if time.Sleep(10 * time.Millisecond); i%100 == 0 {
 					w.held(tracked.Token, tracked.TTL) // after a renewal

@@ -94,7 +94,7 @@ func (x *watch) listen(ctx context.Context, subscribed func()) {
 		defer cancel()
 		x.keepNoted(ctx, confirmed, subscribed)
 	})
-	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Brief: true}
+	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Temporary: true}
 	err := x.d.client.Subscribe(ctx, c, func() {
 		select {
 		case confirmed <- struct{}{}:

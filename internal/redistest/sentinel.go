@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// A Group is a master, its replica, and three Sentinels that watch them under the name
-// "main".
-type Group struct {
+// A SentinelGroup is a master, its replica, and three Sentinels that watch them under the
+// name "main".
+type SentinelGroup struct {
 	Master, Replica *Server
 	Sentinels       []*Server
 }
 
 // StartGroup starts a group, and waits until its Sentinels could replace the master.
-func StartGroup(tb TB, args ...string) *Group {
+func StartGroup(tb TB, args ...string) *SentinelGroup {
 	tb.Helper()
-	g := &Group{Master: Start(tb, args...)}
+	g := &SentinelGroup{Master: Start(tb, args...)}
 	g.Replica = StartReplica(tb, g.Master, args...)
 	for range 3 {
 		g.Sentinels = append(g.Sentinels, StartSentinel(tb, g.Master.Port, 2))
@@ -43,7 +43,7 @@ func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 }
 
 // ready reports whether every Sentinel knows the two others and the replica.
-func (g *Group) ready() bool {
+func (g *SentinelGroup) ready() bool {
 	for _, s := range g.Sentinels {
 		quorum, err := Ask(s.Addr, "SENTINEL", "CKQUORUM", "main")
 		if err != nil || !strings.HasPrefix(quorum, "+OK 3 usable") {
@@ -58,7 +58,7 @@ func (g *Group) ready() bool {
 }
 
 // Replicated waits until the replica has all data of the master.
-func (g *Group) Replicated() {
+func (g *SentinelGroup) Replicated() {
 	g.Master.TB.Helper()
 	for range 500 {
 		at := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
@@ -71,7 +71,7 @@ func (g *Group) Replicated() {
 }
 
 // URL is for a driver: the Sentinels, and the name of the master.
-func (g *Group) URL() string {
+func (g *SentinelGroup) URL() string {
 	var addrs []string
 	for _, s := range g.Sentinels {
 		addrs = append(addrs, s.Addr)

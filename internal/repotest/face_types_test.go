@@ -12,15 +12,17 @@ import (
 	"testing"
 )
 
-// opaque are the types of package driver that a program passes on without a look.
-var opaque = []string{"driver.Driver", "driver.Lease"}
+// passedOn are the types of package driver that a program passes on, and whose fields it
+// does not use.
+var passedOn = []string{"driver.Driver", "driver.Lease"}
 
-// forAuthors are the packages that promise nothing, see CONTRIBUTING.md.
-var forAuthors = []string{"driver", "drivertest", "locktable"}
+// unstablePackages are the packages whose API may change in any release, see
+// CONTRIBUTING.md.
+var unstablePackages = []string{"driver", "drivertest", "locktable"}
 
-// A type of driver that a program makes or reads has a name in the root, whose fields
-// apidiff guards. CONTRIBUTING.md says why two of them have none.
-func TestTheFaceNamesFewTypesForAuthorsOfBackends(t *testing.T) {
+// A type of package driver that programs make or read has an alias in the root, whose
+// fields apidiff guards. CONTRIBUTING.md says why two of them have none.
+func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 	var aliases []string
 	for _, file := range parsedFiles(t, ".") {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -42,7 +44,7 @@ func TestTheFaceNamesFewTypesForAuthorsOfBackends(t *testing.T) {
 	for _, folder := range folders {
 		for _, file := range parsedFiles(t, folder) {
 			for _, name := range exposed(file) {
-				if !slices.Contains(opaque, name) && !slices.Contains(aliases, name) {
+				if !slices.Contains(passedOn, name) && !slices.Contains(aliases, name) {
 					t.Errorf("%s exposes %s, which is for authors of backends only", folder, name)
 				}
 			}
@@ -60,10 +62,11 @@ func isForUsers(folder string) bool {
 		}
 	}
 	return !regexp.MustCompile(`(^|/)(internal|examples|testdata|bench|cmd|browser)(/|$)`).MatchString(filepath.ToSlash(folder)) &&
-		!slices.ContainsFunc(forAuthors, func(p string) bool { return within(folder, p) })
+		!slices.ContainsFunc(unstablePackages, func(p string) bool { return within(folder, p) })
 }
 
-// exposed are the types of driver and locktable in the exported declarations of a file.
+// exposed returns the types of driver, locktable and swap in the exported functions and
+// types of a file.
 func exposed(file *ast.File) (names []string) {
 	look := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {

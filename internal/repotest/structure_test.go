@@ -30,7 +30,7 @@ var corePackages = map[string][]string{
 
 	modulePath + "/internal/backends":   nil,
 	modulePath + "/internal/backoff":    nil,
-	modulePath + "/internal/below":      nil,
+	modulePath + "/internal/access":     nil,
 	modulePath + "/internal/clock":      nil,
 	modulePath + "/internal/inbox":      nil,
 	modulePath + "/internal/keepalive":  nil,

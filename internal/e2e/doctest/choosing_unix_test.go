@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/internal/backends"
-	"github.com/pawl-go/pawl/internal/below"
 	"github.com/pawl-go/pawl/internal/doctable"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -36,7 +36,7 @@ func serverOf(t *testing.T, b backends.Backend) string {
 	if stages[page] == nil {
 		return urlOf(t, page)
 	}
-	return stages[page](t).here(urlOf(t, page))
+	return stages[page](t).runnable(urlOf(t, page))
 }
 
 // The table of facts has the drivers' own properties. If a backend has no server here,
@@ -59,8 +59,8 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			noError(t, err)
 			defer func() { _ = locks.Close() }()
 			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
-			oneStep := takesAll(ctx, t, below.Driver(locks))
-			row := func() string { return factsOf(t, below.Driver(locks), b, oneStep) }
+			oneStep := takesAll(ctx, t, access.Driver(locks))
+			row := func() string { return factsOf(t, access.Driver(locks), b, oneStep) }
 			// A driver knows whether it pushes when its first connection for that is up.
 			for rows[i] = row(); rows[i] != documented[b.Name] && ctx.Err() == nil; rows[i] = row() {
 				time.Sleep(20 * time.Millisecond)

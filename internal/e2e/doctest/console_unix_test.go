@@ -125,7 +125,7 @@ func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	home := t.TempDir()
 	script := "exec 2>&1\n"
 	for _, c := range run {
-		script += "{ " + on.here(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
+		script += "{ " + on.runnable(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

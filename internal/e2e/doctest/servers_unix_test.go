@@ -25,14 +25,13 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A stage is the environment of a page: the names of a reader's machine on the page, and
-// what they are here.
-type stage []struct{ page, here string }
+// A stage maps each name of a reader's machine on a page to its name in this test.
+type stage []struct{ page, inTest string }
 
-// here returns a command of the page in the form in which it runs here.
-func (s stage) here(command string) string {
+// runnable returns a command of the page in the form in which it runs in this test.
+func (s stage) runnable(command string) string {
 	for _, name := range s {
-		command = strings.ReplaceAll(command, name.page, name.here)
+		command = strings.ReplaceAll(command, name.page, name.inTest)
 	}
 	return command
 }
@@ -40,13 +39,13 @@ func (s stage) here(command string) string {
 // asOnPage returns the output of a command in the form of the page.
 func (s stage) asOnPage(printed string) string {
 	for _, name := range s {
-		printed = strings.ReplaceAll(printed, name.here, name.page)
+		printed = strings.ReplaceAll(printed, name.inTest, name.page)
 	}
 	return printed
 }
 
-// stages has the servers that pages need. The other pages use only the SQLite file of the
-// user. The test of a page starts its servers.
+// stages has the stages of the pages that need one; most start a server. The other pages
+// use only the SQLite file of the user.
 var stages = map[string]func(t *testing.T) stage{
 	"docs/backends/sqlite.md": func(t *testing.T) stage {
 		return stage{{"/var/lib/app", filepath.ToSlash(t.TempDir())}}

@@ -79,7 +79,7 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)
-			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.here(url), raceEnds)
+			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.runnable(url), raceEnds)
 			printed, err := cmd.CombinedOutput()
 			prints := []string{"only one of me, with fence 1795316400000000", ""}
 			if err != nil || url == "" || !same(prints, strings.Split(string(printed), "\n")) {

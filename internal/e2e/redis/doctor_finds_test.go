@@ -19,7 +19,7 @@ import (
 func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	through := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	for _, bad := range []struct{ set, good, want, says string }{
 		{"maxmemory-policy allkeys-lru maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "allkeys-lru"},
 		{"maxmemory-policy volatile-ttl maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "volatile-ttl"},
@@ -70,7 +70,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
 	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	through := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
-	for who, doctor := range map[string]driver.Diagnoser{"redislock": start(t, "redis://"+nodes[0].Addr), "goredislock": through} {
+	for who, doctor := range map[string]driver.Diagnoser{"redislock": openDriver(t, "redis://"+nodes[0].Addr), "goredislock": through} {
 		found := servertest.FindingsOf(t, doctor)
 		if !found.Have("error maxmemory-policy", nodes[1].Addr, "volatile-lru") || !found.Have("warning persistence", nodes[2].Addr) ||
 			!found.Have("info replicas", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr) {
@@ -82,13 +82,13 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 			}
 		}
 	}
-	alone := start(t, "redis://"+nodes[0].Addr+"?cluster=false")
+	alone := openDriver(t, "redis://"+nodes[0].Addr+"?cluster=false")
 	if found := servertest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
 		t.Error(found)
 	}
 	// The driver is open before the node dies: it knows the node, and the node does not
 	// answer.
-	d := start(t, "redis://"+nodes[0].Addr)
+	d := openDriver(t, "redis://"+nodes[0].Addr)
 	nodes[2].Kill()
 	for tries := 0; ; tries++ { // until the other nodes have noticed
 		found := servertest.FindingsOf(t, d)

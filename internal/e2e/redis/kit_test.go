@@ -32,8 +32,8 @@ var (
 // concrete is the driver that New or Open has made, with all that it can do.
 var concrete = servertest.As[*redisscript.Driver]
 
-// start opens a driver. The end of the test closes it.
-func start(t testing.TB, url string) *redisscript.Driver {
+// openDriver opens a driver. The end of the test closes it.
+func openDriver(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
 	d := open(t, url)
 	t.Cleanup(func() {

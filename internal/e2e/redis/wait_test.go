@@ -32,7 +32,7 @@ func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[
 		t.Cleanup(func() { _, _ = d.Close(), client.Close() })
 		through[i] = d
 	}
-	return map[string][2]driver.Driver{"redislock": {start(t, url), start(t, url)}, "goredislock": through}
+	return map[string][2]driver.Driver{"redislock": {openDriver(t, url), openDriver(t, url)}, "goredislock": through}
 }
 
 // waits returns how many WAIT commands the server has run.
@@ -151,7 +151,7 @@ func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 
 func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
+	d := openDriver(t, "redis://"+server.Addr)
 	c, next := mutex("job"), queued("job")
 	gets(t, d, c)
 	_, _ = d.Acquire(ctx, next)
@@ -167,7 +167,7 @@ func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
-	d := start(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=20s")
+	d := openDriver(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=20s")
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c := kind("job")
 		gets(t, d, c)
@@ -242,7 +242,7 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	through, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
 	noError(t, err)
 	t.Cleanup(func() { _ = through.Close() })
-	d := start(t, "redis://"+nodes[0].Addr+"?wait_replicas=1&wait_timeout=20s")
+	d := openDriver(t, "redis://"+nodes[0].Addr+"?wait_replicas=1&wait_timeout=20s")
 	cycle := func() {
 		for _, d := range []driver.Driver{d, through} {
 			c := mutex("job")

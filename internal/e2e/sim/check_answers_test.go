@@ -59,12 +59,12 @@ func (h *history) checkFailure(c *call) {
 	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
 	case c.verb == "elect": // see runReturns
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
-	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.of.detached+c.ttl-c.ttl/250:
-	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.shakenAny(c)):
-	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.attachedTo.detached+c.ttl-c.ttl/250:
+	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.anyShocked(c)):
+	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
 	// Do lost its lease before f began.
-	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
 		h.violatedLocked(c.name, "%v failed: %v", c, c.err)
@@ -97,7 +97,7 @@ func (h *history) checkRefusal(c *call) {
 			return
 		}
 	}
-	if !h.shakenLocked(c.name, 0, c.answered) {
+	if !h.shockedLocked(c.name, 0, c.answered) {
 		h.violatedLocked(c.name, "%v was refused: %v; but nobody can have held the name then", c, c.err)
 	}
 }
@@ -116,10 +116,10 @@ func (h *history) footprint(c *call) moment {
 	return end + max(h.w.settles(), 2*c.ttl)
 }
 
-// shakenAny reports whether any name of a call had a shock.
-func (h *history) shakenAny(c *call) bool {
+// anyShocked reports whether any name of a call had a shock.
+func (h *history) anyShocked(c *call) bool {
 	for _, o := range append([]string{c.name}, c.others...) {
-		if h.shakenLocked(o, c.began, c.answered) {
+		if h.shockedLocked(o, c.began, c.answered) {
 			return true
 		}
 	}

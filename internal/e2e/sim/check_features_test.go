@@ -45,10 +45,10 @@ func (h *history) heldWhenConfirmed(c *call, data bool) {
 			asked = x.sent
 		}
 	}
-	if c.of != nil {
+	if c.attachedTo != nil {
 		asked = c.sent
-		if c.fence != c.of.fence {
-			h.violatedLocked(c.name, "%v was attached with fence %d, and detached with %d", c, c.fence, c.of.fence)
+		if c.fence != c.attachedTo.fence {
+			h.violatedLocked(c.name, "%v was attached with fence %d, and detached with %d", c, c.fence, c.attachedTo.fence)
 		}
 	}
 	for _, o := range h.calls {

@@ -39,7 +39,7 @@ func (h *history) lostForAReason(c *call) {
 		return
 	}
 	end := max(c.told, c.ended)
-	if h.w.plan.quiet() && !h.shakenLocked(c.name, c.began-h.w.longest(), end) {
+	if h.w.plan.quiet() && !h.shockedLocked(c.name, c.began-h.w.longest(), end) {
 		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
 	}
 	if why.Reason != pawl.ReasonBroken {
@@ -69,7 +69,7 @@ func (h *history) stopsInTime(c *call) {
 // nobodyBefore: no other claim is granted the name before LostError.StopBy, or within the
 // minimum hold of the lease.
 func (h *history) nobodyBefore(c, next *call) {
-	if h.excusedLocked(c, next.believed) || h.shakenLocked(c.name, c.began, next.believed) || next.verb == "force" {
+	if h.excusedLocked(c, next.believed) || h.shockedLocked(c.name, c.began, next.believed) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift

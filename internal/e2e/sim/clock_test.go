@@ -16,8 +16,8 @@ type clock struct {
 	ahead time.Duration
 }
 
-// mostDrift is the drift of a working clock. driver.End allows for a thousandth.
-const mostDrift = 500 // ppm
+// maxDrift is the largest drift of a working clock. driver.End allows for a thousandth.
+const maxDrift = 500 // ppm
 
 func (c *clock) now() time.Time {
 	t := time.Now()
@@ -45,9 +45,9 @@ type sample struct {
 	received time.Time
 }
 
-// bound returns a time on the node's clock before which this moment has certainly not
-// come: the rule in driver.End.
-func (s sample) bound(moment time.Time) time.Time {
-	ahead := moment.Sub(s.received)
+// bound returns a time on the node's clock. While that clock shows an earlier time, t has
+// not come: the rule in driver.End.
+func (s sample) bound(t time.Time) time.Time {
+	ahead := t.Sub(s.received)
 	return s.node.Add(ahead - max(ahead, 0)/1000)
 }

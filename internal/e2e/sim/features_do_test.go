@@ -95,7 +95,7 @@ func (p *process) attaches(of *call, handle pawl.Handle) {
 	s.verb, s.hold, s.feature = "attach", of.hold/2, feature{}
 	c := p.w.history.begin(p, s)
 	p.w.history.mu.Lock()
-	c.of, c.sent, c.began = of, c.began, of.began
+	c.attachedTo, c.sent, c.began = of, c.began, of.began
 	of.attached = c
 	for token, x := range p.w.history.away {
 		if x == of {

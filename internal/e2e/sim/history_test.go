@@ -50,17 +50,17 @@ type call struct {
 	done     <-chan struct{}
 	lease    *pawl.Lease // not with Do
 
-	confirmed []confirmation
-	detached  moment // when Detach returned; 0 if it has not
-	attached  *call  // the call that attached it
-	of        *call  // the call whose lease it has attached
-	sent      moment // when Attach was sent
-	hasRun    bool   // Once: the function has run
-	own       bool   // Election: the last function returned an error of its own
-	resigned  bool   // Election: the last function had resigned
-	answer    error  // of Once, Run, or the last of Watch
-	terms     []*call
-	seen      []sighting
+	confirmed  []confirmation
+	detached   moment // when Detach returned; 0 if it has not
+	attached   *call  // the call that attached it
+	attachedTo *call  // the call whose lease it has attached
+	sent       moment // when Attach was sent
+	hasRun     bool   // Once: the function has run
+	own        bool   // Election: the last function returned an error of its own
+	resigned   bool   // Election: the last function had resigned
+	answer     error  // of Once, Run, or the last of Watch
+	terms      []*call
+	seen       []sighting
 }
 
 func (c *call) String() string {
@@ -149,8 +149,8 @@ func (h *history) excusedLocked(c *call, at moment) bool {
 	})
 }
 
-// shakenLocked reports whether there was any shock to a name between two moments.
-func (h *history) shakenLocked(name string, from, to moment) bool {
+// shockedLocked reports whether there was any shock to a name between two moments.
+func (h *history) shockedLocked(name string, from, to moment) bool {
 	return slices.ContainsFunc(h.shocks, func(s shock) bool {
 		return (s.name == "" || s.name == name) && s.from <= to && s.to >= from
 	})

@@ -114,7 +114,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 	p.span = d.between(p.unit, 4*p.unit)
 	p.fates = uint64(d.below(1 << 30))
 	for range nodes {
-		n := nodePlan{ppm: int64(d.below(2*mostDrift)) - mostDrift}
+		n := nodePlan{ppm: int64(d.below(2*maxDrift)) - maxDrift}
 		if d.chance(50) {
 			n.ahead = d.between(-time.Minute, time.Minute)
 		}

@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/goredislock"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
@@ -103,9 +103,9 @@ func receivers(t *testing.T) map[string]func() any {
 		"cronlock.Locker":   func() any { return cronlock.NewLocker(locks, silent) },
 		"dashboard.Handler": func() any { return must(dashboard.New(locks, nil)) },
 		"locktable.GroupedDriver": func() any {
-			return locktable.NewGrouped(below.Table(memlock.NewMemory(nil)).(locktable.Grouped), "x")
+			return locktable.NewGrouped(access.Table(memlock.NewMemory(nil)).(locktable.Grouped), "x")
 		},
-		"locktable.Driver": func() any { return locktable.New(below.Table(memlock.NewMemory(nil)).(locktable.Table), "x") },
+		"locktable.Driver": func() any { return locktable.New(access.Table(memlock.NewMemory(nil)).(locktable.Table), "x") },
 		"memlock.Memory":   func() any { return memlock.NewMemory(nil) },
 
 		"etcdlock.Driver":     func() any { return must(etcdlock.New(etcd, nil)) },

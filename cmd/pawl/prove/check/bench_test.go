@@ -49,7 +49,7 @@ func BenchmarkRule(b *testing.B) {
 	}
 }
 
-// BenchmarkFile includes that the history is read from its file.
+// BenchmarkFile also measures the decoding of the history.
 func BenchmarkFile(b *testing.B) {
 	var file bytes.Buffer
 	out := history.NewWriter(&file)

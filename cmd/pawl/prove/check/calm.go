@@ -6,14 +6,14 @@ import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 // A claim that was asked for before the calm part may have failed because processes were
 // starting.
 func (w *world) calmLoss() {
-	begun, calm, ok := w.phase(history.Calm)
+	begun, calmEnd, ok := w.phase(history.Calm)
 	if !ok {
 		return
 	}
-	calm = min(calm, w.untouched)
+	calmEnd = min(calmEnd, w.firstFault)
 	for _, c := range w.claims {
 		when, what := mishap(c)
-		if c.Asked < begun || when == 0 || when >= calm || w.touchedClaim(c, c.Asked-settled, when) {
+		if c.Asked < begun || when == 0 || when >= calmEnd || w.touchedClaim(c, c.Asked-settleTime, when) {
 			continue
 		}
 		w.add(Violation{Rule: CalmLoss, Name: c.Name, From: c.Asked, To: when, Claims: ids(c)},
@@ -22,7 +22,7 @@ func (w *world) calmLoss() {
 }
 
 // mishap returns an event of a claim that only a fault may cause, and the time when a
-// worker saw it; what is empty without such an event.
+// worker saw it. If there was none, what is empty.
 func mishap(c *history.Claim) (when int64, what string) {
 	because := func(s string) string {
 		if s == "" {

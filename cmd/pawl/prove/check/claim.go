@@ -77,9 +77,9 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	return w.last
 }
 
-// straggler is the time within which the server handles a request that its client has
+// maxLateness is the time within which the server handles a request that its client has
 // given up, unless a fault is in the way.
-const straggler = int64(2 * time.Second)
+const maxLateness = int64(2 * time.Second)
 
 // gone returns the time after which the server cannot have anything of a claim, because
 // it was released, or because a lease of it would have expired.
@@ -89,21 +89,21 @@ func (w *world) gone(c *history.Claim) int64 {
 	case c.Release == history.OK || c.Release == history.Late || c.Answer == history.Held:
 		return last
 	case w.gaveUp(c):
-		return last + straggler/2
+		return last + maxLateness/2
 	}
 	// Requests that the network held back arrive when the fault ends, or a little later.
 	from := last - w.run.TTL
-	late := max(w.network.after(c.Worker, from, last, 0), w.faults.after(server, from, last, 0))
+	late := max(w.network.postpone(c.Worker, from, last, 0), w.faults.postpone(server, from, last, 0))
 	if late > last {
 		late += w.run.TTL
 	}
-	return late + 2*w.run.TTL + straggler
+	return late + 2*w.run.TTL + maxLateness
 }
 
 // gaveUp reports whether a claim was given up while no fault was in its way, so that
 // nothing is left of it a moment later.
 func (w *world) gaveUp(c *history.Claim) bool {
-	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+straggler)
+	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+maxLateness)
 }
 
 // lastTime returns the latest of the times of a claim.

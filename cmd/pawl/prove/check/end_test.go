@@ -8,7 +8,7 @@ import (
 )
 
 func TestEnd(t *testing.T) {
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"nothing is left", []any{&history.Left{Name: mutex}}, ""},
 		{"a holder is left", []any{&history.Left{Name: mutex, Holders: 1}}, Left},
 		{"a waiter is left", []any{&history.Left{Name: mutex, Waiters: 2}}, Left},
@@ -23,7 +23,7 @@ func TestEnd(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	group := func(c *history.Claim) { c.Group, c.How = 1, history.All }
 	other := of("another", history.Whole, 1)
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"all", []any{hold(1, 0, 10, 20, 1, group), hold(2, 0, 10, 20, 1, group, other)}, ""},
 		{"nothing", []any{
 			wait(1, 0, 10, history.TimedOut, group), wait(2, 0, 10, history.TimedOut, group, other),
@@ -43,7 +43,7 @@ func TestCalmLoss(t *testing.T) {
 	failed := func(at int64, why ...string) *history.Claim {
 		return wait(1, at-10, at, history.Unknown, func(c *history.Claim) { c.Error = strings.Join(why, "") })
 	}
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"all is well", []any{calm, stop, hold(1, 0, 10, 20, 1)}, ""},
 		{"a lease is lost", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(20, 30, 30, 40))}, CalmLoss},
 		{"a lease is lost because a renewal had no answer", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(20, 30, 30, 40), func(c *history.Claim) {

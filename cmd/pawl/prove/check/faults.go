@@ -26,13 +26,13 @@ const (
 // sortFaults keeps the faults that did something.
 func (w *world) sortFaults(faults []history.Fault) {
 	var all, stops, network, forgotten, pauses []history.Fault
-	w.untouched = math.MaxInt64
+	w.firstFault = math.MaxInt64
 	for _, f := range faults {
 		if f.Kind == history.Pause {
 			pauses = append(pauses, f)
 			continue
 		}
-		w.untouched = min(w.untouched, f.From)
+		w.firstFault = min(w.firstFault, f.From)
 		if f.Hit <= 0 { // or it happened after the controller had stopped waiting for it
 			continue
 		}
@@ -112,7 +112,7 @@ func (w *world) slow() (all []history.Fault) {
 			continue
 		}
 		late := max(from, to-unansweredFor)
-		if to == 0 || !unanswered(why) || w.touchedClaim(c, late-settled, to) {
+		if to == 0 || !unanswered(why) || w.touchedClaim(c, late-settleTime, to) {
 			continue
 		}
 		w.Numbers.Unanswered++

@@ -12,7 +12,7 @@ import (
 func TestPauses(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	calm := &history.Phase{Phase: history.Calm, From: 0, To: ms(9500)}
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"told late, after a pause", []any{
 			fault(history.Pause, 1, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},

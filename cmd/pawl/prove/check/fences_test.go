@@ -7,7 +7,7 @@ import (
 )
 
 func TestFences(t *testing.T) {
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"they rise", []any{hold(1, 0, 10, 20, 1), hold(2, 21, 22, 30, 2)}, ""},
 		{"side by side the later answer may have the smaller fence", []any{
 			hold(1, 0, 10, 20, 2, reader), hold(2, 9, 12, 30, 1, reader),

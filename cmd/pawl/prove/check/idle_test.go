@@ -9,7 +9,7 @@ import (
 func TestIdle(t *testing.T) {
 	holder := hold(1, 0, 10, 1000, 1)
 	waiter := func(got int64) *history.Claim { return hold(2, 500, got, got+10, 1000) }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"served", []any{holder, waiter(1002)}, ""},
 		{"served when it asked again", []any{holder, waiter(5000)}, ""},
 		{"forgotten", []any{holder, waiter(5002)}, Idle},

@@ -167,16 +167,16 @@ func verdict(t testing.TB, parts ...any) *Verdict {
 	return v
 }
 
-// A tale is a history of a test, and the rules that it breaks.
-type tale struct {
+// A historyCase is a history, and the rules that it breaks.
+type historyCase struct {
 	name  string
 	parts []any
 	want  string // rules, with spaces between; empty if it is right
 }
 
-func tell(t *testing.T, tales []tale) {
+func checkCases(t *testing.T, cases []historyCase) {
 	t.Helper()
-	for _, tt := range tales {
+	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			v := verdict(t, tt.parts...)
 			got := slices.Sorted(maps.Keys(v.Count))

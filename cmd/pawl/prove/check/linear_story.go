@@ -60,7 +60,7 @@ func (w *world) lease(c *history.Claim) lease {
 	if last := w.lastMoment(c); w.forgot(c, last) {
 		// It ended when the server lost it, and its holder did not know of it yet.
 		l.endFrom = c.Asked
-		l.endTo = last + 2*w.run.TTL + straggler
+		l.endTo = last + 2*w.run.TTL + maxLateness
 	}
 	return l
 }
@@ -70,7 +70,7 @@ func (w *world) lease(c *history.Claim) lease {
 // the lease may last longer.
 func (w *world) ended(c *history.Claim) int64 {
 	if c.Release == history.Late {
-		return w.gone(c) + 2*w.run.TTL + straggler
+		return w.gone(c) + 2*w.run.TTL + maxLateness
 	}
 	return w.gone(c)
 }
@@ -90,7 +90,7 @@ func (w *world) refusals(n *name) []step {
 		if c.Answer != history.Held || c.How != history.Try || !apart {
 			continue
 		}
-		if w.forgotten.touched(server, c.Asked-3*w.run.TTL-straggler, c.Answered) {
+		if w.forgotten.touched(server, c.Asked-3*w.run.TTL-maxLateness, c.Answered) {
 			continue
 		}
 		tries = append(tries, step{kind: refused, claim: c, from: c.Asked, to: c.Answered})

@@ -17,7 +17,7 @@ func TestLinearizable(t *testing.T) {
 	refused := func(asked, answered int64, changes ...change) *history.Claim {
 		return wait(9, asked, answered, history.Held, append([]change{try}, changes...)...)
 	}
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"a try is refused while another holds", []any{hold(1, 0, 10, 20, 1), refused(12, 13)}, ""},
 		{"a try is refused while another is granted", []any{hold(1, 0, 10, 20, 1), refused(5, 13)}, ""},
 		{"a try is refused, and the name is free", []any{hold(1, 0, 10, 20, 1), refused(23, 24)}, Linearizable},

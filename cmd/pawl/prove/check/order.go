@@ -20,7 +20,7 @@ const (
 	sooner = int64(100 * time.Millisecond)
 
 	// A fault that ended this long before a claim was asked for has no effect on it.
-	settled = int64(500 * time.Millisecond)
+	settleTime = int64(500 * time.Millisecond)
 )
 
 // order finds claims that were served before a claim that had asked earlier. It compares
@@ -125,7 +125,7 @@ func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Cl
 // comparable reports whether no fault and no queue within a client decides whether x or y
 // is served first.
 func (w *world) comparable(x, y *history.Claim) bool {
-	from := x.Asked - settled
+	from := x.Asked - settleTime
 	return !sameClient(x, y) && !w.touchedClaim(x, from, y.Got) && !w.faults.touched(y.Worker, from, y.Got)
 }
 

@@ -15,7 +15,7 @@ func TestOrder(t *testing.T) {
 		return hold(3, 1500, got, got+10, uint64(got), changes...)
 	}
 	unordered := func(r *history.Run) { r.Ordered = false }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"in order", []any{holder, x(3001), y(3050)}, ""},
 		{"in the wrong order", []any{holder, x(3250), y(3050)}, Order},
 		{"the first one was not served", []any{holder, wait(2, 100, 5000, history.TimedOut), y(3050)}, Order},

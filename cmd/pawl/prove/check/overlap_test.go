@@ -10,7 +10,7 @@ func TestOverlap(t *testing.T) {
 	// The first holders released too late, so that no rule of releases has a say.
 	late := func(c *history.Claim) { c.Release, c.Lost, c.Told = history.Late, c.Believed+1, c.Believed+1 }
 	forgets := func(r *history.Run) { r.Forgets = true }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"one after the other", []any{hold(1, 0, 10, 20, 1), hold(2, 5, 21, 30, 2)}, ""},
 		{"they meet in an instant", []any{hold(1, 0, 10, 20, 1), hold(2, 5, 20, 30, 2)}, ""},
 		{"both are sure", []any{hold(1, 0, 10, 20, 1, late), hold(2, 5, 19, 30, 2)}, "overlap linearizable"},

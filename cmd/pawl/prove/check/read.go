@@ -23,12 +23,12 @@ type world struct {
 	end     history.End
 	last    int64 // the last time that the history has
 
-	faults    timeline // the faults that keep claims waiting, and the times when the server was slow
-	untouched int64    // the time when the first fault of any kind was ordered
-	down      int64    // how long faults kept the server down
-	stops     timeline // the faults that keep a worker from running
-	network   timeline
-	forgotten timeline // the faults that let the server lose writes, if Run.Forgets
+	faults     timeline // the faults that keep claims waiting, and the times when the server was slow
+	firstFault int64    // the time when the first fault of any kind was ordered
+	down       int64    // how long faults kept the server down
+	stops      timeline // the faults that keep a worker from running
+	network    timeline
+	forgotten  timeline // the faults that let the server lose writes, if Run.Forgets
 
 	Verdict                           // except its violations
 	found   map[[2]string][]Violation // by rule and name; the first of each

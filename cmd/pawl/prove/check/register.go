@@ -19,7 +19,7 @@ type book struct {
 func (w *world) register() {
 	books := map[string]*book{}
 	begun, _, _ := w.phase(history.Calm) // claims from before the calm phase meet slow processes
-	untouched := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settled, t) }
+	untouched := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settleTime, t) }
 	for _, x := range w.writes {
 		c, n := w.byID[x.Claim], w.byName[x.Name]
 		if n == nil || c == nil || c.Name != x.Name {
@@ -43,7 +43,7 @@ func (w *world) register() {
 			continue
 		}
 		w.Numbers.PlainLost++
-		if c.Asked >= begun && x.At < w.untouched && untouched(c, x.At) && (before == nil || untouched(before, x.At)) {
+		if c.Asked >= begun && x.At < w.firstFault && untouched(c, x.At) && (before == nil || untouched(before, x.At)) {
 			w.wrong(PlainLostInCalm, x, c, "The holder had read %d and the register that checks no fences had %d, so that an update is lost. No fault had begun.",
 				x.PlainRead, x.PlainBefore)
 		}

@@ -27,7 +27,7 @@ func TestRegister(t *testing.T) {
 	}
 	stop := fault(history.Stop, 1, 15, 21)
 	with := func(parts ...any) []any { return append([]any{holders, stop}, parts...) }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"each adds one", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 1), wrote(3, 33, 3, 2)), ""},
 		{"a stale write is refused", with(wrote(2, 20, 2, 0), wrote(1, 22, 1, 0, stale), wrote(3, 33, 3, 1)), ""},
 		{"a stale write is accepted", with(wrote(2, 20, 2, 0), wrote(1, 22, 1, 1)), StaleAccepted},

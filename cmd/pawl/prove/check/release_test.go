@@ -8,7 +8,7 @@ import (
 
 func TestReleaseLied(t *testing.T) {
 	late := func(c *history.Claim) { c.Release = history.Late }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"released before the next one", []any{hold(1, 0, 10, 20, 1), hold(2, 5, 21, 30, 2)}, ""},
 		{"the answer comes before that of the release", []any{
 			hold(1, 0, 10, 20, 1, func(c *history.Claim) { c.Freed = ms(25) }), hold(2, 5, 21, 30, 2),

@@ -32,7 +32,7 @@ func (w *world) lostNotTold(n *name) {
 		if running := max(superseded, w.stops.lastTouch(a.Worker, a.Lost)); a.Lost > running {
 			w.Numbers.WorstTold = max(w.Numbers.WorstTold, time.Duration(a.Lost-running))
 		}
-		latest := w.stops.after(a.Worker, superseded, superseded+lostWithin, lostWithin)
+		latest := w.stops.postpone(a.Worker, superseded, superseded+lostWithin, lostWithin)
 		until := w.stopsLooking(a)
 		if until <= latest {
 			continue
@@ -74,7 +74,7 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 	if c.Lost == 0 || w.run.Lock != "pawl" {
 		return
 	}
-	latest := w.stops.after(c.Worker, c.Lost, c.Lost+toldWithin, toldWithin)
+	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+toldWithin, toldWithin)
 	if woken := w.firstOf(c.Told, c.Released, c.Died); woken > latest {
 		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
 			"%s had lost %q at %s, and the lock had not woken it up %s later.",

@@ -11,7 +11,7 @@ func TestLostNotTold(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	other := func(r *history.Run) { r.Lock = "another" }
 	unwoken := func(c *history.Claim) { c.Told = 0 }
-	tell(t, []tale{
+	checkCases(t, []historyCase{
 		{"told in time", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 1100, 9000)), next}, ""},
 		{"told a little late", []any{hold(1, 0, 10, 0, 1, lost(900, 2200, 2200, 9000)), next}, ""},
 		{"told too late", []any{hold(1, 0, 10, 0, 1, lost(900, 2201, 2201, 9000)), next}, LostNotTold},

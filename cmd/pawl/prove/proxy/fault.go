@@ -88,8 +88,8 @@ func (p *Proxy) finish(r *running) (hit int) {
 			l.reset()
 			continue
 		}
-		l.requests.deliver()
-		l.replies.deliver()
+		l.requests.makeAllDue()
+		l.replies.makeAllDue()
 	}
 	return r.hit
 }

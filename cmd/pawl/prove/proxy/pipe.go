@@ -14,11 +14,11 @@ const (
 	capacity  = 1 << 20  // bytes of memory in one pipe
 )
 
-// A piece is the data that one call to Read has returned.
+// A piece is the data of one call to Read, or the end of the stream.
 type piece struct {
 	data []byte
 	due  time.Time // when it is delivered at the earliest
-	last ending    // with no data
+	end  ending    // how the stream ends; such a piece has no data
 }
 
 // ending is the kind of end that a stream has.
@@ -32,8 +32,8 @@ const (
 
 func (p piece) cost() int { return len(p.data) + overhead }
 
-// A pipe is one direction of a link. One goroutine reads from it into the queue, another
-// one writes the queue.
+// A pipe is one direction of a link. One goroutine reads 'from' into the queue, another
+// one writes the queue to 'to'.
 type pipe struct {
 	link     *link
 	other    *pipe // the opposite direction
@@ -46,7 +46,7 @@ type pipe struct {
 	size      int       // the memory of the queue, and of the piece that is being written
 	lastDue   time.Time // when the last piece of the queue is due
 	exhausted bool      // nothing more can be read
-	delivered bool      // the receiver has seen the end
+	endPassed bool      // the end was passed on to the receiver
 	failed    bool      // the receiver is gone
 }
 
@@ -78,14 +78,14 @@ func (w *pipe) read() {
 	}
 }
 
-// add puts data into the queue, and waits until there is room for more. It returns false
-// when the link is over.
+// add queues data, or drops it if the receiver is gone or the fault swallows it. Then it
+// waits until there is room for more. It returns false when the link is over.
 func (w *pipe) add(data []byte) bool {
 	p := w.link.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case w.link.over || w.failed: // read goes on without a receiver: the end of the sender matters
+	case w.link.over || w.failed: // without a receiver, read goes on and drops the data
 	case p.fault.swallows(w):
 		w.link.hole = true
 	default:
@@ -103,8 +103,8 @@ func (w *pipe) add(data []byte) bool {
 }
 
 // addEnd puts the end of the stream behind all data, so that a request reaches the server
-// even if the worker has given it up meanwhile. After a hole there is no end: the stream
-// breaks when the fault ends.
+// even if the worker has given it up meanwhile. If a reply was swallowed, the replies get
+// no end: the link is reset when the fault ends.
 func (w *pipe) addEnd(properly bool) {
 	w.link.proxy.mu.Lock()
 	defer w.link.proxy.mu.Unlock()
@@ -122,13 +122,13 @@ func (w *pipe) pushEnd(e ending) {
 	if w == &w.link.replies && w.link.hole {
 		return
 	}
-	w.push(piece{last: e}, 0)
+	w.push(piece{end: e}, 0)
 }
 
 // push appends a piece. The caller holds the mutex.
-func (w *pipe) push(next piece, late time.Duration) {
-	if late > 0 {
-		next.due = time.Now().Add(late)
+func (w *pipe) push(next piece, delay time.Duration) {
+	if delay > 0 {
+		next.due = time.Now().Add(delay)
 	}
 	if next.due.Before(w.lastDue) {
 		next.due = w.lastDue
@@ -139,8 +139,8 @@ func (w *pipe) push(next piece, late time.Duration) {
 	wake(w.changed)
 }
 
-// deliver makes all pieces due. The caller holds the mutex.
-func (w *pipe) deliver() {
+// makeAllDue makes all pieces due. The caller holds the mutex.
+func (w *pipe) makeAllDue() {
 	w.lastDue = time.Time{}
 	for i := range w.queue {
 		w.queue[i].due = time.Time{}
@@ -156,7 +156,7 @@ func (w *pipe) write() {
 		if !ok {
 			return
 		}
-		if next.last == goesOn {
+		if next.end == goesOn {
 			if _, err := w.to.Write(next.data); err != nil {
 				w.fail()
 				return
@@ -209,13 +209,13 @@ func (w *pipe) written(done piece) {
 	defer w.link.proxy.mu.Unlock()
 	w.size -= done.cost()
 	wake(w.drained)
-	switch done.last {
+	switch done.end {
 	case goesOn:
 	case breaks:
 		w.link.reset()
 	case ends:
-		w.delivered = true
-		if w.other.delivered {
+		w.endPassed = true
+		if w.other.endPassed {
 			w.link.close()
 			return
 		}
@@ -225,9 +225,9 @@ func (w *pipe) written(done piece) {
 	}
 }
 
-// fail drops the data that the receiver cannot get any more. The sender first gets all
-// that the receiver had sent, and then sees its stream break: by the receiver's own end,
-// or, if the proxy has read that already, by another end behind it.
+// fail drops the data that the receiver cannot get any more. The sender still gets all
+// that the receiver had sent, and then its stream breaks. If the receiver's own end was
+// queued already, fail queues the break behind it.
 func (w *pipe) fail() {
 	w.link.proxy.mu.Lock()
 	defer w.link.proxy.mu.Unlock()

@@ -58,7 +58,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		{ID: 4, Worker: 3, Name: "a", Asked: 100, Answered: 300, Got: 300, Answer: history.Granted, Fence: 2, Believed: 400, Lost: 500, Why: "late"},
 		{ID: 7, Name: "b", Asked: 200, Answer: history.Unknown, Died: 250, Error: "gone"},
 	}
-	m := &made{v: &check.Verdict{}, lines: []history.Line{{Run: &history.Run{}}}}
+	m := &madeHistory{v: &check.Verdict{}, lines: []history.Line{{Run: &history.Run{}}}}
 	for i := range claims {
 		m.lines = append(m.lines, history.Line{Claim: &claims[i]})
 	}
@@ -69,7 +69,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		Texts  []string
 		Claims map[string]json.RawMessage
 	}
-	noError(t, json.Unmarshal(s.data(s.choose(m.v, mostDrawn), m.v), &d))
+	noError(t, json.Unmarshal(s.data(s.choose(m.v, maxDrawn), m.v), &d))
 	get := func(key string) []int64 { return column(t, d.Claims[key], 3) }
 	ids, asked := get("id"), get("asked")
 	var id, at int64
@@ -102,10 +102,10 @@ func TestTheDataHasTheClaims(t *testing.T) {
 
 func TestManyDifferentTexts(t *testing.T) {
 	var texts table
-	for i := range mostTexts * 2 {
+	for i := range maxTexts * 2 {
 		texts.add(strconv.Itoa(i))
 	}
-	if n := len(texts.list); n > mostTexts+1 {
+	if n := len(texts.list); n > maxTexts+1 {
 		t.Errorf("the table has %d texts", n)
 	}
 }

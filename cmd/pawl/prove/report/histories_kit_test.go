@@ -40,14 +40,14 @@ var kindsOfNames = []history.Name{
 	{Name: "leader", Kind: history.Election, Limit: 1},
 }
 
-// A made history is its lines, in any order except the first and the last, and what the
+// A madeHistory is its lines, in any order except the first and the last, and what the
 // checker would count.
-type made struct {
+type madeHistory struct {
 	lines []history.Line
 	v     *check.Verdict
 }
 
-func (m *made) seq() iter.Seq2[history.Line, error] {
+func (m *madeHistory) seq() iter.Seq2[history.Line, error] {
 	return func(yield func(history.Line, error) bool) {
 		for _, l := range m.lines {
 			if !yield(l, nil) {
@@ -59,7 +59,7 @@ func (m *made) seq() iter.Seq2[history.Line, error] {
 
 // repeated yields the claims of a history again and again, each time later, and then the
 // other lines.
-func (m *made) repeated(claims int) iter.Seq2[history.Line, error] {
+func (m *madeHistory) repeated(claims int) iter.Seq2[history.Line, error] {
 	return func(yield func(history.Line, error) bool) {
 		for n := 0; n < claims; {
 			round := int64(n)
@@ -88,7 +88,7 @@ func (m *made) repeated(claims int) iter.Seq2[history.Line, error] {
 }
 
 // granted returns the claims of a name that were granted, in the order of their grants.
-func (m *made) granted(name string) []*history.Claim {
+func (m *madeHistory) granted(name string) []*history.Claim {
 	var all []*history.Claim
 	for _, l := range m.lines {
 		if c := l.Claim; c != nil && c.Got > 0 && c.Name == name {
@@ -103,7 +103,7 @@ func (m *made) granted(name string) []*history.Claim {
 type simulation struct {
 	plan
 	dice   *rand.Rand
-	m      *made
+	m      *madeHistory
 	end    int64
 	free   map[string][]int64 // when each permit of a name is free again
 	faults []history.Fault
@@ -116,7 +116,7 @@ type simulation struct {
 
 // The registers of the controller are not simulated, except for the writes that are worth
 // a mark.
-func makeHistory(p plan) *made {
+func makeHistory(p plan) *madeHistory {
 	if p.workers == 0 {
 		p.workers = 6
 	}
@@ -128,7 +128,7 @@ func makeHistory(p plan) *made {
 	}
 	s := &simulation{plan: p, dice: rand.New(rand.NewPCG(p.seed, 1)), free: map[string][]int64{}, fence: 1795394594697011,
 		life: make([]int, p.workers)}
-	s.m = &made{v: &check.Verdict{Count: map[string]int{}, Numbers: check.Numbers{FaultsByKind: map[string]int{}}}}
+	s.m = &madeHistory{v: &check.Verdict{Count: map[string]int{}, Numbers: check.Numbers{FaultsByKind: map[string]int{}}}}
 	if p.seconds == 0 {
 		s.seconds = 180
 	}
@@ -319,7 +319,7 @@ func (s *simulation) close() {
 }
 
 // overlap plants a second holder: a mutex is granted while another claim holds it.
-func (m *made) overlap(name string, part float64) {
+func (m *madeHistory) overlap(name string, part float64) {
 	all := m.granted(name)
 	for i := int(float64(len(all)) * part); i < len(all)-1; i++ {
 		a, b := all[i], all[i+1]

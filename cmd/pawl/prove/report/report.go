@@ -29,7 +29,7 @@ func Write(w io.Writer, lines iter.Seq2[history.Line, error], v *check.Verdict) 
 	if err != nil {
 		return err
 	}
-	d := s.choose(v, mostDrawn)
+	d := s.choose(v, maxDrawn)
 	_, err = w.Write(newPage(s, d, v).document(s.data(d, v)))
 	return err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // write returns the page of a history.
-func write(t testing.TB, m *made) string {
+func write(t testing.TB, m *madeHistory) string {
 	t.Helper()
 	var b bytes.Buffer
 	noError(t, Write(&b, m.seq(), m.v))
@@ -89,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestAHistoryWithoutClaims(t *testing.T) {
-	m := &made{v: &check.Verdict{Blind: []string{"No lease was granted."}}}
+	m := &madeHistory{v: &check.Verdict{Blind: []string{"No lease was granted."}}}
 	m.lines = []history.Line{{Run: &history.Run{Format: 1}}, {End: &history.End{}}}
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 	m.lines = nil

@@ -186,9 +186,9 @@ type table struct {
 	at   map[string]int
 }
 
-// mostTexts bounds the table of a history with a different error in each claim.
+// maxTexts bounds the table of a history with a different error in each claim.
 const (
-	mostTexts = 20_000
+	maxTexts  = 20_000
 	oneOfMany = "(one of very many texts)"
 )
 
@@ -197,7 +197,7 @@ func (t *table) add(s string) int {
 	if i, ok := t.at[s]; ok {
 		return i
 	}
-	if len(t.list) >= mostTexts && s != oneOfMany {
+	if len(t.list) >= maxTexts && s != oneOfMany {
 		return t.add(oneOfMany)
 	}
 	if t.at == nil {

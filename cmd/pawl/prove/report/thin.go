@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 )
 
-// mostDrawn is the largest number of claims on the timeline, and mostMarks of marks. A
+// maxDrawn is the largest number of claims on the timeline, and maxMarks of marks. A
 // browser draws that many quickly, and the file has less than 10 MB.
 const (
-	mostDrawn = 60_000
-	mostMarks = 10_000
+	maxDrawn = 60_000
+	maxMarks = 10_000
 )
 
 // A choice is the part of a story that the timeline draws.
@@ -29,7 +29,7 @@ type choice struct {
 // for: claims that violate a rule, ended oddly, are near violations, are in a short time
 // of which all are drawn, or are near the begins and the ends of faults.
 func (s *story) choose(v *check.Verdict, most int) *choice {
-	d := &choice{marks: thinned(s.marks, mostMarks)}
+	d := &choice{marks: thinned(s.marks, maxMarks)}
 	for i := range s.claims {
 		if s.claims[i].odd() {
 			d.oddAll++

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/below"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -30,7 +30,7 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 		d = wrap(d, bug)
 	}
 	o := &pawl.Options{TTL: c.TTL, ID: fmt.Sprintf("prove-%d.%d.%d", c.Worker, c.Life, client)}
-	below.SetNamespaces(o, c.Namespace)
+	access.SetNamespaces(o, c.Namespace)
 	locks, err := pawl.New(d, o)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -47,7 +47,7 @@ func isMemory(url string) bool { return strings.HasPrefix(url, "mem:") }
 // leftInMemory returns what the names still have in the memory of this process.
 func leftInMemory(c *Config) ([]history.Left, error) {
 	o := &pawl.Options{}
-	below.SetNamespaces(o, c.Namespace)
+	access.SetNamespaces(o, c.Namespace)
 	locks, err := pawl.New(memory().Driver(), o)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
-// Package below has the driver below a client, and the table below a memory, for packages
-// of this module that build on both. Users have no use for them: the client would not
-// know of what they change there.
-package below
+// Package access gives packages of this module what others do not export: the driver of a
+// client and the table of a memory. Users have no use for them: the client would not know
+// of what they change there.
+package access
 
 import (
 	"context"
