@@ -1,7 +1,6 @@
 package locktable
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,20 +23,6 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 		return nil
 	}
 	return e.heldErr(now, c, position)
-}
-
-// refuseValue refuses a claim unless the name's value is below its ValueBelow, and ends
-// its place.
-func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
-	if e.valueBelow(c.ValueBelow) {
-		return nil
-	}
-	refused := &driver.ValueNotBelowError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
-	if e.leave(c.Token) {
-		e.Changed, e.Visible = true, true
-		e.promote(now) // the claim may have been the head, and the next waiter may fit
-	}
-	return refused
 }
 
 // heldErr returns the error of a refused claim: the holders, and when they expire or the

@@ -123,7 +123,7 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 		return x.failure // it is unknown whether the name is held
 	}
 	// An exclusive claim asks alone, so if it asks it is the first.
-	if c.Weight != driver.Exclusive && x.queued == 0 && x.local == nil && x.front.weight != driver.Exclusive {
+	if c.Weight != driver.Exclusive && x.queued == 0 && x.firstLocal == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
 	known := x.knownHolder()
