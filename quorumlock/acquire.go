@@ -20,7 +20,7 @@ import (
 //   - If no majority can grant it, because too many nodes refuse it for the name's value,
 //     the driver refuses it, and releases its grants and places (value.go).
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
-//     again or releases it. A try releases its grants.
+//     again or releases it. A try releases its grants, unless it was granted before.
 func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := d.begin(ctx, c.Validate()); err != nil {
 		return driver.Grant{}, err
@@ -52,7 +52,7 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return grant, nil
 }
 
-// An attempt is one call of Acquire.
+// An attempt is one call of Acquire, or an agreement after signals (signals.go).
 type attempt struct {
 	d     *quorum
 	claim driver.Claim

@@ -28,8 +28,8 @@ type crowdedError struct{ held *driver.HeldError }
 
 func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
 
-// crowdedRefusal returns the refusal of a claim that was granted, if other claims were
-// granted meanwhile and leave no room for it.
+// crowdedRefusal returns the refusal of a claim that a majority has granted, if other
+// claims leave no room for it.
 func (a *attempt) crowdedRefusal(fence uint64, holders int, first driver.Holder) *driver.HeldError {
 	retryAfter := 5*time.Millisecond + backoff.Random(20*time.Millisecond)
 	out := &driver.HeldError{Name: a.claim.Name, Fence: fence, Holders: holders, Holder: first, RetryAfter: retryAfter}

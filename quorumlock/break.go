@@ -12,8 +12,8 @@ import (
 // another fence. So Break first reads the nodes, to find the claim with this fence. Then
 // it breaks the claim on each node, with the claim's fence there.
 //
-// Break closes the name on a majority of the nodes. The other nodes may grant the name,
-// but they are too few.
+// Break closes the name on a majority of the nodes, unless the lease was ending by
+// itself. The other nodes may grant the name, but they are too few.
 func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if err := d.begin(ctx, driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err

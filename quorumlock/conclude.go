@@ -9,10 +9,10 @@ import (
 )
 
 // conclude turns the votes of a majority into a grant or an error. It makes the nodes
-// agree on a fence, counts permits, and writes the value. These steps take up to three
-// more round trips, so each attempt's ctx may be too short. If the claim queues, conclude
-// therefore goes on after ctx has ended, and signals the result, which the next attempt
-// returns.
+// agree on a fence, counts permits, and writes the value. Each of these steps can take a
+// round trip or more, so each attempt's ctx may be too short. If the claim queues, and is
+// not forced, conclude therefore goes on after ctx has ended, and signals the result,
+// which the next attempt returns.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	if grant, ok := a.concluded(votes); ok {
 		return grant, nil

@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holding is the record of a lease that this driver returned: the claim, as the nodes
-// have it, and the holder's fence.
+// A holding is the record of a lease that this driver returned or signaled: the claim, as
+// the nodes have it, and the holder's fence.
 type holding struct {
 	claim     driver.Claim
 	fence     uint64
-	until     time.Time // when the lease ends, unless its holder renews it
+	until     time.Time // when the lease ends at the latest, unless its holder renews it
 	sureUntil time.Time // until then the nodes whose votes were counted keep the lease
 	lacks     []int     // the nodes that answered that they lack the lease; it may still wait in their queue
 }
@@ -23,15 +23,15 @@ type holding struct {
 // shorter than the TTL, because clocks drift.
 func reliableTTL(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
-// holdings are the leases that this driver returned, by token.
+// holdings are the leases that this driver returned or signaled, by token.
 type holdings struct {
 	mu      sync.Mutex // protects the fields below
 	all     map[driver.Token]*holding
 	purgeAt int // the number of holdings at which the expired ones are removed
 }
 
-// noteGrant adds a lease before the driver returns it. A majority keeps the lease until
-// sureUntil.
+// noteGrant adds a lease before the driver returns or signals it. A majority keeps the
+// lease until sureUntil.
 func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sureUntil time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
@@ -64,7 +64,7 @@ func (hs *holdings) remove(token driver.Token, name string) (h holding) {
 	return h
 }
 
-// update calls f for a lease, if the driver returned it.
+// update calls f for a lease, if there is a holding of it.
 func (hs *holdings) update(token driver.Token, name string, f func(h *holding)) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -157,8 +157,8 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 	}
 }
 
-// requireLocked sets the release to send for a claim. It is sent for the TTL of the lease
-// at most.
+// requireLocked sets the release to send for a claim. It is sent until no Acquire can
+// arrive any more, and for the TTL of the lease after that, at most.
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
 	l.OnTime = true

@@ -35,7 +35,7 @@ type place struct {
 // A standing is one node's answer to the last attempt, and its last signal of a grant.
 type standing struct {
 	answered  bool         // the node has answered the last attempt
-	grant     driver.Grant // the grant in that answer, if any
+	grant     driver.Grant // the grant in that answer, if any, or the one that the nodes agreed on since
 	lastFence uint64       // if the answer was a refusal: the last fence that the node had granted to any claim
 	signaled  driver.Grant // the grant in a signal, which may have arrived before the answer
 }

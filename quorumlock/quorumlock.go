@@ -19,8 +19,8 @@ import (
 type Options struct {
 	// Now is this client's clock. It has two uses: to propose a fence, so that the nodes
 	// grant the same one, and for tickets, which put claims in the same order on all
-	// nodes. Default: time.Now. Then each client's tickets are early by a random time up
-	// to a millisecond, so that two clients seldom have the same ticket.
+	// nodes. Default: time.Now. Then each client's tickets are earlier by a random time
+	// up to a millisecond, so that two clients seldom have the same ticket.
 	Now func() time.Time
 
 	// Grace is the time for which a decided operation waits for the nodes that have not
@@ -124,8 +124,8 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	return d, nil
 }
 
-// minQuorumTTL is the shortest TTL that leaves time for the three round trips that a
-// grant can take: one for the votes, one to agree on the fence, and one to count permits.
+// minQuorumTTL is the shortest TTL that leaves time for the round trips of a grant: one
+// for the votes, and each of those that conclude can add.
 const minQuorumTTL = 200 * time.Millisecond
 
 // Properties implements driver.Driver.

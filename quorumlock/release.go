@@ -15,7 +15,7 @@ import (
 // majority. It returns ErrNoSuchLease if so many nodes lack the token that it can have no
 // majority. A node that lost the lease, and has only a place for it (repair.go), counts
 // as a node that lacks it. Without OnTime or a Value, the driver repeats unanswered
-// releases in the background, until they can have no more effect.
+// releases in the background, for releaseFor.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := d.begin(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -56,8 +56,8 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the driver repeats the release in the background, for l.TTL. goesOn means
-// that the caller does that instead, and may claim again.
+// arrive there, the driver repeats the release in the background, for l.TTL. With goesOn,
+// the caller handles a node that does not answer instead, and may claim again.
 func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
@@ -71,9 +71,8 @@ func isFinal(err error) bool {
 	return err == nil || isRefusal(err) || isNoSuchLease(err) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases grants on some nodes, after a claim without a majority. It waits only for
-// nodes that answer quickly, and no longer than ctx. The caller may claim again with the
-// token.
+// free releases grants on some nodes, after a claim that failed. It waits only for nodes
+// that answer quickly, and no longer than ctx. The caller may claim again with the token.
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{

@@ -17,9 +17,10 @@ import (
 //
 // Such a claim does not count for that renewal, and the holder's fence stays. The node
 // grants it only if no claim holds the name there and no waiter is ahead, so no other
-// claim loses a vote. The fence on that node is the holder's fence or higher, so fences
-// keep rising. If a claim without a majority holds the name there, its client finds the
-// queued claim, and releases its own (split.go).
+// claim loses a vote. The fence on that node is the holder's fence or higher, unless the
+// node's clock is more than driver.MaxLead behind that fence. So fences keep rising. If a
+// claim without a majority holds the name there, its client finds the queued claim, and
+// releases its own (split.go).
 //
 // Renew repairs nothing on a node where the lease was broken.
 

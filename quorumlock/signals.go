@@ -15,8 +15,8 @@ func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Li
 const signalWait = 3 * time.Millisecond
 
 // signaled handles a signal of a node. It passes SignalRetry and SignalLost on: the
-// client then sends its claim or a renewal, and a majority answers. It passes
-// SignalGranted on when a majority has sent it, and has agreed on one fence.
+// client then sends its claim or a renewal, and a majority answers. It passes a grant on
+// when a majority has answered or signaled it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
 	p := d.placed.find(s.Token) // nil if the claim was already granted, or given up
 	switch {

@@ -16,7 +16,7 @@ import (
 // before it returns an owner. A tag also has the claim's ticket, which orders claims in a
 // split vote.
 type tag struct {
-	ticket uint64 // when the claim was first made, in microseconds on its client's clock
+	ticket uint64 // the time of the claim's first attempt, less quorum.early, in microseconds on its client's clock
 	digest string // digestSize bytes of a hash of the token
 }
 

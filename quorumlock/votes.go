@@ -32,7 +32,7 @@ func silentVotes[T any](n int) []vote[T] {
 	return votes
 }
 
-// count counts the votes for whose error is returns true.
+// count returns the number of votes whose error satisfies is.
 func count[T any](votes []vote[T], is func(error) bool) (n int) {
 	for _, v := range votes {
 		if is(v.err) {
@@ -72,20 +72,20 @@ type ballot[T any] struct {
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
 	decided func(votes []vote[T]) bool                  // reports whether the missing answers cannot change the outcome
 
-	// lasts is the time limit of each request, independent of ctx; 0 means until ctx
-	// ends.
+	// lasts is the time limit of each request, independent of ctx; 0 means ctx's
+	// deadline, or backgroundRequestLimit if it has none.
 	lasts time.Duration
 
 	// These three functions run in turn with the token's other requests to that node,
 	// even after poll has returned. They must not block. first runs before poll counts
-	// the answer of the node. unsent runs if the request was given up before its turn.
-	// after runs last.
+	// the node's answer. If the request was given up before its turn, first runs at once,
+	// and unsent runs in turn. after runs last.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }
 
-// backgroundRequestLimit bounds a request for which no caller waits any more if the
-// caller's ctx had no deadline.
+// backgroundRequestLimit bounds each request if the caller's ctx has no deadline, because
+// the request may outlast the call.
 const backgroundRequestLimit = 10 * time.Second
 
 // poll asks the nodes in parallel, and returns their answers, by index of the node. When
