@@ -13,8 +13,8 @@ import (
 // Subscribe implements redisscript.Conn. rueidis' reading goroutine calls the functions.
 //
 // With RESP2 rueidis has a second connection for subscriptions, and does not replace it
-// after a loss while the first one works (v1.0.79). So with RESP2, Receive uses a
-// connection of its own, and closes it afterwards.
+// after a loss while the first one works (v1.0.79). So if Receive fails before it has
+// subscribed, Subscribe repeats it on a connection of its own.
 func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
 	leave := c.Temporary || !s.owned // if false, the driver closes the connection soon

@@ -15,8 +15,8 @@ import (
 //
 // In general another goroutine makes the request, and the caller waits for the answer or
 // for the end of ctx. A late answer is discarded; a late claim is refused by the server,
-// because claims have an end. While maxRequests are under way, a new request waits until
-// its own ctx ends.
+// because claims have an end. While maxRequests are under way, a new request waits for
+// one of them to end, or until its own ctx ends.
 //
 // Passing a request to another goroutine costs half as much as the request, because it
 // wakes a thread. So while the server answers quickly, the caller makes the request

@@ -44,7 +44,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return x.report(), ctx.Err()
 }
 
-// doctorsName is a name that no client locks.
+// doctorsName is a name that only the doctor of a quorum locks.
 const doctorsName = "pawl doctor"
 
 // An examination collects the findings.

@@ -7,8 +7,8 @@ import (
 )
 
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and
-// driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	Options
 	watches    watching

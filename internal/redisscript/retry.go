@@ -75,8 +75,8 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 
 // runWithEnd sends a step with an end on the server's clock. If the server refuses the
 // step because of that end, the end was computed too early, or the request came too late.
-// The answer has the server's time. So runWithEnd sends the step again with a new end,
-// until ctx ends.
+// The answer has the server's time. So runWithEnd sends the step again with a new end, at
+// most maxLateTries times, and not after ctx has ended.
 //
 // After a lost connection, runWithEnd sends the step again if resend allows that; a nil
 // resend never does. now is the current time, or a little earlier.

@@ -18,8 +18,8 @@ import (
 // too late would let a request take effect after its caller has given up.
 //
 // The driver learns the bound from answers that have the time, and from the command TIME,
-// which it sends with the first subscription, and then once a minute. It forgets the
-// bound when a connection is lost, because the next one may go to another server. It
+// which it sends before a claim if it knows no bound, and then once a minute. It forgets
+// the bound when a connection is lost, because the next one may go to another server. It
 // cannot use the fence of a grant, which may be ahead of the clock.
 //
 // In a cluster each master has its own clock. The driver uses the clock that is furthest

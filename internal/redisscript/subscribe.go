@@ -222,7 +222,7 @@ func (b *subscriber) heard(message string) {
 	b.listeners.Notify(signal)
 }
 
-// works reports whether the subscriptions are up. Before the first claim it returns true.
+// works reports whether the plain channel is subscribed to, or no attempt has failed yet.
 func (b *subscriber) works() bool {
 	if b.d.NoPush {
 		return false

@@ -17,9 +17,9 @@ import (
 // claim, see claimArg and appendClaimant, and the owner of a break, and clients of other
 // versions read these.
 
-// The first argument of a step begins with one of these letters.
+// The first argument of a claim, a renewal or a release begins with one of these letters.
 const (
-	quickAcquire = 'a' // an exclusive claim that is not forced
+	quickAcquire = 'a' // an exclusive claim that is not forced, and uses no value
 	otherAcquire = 'A'
 	quickRenew   = 'r'
 	valueRenew   = 'R' // a renewal that writes a value

@@ -12,8 +12,8 @@ import (
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
 // step gets the same answer, or has no second effect. No holder takes a lost answer for a
-// lost lease. renewal and release are the
-// hashes of these scripts, by which the proxy finds the requests.
+// lost lease. renewal and release are the hashes of these scripts, by which the proxy
+// finds the requests.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)

@@ -15,7 +15,7 @@ const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT
 var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
 // urlParameters are the parameters of redislock that are for a single server, except
-// tracking, which redlock turns off.
+// cluster and tracking, which redlock turns off.
 var urlParameters = slices.Concat(engine.TLSParameters, []string{
 	"addr", "client_name", "db", "dial_timeout", "prefix", "protocol", "push", "retention", "wait_replicas", "wait_timeout", "write_timeout",
 })

@@ -39,9 +39,9 @@
 local wish = ARGV[3] or NO_WISH
 --- @include lib/refused
 
--- The score of the claim in L is now, or the last waiter's if the clock ran back. An
--- earlier ticket lowers the score, by MAX_LEAD at most. The claim then goes behind all
--- waiters with the same score.
+-- The score of the claim in L is now, or one above the last waiter's if the clock ran
+-- back. An earlier ticket lowers the score, by MAX_LEAD at most. The claim then goes
+-- behind all waiters with the same score.
 local score, last, ahead = QUEUE_FROM + now, nil, size > holders + broken
 if queueing == 1 and not place then
   if ahead then last = tonumber(call('ZRANGE', L, '-1', '-1', 'WITHSCORES')[2]) end

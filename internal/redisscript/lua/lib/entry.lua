@@ -1,5 +1,5 @@
--- The whole lock algorithm, as in locktable/entry.go, on the stored state of one name:
--- see lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
+-- The whole lock algorithm, as in locktable.Entry, on the stored state of one name: see
+-- lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
 local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details()
 
 local fence, closed, kept_until = 0, 0, 0

@@ -1,5 +1,5 @@
--- Every script begins here, with the commands that it calls, and the time of the server
--- in microseconds.
+-- Every script except states and rights begins here, with the commands that it calls, and
+-- the time of the server in microseconds.
 local pack, unpack = struct.pack, struct.unpack
 local call, pcall = redis.call, redis.pcall
 local t = call('TIME')
