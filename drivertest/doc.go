@@ -31,8 +31,8 @@
 // itself is still tested.
 //
 // With [Harness.OpenThrough] the suite has a network of its own between a client and its
-// servers. It delays requests until their end has passed, makes them slower, and cuts
-// connections. For a backend without a network, in memory or in a file, set NoNetwork.
+// servers. It delays requests until their end has passed, makes them slower, loses
+// answers, and cuts connections. For a backend in memory or in a file, set NoNetwork.
 //
 // Run returns when all subtests have. It begins with the topic Basics, and ends with it
 // if one of the basics fails; then it reports that one. The other topics begin, and are

@@ -221,7 +221,7 @@ func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
 	k.settle()
 }
 
-// testLateReleases: only releases with OnTime have an end.
+// testLateReleases: releases with OnTime have an end, as have those of testValueLate.
 func testLateReleases(s *suite) {
 	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
 		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))

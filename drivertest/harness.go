@@ -79,7 +79,7 @@ type Harness struct {
 	// AgreesLate allows the behavior of a quorum whose nodes have clocks of their own.
 	// When it passes a name on, each node gives a fence of its own, and they agree on one
 	// when the client learns of the grant. If other claims are granted beside it before
-	// that, their fences are lower although they came later, and Entry showed only a
+	// that, their fences are lower although they came later, and Inspect showed only a
 	// guess until then. If they leave no room within its limit, which must be smaller
 	// than theirs, it is refused. An exclusive claim has no others beside it, so only the
 	// guess is allowed for it.

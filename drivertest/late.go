@@ -33,7 +33,7 @@ const tries = 4
 // before its turn, if turn is not nil.
 func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
 	try, u := 1, s.Unit
-	if s.short { // one more try, and the first with half a unit: most subtests pass with that
+	if s.short { // one more try, and the first with half a unit, but at least shortUnit: most subtests pass with that
 		try, u = 0, max(s.Unit/2, min(s.Unit, 2*s.properties.MinTTL), min(s.Unit, shortUnit))
 	}
 	for ; ; try, u = try+1, s.next(u) {
@@ -289,8 +289,8 @@ func (k *kit) late() time.Duration {
 	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
 }
 
-// missing is the time after which a signal counts as missing. A driver may give up a
-// subscription in it that does not begin, and have the next.
+// missing is the time after which a signal counts as missing. Within it, a driver may
+// give up a subscription that does not begin, and start another one.
 func (s *suite) missing() time.Duration { return 4 * s.Patience }
 
 // overdue returns a channel that fires at the time from which a signal counts as missing.

@@ -103,7 +103,7 @@ func testLostAnswers(s *suite) {
 
 // loses makes f call on each of some names. On the first name the network loses the
 // server's first answer to far, on the next name the second, and so on for as many
-// answers as a call has.
+// answers as a call has, up to six.
 func (k *kit) loses(f func(far *slow, ctx context.Context, name string)) {
 	k.Helper()
 	far := k.slow()

@@ -30,7 +30,7 @@ var lookalikes = []string{
 	"Xnull", "XNULL", "X:queue", "X:fence", "X/holders", "pawl:X", "semaphore:X", // our own keys, perhaps
 }
 
-// lookalike makes the kit's own name from a pattern, with room left for short ones.
+// lookalike makes a name of the kit's own from a pattern.
 func (k *kit) lookalike(pattern string) string {
 	if pattern == "x" {
 		return strings.ToLower(k.name) + "/" // so that it is not in the way of the others

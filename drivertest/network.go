@@ -12,9 +12,9 @@ import (
 )
 
 // A Network is the suite's network between one client and its servers. It can delay
-// requests, make them slower, or refuse them. A client uses it through a [Network.Dial],
-// or the [Network.Addr] of each of its servers. A client in memory that imitates a
-// network calls [Network.Send].
+// requests, make them slower, or refuse them, and lose answers. A client uses it through
+// [Network.Dial], or the [Network.Addr] of each of its servers. A client in memory that
+// imitates a network calls [Network.Send] and [Network.Answer].
 type Network struct {
 	t testing.TB
 

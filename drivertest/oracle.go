@@ -34,8 +34,8 @@ func (r *random) compare(t *rapid.T) {
 	}
 }
 
-// describe returns the part of an entry on which both must agree. It leaves out the last
-// fence of a free name, which may be forgotten.
+// describe returns the part of an entry on which both must agree. It leaves out fences:
+// compare compares their order, except of the last fence, which may be forgotten.
 func (r *random) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.time(e.ClosedFor), e.Value, e.Value == nil)
 	if r.k.s.AgreesLate {

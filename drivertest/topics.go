@@ -14,7 +14,7 @@ type topic struct {
 }
 
 // topics are all topics, the most useful failure first: a topic comes before the topics
-// that need it, as far as the plants of faults_*_test.go show that. For a failure of
+// that need it, as far as the faults of faults_*_test.go show that. For a failure of
 // Random, usually a subtest of another topic fails, too.
 var topics = []topic{
 	{basics, testBasics, "", nil},
