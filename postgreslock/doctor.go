@@ -170,7 +170,7 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 // prepares checks whether a caller's pool prepares statements behind a pooler. A pool
 // opened by URL does not.
 func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
-	var pid uint32 // of a pooler, if there is one: each of its clients has another number
+	var pid uint32 // of the server process; a pooler announces another number
 	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		return err
 	}

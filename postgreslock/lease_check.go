@@ -158,7 +158,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	for i, name := range leases.Names() {
 		marks, names = append(marks, text(mark(i+1))), append(names, []byte(name))
 	}
-	// The outer SELECT reads the time: in the target list of SELECT FOR UPDATE itself,
+	// The outer SELECT reads the time: in the target list of the locking SELECT itself,
 	// the time would be from before the wait for a locked row. It returns name and entry
 	// in hexadecimal, because pgx cannot read the bytes of a session with
 	// bytea_output=escape.

@@ -138,7 +138,7 @@ func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 // statement that waits for a synchronous standby without waiting further, and a failover
 // could lose a grant that other clients have seen. PgBouncer 1.18 may also crash when it
 // gets a cancel request ("server in bad state"). A statement that still waits for a row
-// does no harm: after its window it changes nothing, and tableWait bounds its wait.
+// does no harm: after its window it changes nothing, and its lock_timeout ends its wait.
 func withoutCancels(config *pgx.ConnConfig) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {

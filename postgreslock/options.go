@@ -48,6 +48,6 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, nil
 }
 
-// maxIdentifier bounds the length of a table's name, so that the names of its indexes
-// fit, too.
+// maxIdentifier bounds the length of the schema and of the prefix, so that the prefix and
+// the longest name of a table, index or constraint fit into 63 bytes.
 const maxIdentifier = 63 - len("tidying_one_check")

@@ -44,8 +44,8 @@ func (s *store) request(ctx context.Context, f func(r *request) error) error {
 }
 
 // requestInBackground runs a request in a goroutine of its own, on any server. After its
-// caller has returned, the request waits for its answer for the time wait. aside calls
-// over when the request has ended.
+// caller has returned, the request waits for its answer for the time wait. At its end,
+// the goroutine calls over.
 func (s *store) requestInBackground(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
 	r := &request{ctx: context.WithoutCancel(ctx)}
 	connecting, stop := context.WithCancel(r.ctx)
@@ -79,8 +79,8 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, ove
 
 // awaitAnswer lets a request without a caller wait for its answer, and returns the number
 // of other such requests. If there are too many, this request does not wait, because the
-// pool has to serve callers, too. For requests that wait for a locked row, the store's
-// room is the limit.
+// pool has to serve callers, too. For requests that wait for a locked row, longWaits is
+// the limit.
 func (s *store) awaitAnswer(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
 	others = len(s.unawaited)
 	end := func() {}

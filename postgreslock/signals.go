@@ -78,7 +78,7 @@ func (l *listener) pushes() bool {
 }
 
 // tryPush listens for a while, even without a claim, and waits until the listener has
-// tested whether signals arrive, or ctx ends.
+// tested whether signals arrive, ctx ends, or twice notifyTimeout has passed.
 func (l *listener) tryPush(ctx context.Context) {
 	isUntried := func() bool {
 		l.mu.Lock()

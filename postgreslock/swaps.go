@@ -25,7 +25,7 @@ import (
 // after its change. If the window is over, the statement fails, and changes nothing.
 
 // shortWait bounds a statement's wait for a locked row. Most steps of other clients end
-// within that time. Transactions that have checked a lease take longer: see waits.
+// sooner. Transactions that have checked a lease take longer: see swapAfterWait.
 const shortWait = 10 * time.Millisecond
 
 // Swap implements swap.Store.
@@ -98,7 +98,7 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap
 		}
 	}
 	wait, last := s.timeLeft(w.Window), false
-	if end, ok := ctx.Deadline(); ok { // so that waits returns the error of the lock before ctx ends
+	if end, ok := ctx.Deadline(); ok { // so that swapAfterWait returns the error of the lock before ctx ends
 		if most := time.Until(end) * 3 / 4; most < wait {
 			wait, last = most, true
 		}
@@ -199,10 +199,10 @@ func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 // milliseconds returns the text of a lock_timeout.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
-// leavesFree reports whether a swap leaves the name free. Such a swap does not wait for
-// the disk: if the server crashes before it has written the release, the lease expires,
-// as if its holder had died. The next grant waits for the disk, and so for all earlier
-// writes.
+// leavesFree reports whether a swap leaves the name free, without a value, a break or a
+// lock-delay. Such a swap does not wait for the disk: if the server crashes before it has
+// written the release, the lease expires, as if its holder had died. The next grant waits
+// for the disk, and so for all earlier writes.
 func leavesFree(e *locktable.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
 }

@@ -113,8 +113,8 @@ func parseURL(u *url.URL) (*parsed, error) {
 }
 
 // rereadFiles reads the files of a URL again: certificates, authorities, and the password
-// of a passfile, because other programs may replace them. If one of them cannot be read,
-// the configuration stays unchanged.
+// of a passfile, because other programs may replace them. If a certificate cannot be
+// read, the configuration stays unchanged. pgx takes a missing passfile for an empty one.
 func rereadFiles(c *pgx.ConnConfig, url string) {
 	now, err := pgx.ParseConfig(url)
 	if err != nil || len(now.Fallbacks) != len(c.Fallbacks) {
