@@ -12,7 +12,7 @@ import (
 )
 
 // Diagnose implements driver.Diagnoser. It checks the version, durability, replication,
-// isolation, the clock, the rights, the tables and each entry.
+// isolation, the clock, the rights, the pool, the tables, their triggers and each entry.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {

@@ -71,5 +71,5 @@ func columnsOf(e *locktable.Entry) columns {
 	return out
 }
 
-// maxHolderChars is the length of the column holders.
+// maxHolderChars is the length at which Holders is cut, for a column of 255 characters.
 const maxHolderChars = 250

@@ -242,8 +242,8 @@ func (v variables) fit() error {
 	return nil
 }
 
-// packet returns the size of the largest statement, in bytes, that both the server and
-// the client allow. ofClient is the client's default limit.
+// packet returns the size of the largest statement, in bytes, that the server and the
+// client's default limit allow. It ignores maxAllowedPacket of the URL.
 func (v variables) packet() int64 {
 	const ofClient = 64 << 20
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {

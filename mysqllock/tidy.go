@@ -63,9 +63,9 @@ func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err er
 }
 
 // randomName returns a random name, or a prefix of some names. Names fork where their
-// common prefix ends. At each fork, anywhere draws a byte between the lowest and the
-// highest next byte, and continues with the drawn byte, or the next greater byte that a
-// name has.
+// common prefix ends. At each fork, randomName draws a byte between the lowest and
+// the highest next byte, and continues with the drawn byte, or the next greater byte that
+// a name has.
 func (s *store) randomName(ctx context.Context) (string, error) {
 	begin := ""
 	for range forks {
@@ -88,8 +88,8 @@ func (s *store) randomName(ctx context.Context) (string, error) {
 	return begin, nil
 }
 
-// forks is the number of forks at which anywhere draws a byte. After that, few names have
-// the prefix.
+// forks is the number of forks at which randomName draws a byte. After that, few names
+// have the prefix.
 const forks = 6
 
 // between returns the first and the last name that have the prefix begin and do not sort
