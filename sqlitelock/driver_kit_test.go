@@ -43,8 +43,8 @@ func open(tb testing.TB, path string, o *Options) *lockDriver {
 	return d
 }
 
-// deafen closes the doorbell, as between containers that share no network: the driver has
-// to poll.
+// deafen closes the wakeSocket, as between containers that share no network: the driver
+// has to poll.
 func deafen(d *lockDriver) *lockDriver {
 	d.table.socket.close()
 	return d

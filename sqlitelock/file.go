@@ -213,7 +213,7 @@ func (id *identity) logSize() int64 {
 	return size
 }
 
-// replacedError means that path no longer leads to the opened files.
+// replacedError means that path no longer leads to the opened file, or was truncated.
 type replacedError struct{ path, how string }
 
 const truncated = "truncated"

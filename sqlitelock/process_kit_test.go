@@ -29,7 +29,7 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 const (
 	childVerb    = "PAWL_SQLITE_TEST_VERB"
 	childFile    = "PAWL_SQLITE_TEST_FILE"
-	childDeaf    = "PAWL_SQLITE_TEST_DEAF"    // set: without a doorbell
+	childDeaf    = "PAWL_SQLITE_TEST_DEAF"    // set: without a wakeSocket
 	childSeconds = "PAWL_SQLITE_TEST_SECONDS" // for how long
 	childClients = "PAWL_SQLITE_TEST_CLIENTS" // of a crowd, in one process
 )
@@ -201,8 +201,8 @@ func childCounts(d *lockDriver, heard <-chan driver.Signal) {
 	}
 }
 
-// childPingPong gets the name that its partner holds, prints when its signal came, holds
-// the name for a while, and releases it, again and again.
+// childPingPong gets the name that its partner holds, holds it for a while, releases it,
+// and prints when it got it and when it began to release it, again and again.
 func childPingPong(d *lockDriver, heard <-chan driver.Signal) {
 	for {
 		c := queued("ball")
@@ -271,7 +271,7 @@ func handOvers(tb testing.TB, n int) []time.Duration {
 	return took
 }
 
-// byBellAndByPolling runs a benchmark of processes with, and without, the doorbell.
+// byBellAndByPolling runs a benchmark of processes with, and without, a wakeSocket.
 func byBellAndByPolling(b *testing.B, f func(b *testing.B)) {
 	b.Run("Bell", f)
 	b.Run("Polling", func(b *testing.B) {

@@ -33,7 +33,7 @@ type table struct {
 	socket         *wakeSocket   // nil if this system has none
 	woken          chan struct{} // has a value after a wake-up
 	wokenSincePoll atomic.Bool   // a wake-up arrived since the last poll
-	announced      atomic.Bool   // wake-ups announce signals; false until one has
+	announced      atomic.Bool   // wake-ups announce signals, as far as this driver knows; see store and recordSignals
 	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver        func(driver.Signal)
 
