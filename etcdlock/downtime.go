@@ -73,8 +73,8 @@ func (s *store) leaseTimeLeft() time.Duration {
 	return now.From.Until(s.leasesLastUntil)
 }
 
-// startTimer starts a timer for leaseTimeLeft, unless a timer runs that was started after
-// the last tick. It first writes a tick, if this client knows the age of the last one.
+// startTimer starts a timer for leaseTimeLeft, unless one runs since the last tick. It
+// first writes a tick, unless the last one is inactive, was only read, and has no timer.
 func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
 	t, _ := s.clock.current()
 	rev, _, runs := parseTimer(read)

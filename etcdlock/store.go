@@ -55,7 +55,7 @@ type store struct {
 	cluster         uint64            // the ID of the cluster that answered last
 	former          []uint64          // the IDs of the clusters that answered earlier
 	epoch           uint64            // the number of times that revisions have started again
-	leasesLastUntil locktable.Instant // the latest end of the leases that this client has seen
+	leasesLastUntil locktable.Instant // the latest end of the leases that this client has loaded
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }

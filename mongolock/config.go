@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A configError means that two clients could read different entries in a collection, or
-// that the server may delete entries.
+// A configError means that two clients could read different entries in a collection, that
+// the server may delete entries, or that an entry has no room for another claim.
 type configError struct{ problem, hint string }
 
 func (e *configError) Error() string { return e.problem }

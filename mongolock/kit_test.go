@@ -23,7 +23,7 @@ var concrete = servertest.As[*lockDriver]
 var ctx = context.Background()
 
 // A testServer is a FerretDB behind a proxy that serialises, or the real server of
-// PAWL_TEST_MONGODB_URL. The tests of one share it, each with a database of its own.
+// PAWL_TEST_MONGODB_URL, which all tests share, each with databases of its own.
 type testServer struct {
 	url  string // without a database
 	addr string

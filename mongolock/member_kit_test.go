@@ -76,7 +76,7 @@ func (m *member) next(p ...*plan) {
 }
 
 // all returns the commands with these names since the last call, except those that store
-// or read signals.
+// or poll signals.
 func (m *member) all(names ...string) (out []sent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

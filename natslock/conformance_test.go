@@ -38,8 +38,8 @@ func TestConformanceOnACluster(t *testing.T) {
 	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
 }
 
-// conforms runs the suite on a server, or on a cluster in which one server is paused at
-// times.
+// conforms runs the suite on a server, or on a cluster. Clients behind the suite's
+// network reach only one of its servers.
 func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+addrs+"/"+bucket) },

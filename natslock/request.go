@@ -23,7 +23,7 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	kept     time.Duration     // the server deletes the message after kept plus the retention; 0 means never
+	kept     time.Duration     // the server deletes the message after kept plus the retention; not positive: never
 }
 
 // last reads the last message of a key, and returns nil if there is none. It asks the
@@ -74,7 +74,7 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 // retryRead repeats a read until a server answers. A request that was sent while a
 // cluster elected a leader, or while the connection was lost, never gets an answer. On a
 // slow link a fixed timeout could end each request just before its answer arrives, so the
-// timeout is at least twice the time of the last answer.
+// timeout is at least twice the time of the last answer, up to 5 s.
 func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// The driver no longer listens for stamps after maxMissedStamps consecutive ones did
-	// not arrive.
+	// After maxMissedStamps consecutive stamps did not arrive, the driver listens for
+	// none until it asks for the time again, or the connection changes.
 	maxMissedStamps = 3
 
 	// stampTimeout is the time for which the driver waits for a stamp, which should

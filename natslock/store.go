@@ -39,7 +39,7 @@ type store struct {
 
 	reads, writes responseWatchdog
 	trip          atomic.Int64 // the round-trip time of the last answer, a time.Duration
-	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, on this connection
+	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, see maxMissedStamps
 
 	watchers    driver.Watchers
 	watchesDown atomic.Int64    // the number of watched names whose subscription is down
