@@ -64,8 +64,8 @@ func Find(ignored ...string) error {
 }
 
 // machinery has the functions of goroutines that a test binary runs beside the tests: for
-// signals, once something has asked for them, for the alarm of -timeout, and for a
-// profile or a trace that is written.
+// signals, once something has asked for them, for the alarm of -timeout, for a profile or
+// a trace that is written, and for fuzzing.
 var machinery = []string{
 	"os/signal.signal_recv", "os/signal.loop", "runtime.ensureSigM", "testing.(*M).startAlarm", "runtime/pprof.profileWriter", "runtime.ReadTrace",
 	"internal/fuzz.",

@@ -27,7 +27,7 @@ import (
 // TB is the part of *testing.T that this package needs.
 type TB = servertest.TB
 
-// User has all rights in the database Database, and no others.
+// User has all rights in Database, and in each database of NewDatabase, and no others.
 const (
 	User     = "pawl"
 	Password = "s3cret/@:?word"

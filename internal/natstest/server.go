@@ -65,7 +65,7 @@ func StartWith(tb TB, begin func(*exec.Cmd) error) *Server {
 	return s
 }
 
-// StartCluster starts n servers that are one cluster, and waits until they have a leader.
+// StartCluster starts n servers that are one cluster, and waits until each answers.
 func StartCluster(tb TB, n int) []*Server {
 	tb.Helper()
 	routes, nodes := make([]string, n), make([]*Server, n)

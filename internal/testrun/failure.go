@@ -12,7 +12,7 @@ type failure struct {
 	output  string
 }
 
-// A line of go test that ends the output of a package.
+// Lines of go test: the end of a package's output, its seed, and a failed test.
 var (
 	packageLine = regexp.MustCompile(`^(?:ok|\?|---|FAIL) *\t(\S+)`)
 	shuffleLine = regexp.MustCompile(`(?m)^-test\.shuffle (\d+)$`)
