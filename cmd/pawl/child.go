@@ -13,7 +13,7 @@ import "time"
 //	key()                                 the signal of a terminal's key that ended it
 //	close()                               releases the terminal and other resources
 //
-// and with the channels ended, which receives its end once, and paused.
+// and with the channels ended, which receives its end once, paused and ctrlZ.
 
 // An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {

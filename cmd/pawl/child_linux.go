@@ -12,7 +12,7 @@ import (
 )
 
 // dieWithParent makes the kernel kill the child when the thread that forks it ends. So
-// the child dies with pawl, however pawl ends.
+// the child dies with pawl, however pawl ends, unless it is a set-user-ID program.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // stopProcess stops this process, and returns when it is continued. It signals the

@@ -105,8 +105,8 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	return c, nil
 }
 
-// run starts the child, and waits for it, in a thread that never ends: on Linux the
-// kernel kills the child when the thread that forked it ends.
+// run starts the child, and waits for it, in a thread that ends after the child: on Linux
+// the kernel kills the child when the thread that forked it ends.
 func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
 	runtime.LockOSThread() // never unlocked
 	var err error
@@ -215,8 +215,8 @@ func (c *child) killChecks() {
 	}
 }
 
-// pass sends a signal to the group. If the signal asks the group to end, pass also
-// continues the group, because a stopped process gets no signal before.
+// pass sends a signal to the group. If the signal may end the group, pass also continues
+// the group, because a stopped process gets no signal before.
 func (c *child) pass(s os.Signal) {
 	c.hand(s)
 	switch s {

@@ -55,7 +55,7 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 		return nil, err
 	}
 	c := &child{process: p, job: job, env: env, ended: make(chan ending, 1), over: make(chan struct{})}
-	// The job does not get processes that this one has started before.
+	// Processes that the child has started before this call are not in the job.
 	if err := p.WithHandle(func(h uintptr) {
 		_ = windows.AssignProcessToJobObject(job, windows.Handle(h)) // fails if the process has ended already
 	}); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claim opens the backend and waits for the lock, no longer than j.patience. Then it
-// returns even if the backend ignores the end of its ctx, for example while it waits for
-// a disk. A signal ends the wait. A signal at the moment of the grant stays in j.signals,
-// for hold.
+// claim opens the backend and waits for the lock, no longer than j.patience. It returns
+// lateAnswerTimeout later even if the backend ignores the end of its ctx, for example
+// while it waits for a disk. A signal ends the wait. A signal at the moment of the grant
+// stays in j.signals, for hold.
 func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if j.patience > 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The exit codes. Those below 124 are from sysexits.h, those above are the shell's. `pawl
-// run` also returns the exit code of its command.
+// The exit codes. Those from 64 to 78 are from sysexits.h, those from 126 on are the
+// shell's. `pawl run`, `once` and `elect` also return the exit code of their command.
 const (
 	exitOther         = 1   // any other error: standard output cannot be written, ...
 	exitNotHeld       = 1   // renew, release: the handle's lease is over
-	exitUsage         = 64  // refused before the first request
-	exitUnavailable   = 69  // the backend did not answer
+	exitUsage         = 64  // wrong usage; nothing was done
+	exitUnavailable   = 69  // the backend did not answer, or cannot do what was asked
 	exitHeld          = 75  // the lock was not acquired, or is not free; or break broke nothing. -E changes the code
 	exitLost          = 76  // the lock was lost, and the command was stopped
-	exitUnsound       = 78  // the doctor found that the backend breaks a promise
+	exitUnsound       = 78  // doctor or prove found that the backend breaks a promise
 	exitTooLong       = 124 // --max-hold was over; timeout(1) has the same code
 	exitNotExecutable = 126 // the command exists, but cannot run
 	exitNotFound      = 127 // there is no such command

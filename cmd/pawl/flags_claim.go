@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claimFlags are the flags for claiming a lock. Run and acquire have all of them; once
-// and elect have some.
+// claimFlags are the flags for claiming a lock. Run has all of them, acquire all except
+// --skip, and once and elect have some.
 type claimFlags struct {
 	noWait       bool
 	wait         seconds

@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// A job is one `pawl run`: it claims the lock, starts the child, watches both, and
-// releases. Other commands use a part of it: `pawl acquire` claims, and `pawl elect`
-// watches.
+// A job is one `pawl run` or `once`: it claims the lock, starts the child, watches both,
+// and releases. `pawl acquire` and `pawl elect` use a part of it.
 //
-// It guarantees, in every order of events: the child does not start without the lock, and
-// no process of its group is alive when another client can be granted the name.
+// The child never starts without the lock. After a signal, or a loss that leaves time to
+// stop it, no process of its group is alive when another client can be granted the name.
+// But if the child ends by itself, its background processes run on without the lock.
 type job struct {
 	v        *output
 	name     string
@@ -79,8 +79,8 @@ func (v *output) warnReleased(err error) {
 	}
 }
 
-// hold runs the child under the lease, and returns when no process of its group runs any
-// more.
+// hold runs the child under the lease, and returns when the child has ended. If a signal
+// has ended it, or pawl has stopped it, hold first stops the rest of its group.
 func (j *job) hold(lease jobLease) error {
 	j.v.flush(startFlush)
 	select {

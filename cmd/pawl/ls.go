@@ -82,7 +82,7 @@ func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Comm
 	switch {
 	case err == nil:
 		err = f(c)
-		_ = closeSoon(c) // it has no leases
+		_ = closeSoon(c) // it has no leases, except after a failed renew or release
 	case none:
 		v.sayError(err)
 		err = unused()

@@ -14,19 +14,18 @@ import (
 
 // An output prints everything that the command prints.
 //
-// Standard output has only the result: tables and JSON of ls and show, the receipt of
-// break, the handle of acquire, the version. `pawl run` and `pawl elect` never write
-// there: it belongs to their child.
+// Standard output has only the result, such as the table of ls, the receipt of break and
+// the handle of acquire. `pawl run`, `once` and `elect` never write there: it belongs to
+// their child.
 //
 // Standard error has the messages of pawl: one line per event, begun with "pawl: ", in
 // the present or past tense, without a full stop. A message says what happened, to which
 // name, by whom, and what can be done. It has no colour. Pawl asks a question only if
-// standard input is a terminal. The bar of `pawl bench` is for a terminal only.
+// standard input is a terminal. A bar or a line of progress is for a terminal only.
 //
-// Pawl prints no message if nothing fails. `pawl run` prints one only if the command did
-// not run, or was stopped, or if the lock may have been lost before its end ("pawl:
-// warning: "). With -v it also prints one while it waits; with -q it prints none if
-// another client has the lock.
+// `pawl run` prints no message if nothing fails, except a remark about mem: or, on a
+// terminal, about the default file. With -v it also prints one while it waits; with -q it
+// prints none if another client has the lock.
 //
 // Other people write names, labels and hosts. Pawl escapes them wherever it prints them,
 // so that they cannot move a cursor, hide text or forge a line.

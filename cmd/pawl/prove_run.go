@@ -106,8 +106,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	return p.judge(beside(out), out)
 }
 
-// repeat returns the command that repeats the run, without the URL, which may have a
-// password.
+// repeat returns the command that repeats the run, without the URL, the namespace and the
+// flags for the server, which may have a password.
 func (p *proof) repeat() string {
 	words := []string{"pawl", "prove", "--for", time.Duration(p.time).String(), "--workers", p.workers.String(),
 		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}

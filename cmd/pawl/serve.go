@@ -97,7 +97,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	return cmd
 }
 
-// check returns an error for flags that would give everyone access.
+// check returns an error for flags that are invalid, or would give everyone access.
 func (s *serveCommand) check(cmd *cobra.Command) error {
 	host, _, err := net.SplitHostPort(s.listen)
 	problem := ""

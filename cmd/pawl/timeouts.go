@@ -5,7 +5,7 @@ import "time"
 // These are the times for which pawl waits for a backend that does not answer.
 const (
 	lateAnswerTimeout = 500 * time.Millisecond  // after --wait, because a late answer may name the holder
-	releaseTimeout    = 3 * time.Second         // for the release of a grant that arrives late
+	releaseTimeout    = 3 * time.Second         // for a release, and for closing the client
 	signalTimeout     = 2500 * time.Millisecond // for the same after a signal, so that pawl ends within 3 s
 )
 

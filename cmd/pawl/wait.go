@@ -135,6 +135,6 @@ func inTheWay(e *pawl.Entry) string {
 }
 
 func (w *waitCommand) unanswered() error {
-	patience := cmp.Or(w.patience, tryTimeout) // tryTimeout with --once
+	patience := cmp.Or(w.patience, tryTimeout) // tryTimeout with --wait 0
 	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
 }

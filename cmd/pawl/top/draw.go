@@ -166,7 +166,7 @@ func typing(begin, text string, width int) screen.Line {
 	return screen.Line{{Text: begin, Style: screen.Bold}, {Text: shown}, {Text: " ", Style: screen.Reverse}}
 }
 
-// ago formats a duration in at most six cells.
+// ago formats a duration in at most six cells, or seven from 100 days on.
 func ago(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
