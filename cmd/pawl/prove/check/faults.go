@@ -19,7 +19,7 @@ const (
 	// the process.
 	crashWithin = int64(time.Second)
 
-	// Before a request ended without an answer, the server counts as slow for this time.
+	// The server counts as slow for this time before a request ended without an answer.
 	unansweredFor = int64(time.Second)
 )
 

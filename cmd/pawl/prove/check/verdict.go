@@ -47,8 +47,8 @@ type Numbers struct {
 	TimedOut int
 	Unknown  int
 
-	// Unanswered is the number of claims and releases that had no answer in time,
-	// although no fault was in their way.
+	// Unanswered is the number of claims, renewals and releases that had no answer in
+	// time, although no fault was in their way.
 	Unanswered int
 
 	// Pauses is the number of times that the machine did not let a process run, for
@@ -77,7 +77,7 @@ type Numbers struct {
 	PorcupineNames      int // names whose whole history porcupine decided
 	PorcupinePieces     int // the pieces into which their histories were cut
 	PorcupineOperations int
-	PorcupineGaveUp     int // pieces that took too long
+	PorcupineGaveUp     int // pieces that took too long, or have too many operations
 
 	CalmRate  float64 // leases a second in the calm phase
 	FaultRate float64 // leases a second in the phase with faults, while no fault kept the server down

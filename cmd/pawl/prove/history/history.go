@@ -173,8 +173,8 @@ type Fault struct {
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
 
-	// Hit is the extent of the effect: 1 for a process; for the network the number of
-	// pieces of data that it delayed, dropped or cut off. A fault with 0 did not happen.
+	// Hit is the extent of the effect: for the network, how many pieces of data it
+	// delayed or dropped, or connections it cut; otherwise 1. 0: it did not happen.
 	Hit int `json:"hit"`
 }
 

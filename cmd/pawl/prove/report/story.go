@@ -81,7 +81,7 @@ type looked struct {
 	fences     int // leases with a fence
 	releases   int // releases that were answered with OK
 	ended      int // leases that were lost, or whose release came too late
-	waited     int // granted claims that had to wait
+	waited     int // granted claims that waited if the name was not free
 	together   int // claims of several names
 	writes     int // writes that the registers got
 	calmClaims int
