@@ -41,7 +41,7 @@ type auth struct {
 
 	mu    sync.Mutex // protects all below
 	key   [32]byte
-	over  map[string]time.Time // sessions that have signed out, and the ends in their cookies
+	over  map[string]time.Time // sessions that have signed out, and when to forget them
 	tries map[string]time.Time
 
 	spared time.Time // before this time no token of a throttled address is compared

@@ -148,8 +148,8 @@ func (x stake) blocks(w *pawl.Waiter) bool {
 	return x.exclusive || w.Permits == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Permits
 }
 
-// circles finds one circle for each process that is in a circle, and no circle twice. It
-// walks along the blocks. When a walk comes back to its own path, it has found a circle.
+// circles finds circles, but not all: at least one where processes block each other, and
+// none twice. When a walk along the blocks comes back to its own path, that is a circle.
 func circles(all []Block, next map[string][]Block) (found [][]Block) {
 	done, depth := map[string]bool{}, map[string]int{} // depth is the index in path, from 1
 	var path []Block

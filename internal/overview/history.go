@@ -51,7 +51,7 @@ const (
 	Held     End = "held"     // it has not ended
 	Released End = "released" // it ended before its time was over
 	Expired  End = "expired"  // it was not renewed in time
-	Broken   End = "broken"   // another client broke it, and the name was closed
+	Broken   End = "broken"   // it was broken here, or ended early while the name was closed
 	Unseen   End = "unseen"   // its end was noticed too late to see the kind
 )
 
