@@ -71,7 +71,7 @@ type measurement struct {
 
 const (
 	maxPending = 64   // the number of measurements that are recorded at once
-	idleNames  = 1000 // how many names without a holder or waiter are kept
+	idleNames  = 1000 // with more names than this, those without a holder or waiter are dropped
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
