@@ -10,7 +10,7 @@ import (
 )
 
 // goose has the two locks of the migration tool: a row that is renewed, and a session's.
-// Each lock has its own id. Both poll: by default each 5 s, here each 1 s, their minimum.
+// Each lock has its own id. Both poll: by default each 5 s, here each 1 s.
 // Their leases are renewed after a third of the TTL, because the default, 5 s, is too
 // late for some TTLs. Both are in their favour. An unlock that fails is tried twice, not
 // for a minute.

@@ -21,7 +21,7 @@ func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 // middle is the index of the middle one of the claims that make the load.
 func (g *growing) middle() int { return g.n / 2 }
 
-// add makes claims, 32 at a time, until there are n.
+// add makes claims, 64 at a time, until there are n.
 func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
 	have := len(g.tokens)
 	g.tokens = append(g.tokens, make([]driver.Token, n-have)...)

@@ -196,7 +196,7 @@ func commit() string {
 }
 
 // growthChart draws each load as a field. Each step is a line in it: its processor time,
-// with both axes logarithmic. Lines that grow are dark, and have a name.
+// with both axes logarithmic. Lines that grow are red, and have a name.
 func growthChart(w io.Writer, engine string, all []grown) {
 	const left, wide, high, gap = 70, 420, 190, 60
 	var order []string

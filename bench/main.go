@@ -1,5 +1,5 @@
 // Command bench compares Pawl on one engine with its peers and the floor, a minimal lock.
-// It starts one server, and runs one scenario after the other. The contenders take turns,
+// It runs one scenario after the other. The contenders take turns, each on a new server,
 // and the figures are the medians of the rounds. Ratios mean more than absolute numbers.
 //
 //	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-svg chart.svg]
