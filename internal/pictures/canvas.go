@@ -16,7 +16,7 @@ const width = 730 // of each picture, in points
 // The words that a thing can have as its class:
 //
 //	dim, bold, small, tiny    of texts; and middle or end, where a text is anchored
-//	bad, better               of texts: what fails, and what is better than Pawl
+//	bad, better, on           of texts: what fails, is better than Pawl, is on a bar
 //	holds, waits, grey        of bars: a lease, a wait, and the lease of another client
 //	ask, go, no               of lines and arrows: a request, a grant, what fails
 //	line, dash, box           of lines: an axis, what is not solid, a frame

@@ -75,8 +75,8 @@ func TestRootFilesUseThoseBelow(t *testing.T) {
 	}
 }
 
-// rootUses returns all uses between the files of the root package, and the names of its
-// types.
+// rootUses returns all uses between the files of the root package, and the names of these
+// files.
 func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
