@@ -51,7 +51,7 @@ func open(t testing.TB, url string) *redisscript.Driver {
 	return d
 }
 
-// unavailable checks for a BackendError of this kind with this hint.
+// unavailable checks for a driver.Error of this kind with this hint.
 func unavailable(t *testing.T, err error, permanent bool, hint string) {
 	t.Helper()
 	trouble, ok := errors.AsType[*driver.Error](err)

@@ -7,13 +7,13 @@
 // Read it in this order:
 //
 //   - plan_test.go: what a seed stands for: processes, what they do, and what goes wrong
-//   - weather_test.go, road_test.go, node_test.go, store_test.go, clock_test.go:
-//     messages, those who answer them, and their time
+//   - weather_test.go, road_test.go, node_test.go, store_test.go, redis_test.go,
+//     conn_test.go, clock_test.go: messages, those who answer them, and their time
 //   - process_test.go, operation_test.go, fault_test.go: what happens
 //   - features_plan_test.go, features_do_test.go, able_test.go: what stands on the locks,
 //     in one schedule of three
 //   - history_test.go, tap_test.go: what is written down of it
-//   - check_*_test.go: what has to be true of that, a rule a file
+//   - check_*_test.go: what has to be true of that
 //   - world_test.go, run_test.go: how one schedule is run, and how many are
 //   - trace_test.go, runtimedice: why it is the same each time
 //   - cancel_test.go: every operation, cancelled at every moment at which something

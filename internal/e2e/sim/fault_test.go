@@ -18,12 +18,12 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s for %v (process %d, node %d)", f.kind, f.lasts, f.process, f.node)
 }
 
-// drawFaults draws up to four faults that the backend may have. All are over at the end
+// drawFaults draws one to four faults that the backend may have, and are over at the end
 // of the span.
 //
 // A clock that jumps, or a backend that loses its data, breaks a documented assumption
-// for all names. Then the checker must be lenient for a while. So such a fault is drawn
-// seldom, and alone.
+// for all names. Then the checker must be lenient for a while. So drawFaults seldom adds
+// such a fault, and never two.
 func (p *plan) drawFaults(d *dice) {
 	kinds := []string{"pause", "hang", "cut", "kill", "close", "shutdown"}
 	breaks := []string{"jump", "wipe"}

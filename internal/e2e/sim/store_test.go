@@ -129,7 +129,7 @@ func (v *values) entry(name string) driver.Entry {
 	return e.Public(all.at, name)
 }
 
-// A storeRoad is the way between a process and such a node: an swap.Store.
+// A storeRoad is the way between a process and such a node: a swap.Store.
 type storeRoad struct {
 	*road
 	clock swap.Clock

@@ -44,7 +44,7 @@ type planted struct {
 	// Nodes that compare and swap do so outside of windows, or do not compare.
 	noWindows, noVersions bool
 	noHealth              bool // health functions are not called
-	someOnly              bool // All forgets its last name
+	someOnly              bool // All takes only its first name
 	keepsAll              bool // All holds names while it waits
 	fromAnswer            bool // a term after Confirm counts from the answer
 

@@ -8,7 +8,7 @@
 //   - backends_kit_test.go: the backends, and the clients that a test has of them
 //   - election_test.go, uses_test.go: a test for each use
 //   - mortal_kit_test.go: clients that die
-//   - ticks_test.go: a schedule of twenty instances whose clocks differ
+//   - ticks_test.go: a schedule of instances whose clocks differ
 //   - killed_test.go, killed_bench_test.go: processes that are killed
 //   - paused_unix_test.go: one that stands still, and goes on when it has lost its lock
 //

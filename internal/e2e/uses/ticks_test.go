@@ -44,8 +44,8 @@ func TestEachTickIsDoneOnce(t *testing.T) {
 	})
 }
 
-// judge fails the test for each tick that ran too often, or did not end. If the machine
-// has no excuse, also no instance may get the error that the result is unknown.
+// judge fails the test for each tick that ran too often, or did not run. With strict, an
+// error that the result is unknown excuses no tick.
 func (d *drill) judge(strict bool) {
 	var began, done, killed, told int
 	for n, k := range d.ticks {
