@@ -23,9 +23,9 @@ type Group struct {
 // A caller that waits holds nothing. It waits in the queue of a lock that is taken. When
 // it is granted that lock, it takes the others if they are free; otherwise it gives that
 // lock back, and waits for the lock that is taken now. So it blocks no other caller, and
-// two callers never wait for each other. If all locks are of one client, memory, SQLite
-// and PostgreSQL grant them in one step. So does Redis, except across the slots of a
-// cluster.
+// two callers never wait for each other. If all locks are of one client, memory, SQLite,
+// PostgreSQL and etcd grant them in one step. So does Redis, except with wait_replicas
+// and across the slots of a cluster.
 //
 // After a caller has given a lock back eight times, it holds each lock that it is
 // granted, so that it does not starve while all locks are busy. It takes mutexes and

@@ -116,9 +116,8 @@ func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
 }
 
 // tryAll makes one attempt at each lock that has no lease in all, in one step of the
-// backend if possible. If a lock is in the way and the caller may wait for it, next is
-// that lock, and err is the reason. Otherwise next is nil, and the caller of tryAll
-// returns err.
+// backend if possible. If the caller has to wait, next is the lock to wait for, and err
+// is the reason. Otherwise next is nil, and the caller of tryAll returns err.
 func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next *locker, err error) {
 	began, n := time.Now(), len(all.leases)
 	var rest []*locker

@@ -32,7 +32,7 @@ type claim struct {
 	lateAttemptEnd time.Duration
 
 	inbox  inbox.Inbox[*hold]
-	waiter waiter // the claim's place in the local queue; a try has no place
+	waiter waiter // the claim's place in the local queue; only a claim that waits has one
 	passed *Lease // the lease that a holder of this process passed to the claim, or nil
 
 	request lazyctx.Storage // memory for the context of the claim's Acquire

@@ -75,7 +75,7 @@ func init() {
 
 func (c *Client) made() bool { return c != nil && c.core != nil }
 
-// usable refuses a call of a client that New has not made, or that is closed.
+// usable refuses a call of a client that is not made, has a bad namespace, or is closed.
 func (c *Client) usable(ctx context.Context) error {
 	if !c.made() {
 		return errNotMade

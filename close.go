@@ -23,7 +23,7 @@ const (
 	// begins.
 	driverPatience = 600 * time.Millisecond
 	// closeSoon is the time that Close takes if the backend is silent: the sum of the
-	// four constants above.
+	// last four constants.
 	closeSoon = 3 * time.Second
 )
 
@@ -45,9 +45,9 @@ const (
 // backend that works.
 func (c *Client) Close() error { return c.close(context.Background()) }
 
-// close is Close, bounded by ctx too. A request whose caller gave up may still take
-// effect. If ctx ends before that becomes impossible, close releases the claim only once,
-// and counts it as not confirmed.
+// close is Close with a ctx, whose deadline replaces closePatience. A request whose
+// caller gave up may still take effect. If ctx ends before that becomes impossible, close
+// releases the claim only once, and counts it as not confirmed.
 func (c *Client) close(ctx context.Context) error {
 	if err := c.closable(); err != nil {
 		return err

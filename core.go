@@ -26,15 +26,15 @@ type core struct {
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
-	born       time.Time // the instant from which claim.lateAttemptEnd counts
+	born       time.Time // the instant from which claim.lateAttemptEnd and use.begun count
 
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
-	returner *returner.Returner[*claim] // unconfirmed releases, claims with unknown outcomes, and at Close all leases
+	returner *returner.Returner[*claim] // unconfirmed releases, lost leases, unknown outcomes, and at Close all leases
 
 	claims    *calls        // calls that claim; no call enters once closing is closed
-	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once closed is set
+	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
 	functions *calls        // functions of Do that run
 	closing   chan struct{} // closed when Close or Shutdown begins: waiters give up
 
@@ -49,7 +49,7 @@ type core struct {
 	mu         sync.Mutex // protects closed and drained
 	closed     bool
 	drained    bool           // no goroutine is added to background any more
-	background sync.WaitGroup // renewals, and calls of the Observer
+	background sync.WaitGroup // renewals, health checks, calls of the Observer, releases of a failed Group
 }
 
 func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {

@@ -42,7 +42,7 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = lease.end(ctx, !ran) }() // the first release only if f panics
+	defer func() { _ = lease.end(ctx, !ran) }() // the first release unless f returns
 	if err := lease.Err(); err != nil {
 		return false, err
 	}

@@ -81,8 +81,8 @@
 //   - [ErrUnavailable]: the backend failed, or did not answer.
 //   - [ErrInvalid]: bad input, refused before anything was sent.
 //   - [ErrClosed]: the client is closed.
-//   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only
-//     Lease.Err and its context say so.
+//   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only the
+//     lease's own methods and its context say so.
 //   - [ErrValueNotBelow]: the name keeps a value that is not smaller than the value of
 //     WithValueBelow.
 //   - [ErrNoSuchLease]: Break found no lease with that fence.

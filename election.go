@@ -134,7 +134,7 @@ func electionPause(fails int) time.Duration {
 type next int
 
 const (
-	noTerm      next = iota // Run returns: f is done, or ctx or the client has ended
+	noTerm      next = iota // Run returns: f is done, ctx or the client has ended, or a retry cannot help
 	anotherTerm             // this instance lost or resigned the lead
 	anotherTry              // the backend did not answer the campaign
 )

@@ -21,7 +21,7 @@ import (
 type hold struct {
 	c     *core
 	claim *claim
-	since clock.Reading // the start of the maximum hold: when the granted attempt was sent, or its signal came
+	since clock.Reading // the start of the maximum hold: when the attempt or Attach was sent, or the signal came
 
 	mu        sync.Mutex
 	term      trust.Term
@@ -38,7 +38,7 @@ type hold struct {
 
 	renewal renewal // the hold's state in core.renewals
 
-	written atomic.Pointer[lastWrite] // nil until a value is written
+	written atomic.Pointer[lastWrite] // nil until the first write of a value, or Detach
 
 	first   Lease           // usually the only lease
 	request lazyctx.Storage // memory for the context of the hold's release

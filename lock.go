@@ -9,8 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lock has the fields that Mutex, RWMutex and Semaphore share: a name, and the options
-// of a claim.
+// A lock has the fields that all locks share: a name, and the options of a claim.
 type lock struct {
 	c    *core  // nil if New has not made the client
 	name string // as it is stored

@@ -193,7 +193,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	return unavailable(c.backend, op, h.claim.Name, err)
 }
 
-// writes returns the state of the hold's writes. The first write creates it.
+// writes returns the state of the hold's writes. The first call creates it.
 func (h *hold) writes() *lastWrite {
 	if w := h.written.Load(); w != nil {
 		return w

@@ -18,7 +18,7 @@ type attempts struct {
 	c      *core
 	ctx    context.Context
 	claim  *claim
-	w      *waiter // nil for a try
+	w      *waiter // nil unless the claim waits
 	margin time.Duration
 
 	queueTTL   time.Duration     // how long a place near the head lasts, see placeTTL
@@ -103,10 +103,10 @@ const (
 
 // fences returns the number of fences that an exclusive claim should reserve: one for
 // itself, and one for each waiter here to which its lease can be passed. If the local
-// queue is short and all its claims are alike, it reserves several for each waiter,
-// because a waiter may lock again within the hand-off window. For a long queue it
-// reserves one for each waiter, because each unused fence moves the name's fences one
-// microsecond further ahead of the clock.
+// queue is short, all its claims are alike and no other process is known to wait, it
+// reserves several for each waiter, because a waiter may lock again within the hand-off
+// window. For a long queue it reserves one for each waiter, because each unused fence
+// moves the name's fences one microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
