@@ -73,8 +73,8 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// ValueNotBelowError answers a claim because the name's value is not below its ValueBelow.
-// It matches ErrValueNotBelow.
+// ValueNotBelowError answers a claim because the name's value is not below its
+// ValueBelow. It matches ErrValueNotBelow.
 type ValueNotBelowError struct {
 	Name  string
 	Value []byte // the value of the name
@@ -117,10 +117,10 @@ func (o Owner) Who() string {
 // randomID matches an id that is empty, or that pawl.New made, which people do not know.
 var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
-// BrokenError answers the renewal of a lease that was broken. It matches ErrNoSuchLease.
+// BrokenError answers a request for a lease that was broken. It matches ErrNoSuchLease.
 type BrokenError struct {
 	By        Owner
-	ClosedFor time.Duration // the backend grants the name to no client for this long, from the sending of the renewal
+	ClosedFor time.Duration // the backend grants the name to no client for this long, from the sending of the request
 }
 
 // Is makes errors.Is(err, ErrNoSuchLease) true.

@@ -25,7 +25,7 @@ type watched struct {
 
 // OnFirstWatch sets the function that Watch calls for each name that gets its first
 // watch. From then on follow makes f run at each change of the name, until stop is
-// called. Neither follow nor stop may block, or call f on its own goroutine.
+// called. Neither follow nor stop may block, or call f before it returns.
 func (w *Watchers) OnFirstWatch(follow func(name string, f func()) (stop func())) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
