@@ -1,8 +1,8 @@
 // Package locktable is the lock algorithm of Pawl as a pure state machine, and a backend
 // over any table that can run it.
 //
-//   - entry.go is the algorithm: the type [Entry], and its methods for claims, renewals,
-//     releases and breaks.
+//   - entry.go has the type [Entry], the state of a name. steps.go is the algorithm: its
+//     methods for claims, renewals, releases and breaks.
 //   - queue.go is the queue that a step sees: all of it, or the first waiters and the
 //     claim's own place.
 //   - table.go is a [driver.Driver] over a [Table], which changes one entry atomically.

@@ -21,7 +21,7 @@ type Rows interface {
 	// zeros if none is left.
 	Expire(name string, now Instant) (left int, next, last Instant, err error)
 
-	// Load loads the waiters that a step needs, in one query. Expire was called before.
+	// Load loads the waiters that a step needs, in one query. None of them has expired.
 	Load(name string, q QueueQuery) (QueuePart, error)
 
 	// Store stores the changes that a step made to the queue of a name.
@@ -48,7 +48,7 @@ type QueuePart struct {
 type QueueChanges struct {
 	Joined  []Waiter // one at most, unless a whole queue moves into the rows
 	Updated []Waiter // one at most: its Expires, TTL, Fences, Value or ValueBelow has changed
-	Left    []Waiter // granted, withdrawn, or moved into the entry
+	Left    []Waiter // granted, refused for their ValueBelow, withdrawn, or moved into the entry
 }
 
 // A short queue is stored in the entry, as in a table without rows. For a few waiters,

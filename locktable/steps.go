@@ -29,7 +29,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		for len(e.Holders) > 0 {
 			e.breakLease(now, 0, c.Owner)
 		}
-		e.Closed = 0 // otherwise Entry.gone would report that the name stays closed
+		e.Closed = 0 // otherwise noLeaseErr would report that the name stays closed
 		grant := e.admit(now, c, inbox)
 		e.promote(now) // the head of the queue may fit if the forced claim is not exclusive
 		return grant, nil

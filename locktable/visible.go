@@ -27,8 +27,8 @@ func (g *VisibleState) Changed(stored []byte) bool {
 	return changed
 }
 
-// visible returns the stored form of an entry without the fields that Inspect does not
-// show, and those that change by a renewal, a repeated claim or the passing of time.
+// visible returns the stored form of an entry without fields that Inspect does not show,
+// that never change, or that a renewal, a repeated claim or the passing of time changes.
 func (e *Entry) visible() []byte {
 	v := *e
 	v.Broken, v.Marks, v.Value.At, v.Overflow.FirstExpiry = nil, nil, 0, 0

@@ -109,7 +109,7 @@ func forgettable(e *entry, now locktable.Instant) bool {
 	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
 }
 
-// forgetLocked deletes an entry that is idle.
+// forgetLocked deletes an entry that is forgettable.
 func (s *shard) forgetLocked(name string, e *entry) {
 	s.floor = max(s.floor, e.Fence)
 	delete(s.entries, name)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// maxBatchSteps is the number of steps that are computed before they are swapped. A
-// client computes some hundred steps within a window, even on a busy machine; beyond
+// maxBatchSteps is the number of names whose steps are computed before they are swapped.
+// A client computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. If more than
 // retryTogetherAbove swaps fail, the table tries them together once more. Then it retries
 // late steps in quarters, sixteenths and so on, and other steps together while each try
@@ -185,7 +185,7 @@ type swapQueue struct {
 	store Store
 	fit   func([]Swap) int
 
-	mu       sync.Mutex    // protects the fields below, and the fields of each queuedSwap and batch
+	mu       sync.Mutex    // protects the fields below, queuedSwap.batch and batch.waiting
 	gathered []*queuedSwap // not sent yet
 	inFlight int           // requests under way
 	lastSent time.Time     // when the last request was sent

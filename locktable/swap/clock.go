@@ -102,8 +102,8 @@ func (c *Clock) OutsideWindow(w Window) {
 	}
 }
 
-// InsideWindow reports to c that w was wide enough. It makes the next window narrower if
-// that would be at least as wide as w.
+// InsideWindow reports to c that w was wide enough. It makes the next window narrower,
+// unless that is already narrower than w.
 func (c *Clock) InsideWindow(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// nameLocks are locks within the process: one goroutine at a time works on a name,
-// because only one of several concurrent swaps on a name can succeed. Goroutines get the
-// lock of a name in the order of their calls. The zero value is ready.
+// nameLocks are locks within the process: one goroutine at a time takes a single step on
+// a name, because only one of several concurrent swaps on a name can succeed. A batch of
+// steps does not lock. Goroutines get the lock of a name in the order of their calls,
+// those with ahead first. The zero value is ready.
 type nameLocks struct {
 	mu     sync.Mutex
 	queues map[string][]nameWaiter // for each name that is locked

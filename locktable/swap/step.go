@@ -98,8 +98,8 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 	return r.refused, err
 }
 
-// pause waits after a step has failed several times. It waits for longer after a late
-// step, because the server may be busy.
+// pause waits after a step has failed several times. After late steps the pause grows,
+// because the server may be busy.
 func (r *result) pause(ctx context.Context, times int) error {
 	d := r.took / 2
 	if r.end == late {

@@ -116,13 +116,13 @@ type Swapped struct {
 // time.
 var ErrLocked = errors.New("it is locked by a transaction")
 
-// A DelayedWriter is a Store with one of two properties while its clock stands still: a
-// swap may take effect after its caller gave up, or Load may miss a swap that took
-// effect, although the next Swap compares with its version. So on a DelayedWriter a
-// release writes the entry even if it finds nothing to release: an earlier claim that was
-// given up, and arrives later, then fails, because the version has changed. For the same
-// reason, a repeated claim that is already granted or queued writes the entry: an earlier
-// release that was given up then fails.
+// A DelayedWriter is a Store with one of two properties: a swap may take effect after its
+// caller gave up, because the clock stands still or a commit is delayed, or Load may miss
+// a swap that took effect, although the next Swap compares with its version. So on a
+// DelayedWriter a release writes the entry even if it finds nothing to release: an
+// earlier claim that was given up, and arrives later, then fails, because the version has
+// changed. For the same reason, a repeated claim that is already granted or queued writes
+// the entry: an earlier release that was given up then fails.
 type DelayedWriter interface{ DelaysWrites() }
 
 // A Gatherer is a Store that can send the swaps of several goroutines in one request,

@@ -21,7 +21,7 @@ type Table struct {
 	deliver   func(driver.Signal)
 	delayed   bool // the store is a DelayedWriter
 	cache     cache
-	names     nameLocks     // one step of this process per name at a time
+	names     nameLocks     // locked by single steps and by UpdateAll, not by a batch of steps
 	queue     *swapQueue    // nil if the store does not gather
 	swapSlots chan struct{} // its capacity is the number of concurrent swaps; nil: no limit
 }
