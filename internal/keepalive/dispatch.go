@@ -16,7 +16,7 @@ import "time"
 type Dispatch[T any] struct {
 	queues    [classes][]T // the leases that wait, by class
 	batches   map[*Batch]struct{}
-	nextRetry time.Time // after a failure, the earliest time of the next retry; zero after an answer
+	nextRetry time.Time // after a failed retry, the earliest time of the next one; zero after an answer
 }
 
 // Health is the state of one lease in Dispatch.
@@ -164,9 +164,9 @@ func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
 // IsRetry reports whether the batch is a retry, after requests without an answer.
 func (b *Batch) IsRetry() bool { return b.health != Normal }
 
-// HealthAfterFailure returns the new health of a lease that got no answer. n is the
-// number of such leases in its batch, and alone the number of leases that go alone now.
-// down means that the backend answers nothing. Then only maxAlone leases go alone.
+// HealthAfterFailure returns the new health of a lease that was not renewed. n is 1 if
+// its request was answered, and otherwise the size of the request. alone is the number of
+// leases that go alone now. If the backend is down, only maxAlone leases go alone.
 func (b *Batch) HealthAfterFailure(n, alone int, down bool) Health {
 	switch {
 	case b.size == 1:

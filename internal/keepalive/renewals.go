@@ -309,8 +309,8 @@ func (x *Renewal[L]) endLocked() {
 	}
 }
 
-// Answered schedules the next renewal of x. left is the rest of its term. unanswered is
-// the number of leases of its batch that got no answer; 0 if x got one.
+// Answered schedules the next renewal of x. left is the rest of its term. unanswered is 0
+// if x was renewed, 1 if its answer is an error, the batch's size if the request failed.
 func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -350,7 +350,7 @@ func (r *Renewals[L]) Done(b *Batch, now time.Time, answered bool) {
 }
 
 // Alive reports to r that the backend answered another request. Then leases without an
-// answer may be sent alone, see Batch.Failed.
+// answer may be sent alone, see Batch.HealthAfterFailure.
 func (r *Renewals[L]) Alive(now time.Time) {
 	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silentFor/8) { // most calls write nothing
 		r.lastAnswer.Store(at)

@@ -36,7 +36,7 @@ type Return[C any] struct {
 type Returns[C any] struct {
 	Most int // the largest number of requests under way; 0 means MaxInFlight
 
-	began       time.Time           // the first time that a return was postponed
+	began       time.Time           // the due time of the first return that was postponed
 	later       dueHeap[*Return[C]] // not due yet
 	fresh       []*Return[C]        // due, and not failed
 	failed      []*Return[C]        // due again after a failure
@@ -60,7 +60,7 @@ const (
 
 func (r *Returns[C]) most() int { return cmp.Or(r.Most, MaxInFlight) }
 
-// Add queues a return that is due now.
+// Add queues a return that is due now, or after a pause if its first release failed.
 func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	if x.fails > 0 && !r.lastRound {
 		r.postpone(x, now.Add(firstPause))

@@ -1,13 +1,14 @@
 // Package localqueue holds the waiters of one process: a queue for each name, and the
 // hand-off of a lease from one waiter to the next.
 //
-// The waiters of a name are in the order of their arrival, and only the head is also in
-// the backend's queue. So a process counts as one waiter there, and a thousand goroutines
-// cost the backend no more than one. While no claim of the queue was answered "held",
-// claims that can hold at the same time (readers, and permits within the limit) do not
-// wait for the answers to claims ahead. After a claim for permits was answered "held",
-// the next ones ask one by one, so that they are served in order; each claim that is
-// granted at once doubles the number that may ask.
+// The waiters of a name are in the order of their arrival. Of exclusive waiters only the
+// head is also in the backend's queue. So a process counts as one waiter there, and a
+// thousand goroutines cost the backend no more than one. While no claim of the queue was
+// answered "held", claims that can hold at the same time (readers, and permits within the
+// limit) do not wait for the answers to claims ahead, so several may join the backend's
+// queue. After a claim for permits was answered "held", the next ones ask one by one, so
+// that they are served in order; each claim that is granted at once doubles the number
+// that may ask.
 //
 // An exclusive hold that was granted with several fences may be passed on. If its lease
 // is released within the hand-off window after the grant, the next waiter of this process
@@ -20,7 +21,7 @@
 // as it had at the grant; later ones wait for its next turn. If no other process is known
 // to wait, the hold may be passed to all waiters, again and again.
 //
-// The cost of an operation does not depend on the length of the queue, except that
-// finding a waiter's position costs its logarithm. Times are parameters; the package
-// reads no clock.
+// The cost of an operation does not depend on the length of the queue, with two
+// exceptions: finding a waiter's position costs its logarithm on average, and CountServed
+// visits the waiters that it counts. Times are parameters; the package reads no clock.
 package localqueue

@@ -25,7 +25,7 @@ type queue[W any] struct {
 
 	lastHeld    *driver.HeldError // the last answer about the holder of the name
 	othersAhead int               // how many claims of other processes were ahead of the waiter that got lastHeld
-	hasRivals   bool              // other processes held the name, or were ahead, when the head was last answered "held"
+	hasRivals   bool              // other processes held the name, or were ahead, at the last answer "held"
 
 	// failingSince is the time since which all claims that asked got an error, and
 	// failure that error; both are zero if the backend answers.

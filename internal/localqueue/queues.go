@@ -131,10 +131,10 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 }
 
 // Granted takes w, whose claim the backend has granted, out of the queue; w is nil for a
-// try, which was never in it. From now on h, if it is exclusive, may be passed on spare
-// times. If w had to wait for other processes, they may be waiting again. Then only as
-// many waiters as there are now get h before it goes back to the backend, even if more
-// come meanwhile. An earlier hold of this name has ended.
+// claim that was never in it, such as a try. From now on h, if it is exclusive, may be
+// passed on spare times. If w had to wait for other processes, they may be waiting again.
+// Then only as many waiters as there are now get h before it goes back to the backend,
+// even if more come meanwhile. An earlier hold of this name has ended.
 func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
