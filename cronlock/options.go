@@ -32,7 +32,7 @@ type Options struct {
 	// Skipped is called for each skipped run. If another instance runs or has run it, the
 	// error is nil or matches pawl.ErrHeld. With any other error, probably no instance
 	// runs it. Default: the log, slog.Default, at the level Debug for runs of another
-	// instance, and Warn for runs of no instance.
+	// instance and after Close, and otherwise Warn.
 	Skipped func(job string, err error)
 
 	// Failed gets the error of a [Job]'s function, and an error that matches pawl.ErrLost

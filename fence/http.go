@@ -33,9 +33,9 @@ type ReaderGuarder interface {
 // the resource that a request writes to, for example from its path, because a fence of
 // another resource must not count. If resource is nil, Handler takes the resource from
 // the header, and so trusts the sender. All requests need both headers, except GET, HEAD
-// and OPTIONS. These pass, unless g is a [ReaderGuarder] and the request has the headers:
-// then Handler checks the fence for reading. A refused request gets a body of
-// application/problem+json (RFC 9457):
+// and OPTIONS. These pass, unless g is a [ReaderGuarder] and the request's headers name
+// what it reads: then Handler checks the fence for reading. A refused request gets a body
+// of application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. The body has "fence" and "highest".
 //   - 428 Precondition Required: a header is missing.

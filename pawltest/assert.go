@@ -35,7 +35,7 @@ func (b *Backend) AssertFree(name string) {
 }
 
 // AssertWaiting fails the test unless n claims wait for the name in the backend's queue.
-// A client queues one claim there; its other claims wait behind that one, in the process.
+// A client queues one claim on a mutex there; its others wait behind it, in the process.
 func (b *Backend) AssertWaiting(name string, n int) {
 	b.t.Helper()
 	if e := b.entry(name); len(e.Waiters) != n {
