@@ -1,6 +1,6 @@
-// Package access gives packages of this module what others do not export: the driver of a
-// client and the table of a memory. Users have no use for them: the client would not know
-// of what they change there.
+// Package access gives packages of this module what others do not export, such as the
+// driver of a client and the table of a memory. Users have no use for them: the client
+// would not know of what they change there.
 package access
 
 import (
@@ -10,8 +10,7 @@ import (
 )
 
 // Driver returns the driver of a *pawl.Client, which takes names as they are stored, or
-// nil if no constructor has made the client.
-// Package pawl sets it.
+// nil if no constructor has made the client. Package pawl sets it.
 var Driver func(client any) driver.Driver
 
 // Table returns the locktable.Table of a *memlock.Memory, for drivers that do one thing

@@ -219,7 +219,7 @@ func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (
 	return next
 }
 
-// Waiting returns the claims that wait at that time.
+// Waiting returns the claims that wait, or did within the last sweepInterval.
 func (c *Claims) Waiting(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ type Tracked struct {
 }
 
 // NewTracked makes a Tracked that records the answers of d in c. It calls begun after
-// each step that leaves a claim waiting or holding. begun may be nil.
+// each Acquire or AcquireAll that leaves a claim waiting or holding. begun may be nil.
 func NewTracked(d *locktable.Driver, c *Claims, begun func()) Tracked {
 	if begun == nil {
 		begun = func() {}

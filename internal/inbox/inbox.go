@@ -28,8 +28,8 @@ type shard[H any] struct {
 	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.other
 }
 
-// An Inbox receives the signals of one claim. It has the last signal until the claim is
-// granted, and then the hold to check. It is a field of the claim, and begins empty.
+// An Inbox receives the signals of one claim. Until the grant it has the signal that put
+// keeps, and then the hold to check. It is a field of the claim, and begins empty.
 type Inbox[H any] struct {
 	// Protected by the shard's lock.
 	signal  *driver.Signal // a pointer, because most claims never get a signal

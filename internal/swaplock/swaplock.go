@@ -23,7 +23,7 @@ func Open(addr string, tick time.Duration) driver.Driver {
 	return locktable.New(swap.New(s, "", func(driver.Signal) {}), "")
 }
 
-// store is an swap.Store over the server.
+// store is a swap.Store over the server.
 type store struct {
 	addr  string
 	clock swap.Clock

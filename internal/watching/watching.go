@@ -25,7 +25,7 @@ type Mark func(ctx context.Context, tokens []driver.Token, names []string) (know
 // A mark ends by itself, and is renewed before that. A client that finds its mark missing
 // (the name was deleted, or the clock has jumped) reads the name.
 const (
-	Keep              = 20 * time.Second // after this, or a bit sooner, marks are renewed
+	Keep              = 20 * time.Second // after this, or up to half of it sooner, marks are renewed
 	markTimeout       = 5 * time.Second  // how long that may take
 	markRetryPause    = 100 * time.Millisecond
 	markRetryMaxPause = time.Minute // the longest pause after failures: some clients may only read
@@ -40,7 +40,7 @@ type Watching struct {
 	end        context.CancelFunc
 	loops      sync.WaitGroup
 	wake       chan struct{} // holds one
-	unreported atomic.Bool   // changes are not reported for each name that is watched
+	unreported atomic.Bool   // the changes of some watched name are not reported
 
 	mu      sync.Mutex // protects what follows
 	all     map[driver.Token]*watch
