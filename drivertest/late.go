@@ -272,8 +272,8 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// stuck reports whether the subtest used up its time in a wait for one answer or event. If
-// Acquire had returned shortly before, all answers of the backend were slow.
+// stuck reports whether the subtest used up its time in a wait for one answer or event.
+// If Acquire had returned shortly before, all answers of the backend were slow.
 func (k *kit) stuck() bool {
 	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }

@@ -32,8 +32,8 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //
 // Read the methods in this order: settle and signalChange, which every method calls first
 // and last; the steps of steps.go: Acquire, with queue.go and refuse.go, Renew, Release,
-// Break and Raise; grant.go, which makes the fences; value.go; and, in marks.go, Mark, for
-// clients that watch.
+// Break and Raise; grant.go, which makes the fences; value.go; and, in marks.go, Mark,
+// for clients that watch.
 //
 // These rules hold before and after each method, and the property tests check them:
 //

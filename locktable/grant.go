@@ -68,16 +68,6 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 // until returns the end of a lease or place that begins now and lasts d.
 func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Uncertainty) }
 
-// extend makes a lease last this TTL from now, and never shortens it.
-func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
-	if until := e.until(now, ttl); until > h.Expires {
-		h.Expires, e.Changed = until, true
-	}
-	if ttl != h.TTL {
-		h.TTL, e.Changed = ttl, true
-	}
-}
-
 func (e *Entry) expire(now Instant) {
 	// Search the slices before rebuilding them: usually nothing has expired, and then
 	// nothing is written.

@@ -74,6 +74,16 @@ func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	return e.noLeaseErr(now, l.Token)
 }
 
+// extend makes a lease last this TTL from now, and never shortens it.
+func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
+	if until := e.until(now, ttl); until > h.Expires {
+		h.Expires, e.Changed = until, true
+	}
+	if ttl != h.TTL {
+		h.TTL, e.Changed = ttl, true
+	}
+}
+
 // Release ends the token's lease and writes its value, or takes the token out of the
 // queue. Then it grants to the next waiters. With MinHold, the lease stays until MinHold
 // after its grant, but the token no longer names it.

@@ -34,8 +34,8 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		pooler.URL("postgres"):                             "info pooler",
 		pgtest.StartPooler(t, server, "session").URL("postgres"): "",
 	} {
-		d := openDriver(t, url)
-		eventually(t, fmt.Sprintf("%s: %q", url, want), func() bool { return diagnose(t, d) == want }) // a notification may take long
+		d := openDriver(t, url) // a notification may take long
+		eventually(t, fmt.Sprintf("%s: %q", url, want), func() bool { return diagnose(t, d) == want })
 	}
 	unsafe := pgtest.Start(t, "full_page_writes=off", "autovacuum=off")
 	if found := diagnose(t, openDriver(t, unsafe.URL("postgres"))); found != "error fsync,warning full_page_writes,warning autovacuum" {

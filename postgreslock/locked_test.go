@@ -125,8 +125,8 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	}
 }
 
-// The same if another client changes the row before it is locked: then the renewal is sent
-// a second time, alone.
+// The same if another client changes the row before it is locked: then the renewal is
+// sent a second time, alone.
 func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)

@@ -88,7 +88,7 @@ func (w *crowd) close(clients []*pawl.Client) {
 		}
 	}
 	time.Sleep(time.Minute) // what is still on its way arrives
-	if holders, waiters := w.servers.people(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
+	if holders, waiters := w.servers.countPerServer(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
 		w.t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
 	}
 }

@@ -82,7 +82,7 @@ func (hs *holdings) noteUnsure(token driver.Token, name string) {
 // noteAnswer records whether a node has a lease.
 func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
 	hs.update(l.Token, l.Name, func(h *holding) {
-		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // clone it, because find has returned it
+		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
 		if !has {
 			h.lacks = append(h.lacks, node)
 		}

@@ -53,7 +53,8 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
+	// rueidis takes long to see that it hangs
+	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s")
 	heard := listen(t, d)
 	proxy.Silence("SUBSCRIBE")
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -293,7 +293,7 @@ func sayLosses(out *bytes.Buffer, v *output) {
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(task{key: "2026-01-02"}.fits("x", []byte("k1")))
 	v.sayError(notRecorded(unreachable).(*exit).err)
-	v.sayError((&job{stopsWaiting: true, succeeded: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
+	v.sayError((&job{stopsWaiting: true, storeDone: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)

@@ -27,7 +27,7 @@ var rootLayers = []struct {
 }{
 	{"values", []string{"doc.go", "entry.go", "errors.go", "observer.go", "options.go", "timeouts.go"}},
 	{"core: makes, keeps and ends a claim", []string{
-		"claim.go", "core.go", "hold.go", "lost.go", "lease.go", "renew.go", "release.go", "health.go", "wait.go",
+		"claim.go", "core.go", "hold.go", "lease.go", "renew.go", "release.go", "health.go", "wait.go",
 		"acquire.go", "all_step.go",
 	}},
 	{"API: what users call", []string{

@@ -84,7 +84,7 @@ func startSentinel(l *lab) setup {
 }
 
 // failOver asks a Sentinel, which refuses for some time after it has done it before.
-func failOver(l *lab, g *redistest.Group) {
+func failOver(l *lab, g *redistest.SentinelGroup) {
 	wait(l, "the Sentinels do not fail over", func() bool {
 		answer, err := redistest.Ask(g.Sentinels[0].Addr, "SENTINEL", "FAILOVER", "main")
 		return err == nil && strings.HasPrefix(answer, "+OK")
@@ -92,7 +92,7 @@ func failOver(l *lab, g *redistest.Group) {
 }
 
 // all reports whether all Sentinels say that the master has this port.
-func all(g *redistest.Group, port string) bool {
+func all(g *redistest.SentinelGroup, port string) bool {
 	for _, s := range g.Sentinels {
 		answer, err := redistest.Ask(s.Addr, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")
 		if err != nil || !strings.Contains(answer, "\r\n"+port+"\r\n") {

@@ -12,7 +12,7 @@ func (h *history) fences() {
 			if !a.granted || !b.granted || a.name != b.name {
 				continue
 			}
-			if a.fence == b.fence && a.of != b && b.of != a {
+			if a.fence == b.fence && a.attachedTo != b && b.attachedTo != a {
 				h.violatedLocked(a.name, "%v and %v have the same fence %d", a, b, a.fence)
 			}
 			h.rises(a, b)
@@ -31,7 +31,7 @@ func (h *history) fences() {
 // then that the lease was taken. There a message is not enough, because a renewal has to
 // check the signal.
 func (h *history) rises(a, b *call) {
-	if a.fence <= b.fence || a.believed >= b.believed || b.of != nil && !a.excludes(b) {
+	if a.fence <= b.fence || a.believed >= b.believed || b.attachedTo != nil && !a.excludes(b) {
 		return
 	}
 	deaf := b.ttl + attempt(b.ttl)

@@ -165,16 +165,16 @@ end
 end
 local function wish_of(s, at)
 local n, m, from = unpack('>I2I2', s, at)
-local writes, above
+local writes, below
 if n > 0 then
 writes = s:sub(from, from + n - 2)
 from = from + n - 1
 end
 if m > 0 then
-above = s:sub(from, from + m - 2)
+below = s:sub(from, from + m - 2)
 from = from + m - 1
 end
-return writes, above, from
+return writes, below, from
 end
 local function write(writes, first)
 if writes then
@@ -182,13 +182,13 @@ value, value_fence, changed, news = writes, first, true, true
 keep_until(now + keep)
 end
 end
-local function is_above(above)
-if not (above and value) then return true end
-for i = 1, math.min(#value, #above) do
-local x, y = value:byte(i), above:byte(i)
+local function value_below(below)
+if not (below and value) then return true end
+for i = 1, math.min(#value, #below) do
+local x, y = value:byte(i), below:byte(i)
 if x ~= y then return x < y end
 end
-return #value < #above
+return #value < #below
 end
 local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
 if weight ~= 2147483647 then fences = 1 end
@@ -220,11 +220,11 @@ local rec, expires = record(token)
 if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
 local fences, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
 if held + weight > limit then return end
-local writes, above, first
-writes, above, rest = wish_of(rec, rest)
+local writes, below, first
+writes, below, rest = wish_of(rec, rest)
 local who = rec:sub(rest)
 new_head = true
-if not is_above(above) then
+if not value_below(below) then
 remove(token)
 signal(who, 0, token, 0, 0)
 else
