@@ -13,7 +13,7 @@ import (
 
 // A client deletes one key of a name, or the server evicts it. The name is never granted
 // beside a lease that may still last, and works again when no lease can last any more.
-// The times are those of the server's clock, which the test sets.
+// The times are on the clock of the server, which the test sets.
 func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
