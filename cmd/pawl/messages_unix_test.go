@@ -152,7 +152,7 @@ func still(t *testing.T, text, dir string) string {
 	text = strings.ReplaceAll(text, dir, "DIR")
 	text = strings.ReplaceAll(text, strings.Join(backends(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
-	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME", `\b[12]?\d\.\d+s left`: "30s left"} {
+	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME", `\b[12]\d\.\d+s left`: "30s left"} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
 	}
 	return text
