@@ -85,7 +85,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	default:
 		s.mayHold = true
 		err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
-		s.c.observer.failed(s.claims[0].event(ctx), "acquire", len(s.claims), err)
+		s.c.observer.failed(Event{Ctx: ctx, Name: s.claims[0].Name}, "acquire", len(s.claims), err)
 	}
 	if err != nil {
 		return err

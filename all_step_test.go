@@ -112,7 +112,12 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 			Acquired:    func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
 			NotAcquired: func(e pawl.NotAcquiredEvent) { note("refused", e.Name) },
 			Released:    func(e pawl.ReleasedEvent) { note("released", e.Name) },
-			Failed:      func(e pawl.FailedEvent) { note("failed "+string(e.Op), e.Name) },
+			Failed: func(e pawl.FailedEvent) {
+				note("failed "+string(e.Op), e.Name)
+				if e.Claim != 0 || e.Count != 2 || e.Ctx.Value(spanKey{}) != "all" {
+					t.Errorf("told %+v", e)
+				}
+			},
 		}})
 		b, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
@@ -124,7 +129,7 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 		isError(t, err, pawl.ErrHeld)
 		noError(t, holder.Release(background))
 		net.set(failing("acquire all"), nil)
-		_, err = locks.TryLock(background)
+		_, err = locks.TryLock(span("all"))
 		isError(t, err, pawl.ErrUnavailable)
 		synctest.Wait()
 		for what, n := range map[string]int{
