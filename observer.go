@@ -50,8 +50,8 @@ type Observer struct {
 // Event has the fields that all events share.
 type Event struct {
 	// Ctx carries the values of a ctx, for traces: the ctx of Lock, TryLock or ForceLock,
-	// and for Released the ctx of Release. During the call, Ctx is that ctx. Afterwards,
-	// it has only the values of that ctx, and never ends.
+	// or of the Release that reports the event. During Lock, TryLock and ForceLock, Ctx
+	// is the ctx of that call. In other events it has only the values, and never ends.
 	Ctx context.Context
 	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it
 	// got. It is the same in all their events, and different for any other claim of any

@@ -119,7 +119,9 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 		heard := &listener{}
 		c, f := w.client(&pawl.Options{Observer: heard.observer()})
 		first := must(t)(c.Mutex("x").Lock(span("first")))
-		time.AfterFunc(time.Second, func() { _ = first.Release(span("release")) })
+		over, end := context.WithCancel(span("release"))
+		end()
+		time.AfterFunc(time.Second, func() { _ = first.Release(over) })
 		ctx, cancel := context.WithCancel(span("second"))
 		must(t)(c.Mutex("x").Lock(ctx))
 		cancel()
@@ -134,7 +136,7 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 			if e.Name != "x" || e.Claim == 0 {
 				t.Errorf("%s: name %q, claim %d", e.what, e.Name, e.Claim)
 			}
-			if e.what == "lost" && e.Ctx.Err() != nil {
+			if (e.what == "lost" || e.what == "released") && e.Ctx.Err() != nil {
 				t.Errorf("%s comes with a ctx that is over", e.what)
 			}
 			s, _ := e.Ctx.Value(spanKey{}).(string)
