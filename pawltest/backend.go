@@ -94,14 +94,12 @@ const patience = 5 * time.Second
 func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 	b.t.Helper()
 	p := newProcess(engine.Full(b.memory.Driver()))
-	b.mu.Lock()
-	p.set(b.all)
-	b.mu.Unlock()
 	c, err := pawl.New(p, o)
 	if err != nil {
 		b.t.Fatalf("pawltest: %v", err)
 	}
 	b.mu.Lock()
+	p.set(b.all) // New has sent no request yet
 	b.clients[c] = p
 	b.mu.Unlock()
 	b.t.Cleanup(func() { b.end(c, p) })

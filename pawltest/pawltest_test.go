@@ -100,6 +100,27 @@ func TestOneOfTwoIsCutOff(t *testing.T) {
 }
 
 // It keeps what a driver can do: pushing, several names in one step, watching.
+func TestAFaultForAllAffectsClientsThatAreMadeMeanwhile(t *testing.T) {
+	for range 50 {
+		b := pawltest.New(t)
+		made := make(chan *pawl.Client)
+		const n = 8
+		for range n {
+			go func() { made <- b.Client(nil) }()
+		}
+		clients := []*pawl.Client{<-made} // the others are being made
+		b.Fail(nil)
+		for len(clients) < n {
+			clients = append(clients, <-made)
+		}
+		for _, c := range clients {
+			if _, err := c.Inspect(t.Context(), "x"); !errors.Is(err, pawl.ErrUnavailable) {
+				t.Fatalf("a client does not fail: %v", err)
+			}
+		}
+	}
+}
+
 func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
