@@ -130,7 +130,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	case err != nil:
 		return err
 	}
-	if _, err := lease.Detach(ctx); err != nil {
+	if err := detach(ctx, lease); err != nil {
 		return err
 	}
 	return h.stillHeld(lease.Name(), lease.Fence())

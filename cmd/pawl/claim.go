@@ -34,6 +34,9 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			if a.err != nil {
 				a.lease = nil // a nil interface, not a nil of a concrete type
 			}
+			if _, kept := errors.AsType[keptError](a.err); kept {
+				a.client = nil
+			}
 		}
 		got <- a
 	}()

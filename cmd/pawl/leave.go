@@ -11,6 +11,20 @@ import (
 // same one: timeout(1) signals its command, and then the group.
 const sameSignalWithin = 200 * time.Millisecond
 
+// A keptError is the error of detach. The client still has the lease of another process,
+// and would release it if it were closed. So nothing closes it, and it ends with pawl.
+type keptError struct{ error }
+
+func (e keptError) Unwrap() error { return e.error }
+
+// detach detaches a lease of another process, after Attach.
+func detach(ctx context.Context, l *pawl.Lease) error {
+	if _, err := l.Detach(ctx); err != nil {
+		return keptError{err}
+	}
+	return nil
+}
+
 // askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
 func (j *job) askedToEnd() { j.endBy = time.Now().Add(signalTimeout) }
 

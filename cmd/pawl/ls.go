@@ -82,7 +82,9 @@ func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Comm
 	switch {
 	case err == nil:
 		err = f(c)
-		_ = closeSoon(c) // it has no leases, except after a failed renew or release
+		if _, kept := errors.AsType[keptError](err); !kept {
+			_ = closeSoon(c) // it has no leases, except after a failed release
+		}
 	case none:
 		v.sayError(err)
 		err = unused()

@@ -32,11 +32,8 @@ it can be relied on. Otherwise it prints nothing.
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
-				if _, err := l.Detach(ctx); err != nil {
+				if err := detach(ctx, l); err != nil || !asJSON {
 					return err
-				}
-				if !asJSON {
-					return nil
 				}
 				return printJSONLine(v.out, leaseJSON(l, ""))
 			})
