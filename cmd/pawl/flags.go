@@ -106,8 +106,8 @@ func (f *fenceFlag) Set(text string) error {
 	return nil
 }
 
-// flagError rewrites pflag's error about a flag. Apart from prove's --server-pid, only
-// boolean flags fail with an error of strconv.
+// flagError rewrites pflag's error about a flag. Only boolean flags fail with an error of
+// strconv.
 func flagError(cmd *cobra.Command, err error) error {
 	if problem, _, found := strings.Cut(err.Error(), ": strconv."); found {
 		err = errors.New(problem + ": allowed: true or false")

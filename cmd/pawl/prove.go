@@ -27,7 +27,7 @@ type proof struct {
 	ttl     seconds
 	workers number
 	rate    number
-	seed    fenceFlag
+	seed    number
 	faults  []string
 	server  prove.ServerOptions
 	forgets bool
@@ -118,7 +118,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	flags.Var(&p.seed, "seed", "the number `N` from which faults and work are drawn (default random)")
 	flags.StringSliceVar(&p.faults, "faults", nil, "the `KINDS` of faults, separated by commas (default all that are possible): "+strings.Join(prove.Kinds(), ", "))
 	flags.StringVar(&p.server.Command, "server-cmd", "", "start the server with this `LINE` for "+shellName+"; then the faults of the server are possible")
-	flags.IntVar(&p.server.PID, "server-pid", 0, "let the server with this process `ID` stand still now and then (server-stop)")
+	flags.Var((*number)(&p.server.PID), "server-pid", "let the server with this process `ID` stand still now and then (server-stop)")
 	flags.StringVar(&p.server.FailOver, "failover-cmd", "", "fail the server over with this `LINE` for "+shellName)
 	flags.BoolVar(&p.forgets, "forgets", false, "the server may lose its last writes when it is killed: two holders are no violation then, but fences must rise")
 	flags.StringVar(&p.planted, "planted", "", "plant the bug of this `NAME`")
@@ -163,6 +163,8 @@ func (p *proof) valid(cmd *cobra.Command, args []string) error {
 		problem = fmt.Sprintf("--ttl is %v; allowed: 200ms to 1m", time.Duration(p.ttl))
 	case p.rate < 0:
 		problem = fmt.Sprintf("--rate is %d; allowed: 0 or more", p.rate)
+	case p.seed < 0:
+		problem = fmt.Sprintf("--seed is %d; allowed: 0 or more", p.seed)
 	case p.planted != "" && !slices.Contains(plants, p.planted):
 		problem = fmt.Sprintf("--planted is %q; allowed: %s", p.planted, wordList(plants))
 	case p.server.Command != "" && p.server.PID != 0:

@@ -58,7 +58,7 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		return err
 	}
 	if p.seed == 0 {
-		p.seed = fenceFlag(rand.Uint32() | 1)
+		p.seed = number(rand.Int32() | 1)
 	}
 	var path []string
 	if p.where.namespace != "" {
