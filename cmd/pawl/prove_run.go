@@ -106,8 +106,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	return p.judge(beside(out), out)
 }
 
-// repeat returns the command that repeats the run, without the URL, the namespace and the
-// flags for the server, which may have a password.
+// repeat returns the command that repeats the run. In place of the URL, the namespace and
+// the lines for the server, which may be secret, it has words for the user to replace.
 func (p *proof) repeat() string {
 	words := []string{"pawl", "prove", "--for", time.Duration(p.time).String(), "--workers", p.workers.String(),
 		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}
@@ -117,8 +117,17 @@ func (p *proof) repeat() string {
 	if p.planted != "" {
 		words = append(words, "--planted", p.planted)
 	}
-	if p.forgets {
-		words = append(words, "--forgets")
+	for _, flag := range []struct {
+		given bool
+		text  string
+	}{
+		{p.forgets, "--forgets"}, {p.server.Command != "", "--server-cmd LINE"},
+		{p.server.PID != 0, "--server-pid ID"}, // by then the server may have another one
+		{p.server.FailOver != "", "--failover-cmd LINE"}, {p.where.namespace != "", "--namespace NAMESPACE"},
+	} {
+		if flag.given {
+			words = append(words, flag.text)
+		}
 	}
 	return strings.Join(append(words, "URL"), " ")
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/prove"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
@@ -35,6 +37,20 @@ func TestProveFindsNothing(t *testing.T) {
 				r.logHistory(t)
 			}
 		})
+	}
+}
+
+// The command has each flag that was given, but no secret.
+func TestTheCommandThatRepeatsARunOfProve(t *testing.T) {
+	p := &proof{
+		where: &location{namespace: "secret"}, time: seconds(time.Minute), ttl: seconds(time.Second), workers: 8, rate: 100, seed: 7,
+		faults: []string{"stop", "kill"}, planted: "two-leaders", forgets: true,
+		server: prove.ServerOptions{Command: "start secret", PID: 42, FailOver: "failover secret"},
+	}
+	const want = "pawl prove --for 1m0s --workers 8 --ttl 1s --rate 100 --seed 7 --faults stop,kill --planted two-leaders --forgets" +
+		" --server-cmd LINE --server-pid ID --failover-cmd LINE --namespace NAMESPACE URL"
+	if got := p.repeat(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
