@@ -34,8 +34,9 @@ type Blocks struct {
 
 	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
 	// and the last Holder is the first Waiter. If each process does one thing at a time,
-	// no process of a circle goes on until one of them gives up. A waiter for a permit
-	// that any of several holders could release is in no circle by that wait.
+	// no process of a circle goes on until one of them gives up. Up to that limit, each
+	// block that is in any circle is in one of these. A waiter for a permit that any of
+	// several holders could release is in no circle by that wait.
 	Deadlocks [][]Block
 }
 
@@ -85,7 +86,7 @@ func findBlocks(rows []*Row) *Blocks {
 			}
 		}
 	}
-	b, next := &Blocks{}, map[string][]Block{}
+	b, sure := &Blocks{}, []Block{}
 	for _, r := range rows {
 		seen, stakes := map[string]bool{}, stakesIn(r)
 		for i := range r.Waiters {
@@ -101,12 +102,12 @@ func findBlocks(rows []*Row) *Blocks {
 				x := Block{Waiter: p, Holds: holds[p], Name: r.Name, Holder: held.process}
 				b.All = append(b.All, x)
 				if held.blocks(&r.Waiters[i]) {
-					next[p] = append(next[p], x)
+					sure = append(sure, x)
 				}
 			}
 		}
 	}
-	b.Deadlocks = circles(b.All, next)
+	b.Deadlocks = circles(sure)
 	return b
 }
 
@@ -146,34 +147,4 @@ func stakesIn(r *Row) (all []stake) {
 // other processes release theirs.
 func (x stake) blocks(w *pawl.Waiter) bool {
 	return x.exclusive || w.Permits == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Permits
-}
-
-// circles finds circles, but not all: at least one where processes block each other, and
-// none twice. When a walk along the blocks comes back to its own path, that is a circle.
-func circles(all []Block, next map[string][]Block) (found [][]Block) {
-	done, depth := map[string]bool{}, map[string]int{} // depth is the index in path, from 1
-	var path []Block
-	var walk func(p string)
-	walk = func(p string) {
-		depth[p] = len(path) + 1
-		for _, x := range next[p] {
-			switch d := depth[x.Holder]; {
-			case len(found) == mostCircles:
-				return
-			case d > 0:
-				found = append(found, append(slices.Clone(path[d-1:]), x))
-			case !done[x.Holder]:
-				path = append(path, x)
-				walk(x.Holder)
-				path = path[:len(path)-1]
-			}
-		}
-		depth[p], done[p] = 0, true
-	}
-	for _, x := range all {
-		if !done[x.Waiter] {
-			walk(x.Waiter)
-		}
-	}
-	return found
 }

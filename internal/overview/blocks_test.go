@@ -2,6 +2,7 @@ package overview_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -46,7 +47,8 @@ func TestWhoBlocksWhom(t *testing.T) {
 		{[]string{"12", "21"}, 2, 1},       // a circle
 		{[]string{"12", "23", "31"}, 3, 1}, // of three
 		{[]string{"12", "21", "34", "43"}, 4, 2},
-		{[]string{"11", "1"}, 0, 0}, // another goroutine of the same process
+		{[]string{"21", "32", "13", "41", "34"}, 5, 2}, // 1 waits for 2 and 4, both for 3, and 3 for 1
+		{[]string{"11", "1"}, 0, 0},                    // another goroutine of the same process
 		{[]string{"122", "2"}, 1, 0},
 	} {
 		b := blocksOf(t, c.script)
@@ -61,6 +63,44 @@ func TestWhoBlocksWhom(t *testing.T) {
 			}
 			if len(b.DeadlocksOf(circle[0].Name)) == 0 || len(b.Of(circle[0].Name)) == 0 {
 				t.Errorf("%q: %q is not in %+v", c.script, circle[0].Name, b)
+			}
+		}
+	}
+}
+
+// A name is in a deadlock if one of its waiters keeps its holder waiting, over others
+// perhaps. A plain search from process to process finds that for each name.
+func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
+	const processes = 6
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		script, waitsFor := make([]string, processes), [processes][processes]bool{}
+		for holder := range processes {
+			script[holder] = string(rune('0' + holder))
+			for waiter := range processes {
+				if waiter != holder && dice.IntN(5) == 0 {
+					script[holder] += string(rune('0' + waiter))
+					waitsFor[waiter][holder] = true
+				}
+			}
+		}
+		reaches := waitsFor
+		for over := range processes {
+			for from := range processes {
+				for to := range processes {
+					reaches[from][to] = reaches[from][to] || reaches[from][over] && reaches[over][to]
+				}
+			}
+		}
+		found := blocksOf(t, script)
+		for holder := range processes {
+			want := false
+			for waiter := range processes {
+				want = want || waitsFor[waiter][holder] && reaches[holder][waiter]
+			}
+			name := fmt.Sprintf("n%d", holder+1)
+			if got := len(found.DeadlocksOf(name)) > 0; got != want {
+				t.Errorf("%q: %s is in a deadlock: %v, want %v", script, name, got, want)
 			}
 		}
 	}
