@@ -158,7 +158,11 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	case errors.Is(err, pawl.ErrNoSuchLease):
 		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
-	default:
+	case errors.Is(err, pawl.ErrInvalid):
+		h.breakForm(w, r, wanted, http.StatusBadRequest, "Nothing was broken: "+visible.Text(bare(err)))
+	case errors.Is(err, errors.ErrUnsupported):
+		h.breakForm(w, r, wanted, http.StatusNotImplemented, "Nothing was broken: "+visible.Text(bare(err)))
+	default: // the answer may have been lost
 		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -154,6 +155,36 @@ func TestALaterHolderIsNotHit(t *testing.T) {
 			t.Errorf("it is held by %+v", e.Holders)
 		}
 	})
+}
+
+// Where the backend cannot break, or the request is refused before it is sent, the page
+// says that nothing was broken, as pawl top does.
+func TestThePageKnowsThatNothingWasBroken(t *testing.T) {
+	tooLong := strings.Repeat("n", driver.MaxName)
+	for _, c := range []struct {
+		name, namespace string
+		breaks          bool // the backend can break leases
+		code            int
+		said            string
+	}{
+		{"job", "", false, http.StatusNotImplemented, "Nothing was broken: the backend memory cannot break a lease"},
+		{tooLong, "acme", true, http.StatusBadRequest, "Nothing was broken: name "},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			memory := memlock.NewMemory(nil)
+			d := memory.Driver()
+			if !c.breaks {
+				d = struct{ driver.Driver }{d}
+			}
+			s := siteIn(t, c.namespace, d, memory, &dashboard.Options{AllowBreak: true})
+			w := s.request(t, http.MethodPost, "break", breaking(c.name, 1, c.name), nil)
+			if w.Code != c.code {
+				t.Errorf("%.10s: it was answered with %d, want %d", c.name, w.Code, c.code)
+			}
+			wants(t, w.Body.String(), c.said)
+			lacks(t, w.Body.String(), "It is not known")
+		})
+	}
 }
 
 // The page of a name shows a lease that came after the last look at all names. So does
