@@ -166,7 +166,7 @@ func typing(begin, text string, width int) screen.Line {
 	return screen.Line{{Text: begin, Style: screen.Bold}, {Text: shown}, {Text: " ", Style: screen.Reverse}}
 }
 
-// ago formats a duration in at most six cells, or seven from 100 days on.
+// ago formats a duration in at most six cells.
 func ago(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
@@ -176,8 +176,10 @@ func ago(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", s/60, s%60)
 	case s < 100*3600:
 		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	case s < 100*86400:
+		return fmt.Sprintf("%dd%02dh", s/86400, s/3600%24)
 	}
-	return fmt.Sprintf("%dd%02dh", min(s/86400, 999), s/3600%24)
+	return fmt.Sprintf("%dd", min(s/86400, 99_999))
 }
 
 func topHelp(delay time.Duration) []screen.Line {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -207,6 +208,23 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	}
 	if want, err := os.ReadFile(golden); err != nil || out.String() != string(want) {
 		t.Errorf("%s is not what is drawn now: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)
+	}
+}
+
+// The longest times fit their columns, the mark of an overdue lease as well.
+func TestTimesFitTheirColumns(t *testing.T) {
+	cells := map[string]int{}
+	for _, c := range columns {
+		cells[c.head] = c.cells
+	}
+	const day = 24 * time.Hour
+	for _, d := range []time.Duration{99 * time.Second, 99*time.Minute + 59*time.Second, 99*time.Hour + 59*time.Minute, 100*day - 1, 100 * day, math.MaxInt64} {
+		if s := ago(d); len(s) > cells["HELD"] {
+			t.Errorf("%q has %d cells, HELD has %d", s, len(s), cells["HELD"])
+		}
+		if s, _ := leftWords(d, true); len(s) > cells["LEFT"] {
+			t.Errorf("%q has %d cells, LEFT has %d", s, len(s), cells["LEFT"])
+		}
 	}
 }
 

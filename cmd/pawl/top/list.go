@@ -26,7 +26,7 @@ var columns = []column{
 	{"KIND", 9, 70, (*model).kindCell},
 	{"FENCE", 16, 100, (*model).fenceCell},
 	{"HELD", 6, 30, (*model).heldCell},
-	{"LEFT", 7, 0, (*model).leftCell},
+	{"LEFT", 8, 0, (*model).leftCell},
 	{"", 12, 120, (*model).barCell},
 	{"WAITING", 12, 60, (*model).waitingCell},
 }
