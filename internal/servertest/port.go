@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// FreePort returns a port on which no process listens. The port 10000 above it is free,
-// too, because a node of a cluster listens there.
+// FreePort returns a port on which no process listens. The port busOffset above it is
+// free, too, because a node of a Redis cluster listens there.
 //
 // Tests start many servers at once, some in other processes. If a server got a port that
 // another one is about to take, it would die, and its test would talk to the other one.
@@ -25,7 +25,7 @@ func FreePort(tb TB) string {
 	}
 	for range portsInRange {
 		port := first + int(ports.Add(1)%portsInRange)
-		if free(port) && free(port+10000) {
+		if free(port) && free(port+busOffset) {
 			return strconv.Itoa(port)
 		}
 	}
@@ -33,7 +33,13 @@ func FreePort(tb TB) string {
 	return ""
 }
 
-const portsInRange, portRanges = 200, 60
+// The ranges begin at firstPort, and end before the ports of the cluster buses begin. The
+// ports of the buses end before 32768, where Linux begins with outgoing connections. The
+// guards are the ports before firstPort.
+const (
+	firstPort, busOffset     = 10000, 10000
+	portsInRange, portRanges = 200, 50
+)
 
 var (
 	ports atomic.Uint64 // given so far
@@ -46,8 +52,8 @@ var portRange = sync.OnceValue(func() int {
 	for i := range portRanges {
 		n := (os.Getpid() + i) % portRanges
 		var err error
-		if guard, err = listen(10000 - portRanges + n); err == nil {
-			return 10000 + n*portsInRange
+		if guard, err = listen(firstPort - portRanges + n); err == nil {
+			return firstPort + n*portsInRange
 		}
 	}
 	return 0
