@@ -75,7 +75,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	s.line("echo before; pawl top --allow-break; echo code $?")
 	s.sees(`nothing is held or waited for`, `q quit`)
 	lease := b.hold("nightly", "report:1", "evil \u202e\u05d0")[0]
-	s.sees(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 held, 0 waiting`, `"evil \\u202e\\u05`)
+	s.sees(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 leases, 0 waiting`, `"evil \\u202e\\u05`)
 
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -53,7 +53,7 @@ func (m *model) summary() screen.Line {
 		return screen.Text("looking ...", screen.Dim)
 	}
 	c := m.view.Counts()
-	text := fmt.Sprintf("%d names, %d held, %d waiting", c.Names, c.Held, c.Waiters)
+	text := fmt.Sprintf("%d names, %d leases, %d waiting", c.Names, c.Held, c.Waiters)
 	if c.Closed > 0 {
 		text += fmt.Sprintf(", %d closed", c.Closed)
 	}
@@ -100,6 +100,8 @@ func (m *model) alerts() (lines []screen.Line) {
 	}
 	bad := screen.Bold | screen.Red
 	switch seen := v.ScannedAt; {
+	case v.Unsupported():
+		alert(words.Bare(v.Err), bad)
 	case v.Err != nil && seen.IsZero():
 		alert("the backend has not answered yet: "+words.Bare(v.Err), bad)
 	case v.Err != nil:

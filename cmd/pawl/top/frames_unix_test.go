@@ -116,6 +116,8 @@ func frames(t *testing.T) []frame {
 	late.ScannedAt = noon.Add(-4 * time.Second)
 	odd.Damaged, odd.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
 	polled.Push = false
+	unable := viewOf(t)
+	unable.Err, unable.ScannedAt = fmt.Errorf("pawl: the backend x cannot list names: %w", errors.ErrUnsupported), time.Time{}
 	looking := viewOf(t)
 	looking.ScannedAt = time.Time{}
 	circle := viewOf(t,
@@ -152,13 +154,16 @@ func frames(t *testing.T) []frame {
 		onAll("typing a filter", "/", "w", "e", "b"), onAll("a filter", "/", "w", "e", "b", "-", "1", "enter"), onAll("nothing passes", "/", "夜", "enter"),
 		onAll("help", "?"),
 		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: late},
-		{what: "no answer yet", width: 80, height: 16, view: never}, {what: "a damaged row, and too many", width: 80, height: 16, view: odd},
+		{what: "no answer yet", width: 80, height: 16, view: never}, {what: "a backend that cannot list", width: 80, height: 16, view: unable},
+		{what: "a damaged row, and too many", width: 80, height: 16, view: odd},
 		{what: "a deadlock", width: 80, height: 16, view: circle}, {what: "one name of a deadlock", width: 80, height: 16, view: circle, keys: []screen.Key{"enter"}},
 		{what: "a deadlock, tiny", width: 20, height: 5, view: circle},
 		{what: "one name", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "j", "j", "j", "enter"}},
 		{what: "one name, closed", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "enter"}},
 		{what: "one name, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"enter"}},
 		{what: "one that nobody uses any more", width: 80, height: 8, view: all, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "gone" }},
+		{what: "one that cannot be read any more", width: 80, height: 8, view: odd, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "x" }},
+		{what: "one that nobody holds yet", width: 80, height: 8, view: all, keys: []screen.Key{"end", "enter"}},
 		{what: "5000 waiters", width: 80, height: 10, view: crowd, keys: []screen.Key{"enter", "end", "k"}},
 		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, differ), keys: []screen.Key{"enter"}},
 		onAll("break", "b"), onAll("break, and another name", "b", "s", "t", "enter"), onAll("break, and the name", "b", "s", "t", "u", "c", "k", "enter"),

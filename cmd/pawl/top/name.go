@@ -44,6 +44,8 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 	line := screen.Text(screen.Cut(words.Plain(m.opened), max(10, m.size.width/2)), screen.Bold)
 	state := " is free"
 	switch {
+	case r == nil && slices.ContainsFunc(m.view.Damaged, func(d overview.Damage) bool { return d.Name == m.opened }):
+		state = " cannot be read"
 	case r == nil:
 	case len(r.Holders) == 1:
 		state = " is held"
@@ -51,6 +53,8 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 		state = fmt.Sprintf(" is held by %d", len(r.Holders))
 	case r.Closed(m.now) > 0:
 		state = " is closed for another " + ago(r.Closed(m.now))
+	case len(r.Waiters) > 0:
+		state = " is held by nobody"
 	}
 	if r != nil {
 		if n := len(r.Waiters); n > 0 {
