@@ -61,7 +61,7 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		page = s.get(t, strings.TrimPrefix(to, "/"))
-		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">29s</span>", "lost: broken by 127.0.0.1:50000")
+		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">29s</span>, because its last lease was broken", "lost: broken by 127.0.0.1:50000")
 		_, proof, _ := strings.Cut(to, "&proof=")
 		for _, forged := range []string{
 			"&broke=" + fmt.Sprint(g.Fence), fmt.Sprintf("&broke=%d&proof=", g.Fence), "&broke=17&proof=" + proof,

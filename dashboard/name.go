@@ -127,7 +127,7 @@ func (m renderContext) state(r *overview.Row) markup.HTML {
 	}
 	if r.ClosedFor > 0 {
 		add(text("strong", "Closed: "), markup.Text("nothing is granted for another "), m.until(r.At.Add(r.ClosedFor)),
-			markup.Text(", for its last holder was broken or expired. "))
+			markup.Text(", because its last lease was broken or expired. "))
 	}
 	if r.Fence > 0 {
 		add(markup.Text("Its last fence is "), fenceOf(r.Fence), markup.Text(". "))

@@ -44,9 +44,13 @@ func (m renderContext) notices() markup.HTML {
 	case v.Unsupported():
 		say("bad", "This backend cannot list its names.", "A name's own page shows it: search for the whole name.")
 	case v.Err != nil:
+		shown := ". What is shown was read before that"
+		if v.ScannedAt.IsZero() {
+			shown = ""
+		}
 		all = append(all, markup.El("div", class("notice bad"),
-			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(bare(v.Err))+". What is shown is from before; it has been so for "),
-			m.untilNow(v.ErrSince), markup.Text(". It is asked again all the time.")))
+			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(bare(v.Err))+". This has been so for "),
+			m.untilNow(v.ErrSince), markup.Text(shown+". Pawl keeps asking.")))
 	}
 	if n := len(v.Blocks().Deadlocks); n > 0 {
 		first := v.Blocks().Deadlocks[0][0].Name

@@ -100,6 +100,19 @@ func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 	return d.Driver.List(ctx, prefix)
 }
 
+func TestABackendThatHasNeverAnsweredIsSaid(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		d := &failing{Driver: engine.Full(memory.Driver())}
+		d.fails.Store(true)
+		s := siteOver(t, d, memory, nil)
+		time.Sleep(2 * time.Second)
+		page := s.get(t, "")
+		wants(t, page, "The backend does not answer.", "This has been so for ", "Pawl keeps asking.", "Nothing was seen yet.")
+		lacks(t, page, "What is shown")
+	})
+}
+
 func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -113,7 +126,7 @@ func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		wants(t, live.take(), "The backend does not answer.", `connection \u0026#60;refused\u0026#62;`)
 		page := s.get(t, "")
-		wants(t, page, "The backend does not answer.", "host:1")
+		wants(t, page, "The backend does not answer.", "This has been so for ", "What is shown was read before that.", "host:1")
 		d.fails.Store(false)
 		time.Sleep(3 * time.Second)
 		wants(t, live.take(), `"notices":""`)
