@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // losses are the rules for the loss of a lease.
@@ -104,7 +103,7 @@ func (h *history) saysSo(c, next *call) {
 	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {
 		return
 	}
-	if c.do && (!h.w.plan.quiet() || c.ended >= c.left+trust.RequestTimeout(c.ttl)) {
+	if c.do && (!h.w.plan.quiet() || c.ended >= c.left+attempt(c.ttl)) {
 		return
 	}
 	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way
