@@ -99,7 +99,6 @@ func TestOneOfTwoIsCutOff(t *testing.T) {
 	})
 }
 
-// It keeps what a driver can do: pushing, several names in one step, watching.
 func TestAFaultForAllAffectsClientsThatAreMadeMeanwhile(t *testing.T) {
 	for range 50 {
 		b := pawltest.New(t)
@@ -121,6 +120,7 @@ func TestAFaultForAllAffectsClientsThatAreMadeMeanwhile(t *testing.T) {
 	}
 }
 
+// It keeps what a driver can do: pushing, several names in one step, watching.
 func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
