@@ -82,11 +82,10 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 }
 
-// forget drops the bound, because another server may answer next.
+// forget drops the bounds, because another server may answer next.
 func (c *clock) forget() {
-	if c.known.Swap(nil) != nil && c.cluster {
-		c.slots.Clear()
-	}
+	c.known.Store(nil)
+	c.slots.Clear()
 }
 
 // Reconnected notifies the driver of a new connection, which may go to another server. It

@@ -258,3 +258,17 @@ func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 		}
 	})
 }
+
+// In a cluster, a request was refused after a new connection, when the driver knew no
+// other time. After another new connection, a server whose clock is behind may answer.
+func TestANewConnectionMakesTheDriverForgetTheTimesOfSlots(t *testing.T) {
+	c := &clocked{cluster: true, ahead: []time.Duration{time.Hour, 0}, way: time.Millisecond}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		for i, want := range []int{2, 2} {
+			d.Reconnected()
+			if p, n := within(ctx, d, c, i, time.Second); p.Int != 1 || n != want {
+				t.Errorf("server %d: %+v, sent %d times, want %d", i, p, n, want)
+			}
+		}
+	})
+}
