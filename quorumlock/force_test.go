@@ -1,9 +1,11 @@
 package quorumlock_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,4 +82,49 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A polite node lets a forced claim wait, against the rule. It shows nothing when it is
+// first asked for its entry.
+type polite struct {
+	*line
+	asked atomic.Bool
+}
+
+func (p *polite) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	c.Force = false
+	return p.line.Acquire(ctx, c)
+}
+
+func (p *polite) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if !p.asked.Swap(true) {
+		return driver.Entry{Name: name}, nil
+	}
+	return p.line.Inspect(ctx, name)
+}
+
+// Signals grant a forced claim that queues, and the nodes do not show it. Then the claim
+// is sent to the nodes again, and granted.
+func TestAForcedClaimThatSignalsGrant(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, _ := c.client(t)
+		var nodes []driver.Driver
+		for _, s := range c {
+			nodes = append(nodes, &polite{line: s.connect(time.Millisecond)})
+		}
+		two, err := quorumlock.New(nodes, nil)
+		noError(t, err)
+		defer func() { noError(t, two.Close()) }()
+		heard := make(chan driver.Signal, 10)
+		two.(driver.Signaler).Listen(func(s driver.Signal) { heard <- s })
+		holder, forced := mutex("jobs"), queued(mutex("jobs"))
+		forced.Force = true
+		gets(t, one, holder)
+		refused(t, two, forced)
+		releases(t, one, holder)
+		if s := <-heard; s.Kind != driver.SignalGranted {
+			t.Errorf("heard %+v, want the grant", s)
+		}
+	})
 }

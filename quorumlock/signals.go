@@ -117,7 +117,7 @@ func (p *place) waitedLocked(forLastNodes bool, wait time.Duration) bool {
 // grant. It also counts permits and writes the value, as an attempt does. It ends the
 // turn that checkSignals has begun.
 func (p *place) signalGrant(c driver.Claim, votes ballots) {
-	a := &attempt{d: p.d, claim: c, place: p}
+	a := &attempt{d: p.d, claim: c, place: p, lateGrants: map[int]bool{}}
 	if grant, ok := a.concluded(votes); ok {
 		a.signalResult(p.d.life, votes, grant, nil)
 		return
