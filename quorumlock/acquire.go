@@ -47,7 +47,7 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	d.held.noteGrant(c, grant.Fence, began.Add(reliableTTL(grant.TTL)))
+	d.held.noteGrant(c, a.votes, grant.Fence, began.Add(reliableTTL(grant.TTL)))
 	d.placed.leave(c.Token, c.Name)
 	return grant, nil
 }
@@ -57,8 +57,9 @@ type attempt struct {
 	d     *quorum
 	claim driver.Claim
 	place *place
-	nth   int  // the number of this attempt at the place
-	left  bool // the caller's ctx has ended, and conclude goes on without it
+	nth   int     // the number of this attempt at the place
+	left  bool    // the caller's ctx has ended, and conclude goes on without it
+	votes ballots // of the last claim on the nodes
 
 	mu         sync.Mutex   // protects the fields below
 	void       bool         // release grants that arrive from now on
@@ -68,6 +69,7 @@ type attempt struct {
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.claimOnNodes(ctx)
+	a.votes = votes
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
 		if err != nil && !a.left && (isHeld(err) || !a.claim.Queue) {

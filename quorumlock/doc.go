@@ -18,8 +18,8 @@
 // # What it promises
 //
 // There are N nodes, and M = N/2+1. The following holds while no more than N-M nodes have
-// failed in any way. A node that lacks a lease counts as failed for that lease, until the
-// lease is repaired.
+// failed in any way. A node that lacks a lease, or has it with a lower fence than its
+// holder, counts as failed for that lease, until the lease is repaired.
 //
 //   - One holder: two claims that exclude each other are never both granted.
 //   - Fences rise, whatever the clocks of the nodes show.

@@ -17,6 +17,7 @@ type holding struct {
 	until     time.Time // when the lease ends at the latest, unless its holder renews it
 	sureUntil time.Time // until then the nodes whose votes were counted keep the lease
 	lacks     []int     // the nodes that answered that they lack the lease; it may still wait in their queue
+	whole     []int     // the nodes that are known to have the lease with this fence, or a higher one
 }
 
 // reliableTTL returns the time for which the driver relies on votes with this TTL. It is
@@ -30,17 +31,23 @@ type holdings struct {
 	purgeAt int // the number of holdings at which the expired ones are removed
 }
 
-// noteGrant adds a lease before the driver returns or signals it. A majority keeps the
-// lease until sureUntil.
-func (hs *holdings) noteGrant(c driver.Claim, fence uint64, sureUntil time.Time) {
+// noteGrant adds a lease before the driver returns or signals it, with the nodes' votes
+// for it. A majority keeps the lease until sureUntil.
+func (hs *holdings) noteGrant(c driver.Claim, votes ballots, fence uint64, sureUntil time.Time) {
 	now := time.Now()
+	h := &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
+	for i, v := range votes {
+		if v.err == nil && v.value.Fence >= fence {
+			h.whole = append(h.whole, i)
+		}
+	}
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if _, known := hs.all[c.Token]; !known && len(hs.all) >= hs.purgeAt {
 		maps.DeleteFunc(hs.all, func(_ driver.Token, h *holding) bool { return h.until.Before(now) })
 		hs.purgeAt = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
+	hs.all[c.Token] = h
 }
 
 func (hs *holdings) find(token driver.Token, name string) (h holding, ok bool) {
@@ -79,14 +86,35 @@ func (hs *holdings) noteUnsure(token driver.Token, name string) {
 	hs.update(token, name, func(h *holding) { h.sureUntil = time.Time{} })
 }
 
-// noteAnswer records whether a node has a lease.
-func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) {
+// noteAnswer records whether a node has a lease. It reports whether there is nothing to
+// repair. A node that lacked the lease may have got it with a lower fence.
+func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) (whole bool) {
+	whole = true // without a holding
 	hs.update(l.Token, l.Name, func(h *holding) {
-		h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find returned it
+		if !has || slices.Contains(h.lacks, node) {
+			h.lacks, h.whole = without(h.lacks, node), without(h.whole, node)
+		}
 		if !has {
 			h.lacks = append(h.lacks, node)
 		}
+		whole = slices.Contains(h.whole, node)
 	})
+	return whole
+}
+
+// noteFence records the fence that a lease has on a node.
+func (hs *holdings) noteFence(l driver.LeaseRef, node int, fence uint64) {
+	hs.update(l.Token, l.Name, func(h *holding) {
+		if fence >= h.fence {
+			h.whole = append(without(h.whole, node), node)
+		}
+	})
+}
+
+// without returns a copy of nodes without one of them. It changes no array that find has
+// returned.
+func without(nodes []int, node int) []int {
+	return slices.DeleteFunc(slices.Clone(nodes), func(i int) bool { return i == node })
 }
 
 // noteRenewal records a successful renewal that was sent at sent.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,23 +18,28 @@ import (
 //
 // Such a claim does not count for that renewal, and the holder's fence stays. The node
 // grants it only if no claim holds the name there and no waiter is ahead, so no other
-// claim loses a vote. The fence on that node is the holder's fence or higher, unless the
-// node's clock is more than driver.MaxLead behind that fence. So fences keep rising. If a
-// claim without a majority holds the name there, its client finds the queued claim, and
-// releases its own (split.go).
+// claim loses a vote. If a claim without a majority holds the name there, its client
+// finds the queued claim, and releases its own (split.go).
+//
+// A node whose clock is far behind grants the claim with a lower fence than the holder's,
+// and so may a node that grants from its queue, or later than the majority. If another
+// node of the majority then loses its data, the next fence could be lower. So Renew also
+// raises the fence on each node that has the lease, unless it is known to be as high as
+// the holder's.
 //
 // Renew repairs nothing on a node where the lease was broken.
 
 // mend repairs on a node the renewed leases that the node lacks, according to its answers
-// to a batch. renewed says for each lease whether a majority has renewed it.
+// to a batch, or may have with a lower fence. renewed says for each lease whether a
+// majority has renewed it.
 func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed []bool) {
 	var missing []driver.LeaseRef
 	for k, err := range answers {
 		if !renewed[k] || err != nil && !isNoSuchLease(err) {
 			continue
 		}
-		d.held.noteAnswer(leases[k], i, err == nil)
-		if _, broken := errors.AsType[*driver.BrokenError](err); err != nil && !broken {
+		whole := d.held.noteAnswer(leases[k], i, err == nil)
+		if _, broken := errors.AsType[*driver.BrokenError](err); !whole && !broken {
 			missing = append(missing, leases[k])
 		}
 	}
@@ -54,37 +60,42 @@ func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed 
 
 var errOver = errors.New("the lease is over")
 
-// repair claims a lease on a node that lacks it. The claim is sent in turn with the
-// token's other requests to that node, and not at all if the lease was released
-// meanwhile.
+// repair claims a lease on a node that lacks it, raises its fence there, and writes its
+// value. The requests are sent in turn with the token's other requests to that node, and
+// not at all if the lease was released meanwhile.
 func (d *quorum) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
-	poll(ctx, d, ballot[driver.Grant]{
+	poll(ctx, d, ballot[uint64]{
 		nodes: []int{i}, token: l.Token,
-		send: func(ctx context.Context, i int) (driver.Grant, error) {
+		send: func(ctx context.Context, i int) (uint64, error) {
 			h, ok := d.held.find(l.Token, l.Name)
 			if !ok {
-				return driver.Grant{}, errOver
+				return 0, errOver
 			}
-			grant, err := d.ask(ctx, i, h.repairClaim())
-			if err == nil {
+			l.Value = h.claim.Value // the node writes it, unless the lease has already written one there
+			if slices.Contains(h.lacks, i) {
+				if _, err := d.ask(ctx, i, h.repairClaim()); err != nil {
+					return 0, err
+				}
 				d.held.noteAnswer(l, i, true)
+			} else if h.claim.Weight != driver.Exclusive {
+				l.Value = nil // the node may have a later value, of another holder
 			}
-			if err == nil && h.claim.Value != nil {
-				l.Value = h.claim.Value
-				_ = d.writeFirst(ctx, i, l, h.fence) // an error does not matter, because a majority has the value
+			fence, err := d.nodes[i].RaiseFence(ctx, l, h.fence)
+			if err == nil {
+				d.held.noteFence(l, i, fence)
 			}
-			return grant, err
+			return fence, err
 		},
-		decided: func(votes []vote[driver.Grant]) bool { return answered(votes) == 1 },
+		decided: func(votes []vote[uint64]) bool { return answered(votes) == 1 },
 	})
 }
 
 // repairClaim returns the claim to send to a node that lacks the lease.
 func (h holding) repairClaim() driver.Claim {
 	c := h.claim
-	c.Queue, c.Force, c.Fences, c.MinFence, c.ValueBelow = true, false, 0, h.fence, nil
+	c.Queue, c.Force, c.MinFence, c.ValueBelow = true, false, h.fence, nil
 	c.QueueTTL = cmp.Or(c.QueueTTL, c.TTL)
 	return c
 }

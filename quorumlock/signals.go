@@ -139,7 +139,7 @@ func (p *place) noteAgreement(votes ballots, fence uint64) bool {
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {
 		p.signalledFence = max(p.signalledFence, fence)
-		p.d.held.noteGrant(p.claim, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
+		p.d.held.noteGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

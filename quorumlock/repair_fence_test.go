@@ -1,0 +1,85 @@
+package quorumlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
+)
+
+// The clock of the first node is an hour ahead, and gives a lease its fence. The third
+// node gets the lease later, with a fence by its own clock. Renewals raise that fence. So
+// fences rise although the second node loses its data and the first does not answer.
+func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
+	for name, of := range map[string]struct {
+		fences    int  // the length of the range
+		late      bool // the third node grants after the others; otherwise it misses the claim
+		signalled bool // the name is passed on to the claim
+		waits     bool // the repair waits in the third node's queue
+		silent    bool // the third node does not get the first request that raises the fence
+	}{
+		"TheClaimMissedTheNode":        {},
+		"TheClaimMissedItAndWasQueued": {signalled: true},
+		"TheLeaseHasARange":            {fences: 1000},
+		"TheGrantIsLate":               {late: true},
+		"TheSignalIsLate":              {late: true, signalled: true},
+		"TheRepairWaitsInTheQueue":     {waits: true},
+		"TheFirstRaiseDoesNotArrive":   {silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				c[0].skew = time.Hour
+				one, ones := c.client(t, time.Millisecond)
+				two, twos := c.client(t, time.Millisecond)
+				heard := make(chan driver.Signal, 10)
+				one.Listen(func(s driver.Signal) { heard <- s })
+				earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
+				holder.Fences = of.fences
+
+				g := driver.Grant{Fences: 1}
+				ones[2].down.Store(!of.late)
+				if of.signalled {
+					gets(t, two, earlier)
+					refused(t, one, holder)
+					twos[2].out.Store(int64(100 * time.Millisecond))
+					releases(t, two, earlier)
+					g.Fence = (<-heard).Fence
+				} else {
+					ones[2].out.Store(int64(100 * time.Millisecond))
+					g = gets(t, one, holder)
+				}
+				time.Sleep(time.Second)
+				ones[2].down.Store(false)
+				ones[2].out.Store(0)
+				twos[2].out.Store(0)
+
+				third := c[2].memory.Driver()
+				if of.waits {
+					_, err := third.Acquire(context.Background(), stray)
+					noError(t, err)
+					renews(t, one, holder)
+					c[2].drops(t, stray)
+				}
+				if of.silent {
+					ones[2].calls.Store(0)
+					// The renewal and the claim arrive.
+					c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
+					renews(t, one, holder)
+					ones[2].down.Store(false)
+				}
+				renews(t, one, holder)
+
+				c[1].replace(ones[1], twos[1])
+				releases(t, one, holder)
+				twos[0].down.Store(true)
+				last := g.Fence + uint64(g.Fences) - 1
+				if next := gets(t, two, mutex("jobs")); next.Fence <= last {
+					t.Errorf("the fence %d after %d", next.Fence, last)
+				}
+			})
+		})
+	}
+}
