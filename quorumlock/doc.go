@@ -23,8 +23,9 @@
 //
 //   - One holder: two claims that exclude each other are never both granted.
 //   - Fences rise, whatever the clocks of the nodes show.
-//   - A claim that cannot reach M nodes is not granted (ErrUnavailable). The quorum
-//     releases the grants that the claim got, as soon as it can reach their nodes.
+//   - A claim that cannot reach M nodes is not granted (ErrUnavailable). If it does not
+//     queue, the quorum releases the grants that it got, as soon as it can reach their
+//     nodes. A claim that queues keeps them, until its caller releases it.
 //   - Renew and Release need M of all N nodes, not a majority of the nodes that granted.
 //
 // A node that comes back without its data has forgotten its votes. It must stay away for
