@@ -135,7 +135,7 @@ func (d *client) entry(name string) driver.Entry {
 	d.k.Helper()
 	e, err := d.Inspect(d.k.ctx, name)
 	if err != nil {
-		d.k.Fatalf("Entry(%q): %v", name, err)
+		d.k.Fatalf("Inspect(%q): %v", name, err)
 	}
 	return e
 }
@@ -145,7 +145,7 @@ func (d *client) sees(holders, waiters int) driver.Entry {
 	d.k.Helper()
 	e := d.entry(d.k.name)
 	if len(e.Holders) != holders || len(e.Waiters) != waiters {
-		d.k.Fatalf("Entry has %d holders and %d waiters, want %d and %d: %+v", len(e.Holders), len(e.Waiters), holders, waiters, e)
+		d.k.Fatalf("Inspect shows %d holders and %d waiters, want %d and %d: %+v", len(e.Holders), len(e.Waiters), holders, waiters, e)
 	}
 	return e
 }

@@ -29,7 +29,7 @@ func testClose(s *suite) {
 		wants("Renew", err)
 		wants("Release", k.a.Release(k.ctx, lease(c)))
 		_, err = k.a.Inspect(k.ctx, k.name)
-		wants("Entry", err)
+		wants("Inspect", err)
 		if s.breaks {
 			wants("Break", k.a.breaks(g.Fence, 0, driver.Owner{}))
 		}

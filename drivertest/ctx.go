@@ -43,7 +43,7 @@ func testCtx(s *suite) {
 			onTime.OnTime = true
 			wants("Release that has an end", k.a.Release(ctx, onTime))
 			_, err = k.a.Inspect(ctx, k.name)
-			wants("Entry", err)
+			wants("Inspect", err)
 			if s.breaks {
 				wants("Break", k.b.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
 			}

@@ -26,9 +26,10 @@
 // comparison with memlock, too.
 //
 // With -short, a suite that lets real time pass begins each subtest with half of
-// [Harness.Unit], and runs it again with a whole one if it fails and was late. The few
-// subtests that wait for many units are left out. Every promise that a backend keeps by
-// itself is still tested.
+// [Harness.Unit], but with at least 500 ms, or with a whole unit if that is shorter. It
+// runs the subtest again with twice that time if it fails and was late. The few subtests
+// that wait for many units are left out. Every promise that a backend keeps by itself is
+// still tested.
 //
 // With [Harness.OpenThrough] the suite has a network of its own between a client and its
 // servers. It delays requests until their end has passed, makes them slower, loses

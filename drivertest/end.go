@@ -281,7 +281,7 @@ func testGivenUp(s *suite) {
 				}),
 				slow.calls("Release", func(ctx context.Context) error { return slow.Release(ctx, lease(k.mutex(name))) }),
 				slow.releasesOnTime(k.mutex(name)),
-				slow.calls("Entry", func(ctx context.Context) error {
+				slow.calls("Inspect", func(ctx context.Context) error {
 					_, err := slow.Inspect(ctx, held.Name)
 					return err
 				}),
@@ -415,7 +415,7 @@ func testNothingOutlivesItsCall(s *suite) {
 					k.gaveUp("Acquire", err)
 				}
 				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
-					k.Errorf("Entry: %v", err)
+					k.Errorf("Inspect: %v", err)
 				}
 			})
 		}

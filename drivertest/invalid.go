@@ -86,7 +86,7 @@ func testInvalid(s *suite) {
 				return err
 			},
 			"Release": func(d *client, name string) error { return d.Release(k.ctx, lease(k.mutex(on(name)))) },
-			"Entry": func(d *client, name string) error {
+			"Inspect": func(d *client, name string) error {
 				_, err := d.Inspect(k.ctx, name)
 				return err
 			},

@@ -143,7 +143,7 @@ func testList(s *suite) {
 				k.Fatal(err)
 			}
 			if e.Fence != want.Fence || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Holders[0].Owner, want.Holders[0].Owner) {
-				k.Errorf("List = %+v\nEntry = %+v", e, want)
+				k.Errorf("List = %+v\nInspect = %+v", e, want)
 			}
 		}
 	})

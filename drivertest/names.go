@@ -87,7 +87,7 @@ func testNames(s *suite) {
 				is = len(e.Holders) == 1 && len(e.Waiters) == 1 && e.Holders[0].Owner.PID == c.Owner.PID
 			}
 			if !is || e.Name != c.Name {
-				k.Errorf("Entry(%+q) = %+v; %d of %d names are free", c.Name, e, half, len(held))
+				k.Errorf("Inspect(%+q) = %+v; %d of %d names are free", c.Name, e, half, len(held))
 			}
 		}
 		free(half, len(held))
@@ -131,7 +131,7 @@ func testNames(s *suite) {
 		// All users of the server share these names, so the test only wants an answer.
 		for _, name := range []string{"a", "'", "%", "*", "{", "}", "\\", "\"", "?", "0", " "} {
 			if _, err := k.a.Inspect(k.ctx, name); err != nil {
-				k.Errorf("Entry(%q): %v", name, err)
+				k.Errorf("Inspect(%q): %v", name, err)
 			}
 		}
 	})

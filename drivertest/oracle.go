@@ -18,10 +18,10 @@ func (r *random) compare(t *rapid.T) {
 		got, err := r.client(t).Inspect(r.k.ctx, name)
 		want, _ := r.oracle.Inspect(r.k.ctx, name)
 		if err != nil {
-			t.Fatalf("Entry: %v", err)
+			t.Fatalf("Inspect: %v", err)
 		}
 		if g, w := r.describe(got), r.describe(want); g != w {
-			t.Fatalf("Entry of %q is\n%s\nwant\n%s", name, g, w)
+			t.Fatalf("Inspect of %q shows\n%s\nwant\n%s", name, g, w)
 		}
 		if _, known := r.find(name, want.ValueFence); want.Value != nil && (known || !r.k.s.AgreesLate) {
 			r.ordered(t, name, pair{got.ValueFence, want.ValueFence})

@@ -92,7 +92,7 @@ func (k *kit) agree(a, b *client, name string, who driver.Owner) {
 	b.waits(waiter, 1)
 	b.findsAt(name, "\u00e4\x00\xff\\", g.Fence)
 	if e := b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Waiters[0].Owner, who) {
-		k.Errorf("Entry(%+q) = %+v", name, e)
+		k.Errorf("Inspect(%+q) = %+v", name, e)
 	}
 	a.keeps(holder)
 	b.keeps(holder) // the token names the lease, whichever client sends it

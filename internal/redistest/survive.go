@@ -100,7 +100,7 @@ func fence(tb TB, d driver.Driver, name string) (f uint64) {
 		return err
 	})
 	if err != nil {
-		tb.Fatalf("Entry: %v", err)
+		tb.Fatalf("Inspect: %v", err)
 	}
 	return f
 }
