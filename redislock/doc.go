@@ -81,8 +81,8 @@
 // one key of about 150 bytes. The server deletes it a day after its last grant, and a
 // value a day after the last lease. A lease costs no goroutine and no connection. A
 // driver has two connections to each server, one of them for messages that the server
-// pushes. Outside of a cluster it has up to four more for the scripts that goroutines
-// share, but usually two.
+// pushes. Outside of a cluster it has up to two more for the scripts that goroutines
+// share.
 //
 // # When does a holder hear that it lost?
 //
