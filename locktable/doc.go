@@ -1,8 +1,9 @@
 // Package locktable is the lock algorithm of Pawl as a pure state machine, and a backend
 // over any table that can run it.
 //
-//   - entry.go has the type [Entry], the state of a name. steps.go is the algorithm: its
-//     methods for claims, renewals, releases and breaks.
+//   - entry.go has the type [Entry], the state of a name. The methods in steps.go,
+//     grant.go and value.go are the algorithm: claims, renewals, releases and breaks;
+//     grants and their fences; and the value of a name.
 //   - queue.go is the queue that a step sees: all of it, or the first waiters and the
 //     claim's own place.
 //   - table.go is a [driver.Driver] over a [Table], which changes one entry atomically.
