@@ -11,8 +11,8 @@ import (
 )
 
 // A process that waits for one name and then ends has no second hand-over from which to
-// learn that it receives no doorbell.
-func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
+// learn that no wake-up reaches it.
+func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*lockDriver) *lockDriver
 		eager   bool
@@ -76,7 +76,7 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 	looks("after it has lapsed", false)
 }
 
-func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
+func TestADriverThatWakeUpsReachPollsSeldom(t *testing.T) {
 	x := &table{Options: Options{Poll: 4 * time.Millisecond}, claims: engine.NewClaims()}
 	pace := func(what string, waited, want time.Duration) {
 		t.Helper()
@@ -87,16 +87,16 @@ func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
 	x.announced.Store(true)
 	pace("wake-ups announce signals", 0, slowPace)
 	x.recordSignals([]driver.Signal{{Token: driver.NewToken()}}, false)
-	pace("a signal came without a ring", 0, eagerPace)
+	pace("a signal came without a wake-up", 0, eagerPace)
 	pace("after that", eagerFor, 4*time.Millisecond)
 	pace("after a second", halfPaceAfter, 8*time.Millisecond)
 	x.recordSignals(nil, true)
-	pace("it rang again", 0, slowPace)
+	pace("a wake-up came again", 0, slowPace)
 }
 
-// A signal for a watch may come from any client, and shows nothing about the doorbells of
+// A signal for a watch may come from any client, and shows nothing about the wake-ups of
 // the holders for which this driver waits.
-func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
+func TestAChangeThatIsWatchedSaysNothingOfWakeUps(t *testing.T) {
 	e, now := &locktable.Entry{}, locktable.At(time.Now())
 	e.Mark(now, locktable.Mark{Token: driver.NewToken(), Inbox: "me"}, time.Minute)
 	c := mutex("job")

@@ -10,8 +10,8 @@ import (
 
 func TestAWaiterInAnotherDriverHearsOfItsGrant(t *testing.T) {
 	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
-		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
-		"by polling":      deafen,
+		"by wake-ups": func(d *lockDriver) *lockDriver { return d },
+		"by polling":  deafen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t)
@@ -58,8 +58,8 @@ func TestASignalForTheSameDriverIsThereWhenTheCallReturns(t *testing.T) {
 
 func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
-		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
-		"by polling":      deafen,
+		"by wake-ups": func(d *lockDriver) *lockDriver { return d },
+		"by polling":  deafen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t)

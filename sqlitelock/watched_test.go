@@ -7,8 +7,8 @@ import (
 
 func TestAWatchInAnotherDriverIsTold(t *testing.T) {
 	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
-		"by the doorbell": func(d *lockDriver) *lockDriver { return d },
-		"by looking":      deafen,
+		"by wake-ups": func(d *lockDriver) *lockDriver { return d },
+		"by looking":  deafen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t)
