@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -62,6 +63,15 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	})
 	write("second")
 	renews(t, d, c)
+	noError(t, os.Remove(file)) // as a program may that replaces it
+	server.Hangup()
+	eventually(t, "a new connection has the last password", func() bool {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		if e, ok := errors.AsType[*driver.Error](err); ok && strings.Contains(e.Hint, "the password") {
+			t.Fatal(err)
+		}
+		return err == nil && answers[0] == nil
+	})
 	releases(t, d, c)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,10 +93,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if err != nil {
 		return nil, invalid(errTextOf(err, u))
 	}
-	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
-		rereadFiles(each, rest.String())
-		return nil
-	}
+	config.BeforeConnect = rereadFiles(rest.String(), config.ConnConfig)
 	if config.ConnConfig.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config.ConnConfig) {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -112,22 +110,29 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return &parsed{config, o, fromFile}, nil
 }
 
-// rereadFiles reads the files of a URL again: certificates, authorities, and the password
-// of a passfile, because other programs may replace them. If a certificate cannot be
-// read, the configuration stays unchanged. pgx takes a missing passfile for an empty one.
-func rereadFiles(c *pgx.ConnConfig, url string) {
-	now, err := pgx.ParseConfig(url)
-	if err != nil || len(now.Fallbacks) != len(c.Fallbacks) {
-		return
+// rereadFiles returns a function that reads the files of a URL again: certificates,
+// authorities, and the password of a passfile, because other programs may replace them.
+// If a certificate cannot be read, or there is no password any more, the function uses
+// the last one. pgx takes a missing passfile for an empty one.
+func rereadFiles(url string, last *pgx.ConnConfig) func(context.Context, *pgx.ConnConfig) error {
+	var mu sync.Mutex // protects last
+	return func(_ context.Context, c *pgx.ConnConfig) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if now, err := pgx.ParseConfig(url); err == nil && len(now.Fallbacks) == len(c.Fallbacks) {
+			now.Password = cmp.Or(now.Password, last.Password)
+			last = now
+		}
+		c.TLSConfig, c.Password = last.TLSConfig.Clone(), last.Password
+		fallbacks := slices.Clone(c.Fallbacks) // cloned, because connections share it
+		for i, f := range last.Fallbacks {
+			each := *fallbacks[i]
+			each.TLSConfig = f.TLSConfig.Clone()
+			fallbacks[i] = &each
+		}
+		c.Fallbacks = fallbacks
+		return nil
 	}
-	c.TLSConfig, c.Password = now.TLSConfig, now.Password
-	fallbacks := slices.Clone(c.Fallbacks) // cloned, because connections share it
-	for i, f := range now.Fallbacks {
-		each := *fallbacks[i]
-		each.TLSConfig = f.TLSConfig
-		fallbacks[i] = &each
-	}
-	c.Fallbacks = fallbacks
 }
 
 // severalHosts reports whether there is more than one server to connect to. pgx lists a
