@@ -43,6 +43,8 @@ func shadows(t testing.TB, c *pgx.Conn) {
 	} {
 		exec(t, c, "CREATE FUNCTION shadows."+function+" LANGUAGE sql AS $$"+answer+"$$")
 	}
+	exec(t, c, "CREATE FUNCTION shadows.five(bigint) RETURNS bigint LANGUAGE sql AS $$SELECT 5::bigint$$",
+		"CREATE AGGREGATE shadows.count(*) (SFUNC = shadows.five, STYPE = bigint, INITCOND = '5')")
 }
 
 // with is the settings above, with some changed.

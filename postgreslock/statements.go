@@ -22,7 +22,8 @@ type statements struct {
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
 // changes. It is the time of the call, not of the beginning of the transaction. Every
 // statement names the schema of its functions, because search_path may find others first,
-// such as a clock for tests.
+// such as a clock for tests. unnest of several arrays needs none: PostgreSQL takes only
+// its own.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
 // inTime is the server's time. After the window it fails with the state tooLate: it
@@ -68,13 +69,13 @@ func (o *Options) statements() *statements {
 			" AS n (name, was, version, entry, holders, fence, until))," +
 			" locked AS MATERIALIZED (SELECT l.name FROM {locks} l JOIN n ON l.name = n.name AND l.version = n.was" +
 			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY l.name FOR UPDATE OF l)," +
-			" known AS MATERIALIZED (SELECT (SELECT count(*) FROM locked) = (SELECT count(*) FROM n WHERE was <> 0) AS yes)," +
+			" known AS MATERIALIZED (SELECT (SELECT pg_catalog.count(*) FROM locked) = (SELECT pg_catalog.count(*) FROM n WHERE was <> 0) AS yes)," +
 			" changed AS (UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
 			" FROM n WHERE l.name = n.name AND n.was <> 0 AND (SELECT yes FROM known) RETURNING 1)," +
 			" made AS (INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT name, version, entry, holders, fence, until FROM n WHERE was = 0 AND (SELECT yes FROM known)" +
 			" AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY name ON CONFLICT (name) DO NOTHING RETURNING 1)," +
-			" counted AS MATERIALIZED (SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM made) AS total, (SELECT count(*) FROM n) AS wanted)," +
+			" counted AS MATERIALIZED (SELECT (SELECT pg_catalog.count(*) FROM changed) + (SELECT pg_catalog.count(*) FROM made) AS total, (SELECT pg_catalog.count(*) FROM n) AS wanted)," +
 			" done AS (SELECT CASE WHEN total = wanted AND pg_catalog.clock_timestamp() <= $9 THEN {now} ELSE 1 / (wanted - wanted) END AS now" +
 			" FROM counted WHERE total > 0)"),
 
