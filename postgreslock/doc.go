@@ -21,9 +21,10 @@
 //
 // A pool opened by URL has at most 16 connections, or pool_max_conns. Of several hosts
 // the driver takes the one that accepts writes (target_session_attrs=read-write). A step
-// waits for a locked row for three quarters of the time until its ctx ends, 10 s at most.
-// Only a quarter of the connections may wait like that. Each step sets its own
-// lock_timeout, so a URL with lock_timeout is refused.
+// waits for a locked row until shortly before its ctx ends, in statements that wait 5 s
+// at most. Only a quarter of the connections may wait like that. Several renewals in one
+// call do not wait. Each statement sets its own lock_timeout, so a URL with lock_timeout
+// is refused.
 //
 // # What has to be set up?
 //
@@ -39,16 +40,16 @@
 //
 // # What is guaranteed?
 //
-// A step changes one row in one transaction, and uses the clock of the server. A grant is
-// as durable as the server's commits: with synchronous_commit=on and fsync=on, the
-// defaults, a crash of the server loses no grant. A release does not wait for the disk if
-// no client waits for the name: if a crash loses the release, the lease expires instead.
-// A failover to a standby that lags can lose the last grants, and so grant a name twice,
-// unless the standby is synchronous. Fences still rise as long as the clocks of both
-// servers agree. If you rely on a synchronous standby, open by URL, not with your own
-// pool. A pool cancels the statement when its ctx ends, and PostgreSQL then commits
-// without waiting for the standby. The driver refuses a standby. Diagnose checks all of
-// this.
+// A step changes one row, or those of a claim for several names, in one transaction, and
+// uses the clock of the server. A grant is as durable as the server's commits: with
+// synchronous_commit=on and fsync=on, the defaults, a crash of the server loses no grant.
+// A release does not wait for the disk if no client waits for the name: if a crash loses
+// the release, the lease expires instead. A failover to a standby that lags can lose the
+// last grants, and so grant a name twice, unless the standby is synchronous. Fences still
+// rise as long as the clocks of both servers agree. If you rely on a synchronous standby,
+// open by URL, not with your own pool. A pool cancels the statement when its ctx ends,
+// and PostgreSQL then commits without waiting for the standby. The driver refuses a
+// standby. Diagnose checks all of this.
 //
 // No name is granted early: a step computes with a time that the server's clock has
 // passed. The step may arrive later than that time, up to a limit; a new lease lasts

@@ -72,21 +72,24 @@ func TestRequestsThatWaitForARowLeaveConnectionsToOthers(t *testing.T) {
 	gets(t, d, mine)
 	gets(t, d, mutex("locked"))
 	fill(t, pool)
-	other := conn(t, url)
+	other, watch := conn(t, url), conn(t, url)
 	exec(t, other, "BEGIN", "SELECT FROM pawl.locks WHERE name = 'locked' FOR UPDATE")
-	for range 8 { // more than there are connections
-		gone, cancel := context.WithCancel(ctx) // without a deadline it waits for 10 s
+	release := func(until func()) {
+		gone, cancel := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() { done <- d.Release(gone, lease(mutex("locked"))) }()
-		time.Sleep(100 * time.Millisecond)
+		until()
 		cancel()
 		<-done
 	}
-	// A connection that was closed is taken for a moment; those that wait for the row are
-	// taken for 10 s.
-	for closed := time.Now().Add(7 * time.Second); pool.Stat().AcquiredConns() > 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(closed) {
-			t.Fatalf("%d of 4 connections wait for one row", pool.Stat().AcquiredConns())
+	// Each statement waits twice as long as the last one.
+	release(func() {
+		eventually(t, "a statement waits for long", func() bool { return inLine(t, watch, 2*time.Second) > 0 })
+	})
+	for range 8 { // more than there are connections
+		release(func() { time.Sleep(200 * time.Millisecond) })
+		if n := inLine(t, watch, time.Second); n > 1 {
+			t.Fatalf("%d of 4 connections wait for one row", n)
 		}
 	}
 	renews(t, d, mine)

@@ -81,7 +81,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	if query.Has("lock_timeout") {
-		return nil, invalid("has lock_timeout, which would bound no step: each sets its own wait for a locked row, 10 s at most")
+		return nil, invalid("has lock_timeout, which would bound no step: each statement sets its own")
 	}
 	limited := query.Has("pool_max_conns")
 	for _, name := range slices.Concat(ours, unknownToPgx) {
