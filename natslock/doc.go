@@ -67,8 +67,9 @@
 // last 250 ms, and two for any other name. A release takes three if a claim has joined
 // the queue since that use. In a bucket that another tool created, each takes one more. A
 // name is a message of some 300 bytes, which the server deletes a day after the end of
-// the name's last lease. A driver has one connection (the caller's, with New) and one
-// subscription.
+// the name's last lease. A driver has one connection (the caller's, with New). It
+// has a subscription for its signals, one for each name that it watches, and one for each
+// write, until the stamp of the write arrives.
 //
 // A claim takes up to four round trips if other clients want the name, and has 3 s at
 // most for one attempt. So if an answer takes 700 ms or more, set
