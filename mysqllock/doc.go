@@ -80,11 +80,12 @@
 // The server cannot push, so the driver polls. One goroutine reads the entries of all
 // names that its process waits for, in one statement that locks nothing. The pause is an
 // eighth of the time since the last change of a name, between 5 ms and 250 ms. For a
-// waiter that is not at the head of the queue, it is at least 5 ms for each waiter ahead.
-// So a waiter gets a busy name within about 5 ms. If the name was held for seconds, the
-// waiter gets it within an eighth of that time. A long wait costs four reads a second.
-// While a process holds leases, it checks twice a second whether they were broken. If a
-// holder dies, the head of the queue asks when the holder's lease ends.
+// waiter that is not at the head of the queue, it is at least 5 ms more for each waiter
+// ahead, and may grow by 250 ms for each, up to 1 s. So a waiter gets a busy name within
+// about 5 ms. If the name was held for seconds, the waiter gets it within an eighth of
+// that time. A long wait costs four reads a second. While a process holds leases, it
+// checks twice a second whether they were broken. If a holder dies, the head of the queue
+// asks when the holder's lease ends.
 //
 // This is why Properties().PushesGrants is true. If it were false, the root package would
 // poll itself: with an Acquire for each waiting goroutine, which writes a place to the
