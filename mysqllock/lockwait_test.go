@@ -15,11 +15,21 @@ import (
 // keepLocked opens a transaction that keeps the row of a name locked.
 func keepLocked(t *testing.T, db *sql.DB, name string) *sql.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(ctx, nil)
-	noError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() })
-	must(tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE", name))(t)
+	tx := begin(t, db)
+	must(tx.ExecContext(ctx, lockRow, name))(t)
 	return tx
+}
+
+const lockRow = "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE"
+
+// waitsForRows returns the number of statements in a server that wait for a row.
+// information_schema.INNODB_TRX does not do: the server fills it again only when no
+// client has read it for a tenth of a second, and a test reads more often.
+func waitsForRows(t *testing.T, root *sql.DB) (n int) {
+	t.Helper()
+	var variable string
+	noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &n))
+	return n
 }
 
 // A statement that waits for a locked row begins within its window, and gets the lock
@@ -72,12 +82,7 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 			}
 			go renew() // on a slow machine the wait may have ended
 		}
-		// information_schema.INNODB_TRX does not do: the server fills it again only when
-		// no client has read it for a tenth of a second, and this reads more often.
-		var variable string
-		var waiting int
-		noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &waiting))
-		return waiting > 0
+		return waitsForRows(t, root) > 0
 	})
 	_ = tx.Rollback()
 	if err := <-renewed; err != nil && !errors.Is(err, driver.ErrUnavailable) {
@@ -114,6 +119,44 @@ func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 		t.Errorf("the locked one: %v", answers[7])
 	}
 	t.Logf("took %v: %v", time.Since(began), answers[7])
+}
+
+// The same if the row changes and is locked again while the renewals wait: then the one
+// of that row is sent a second time, alone.
+func TestALockedRowThatHasChangedHoldsUpNoOtherRenewal(t *testing.T) {
+	s, db, d := fresh(t) // over a caller's pool, whose statements wait for 50 s
+	changed, still := mutex("changed"), mutex("still")
+	gets(t, d, changed)
+	gets(t, d, still)
+	first, second, root := keepLocked(t, db, "changed"), begin(t, db), s.Root(t)
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
+	defer cancel()
+	var answers []error
+	renewed, locked := make(chan error, 1), make(chan error, 1)
+	go func() {
+		var err error
+		answers, err = d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(still)})
+		renewed <- err
+	}()
+	inLine := func(n int) func() bool {
+		return func() bool { return waitsForRows(t, root) >= n || len(renewed) > 0 }
+	}
+	eventually(t, "the renewals wait for the row", inLine(1))
+	go func() {
+		_, err := second.ExecContext(ctx, lockRow, "changed")
+		locked <- err
+	}()
+	eventually(t, "the second transaction waits, too", inLine(2))
+	must(first.ExecContext(ctx, "UPDATE pawl_names SET version = version + 1 WHERE name = 'changed'"))(t)
+	noError(t, first.Commit())
+	noError(t, <-locked)
+	noError(t, <-renewed)
+	if answers[1] != nil {
+		t.Errorf("%v; want it renewed", answers[1])
+	}
+	if failed, ok := errors.AsType[*driver.Error](answers[0]); !ok || !strings.Contains(failed.Hint, "keeps the row locked") {
+		t.Errorf("%v; want it said that its row is locked", answers[0])
+	}
 }
 
 // A call that waits for a locked row until its ctx ends reports that.

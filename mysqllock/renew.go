@@ -21,6 +21,9 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 			return nil, err
 		}
 	}
+	if len(leases) > 1 {
+		ctx = context.WithValue(ctx, oneOfSeveral{}, true)
+	}
 	for some := range slices.Chunk(leases, batch) {
 		part, err := d.Tracked.Renew(ctx, some)
 		if err != nil && len(answers) == 0 {
@@ -33,6 +36,10 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 	}
 	return answers, nil
 }
+
+// oneOfSeveral is the key of a mark in the ctx of several renewals. The table may send
+// one of them again, alone. The answers to the others wait for it.
+type oneOfSeveral struct{}
 
 // failLocked sets the results of swaps whose statement waited too long for a row that a
 // transaction keeps locked, such as one that called CheckLease. The swap of such a row

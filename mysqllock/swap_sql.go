@@ -85,12 +85,13 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 	}
 	if len(existing) > 0 {
 		update, again := s.update(swaps[existing[0]], out[existing[0]].Version), retryable
-		if len(existing) > 1 { // a locked row must not delay the others for long
+		several := len(existing) > 1 || ctx.Value(oneOfSeveral{}) != nil
+		if several { // a locked row must not delay the others for long
 			update, again = s.executionOf(s.updateAll(swaps, out, existing)), isDeadlock
 		}
 		done, err := s.changes(ctx, len(existing), again, update)
 		switch {
-		case isLocked(err) && len(existing) > 1:
+		case isLocked(err) && several:
 			return s.failLocked(ctx, swaps, out, existing, err)
 		case err != nil:
 			return err
