@@ -109,7 +109,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	return "", false
 }
 
-const tooBigHint = "too many hold or wait for one name: raise max_allowed_packet"
+const tooBigHint = "too many hold or wait for one name: raise max_allowed_packet, and maxAllowedPacket of the URL if it has that"
 
 func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	switch number {

@@ -1,14 +1,19 @@
 package mysqllock_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
 // A queue grows until its entry does not fit into a packet: with prepared statements, and
-// over a caller's pool, where the values are in the text.
+// over a caller's pool, where the values are in the text. The limit is the server's or
+// the URL's.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	nightly(t, "it fills a queue")
 	t.Parallel()
@@ -17,8 +22,29 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 		url := "mysql:" + s.DSN(mysqltest.Database)
 		drivertest.Full(t, "max_allowed_packet", openDriver(t, url), openDriver(t, url))
 	})
+	t.Run("URL", func(t *testing.T) {
+		url := "mysql:" + mysqltest.Shared(t).DSN(mysqltest.Shared(t).NewDatabase(t)) + "?maxAllowedPacket=262144"
+		drivertest.Full(t, "maxAllowedPacket", openDriver(t, url), openDriver(t, url))
+	})
 	t.Run("Text", func(t *testing.T) {
 		db := s.Open(t, s.NewDatabase(t))
 		drivertest.Full(t, "max_allowed_packet", driverOver(t, db, nil), driverOver(t, db, nil))
 	})
+}
+
+// Renewals that fit into one packet of the server, but not into one of the URL, share no
+// statement.
+func TestRenewalsFitIntoThePacketOfTheURL(t *testing.T) {
+	s := mysqltest.Shared(t)
+	d := openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))+"?maxAllowedPacket=65536")
+	var leases []driver.LeaseRef
+	for i := range 40 {
+		c := mutex(fmt.Sprintf("job-%d", i))
+		gets(t, d, c)
+		l := lease(c)
+		l.Value = bytes.Repeat([]byte("x"), driver.MaxValue)
+		leases = append(leases, l)
+	}
+	answers, err := d.Renew(ctx, leases)
+	noError(t, errors.Join(append(answers, err)...))
 }

@@ -30,13 +30,14 @@ type lockDriver struct {
 
 // New makes a driver over a pool of connections. Closing the driver does not close the
 // pool. The first call checks the server. Use a separate pool for locks: a renewal needs
-// a connection, and a lease is lost if your transactions use all of them. The error is a
+// a connection, and a lease is lost if your transactions use all of them. Leave out
+// maxAllowedPacket of its DSN: the driver cannot read it. The error is a
 // [*driver.InvalidError].
 func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
 	}
-	return engine.Made(build(db, o, 0))
+	return engine.Made(build(db, o, 0, 0))
 }
 
 // Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
@@ -62,9 +63,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return engine.Made(p.open(ctx))
 }
 
-// build makes the driver. pool is the size of a pool that Open has made, and 0 for the
-// caller's pool.
-func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
+// build makes the driver. pool is the size of a pool that Open has made, and packetOfURL
+// its maxAllowedPacket. They are 0 for the caller's pool.
+func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func build(db *sql.DB, o *Options, pool int) (*lockDriver, error) {
 	options.Where = "mysql " + options.Where + options.tail()
 	s := &store{
 		server: &server{
-			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
+			db: db, pool: pool, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
 			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
 		inbox: rand.Text()[:16], claims: engine.NewClaims(),
@@ -100,7 +101,7 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	db.SetMaxOpenConns(p.pool)
 	db.SetMaxIdleConns(p.pool)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	d, err := build(db, &p.own, p.pool)
+	d, err := build(db, &p.own, p.pool, p.config.MaxAllowedPacket)
 	if err != nil {
 		_ = db.Close()
 		return nil, err

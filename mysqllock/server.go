@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 type server struct {
 	db          *sql.DB
 	pool        int    // the size of a pool that Open has made; 0 for the caller's pool
+	packetOfURL int    // maxAllowedPacket of the URL; 0 for the caller's pool
 	names, lost string // the quoted names of the tables
 	Options            // with their defaults; Where begins with the backend
 
@@ -97,7 +99,7 @@ func (s *server) checkServer(ctx context.Context) error {
 	}
 	_, _, maria := v.version()
 	s.maria.Store(maria)
-	s.packet.Store(v.packet())
+	s.packet.Store(v.packet(s.packetOfURL))
 	for range 2 {
 		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
 		if number(err) != noSuchTable || s.MustExist {
@@ -242,14 +244,14 @@ func (v variables) fit() error {
 	return nil
 }
 
-// packet returns the size of the largest statement, in bytes, that the server and the
-// client's default limit allow. It ignores maxAllowedPacket of the URL.
-func (v variables) packet() int64 {
-	const ofClient = 64 << 20
+// packet returns the size of the largest statement, in bytes, that the server and
+// go-sql-driver allow. ofURL is maxAllowedPacket of the URL.
+func (v variables) packet(ofURL int) int64 {
+	most := int64(cmp.Or(max(ofURL, 0), 64<<20)) // the default of go-sql-driver
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
-		return min(n, ofClient)
+		return min(n, most)
 	}
-	return ofClient
+	return most
 }
 
 func (v variables) version() (major, minor int, maria bool) {

@@ -59,7 +59,7 @@ func (s *store) full(ctx context.Context, w *swap.Swap) error {
 		return nil
 	}
 	return s.failed(ctx, &configError{
-		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim with a max_allowed_packet of %d", len(w.Previous), most),
+		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), most),
 		hint:    tooBigHint,
 	}, nil)
 }
