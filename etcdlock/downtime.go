@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // While no client is open, the clock stands still. So a client that closes before the
@@ -62,15 +63,22 @@ func (s *store) startTimerAtClose(ctx context.Context) {
 	}
 }
 
-// leaseTimeLeft returns the time until the last lease that this client has seen ends.
+// leaseTimeLeft returns the time until the last lease that this client knows of ends.
 func (s *store) leaseTimeLeft() time.Duration {
 	now, ok := s.clock.window(time.Now())
 	if !ok {
 		return 0
 	}
+	return now.From.Until(s.lastLeaseEnd())
+}
+
+func (s *store) lastLeaseEnd() (last locktable.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.From.Until(s.leasesLastUntil)
+	for _, end := range s.leaseEnds {
+		last = max(last, end)
+	}
+	return last
 }
 
 // startTimer starts a timer for leaseTimeLeft, unless one runs since the last tick. It
@@ -89,9 +97,7 @@ func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
 			return // another client is open, and writes ticks
 		}
 	}
-	s.mu.Lock()
-	seconds := int64(min(t.is.Until(s.leasesLastUntil)+time.Second, idleAdvance) / time.Second)
-	s.mu.Unlock()
+	seconds := int64(min(t.is.Until(s.lastLeaseEnd())+time.Second, idleAdvance) / time.Second)
 	lease, err := s.client.Grant(ctx, seconds)
 	if err != nil {
 		return

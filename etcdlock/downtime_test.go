@@ -34,3 +34,28 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 		checked("List", e, err)
 	}
 }
+
+// A client that closes while it holds a name starts the timer, so that the lease ends
+// although no client is open. If it holds nothing, it starts none.
+func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
+	t.Parallel()
+	for what, holds := range map[string]bool{"holds": true, "has released": false} {
+		started := false
+		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may not wait for it
+			url, prefix, c := place(t)
+			d := open(t, url)
+			m := mutex("job")
+			gets(t, d, m)
+			if !holds {
+				noError(t, d.Release(brief(t), lease(m)))
+			}
+			noError(t, d.Close())
+			timer, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//glass")
+			noError(t, err)
+			started = len(timer.Kvs) > 0
+		}
+		if started != holds {
+			t.Errorf("a client that %s and closes starts the timer: %v", what, started)
+		}
+	}
+}

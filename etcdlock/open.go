@@ -79,7 +79,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	if err != nil {
 		return nil, err
 	}
-	s := &store{client: client, own: own, tls: tls, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
+	s := &store{client: client, own: own, tls: tls, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{}}
 	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
 	s.clock = newClock()

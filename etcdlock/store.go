@@ -51,11 +51,11 @@ type store struct {
 	end   context.CancelFunc
 	loops sync.WaitGroup
 
-	mu              sync.Mutex        // protects the fields below
-	cluster         uint64            // the ID of the cluster that answered last
-	former          []uint64          // the IDs of the clusters that answered earlier
-	epoch           uint64            // the number of times that revisions have started again
-	leasesLastUntil locktable.Instant // the latest end of the leases that this client has loaded
+	mu        sync.Mutex                   // protects the fields below
+	cluster   uint64                       // the ID of the cluster that answered last
+	former    []uint64                     // the IDs of the clusters that answered earlier
+	epoch     uint64                       // the number of times that revisions have started again
+	leaseEnds map[string]locktable.Instant // by name: the end of its last lease, as this client last saw it
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
@@ -109,9 +109,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		if err != nil {
 			return nil, s.failed(ctx, err)
 		}
-		for _, one := range r.Responses {
+		for i, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			lasting = s.recordLeases(stored) || lasting
+			if e, err := locktable.Decode(stored.Value); err == nil {
+				lasting = s.recordLeases(some[i], e) || lasting
+			}
 			all = append(all, stored)
 		}
 	}
@@ -129,19 +131,13 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// recordLeases updates leasesLastUntil, and reports whether the entry has a holder.
-func (s *store) recordLeases(stored swap.Stored) bool {
-	if len(stored.Value) == 0 {
-		return false
-	}
-	e, err := locktable.Decode(stored.Value)
-	if err != nil {
-		return false
-	}
+// recordLeases updates leaseEnds, and reports whether the entry has a holder.
+func (s *store) recordLeases(name string, e *locktable.Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.leaseEnds, name)
 	for _, h := range e.Holders { // not e.Ends(), which includes the last fence, which may be ahead of the clock
-		s.leasesLastUntil = max(s.leasesLastUntil, h.Expires.Add(h.LockDelay))
+		s.leaseEnds[name] = max(s.leaseEnds[name], h.Expires.Add(h.LockDelay))
 	}
 	return len(e.Holders) > 0
 }
@@ -260,6 +256,7 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 	for i := range done {
 		if one := r.Responses[i/group].GetResponseTxn(); one.Succeeded {
 			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
+			s.recordLeases(swaps[i].Name, swaps[i].Entry)
 		} else {
 			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%group].GetResponseRange())}
 		}

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,9 @@ func (s *store) tidy() {
 	if err != nil {
 		return
 	}
+	s.mu.Lock()
+	maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < w.From })
+	s.mu.Unlock()
 	r, err := s.client.Get(ctx, s.tidyKey())
 	if err != nil {
 		return
