@@ -40,8 +40,8 @@
 //
 // # What is guaranteed?
 //
-// A step changes one row, or those of a claim for several names, in one transaction, and
-// uses the clock of the server. A grant is as durable as the server's commits: with
+// A step changes one row, or the rows of a claim for several names, in one transaction,
+// and uses the clock of the server. A grant is as durable as the server's commits: with
 // synchronous_commit=on and fsync=on, the defaults, a crash of the server loses no grant.
 // A release does not wait for the disk if no client waits for the name: if a crash loses
 // the release, the lease expires instead. A failover to a standby that lags can lose the
