@@ -147,10 +147,12 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	path := file(t)
 	opened := make(chan *lockDriver)
+	bounded, cancel := context.WithTimeout(ctx, 3*time.Minute) // with an end, opening waits longer for its turn
+	defer cancel()
 	const n = 16
 	for range n {
 		go func() {
-			d, err := concrete(OpenFile(ctx, path, nil))
+			d, err := concrete(OpenFile(bounded, path, nil))
 			if err != nil {
 				t.Error(err)
 			}
