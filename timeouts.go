@@ -19,11 +19,10 @@ func (s *settings) attempt(ctx context.Context, storage *lazyctx.Storage, ttl ti
 	return storage.WithDeadline(ctx, now.Add(s.requestTimeout(ttl)))
 }
 
-// renewTimeout bounds a renewal. If one lease makes a batch hang, the client repeats its
-// leases in smaller batches, and at last one by one. The bound leaves time for that, so
-// that the other leases do not expire. A lease that is renewed alone delays no other, so
-// it gets more time: an engine that compares and swaps takes several round trips while
-// other clients change the name.
+// renewTimeout bounds the renewal of a batch. If one lease makes the batch hang, the client
+// renews the others in smaller batches, and at last one by one. The bounds of these leave
+// time for that, so that the other leases do not expire. A first batch gets more time: an
+// engine that compares and swaps takes several round trips while others change a name.
 func (s *settings) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	if smaller {
 		return min(s.requestTimeout(ttl), ttl/12)

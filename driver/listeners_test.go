@@ -26,7 +26,7 @@ func TestListenersHearUntilTheyStop(t *testing.T) {
 	}
 }
 
-// A listener may listen, and stop, inside a call for a signal.
+// The function that Notify calls may itself listen, and stop.
 func TestAListenerMayStopWhileItIsTold(t *testing.T) {
 	var l driver.Listeners
 	n := 0

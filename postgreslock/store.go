@@ -28,7 +28,7 @@ type store struct {
 	notifyPause notifyPause
 	sql         *statements
 	listener    *listener
-	inbox       string              // the inbox of this client
+	inbox       string              // where other clients send signals for this client
 	deliver     func(driver.Signal) // gets the signals for this client
 
 	longWaits chan struct{} // bounds the statements that wait long for a row, because each keeps a connection
@@ -143,7 +143,7 @@ func (s *store) page(r *request, from string, n int) (page []swap.Named, err err
 }
 
 // textBefore returns s up to the first byte that is not valid text for the server: NUL,
-// or invalid UTF-8. No name that sorts after s sorts before the result.
+// or invalid UTF-8. Each name that sorts after s also sorts after it.
 func textBefore(s string) string {
 	for i, r := range s {
 		if _, size := utf8.DecodeRuneInString(s[i:]); r == 0 || r == utf8.RuneError && size == 1 {
@@ -193,8 +193,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements swap.Store. Requests under way end with their ctx. A request whose
-// caller has returned no longer waits for its answer.
+// Close implements swap.Store. Requests under way end with their ctx. If a caller
+// has returned before its request's answer, nothing waits for that answer any more.
 func (s *store) Close() error {
 	s.close()
 	s.running.Close()

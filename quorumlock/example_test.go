@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// One driver of three. In earnest each is of a server of its own: redislock, or any other
-// whose driver is a driver.FenceRaiser, and not all of one kind, if you like.
+// A quorum of three drivers. In production, each driver has a server of its own. Any driver
+// that is a driver.FenceRaiser will do, for example redislock's. They may be mixed.
 func ExampleNew() {
 	ctx := context.Background()
 	nodes := []driver.Driver{memlock.New(nil), memlock.New(nil), memlock.New(nil)}

@@ -20,11 +20,11 @@ import (
 // majority. Each such claim yields the nodes on which an older such claim waits: it
 // releases them, and queues there again with its ticket. The node then grants to the next
 // claim in its queue: the oldest claim, or one that yields again. The order is the same
-// on all nodes, so the oldest claim never yields, and of claims that wait for each other,
-// at least one yields.
+// on all nodes, so the oldest claim never yields. If claims wait for each other, at least
+// one of them yields.
 //
 // If the oldest claim has reached all nodes, each other claim yields once. So a split
-// costs at most N*N reads and 2(N-1) requests, however many claims wait. If the oldest
+// costs at most N*N reads and 2(N-1) requests on N nodes, however many claims wait. If the oldest
 // claim has not reached all nodes, or a client's clock is off by more than half of
 // driver.MaxLead, claims may yield several times. But each claim yields only to older
 // claims, whose number is finite.
@@ -37,30 +37,30 @@ const ticketLead = driver.MaxLead / 2
 // ticket returns the ticket of a claim that is made now.
 func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
-// A claim yields a node to another claim with a majority only after yieldToMajorityAfter,
-// because most leases are over by then, and a claim that has waited long would lose its
-// turn on the node. A claim younger than yieldAtOnceUntil yields at once, because the
-// node still accepts its ticket.
+// A claim yields a node to a claim with a majority only once it has seen that claim for
+// yieldToMajorityAfter: most leases are over by then, and a claim that has waited long
+// loses its turn on a node that it yields. A claim younger than yieldAtOnceUntil yields at
+// once, because the node still accepts its ticket.
 const (
 	yieldToMajorityAfter = 200 * time.Millisecond
 	yieldAtOnceUntil     = (driver.MaxLead - ticketLead) * 3 / 4
 )
 
 // yieldIfSplit is for a queued claim that some nodes have granted, but no majority. It
-// yields nodes on which an older claim waits, or a claim with a majority, because the
-// lease of that claim is safer with more nodes. It updates votes, and returns the time
-// until the next useful attempt, or 0.
+// yields nodes on which an older claim waits. It also yields nodes to a claim with a
+// majority, whose lease is safer with more nodes. It updates votes, and returns the time
+// until the next useful attempt, or 0 if the claim holds no node.
 func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Duration) {
 	if succeeded(votes) == 0 {
 		return 0
 	}
 	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
 	age, before := a.place.noteMajorityClaim(majorityClaim)
-	hasMajority := majorityClaim != ""
+	blocked := majorityClaim != "" // claims with a majority leave no room for ours
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
-	case len(nodes) > 0 && (!hasMajority || isYoung || age > yieldToMajorityAfter):
-	case hasMajority:
+	case len(nodes) > 0 && (!blocked || isYoung || age > yieldToMajorityAfter):
+	case blocked:
 		// Our grant is on a node that has missed the grant of the other claim. The other
 		// client repairs its lease there when it renews it.
 		return backoff.Doubled(50*time.Millisecond, before, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
@@ -105,9 +105,9 @@ func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (maj
 			majorityClaim = max(majorityClaim, rival.digest) // of several, always the same one
 		}
 	}
-	if room >= 0 {
+	if room >= 0 { // the claims with a majority do not keep ours out, so its age decides
 		majorityClaim, nodes = "", older
-	} // otherwise no other claim can be granted now, so yield to those with a majority
+	}
 	slices.Sort(nodes)
 	return majorityClaim, slices.Compact(nodes)
 }

@@ -23,8 +23,8 @@ func TestKill9TakesTheCommandAlong(t *testing.T) {
 	}
 }
 
-// A stopped process gets only SIGKILL and SIGCONT. So timeout(1) sends both, one after
-// the other.
+// A stopped process receives only SIGKILL and SIGCONT. So timeout(1) sends SIGCONT after
+// its signal.
 func TestASignalThatAsksToEndReachesACommandThatIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -56,8 +56,8 @@ func stopAfterIsContinued() {
 }
 
 // If the kill is overdue because pawl itself was stopped, the killed processes still get
-// their time to end. This needs a process of its own: starting a child waits for any
-// child, and would take the ends of other tests' processes.
+// their time to end. This needs a process of its own: startChild reaps every child of its
+// process, also the children of other tests.
 func TestWhatIsKilledLateHasItsTimeToGo(t *testing.T) {
 	b := newLab(t)
 	b.startAs("kill-late").wantCode(0)

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// startAsAnotherUser starts a pawl whose command changes its user, as sudo does, so that
-// pawl may not signal it. Root may do so, unless it lacks CAP_KILL.
-func (b *lab) startAsAnotherUser(args ...string) *process {
+// startCommandOfAnotherUser starts a pawl whose command changes its user, as sudo does. Root
+// may signal it all the same, so pawl runs without CAP_KILL.
+func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 	b.t.Helper()
 	if os.Getuid() != 0 {
 		skip.Unproven(b.t, "a command of another user needs the rights of root")
@@ -26,7 +26,7 @@ func (b *lab) startAsAnotherUser(args ...string) *process {
 
 func TestASignalThatCannotBeDeliveredIsSaidOnce(t *testing.T) {
 	b := newLab(t)
-	p := b.startAsAnotherUser()
+	p := b.startCommandOfAnotherUser()
 	b.awaitFile("ready")
 	b.signal(p, syscall.SIGTERM)
 	eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), "SIGTERM did not reach the command") })
@@ -51,7 +51,7 @@ func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newLab(t)
-			p := b.startAsAnotherUser(c.args...)
+			p := b.startCommandOfAnotherUser(c.args...)
 			b.awaitFile("ready")
 			group := b.group()
 			t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) })

@@ -38,9 +38,9 @@ type child struct {
 	ended        chan ending
 	paused       chan syscall.Signal // receives nothing, because Windows has no Ctrl-Z
 	ctrlZ        chan os.Signal      // receives nothing
-	endRequested bool                // always false, because the console sends Ctrl-C to all its processes
+	endRequested bool                // always false: pawl sends no signal, the console sends Ctrl-C to each process
 
-	undelivered func(syscall.Signal, error) // never called on Windows
+	undelivered func(syscall.Signal, error) // called for a signal that did not reach the child; never on Windows
 	over        chan struct{}               // closed when the process has ended
 }
 
@@ -160,7 +160,7 @@ func asksToEnd(os.Signal) bool { return true }
 
 func continues(os.Signal) bool { return false }
 
-// Windows has no Ctrl-Z.
+// stopKey does nothing, because Windows has no Ctrl-Z.
 type stopKey chan os.Signal
 
 func (*stopKey) catch() {}

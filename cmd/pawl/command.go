@@ -101,9 +101,13 @@ func (f *commandFlags) withHealth(options []pawl.LockOption, j *job) []pawl.Lock
 	}))
 }
 
-// reserve is the part of a lease between the end of the grace and the end of the lease.
-// Grace and reserve take at most half of the lease: the other half is for renewals.
-func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
+// minReserve is the shortest time between the SIGKILL and the end of the lease.
+const minReserve = 20 * time.Millisecond
+
+// reserve is the part of a lease between the end of the grace and the end of the lease;
+// see [killTime]. Grace and reserve take at most half of the lease: the other half is for
+// renewals.
+func reserve(ttl time.Duration) time.Duration { return max(ttl/10, minReserve) }
 
 // graceFits returns an error for a --grace that is too long: after a loss of the lock,
 // the command would not get all of it.
@@ -117,15 +121,15 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 		return nil
 	}
 	problem := fmt.Errorf("--grace is %v; allowed with --ttl %v: at most %v", grace, ttl, most)
-	if need := max((grace+1)/2*5, 2*grace+20*time.Millisecond); driver.ValidateTTL("", need) == nil {
+	need := max((grace+1)/2*5, 2*(grace+minReserve)) // the ttl for which most is grace
+	if driver.ValidateTTL("", need) == nil {
 		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, need)
 	}
 	return usage(cmd, problem)
 }
 
-// margin returns the time before the end of its lease at which a lock counts as lost. It
-// leaves the child its grace, or the part that fits, before another client can get the
-// lock.
+// margin returns how long before the end of its lease a lock counts as lost. It leaves the
+// child its grace, or the part that fits, before another client can get the lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
 	grace := time.Duration(f.grace)
 	if !cmd.Flags().Changed("grace") {

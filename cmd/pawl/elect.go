@@ -113,7 +113,7 @@ type election struct {
 // An electionTerm is one term. The goroutine that gets the signals runs its command.
 type electionTerm struct {
 	lease *pawl.Lease
-	end   chan error // nil if the lead was lost
+	end   chan error // gets the exit error, or nil if the lead was lost
 }
 
 // errDone ends a campaign, because the command has ended.
@@ -188,8 +188,8 @@ func (e *election) run() error {
 	}
 }
 
-// lead is the elected function. When the command ends, it returns an error, because after
-// nil the Election would campaign again if the lead was lost at the same moment.
+// lead is the elected function. When the command ends, it returns an error: if it returned
+// nil and the lead was lost at the same moment, the Election would campaign again.
 func (e *election) lead(ctx context.Context) error {
 	t := electionTerm{lease: e.leading, end: make(chan error, 1)}
 	select {
@@ -209,7 +209,7 @@ func (e *election) term(lease *pawl.Lease) error {
 	e.key.catch()
 	switch {
 	case e.reportedLost && errors.Is(end, errStillRunning):
-		return end // another term could run the command while processes of this one still run
+		return end // after nil, another term would start its command beside processes of this one
 	case e.reportedLost:
 		return nil
 	case end == nil:

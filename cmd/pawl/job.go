@@ -163,12 +163,13 @@ var errStillRunning = errors.New("some of the command is still running: it outli
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
 // after its grace. After a loss of the lock, it is earlier than the time at which another
-// client can be granted the name, by a tenth of the time until then, and 20 ms at least.
+// client can be granted the name, by a tenth of the time until then, and minReserve at
+// least. The margin leaves that much beside the grace; see [reserve].
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {
 		left := lost.StopBy.Sub(begun)
-		if last := begun.Add(left - max(left/10, 20*time.Millisecond)); last.Before(at) {
+		if last := begun.Add(left - max(left/10, minReserve)); last.Before(at) {
 			at = last
 		}
 	}

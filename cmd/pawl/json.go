@@ -21,7 +21,7 @@ type (
 		Name        string       `json:"name"`
 		Known       bool         `json:"known"`         // false: never locked, or deleted since
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
-		ClosedForMS int64        `json:"closed_for_ms"` // how long the name stays closed; 0 if it is open
+		ClosedForMS int64        `json:"closed_for_ms"` // how long a minimum hold or a break still keeps all claims out; 0 if nothing does
 		Holders     []jsonHolder `json:"holders"`
 		Waiters     []jsonWaiter `json:"waiters"`               // in the order in which they will be served
 		Value       any          `json:"value,omitempty"`       // the name's value, in base64
@@ -35,8 +35,8 @@ type (
 	}
 	jsonWaiter struct {
 		Kind        string     `json:"kind"`    // "exclusive", "shared" or "permits"
-		Permits     int        `json:"permits"` // 0 for other kinds
-		Limit       int        `json:"limit"`   // the limit of the permits; 0 for other kinds
+		Permits     int        `json:"permits"` // 0 for exclusive and shared
+		Limit       int        `json:"limit"`   // the limit of the permits; 0 for exclusive and shared
 		Owner       pawl.Owner `json:"owner"`
 		Since       time.Time  `json:"since"`         // on the backend's clock
 		ExpiresInMS int64      `json:"expires_in_ms"` // the time left, unless it is renewed
@@ -98,7 +98,7 @@ func entryJSON(e *pawl.Entry) jsonEntry {
 
 // still returns the entry without the parts that change with time alone.
 func (j jsonEntry) still() jsonEntry {
-	j.ClosedForMS = min(j.ClosedForMS, 1)
+	j.ClosedForMS = min(j.ClosedForMS, 1) // whether it is closed at all
 	for i := range j.Holders {
 		j.Holders[i].ExpiresInMS = 0
 	}

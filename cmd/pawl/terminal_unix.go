@@ -88,9 +88,9 @@ func (c *child) handleStop(s syscall.Signal, held func() bool) {
 	}
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
-	// A child that asks for the terminal gets it, if pawl's group has it. Pawl may have
-	// lent it to the child already, and a shell may have taken it back: a shell that
-	// starts a pipe sets the foreground for each part, maybe after pawl has started.
+	// Pawl stops with its child, unless the child asks for the terminal and pawl's group
+	// has it. Pawl may have lent it before, and a shell may have taken it back: a shell
+	// that starts a pipe sets the foreground for each part, maybe after pawl has started.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -113,7 +113,7 @@ func (c *child) stopOurselves() {
 		time.Sleep(100 * time.Millisecond)
 		return
 	}
-	signal.Stop(c.ctrlZ) // Go still catches SIGTSTP, so the kill stops the others; stopAfter then stops pawl
+	signal.Stop(c.ctrlZ) // Go's handler stays, so the kill stops only the others; stopAfter then stops pawl
 	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
 	for turns := 0; ; {
 		select {
@@ -125,8 +125,8 @@ func (c *child) stopOurselves() {
 			c.hand(s) // the group receives s when it is continued
 		case <-time.After(50 * time.Millisecond):
 			// The system does not stop a group without a shell. So stop pawl alone: it
-			// must not renew. One pause of 1 s could end before the SIGCONT arrives, if
-			// the machine stood still for that second. So there are 20 short pauses.
+			// must not renew. If the machine stands still for 1 s, a single pause of 1 s
+			// ends before the SIGCONT has arrived. So there are 20 short pauses.
 			if turns++; turns == 20 {
 				stopProcess()
 			}

@@ -6,8 +6,8 @@
 // panics.
 //
 // Package html/template would do this, and more than is needed. But it calls methods by
-// name, so the linker keeps every method of every type. The command would be half as
-// large again.
+// name, so the linker keeps every method of every type. With it, the command would be half
+// as large again.
 package markup
 
 import (
@@ -22,7 +22,7 @@ type HTML struct{ s string }
 // String returns the markup.
 func (h HTML) String() string { return h.s }
 
-// A Part is an attribute or a content of an element, in any order.
+// A Part is an attribute or a content of an element. They may be given in any order.
 type Part interface{ part() }
 
 // An Attribute belongs to the element that it is given to.
@@ -31,7 +31,7 @@ type Attribute struct{ key, value string }
 func (HTML) part()      {}
 func (Attribute) part() {}
 
-// void are the elements without contents and an end tag.
+// void are the elements without contents or end tag.
 var void = map[string]bool{"br": true, "hr": true, "input": true, "link": true, "meta": true}
 
 // El is an element.
@@ -88,9 +88,9 @@ func Attr(key, value string) Attribute {
 	return Attribute{key, value}
 }
 
-// If is an attribute, if there is true.
-func If(there bool, key, value string) Attribute {
-	if !there {
+// If is the attribute if present is true, and otherwise nothing.
+func If(present bool, key, value string) Attribute {
+	if !present {
 		return Attribute{}
 	}
 	return Attr(key, value)
@@ -102,7 +102,11 @@ func Int(key string, n int64) Attribute { return Attr(key, strconv.FormatInt(n, 
 // Link is an attribute with a URL as its value: href, src or action. A URL that is
 // neither relative nor http or https becomes "#".
 func Link(key, url string) Attribute {
-	mustBeName(key)
+	switch key {
+	case "href", "src", "action":
+	default:
+		panic("markup: the attribute " + key + " is not for Link")
+	}
 	if !harmless(url) {
 		url = "#"
 	}
@@ -110,8 +114,8 @@ func Link(key, url string) Attribute {
 }
 
 // harmless reports whether a URL is relative, http or https. Browsers ignore tabs and
-// line ends, and blanks and controls before the scheme, so a URL with any of these is not
-// harmless.
+// line ends, and blanks and controls before the scheme, and take a backslash for a slash.
+// So a URL with any of these is not harmless.
 func harmless(url string) bool {
 	for i := range len(url) {
 		if url[i] <= ' ' || url[i] == 0x7f || url[i] == '\\' {
@@ -148,8 +152,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// mustBeName panics unless s is the name of an element or an attribute. It also panics
-// for elements whose contents are not text; see Script.
+// mustBeName panics if s has other characters than letters, digits and dashes, or is an
+// element that could run something. Script makes the only one that is needed.
 func mustBeName(s string) {
 	if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
 		panic("markup: " + strconv.Quote(s) + " is no name")

@@ -12,10 +12,10 @@ func assembled(name string) string {
 	return a.out.String()
 }
 
-// An assembly is a script while it is made of lua/NAME.lua. It takes in each included
-// file at its place: Lua makes the functions of the algorithm again in each run, and a
-// quick case returns before them. It leaves out what is not sent: comments, indentation,
-// and constants, whose values replace their names.
+// An assembly is a script while it is made of lua/NAME.lua. It includes each file at the
+// line that names it, not at the top: Lua makes a function when a run reaches it, and a
+// quick case returns before most of them. It leaves out comments and indentation, and
+// replaces the names of constants by their values.
 type assembly struct {
 	out       strings.Builder
 	constants map[string]string
@@ -40,7 +40,7 @@ func (a *assembly) file(name string) {
 	}
 }
 
-// line takes a line of code, with the constants that it names.
+// line adds a line of code, with the values of the constants that it names.
 func (a *assembly) line(code string) {
 	if rest, ok := strings.CutPrefix(code, "local "); ok {
 		if name, value, ok := strings.Cut(rest, " = "); ok && isConstant(name) {

@@ -9,7 +9,7 @@
 // a violation of the rules of locks that a checker has found. A checker marks its
 // findings with the prefix "VIOLATION: ".
 //
-// Tests that prove nothing where they run ([skip.Unproven]) are printed at the end.
+// Tests that prove nothing on this machine ([skip.Unproven]) are printed at the end.
 //
 //	go run ./internal/testrun [-keep FOLDER] [FLAGS OF GO TEST] -- PACKAGE... [-- PACKAGE...]
 //

@@ -12,7 +12,7 @@ const (
 	slowdown     = 3   // the faults may make the lock this many times slower
 	slowOften    = 100 // one request in this many may have no answer
 	gaveUpOften  = 100 // porcupine may give up on one piece in this many
-	pausedAtMost = 10  // the machine may pause a process for this part of the time
+	pausedAtMost = 10  // the machine may pause a process for one part in this many of the time
 )
 
 // blindness finds reasons why a history without a violation proves nothing.

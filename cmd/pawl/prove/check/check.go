@@ -36,6 +36,6 @@ func Run(lines iter.Seq2[history.Line, error]) (*Verdict, error) {
 	w.allOrNothing()
 	w.calmLoss()
 	w.count()
-	w.blindness()
+	w.blindness() // reads what count has counted
 	return w.verdict(), nil
 }

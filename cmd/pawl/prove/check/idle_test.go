@@ -11,7 +11,7 @@ func TestIdle(t *testing.T) {
 	waiter := func(got int64) *history.Claim { return hold(2, 500, got, got+10, 1000) }
 	checkCases(t, []historyCase{
 		{"served", []any{holder, waiter(1002)}, ""},
-		{"served when it asked again", []any{holder, waiter(5000)}, ""},
+		{"served just in time", []any{holder, waiter(5000)}, ""},
 		{"forgotten", []any{holder, waiter(5002)}, Idle},
 		{"never served", []any{holder, wait(2, 500, 6000, history.TimedOut)}, Idle},
 		{"a leader", []any{holder, wait(2, 500, 6000, history.TimedOut, how(history.Lead))}, Idle},
@@ -37,7 +37,7 @@ func TestIdle(t *testing.T) {
 		}, ""},
 		{"a fault, and much time after it", []any{holder, fault(history.Delay, 2, 4000, 4100), waiter(12_200)}, Idle},
 		{"a fault, and much time before it", []any{holder, fault(history.Delay, 2, 8100, 8200), waiter(9000)}, Idle},
-		{"work after the loss is no such fault", []any{holder, fault(history.Overstay, 2, 4000, 4100), waiter(6000)}, Idle},
+		{"work after the loss excuses nothing", []any{holder, fault(history.Overstay, 2, 4000, 4100), waiter(6000)}, Idle},
 		{"a fault of the server", []any{holder, fault(history.ServerStop, server, 500, 600), waiter(5500)}, ""},
 		{"another name", []any{holder, hold(3, 1001, 1002, 9000, 1, writer), waiter(5500)}, Idle},
 	})

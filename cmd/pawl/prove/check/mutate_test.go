@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A mutation breaks a history that was right. It returns the rules of which one must see
-// it; none if the history has no place for it.
+// A mutation breaks a history that was right. It returns names of rules, with a blank
+// between them, of which one must find it. It returns "" if the history has no place for
+// such a mutation.
 type mutation func(t *rapid.T, h *mutable) (rules string)
 
 // mutable is a history with its claims by name, as they were granted.
@@ -57,7 +58,7 @@ func newMutable(lines []history.Line) *mutable {
 	return m
 }
 
-// simulated are some histories that are right, with a place for each mutation.
+// simulated are histories that are right. Most have a place for each mutation.
 var simulated = sync.OnceValue(func() (all [][]history.Line) {
 	for seed := uint64(0); len(all) < 5; seed++ {
 		lines := simulate(seed, 4+int(seed%5), ms(3000), ms(2), history.Stop, history.Kill, history.Silence)
@@ -141,7 +142,7 @@ var mutations = map[string]mutation{
 			return ""
 		}
 		m.lines[i].Write.Accepted, m.lines[i].Write.Stale = true, false
-		return "stale-accepted register" // the newer holder may have only read, until then
+		return "stale-accepted register" // register, if the newer holder had not written yet
 	},
 	"a write is forgotten": func(t *rapid.T, m *mutable) string {
 		i := m.write(t, func(x *history.Write) bool { return x.Accepted })

@@ -20,7 +20,7 @@ func TestOrder(t *testing.T) {
 		{"in the wrong order", []any{holder, x(3250), y(3050)}, Order},
 		{"the first one was not served", []any{holder, wait(2, 100, 5000, history.TimedOut), y(3050)}, Order},
 		{"the first one gave up before", []any{holder, wait(2, 100, 3100, history.TimedOut), y(3050)}, ""},
-		{"a little", []any{holder, x(3140), y(3050)}, ""},
+		{"overtaken by less than is tolerated", []any{holder, x(3140), y(3050)}, ""},
 		{"asked at nearly the same time", []any{holder, x(3250), hold(3, 1100, 3050, 3060, 2)}, ""},
 		{"no queue", []any{run(unordered), holder, x(3250), y(3050)}, ""},
 		{"a try", []any{holder, x(3250), y(3050, how(history.Try))}, ""},
@@ -31,7 +31,7 @@ func TestOrder(t *testing.T) {
 		{"a fault that did nothing", []any{
 			holder, &history.Fault{Kind: history.Cut, Worker: 2, From: ms(200), To: ms(300)}, x(3250), y(3050),
 		}, Order},
-		{"a fault after it", []any{holder, fault(history.Cut, 2, 3100, 3200), x(3250), y(3050)}, Order},
+		{"a fault after the wrong grant", []any{holder, fault(history.Cut, 2, 3100, 3200), x(3250), y(3050)}, Order},
 		{"of one client", []any{holder, x(3250, by(3)), y(3050)}, ""},
 		{"handed over within a client", []any{
 			holder, x(3250), hold(4, 50, 3001, 3040, 2, by(3)), y(3050),
@@ -39,10 +39,10 @@ func TestOrder(t *testing.T) {
 		{"the first one waits behind its own client's", []any{
 			holder, wait(4, 50, 5000, history.TimedOut, by(2), of(mutex, history.Whole, 1), how(history.All)), x(3250), y(3050),
 		}, ""},
-		{"another claim of its client was asked for a moment later, and was the first", []any{
+		{"its client asked for another claim a moment later, which was granted first", []any{
 			holder, x(3250), hold(4, 150, 3001, 3040, 2, by(2)), y(3050),
 		}, ""},
-		{"another claim of its client was asked for a moment later, and came after it", []any{
+		{"its client asked for another claim a moment later, which was granted last", []any{
 			holder, x(3250), hold(4, 150, 3300, 3340, 3300, by(2)), y(3050),
 		}, Order},
 		{"another claim of its client was refused", []any{

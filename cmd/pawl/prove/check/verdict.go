@@ -21,7 +21,7 @@ type Verdict struct {
 	Count map[string]int
 
 	// Blind has the reasons for which the history would prove nothing even without a
-	// violation. Each is a sentence.
+	// violation. Each is a sentence; the report has the first one in its headline.
 	Blind []string
 
 	// Announced is the number of overlaps that Run.Forgets excuses.
