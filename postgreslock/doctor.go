@@ -86,7 +86,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	}
 	enc, off := set["server_encoding"], locktable.Instant(now).Time().Sub(asked)
 	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
-	e.found.Add(off > 5*time.Second || off < -time.Since(asked)-5*time.Second, driver.SeverityInfo, "clock",
+	e.found.Add(off > time.Since(asked)+5*time.Second || off < -5*time.Second, driver.SeverityInfo, "clock",
 		fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	return nil
 }

@@ -33,7 +33,7 @@ func connOf(t testing.TB, db *sql.DB) *sql.Conn {
 	return c
 }
 
-const immediate = "_txlock=immediate&_pragma=busy_timeout(5000)"
+const immediate = "_txlock=immediate&_pragma=busy_timeout(180000)"
 
 // beginner is a *sql.DB or a *sql.Conn.
 type beginner interface {

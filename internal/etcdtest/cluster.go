@@ -191,11 +191,16 @@ func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }
 
 var shared servertest.Shared[*Cluster]
 
-// Shared returns a server of one member that runs until Stop. Each test uses its own
-// prefix.
+// patient makes a server wait for its own steps for 5 s and twice this time, so that it
+// answers even if the machine stands still for some seconds. Its leases last at least one
+// and a half times as long.
+var patient = []string{"--election-timeout", "20000"}
+
+// Shared returns a patient server of one member that runs until Stop. Each test uses its
+// own prefix.
 func Shared(tb TB) *Cluster {
 	tb.Helper()
-	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1) })
+	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1, patient...) })
 }
 
 // Stop ends the shared server. TestMain calls it.

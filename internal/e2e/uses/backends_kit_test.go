@@ -40,7 +40,7 @@ var backends = []*backend{
 	}),
 	overURL("Redis", func(t testing.TB) string { return "redis://" + redisServer(t).Addr }),
 	overURL("PostgreSQL", func(t testing.TB) string {
-		return postgresServer(t).URL("locks") + "?pool_max_conns=4" // one test has many clients
+		return postgresServer(t).URL("locks") + "?pool_max_conns=4&connect_timeout=60" // one test has many clients
 	}),
 }
 
