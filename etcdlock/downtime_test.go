@@ -1,6 +1,8 @@
 package etcdlock_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,26 +37,45 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	}
 }
 
-// A client that closes while it holds a name starts the timer, so that the lease ends
-// although no client is open. If it holds nothing, it starts none.
+// A client that closes while it holds a name, or while the name is closed, starts the
+// timer, so that time passes although no client is open. Otherwise it starts none.
 func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	t.Parallel()
-	for what, holds := range map[string]bool{"holds": true, "has released": false} {
+	for what, of := range map[string]struct {
+		starts bool
+		ttl    time.Duration
+		then   func(d *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
+	}{
+		"holds": {true, time.Hour, func(*etcdlock.Driver, driver.Claim, driver.Grant) {}},
+		"has released": {false, time.Hour, func(d *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+			noError(t, d.Release(brief(t), lease(c)))
+		}},
+		"has broken its lease, with a delay": {true, time.Hour, func(d *etcdlock.Driver, c driver.Claim, g driver.Grant) {
+			noError(t, d.Break(brief(t), c.Name, g.Fence, time.Hour, driver.Owner{}))
+		}},
+		"has found that its name is closed": {true, etcdlock.MinTTL, func(d *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+			until(t, "its lease has expired", func() error {
+				_, err := d.Acquire(brief(t), mutex(c.Name))
+				if held, ok := errors.AsType[*driver.HeldError](err); ok && held.ClosedFor > 0 {
+					return nil
+				}
+				return fmt.Errorf("%w; want the name closed", err)
+			})
+		}},
+	} {
 		started := false
 		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may not wait for it
 			url, prefix, c := place(t)
 			d := open(t, url)
 			m := mutex("job")
-			gets(t, d, m)
-			if !holds {
-				noError(t, d.Release(brief(t), lease(m)))
-			}
+			m.TTL, m.LockDelay = of.ttl, time.Hour
+			of.then(d, m, gets(t, d, m))
 			noError(t, d.Close())
 			timer, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//glass")
 			noError(t, err)
 			started = len(timer.Kvs) > 0
 		}
-		if started != holds {
+		if started != of.starts {
 			t.Errorf("a client that %s and closes starts the timer: %v", what, started)
 		}
 	}

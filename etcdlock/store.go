@@ -55,7 +55,7 @@ type store struct {
 	cluster   uint64                       // the ID of the cluster that answered last
 	former    []uint64                     // the IDs of the clusters that answered earlier
 	epoch     uint64                       // the number of times that revisions have started again
-	leaseEnds map[string]locktable.Instant // by name: the end of its last lease, as this client last saw it
+	leaseEnds map[string]locktable.Instant // by name: when it is free, as this client last saw it
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
@@ -131,15 +131,20 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// recordLeases updates leaseEnds, and reports whether the entry has a holder.
+// recordLeases updates leaseEnds, and reports whether the name is held or closed.
 func (s *store) recordLeases(name string, e *locktable.Entry) bool {
+	last := e.Closed
+	for _, h := range e.Holders { // not e.Ends(), which includes the last fence, which may be ahead of the clock
+		last = max(last, h.Expires.Add(h.LockDelay))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.leaseEnds, name)
-	for _, h := range e.Holders { // not e.Ends(), which includes the last fence, which may be ahead of the clock
-		s.leaseEnds[name] = max(s.leaseEnds[name], h.Expires.Add(h.LockDelay))
+	if last == 0 {
+		delete(s.leaseEnds, name)
+	} else {
+		s.leaseEnds[name] = last
 	}
-	return len(e.Holders) > 0
+	return last > 0
 }
 
 // version returns the version of a value: its revision and the present epoch.
