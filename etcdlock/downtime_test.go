@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
 // No client was open for two hours, so the clock stood still. A lease that began a moment
@@ -71,12 +72,37 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 			m.TTL, m.LockDelay = of.ttl, time.Hour
 			of.then(d, m, gets(t, d, m))
 			noError(t, d.Close())
-			timer, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//glass")
-			noError(t, err)
-			started = len(timer.Kvs) > 0
+			started = hasTimer(t, prefix, c)
 		}
 		if started != of.starts {
 			t.Errorf("a client that %s and closes starts the timer: %v", what, started)
+		}
+	}
+}
+
+// hasTimer reports whether a client has started the timer.
+func hasTimer(t *testing.T, prefix string, c *etcdtest.Cluster) bool {
+	t.Helper()
+	timer, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//glass")
+	noError(t, err)
+	return len(timer.Kvs) > 0
+}
+
+// A client that was refused because of the answer to its swap knows of that lease, too.
+func TestAClientThatClosesStartsTheTimerForALeaseThatRefusedIt(t *testing.T) {
+	t.Parallel()
+	for i, started := 0, false; !started; i++ {
+		url, prefix, c := place(t)
+		d, other := open(t, url), open(t, url)
+		m := mutex("job")
+		gets(t, d, m)
+		noError(t, d.Release(brief(t), lease(m)))
+		gets(t, other, mutex("job"))
+		refused(t, d, mutex("job"))
+		noError(t, other.Close())
+		noError(t, d.Close())
+		if started = hasTimer(t, prefix, c); !started && i == 5 {
+			t.Fatal("it starts none")
 		}
 	}
 }

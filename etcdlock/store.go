@@ -111,9 +111,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 		for i, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			if e, err := locktable.Decode(stored.Value); err == nil {
-				lasting = s.recordLeases(some[i], e) || lasting
-			}
+			lasting = s.recordStored(some[i], stored) || lasting
 			all = append(all, stored)
 		}
 	}
@@ -129,6 +127,12 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 		return swap.Stored{}
 	}
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
+}
+
+// recordStored is recordLeases for a value that was read.
+func (s *store) recordStored(name string, stored swap.Stored) bool {
+	e, err := locktable.Decode(stored.Value)
+	return err == nil && s.recordLeases(name, e)
 }
 
 // recordLeases updates leaseEnds, and reports whether the name is held or closed.
@@ -264,6 +268,7 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 			s.recordLeases(swaps[i].Name, swaps[i].Entry)
 		} else {
 			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%group].GetResponseRange())}
+			s.recordStored(swaps[i].Name, done[i].Stored)
 		}
 	}
 	return done, err
