@@ -156,8 +156,8 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 // adjustLead adjusts the lead: the time by which proposed fences are ahead of this
 // client's clock. If the nodes granted different fences, it raises the lead to a little
 // more than the lead of the fastest node's clock. Then the next proposal is higher than
-// each node's own number. If all that granted have granted the same fence, it reduces the
-// lead slowly.
+// each node's own number. If a majority has granted the claim, and all the same fence, it
+// reduces the lead slowly.
 func (d *quorum) adjustLead(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, grant := range values(votes) {
@@ -166,8 +166,10 @@ func (d *quorum) adjustLead(sent time.Time, votes ballots) {
 		}
 	}
 	lead := d.lead.Load()
-	if low == high && high > 0 { // 0 if no node has granted
-		d.lead.CompareAndSwap(lead, lead-lead/256)
+	if low == high {
+		if succeeded(votes) >= d.majority { // fewer nodes show too little of the clocks
+			d.lead.CompareAndSwap(lead, lead-lead/256)
+		}
 		return
 	}
 	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
