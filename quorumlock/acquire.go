@@ -193,8 +193,11 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	switch {
 	case void:
 		a.d.pending.release(i, a.lease())
-	case over && v.err == nil: // the caller waits without this vote, so let it ask again
+	case v.err != nil:
+	case over: // the caller waits without this vote, so let it ask again
 		a.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
+	case a.claim.Value == nil: // otherwise the node lacks the value, which a repair writes
+		a.d.held.noteFence(a.lease(), i, v.value.Fence)
 	}
 }
 

@@ -74,12 +74,15 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 				return 0, errOver
 			}
 			l.Value = h.claim.Value // the node writes it, unless the lease has already written one there
-			if slices.Contains(h.lacks, i) {
+			switch {
+			case slices.Contains(h.lacks, i):
 				if _, err := d.ask(ctx, i, h.repairClaim()); err != nil {
 					return 0, err
 				}
 				d.held.noteAnswer(l, i, true)
-			} else if h.claim.Weight != driver.Exclusive {
+			case slices.Contains(h.whole, i): // since an earlier renewal
+				return h.fence, nil
+			case h.claim.Weight != driver.Exclusive:
 				l.Value = nil // the node may have a later value, of another holder
 			}
 			fence, err := d.nodes[i].RaiseFence(ctx, l, h.fence)

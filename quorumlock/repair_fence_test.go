@@ -2,6 +2,8 @@ package quorumlock_test
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -78,6 +80,39 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 				last := g.Fence + uint64(g.Fences) - 1
 				if next := gets(t, two, mutex("jobs")); next.Fence <= last {
 					t.Errorf("the fence %d after %d", next.Fence, last)
+				}
+			})
+		})
+	}
+}
+
+// The third node is slow, so its grants come too late to be counted. If their fences are
+// not lower, as usual, no renewal raises them. Otherwise one request for each lease does,
+// however long the requests of earlier renewals take.
+func TestALateGrantIsRaisedOnceAtMost(t *testing.T) {
+	for name, raises := range map[string]int64{"TheFenceIsNotLower": 0, "TheFenceIsLower": 1} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				const leases, renewals = 64, 5
+				c := newCluster(3)
+				c[0].skew = time.Duration(raises) * time.Hour
+				d, lines := c.client(t, time.Millisecond, time.Millisecond, time.Second)
+				var all []driver.LeaseRef
+				for i := range leases {
+					m := mutex("job" + strconv.Itoa(i))
+					gets(t, d, m)
+					all = append(all, lease(m))
+				}
+				time.Sleep(3 * time.Second)
+				lines[2].calls.Store(0)
+				for range renewals {
+					answers, err := d.Renew(t.Context(), all)
+					noError(t, errors.Join(append(answers, err)...))
+					time.Sleep(time.Second)
+				}
+				time.Sleep(time.Minute)
+				if n := lines[2].calls.Load() - renewals; n != raises*leases {
+					t.Errorf("%d requests beside the renewals, want %d", n, raises*leases)
 				}
 			})
 		})
