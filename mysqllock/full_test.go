@@ -48,3 +48,31 @@ func TestRenewalsFitIntoThePacketOfTheURL(t *testing.T) {
 	answers, err := d.Renew(ctx, leases)
 	noError(t, errors.Join(append(answers, err)...))
 }
+
+// Neither do many long names share one: when the driver reads their entries, because it
+// has not seen these names, or because it waits for them.
+func TestLongNamesFitIntoThePacketOfTheURL(t *testing.T) {
+	s := mysqltest.Shared(t)
+	url := "mysql:" + s.DSN(s.NewDatabase(t)) + "?maxAllowedPacket=65536"
+	holder, d := openDriver(t, url), openDriver(t, url)
+	var leases []driver.LeaseRef
+	for i := range 200 {
+		c := mutex(fmt.Sprintf("%0*d", driver.MaxName, i))
+		gets(t, holder, c)
+		leases = append(leases, lease(c))
+	}
+	answers, err := d.Renew(ctx, leases)
+	noError(t, errors.Join(append(answers, err)...))
+
+	granted := make(chan driver.Signal, len(leases))
+	d.Listen(func(s driver.Signal) {
+		if s.Kind == driver.SignalGranted {
+			granted <- s
+		}
+	})
+	for _, l := range leases {
+		isRefused(t, d, queued(l.Name))
+	}
+	noError(t, holder.Release(ctx, leases[len(leases)-1]))
+	eventually(t, "the driver hears that it was granted the name", func() bool { return len(granted) > 0 })
+}

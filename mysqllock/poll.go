@@ -30,13 +30,18 @@ const (
 	maxNamesPerPoll   = 512 // the number of names that one statement reads
 	crowdSize         = 8   // a queue with more waiters is a crowd, see unchanged
 	maxCrowdedPerPoll = 64  // the number of names for which one statement has the condition of unchanged
+
+	// maxPolledBytes is the largest number of bytes that a name takes in that statement,
+	// with the condition of unchanged for crowdSize claims.
+	maxPolledBytes = 2 << 10
 )
 
 // pollClaims polls once, and delivers the signals that it finds.
 func (s *store) pollClaims(ctx context.Context) error {
 	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
+	most := min(maxNamesPerPoll, s.namesPerStatement(maxPolledBytes))
 	for {
-		some := names[:min(len(names), maxNamesPerPoll)] // if there are none, the statement reads only the lost leases
+		some := names[:min(len(names), most)] // if there are none, the statement reads only the lost leases
 		if err := s.pollNames(ctx, some, byName); err != nil {
 			return err
 		}

@@ -254,6 +254,15 @@ func (v variables) packet(ofURL int) int64 {
 	return most
 }
 
+// maxNameBytes is the largest number of bytes that a name takes in a list of names.
+const maxNameBytes = 2*driver.MaxName + 8
+
+// namesPerStatement returns the number of names that fit into one statement, if each
+// takes up to perName bytes: at least one. A kilobyte is for the rest of the statement.
+func (s *server) namesPerStatement(perName int64) int {
+	return int(max(1, (s.packet.Load()-1<<10)/perName))
+}
+
 func (v variables) version() (major, minor int, maria bool) {
 	_, _ = fmt.Sscanf(v["version"], "%d.%d", &major, &minor)
 	return major, minor, strings.Contains(strings.ToLower(v["version"]), "mariadb")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,14 +61,20 @@ const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) 
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	found := make(map[string]swap.Stored, len(names))
 	err := s.do(ctx, func(ctx context.Context) error {
-		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(names)+")",
-			func(rows *sql.Rows) error {
-				var name string
-				var value swap.Stored
-				err := rows.Scan(&name, &value.Version, &value.Value)
-				found[name] = damagedIfEmpty(value)
+		for some := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
+			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(some)+")",
+				func(rows *sql.Rows) error {
+					var name string
+					var value swap.Stored
+					err := rows.Scan(&name, &value.Version, &value.Value)
+					found[name] = damagedIfEmpty(value)
+					return err
+				})
+			if err != nil {
 				return err
-			})
+			}
+		}
+		return nil
 	})
 	all := make([]swap.Stored, len(names))
 	for i, name := range names {
