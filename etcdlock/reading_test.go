@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -170,5 +171,18 @@ func TestNobodyEntersEarly(t *testing.T) {
 				t.Errorf("seed %d: %d grants in a minute", seed, w.grants)
 			}
 		})
+	}
+}
+
+// A client that only reads names, each of them held once, does not keep their ends for
+// ever.
+func TestTheEndsOfLeasesThatArePastAreForgotten(t *testing.T) {
+	s := &store{clock: newClock(), leaseEnds: map[string]locktable.Instant{}}
+	for i := range locktable.Instant(10_000) {
+		s.clock.learn(tick{is: i + 1, rev: int64(i + 1)})
+		s.recordLeases(strconv.Itoa(int(i)), &locktable.Entry{Holders: []locktable.Holder{{Expires: i + 10}}})
+	}
+	if n := len(s.leaseEnds); n > 200 {
+		t.Errorf("it knows %d ends", n)
 	}
 }

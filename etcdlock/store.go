@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -51,11 +52,12 @@ type store struct {
 	end   context.CancelFunc
 	loops sync.WaitGroup
 
-	mu        sync.Mutex                   // protects the fields below
-	cluster   uint64                       // the ID of the cluster that answered last
-	former    []uint64                     // the IDs of the clusters that answered earlier
-	epoch     uint64                       // the number of times that revisions have started again
-	leaseEnds map[string]locktable.Instant // by name: when it is free, as this client last saw it
+	mu          sync.Mutex                   // protects the fields below
+	cluster     uint64                       // the ID of the cluster that answered last
+	former      []uint64                     // the IDs of the clusters that answered earlier
+	epoch       uint64                       // the number of times that revisions have started again
+	leaseEnds   map[string]locktable.Instant // by name: when it is free, as this client last saw it
+	purgeEndsAt int                          // the number of leaseEnds at which those in the past are removed
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
@@ -145,10 +147,15 @@ func (s *store) recordLeases(name string, e *locktable.Entry) bool {
 	defer s.mu.Unlock()
 	if last == 0 {
 		delete(s.leaseEnds, name)
-	} else {
-		s.leaseEnds[name] = last
+		return false
 	}
-	return last > 0
+	if len(s.leaseEnds) >= s.purgeEndsAt {
+		t, _ := s.clock.current()
+		maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < t.is })
+		s.purgeEndsAt = 2*len(s.leaseEnds) + 64
+	}
+	s.leaseEnds[name] = last
+	return true
 }
 
 // version returns the version of a value: its revision and the present epoch.

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -28,9 +27,6 @@ func (s *store) tidy() {
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < w.From })
-	s.mu.Unlock()
 	r, err := s.client.Get(ctx, s.tidyKey())
 	if err != nil {
 		return
