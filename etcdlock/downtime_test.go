@@ -106,3 +106,20 @@ func TestAClientThatClosesStartsTheTimerForALeaseThatRefusedIt(t *testing.T) {
 		}
 	}
 }
+
+// A client that opens and finds a name closed starts the timer before its claim is
+// refused, because it may end without Close.
+func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
+	t.Parallel()
+	url, prefix, c := place(t)
+	breaker := open(t, url)
+	m := mutex("job")
+	g := gets(t, breaker, m)
+	noError(t, breaker.Break(brief(t), m.Name, g.Fence, time.Hour, driver.Owner{}))
+	noError(t, breaker.Close())
+	must(client(t, c.Addrs()...).Delete(brief(t), prefix+"//glass"))(t)
+	refused(t, openDriver(t, url), mutex("job"))
+	if !hasTimer(t, prefix, c) {
+		t.Error("it starts none")
+	}
+}
