@@ -72,7 +72,8 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 			m.TTL, m.LockDelay = of.ttl, time.Hour
 			of.then(d, m, gets(t, d, m))
 			noError(t, d.Close())
-			started = hasTimer(t, prefix, c)
+			timer, last := timerOf(t, prefix, c)
+			started = timer == last
 		}
 		if started != of.starts {
 			t.Errorf("a client that %s and closes starts the timer: %v", what, started)
@@ -80,12 +81,16 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	}
 }
 
-// hasTimer reports whether a client has started the timer.
-func hasTimer(t *testing.T, prefix string, c *etcdtest.Cluster) bool {
+// timerOf returns the revision of the tick that the timer names, or 0 without a timer, and
+// that of the last tick.
+func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64) {
 	t.Helper()
-	timer, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//glass")
-	noError(t, err)
-	return len(timer.Kvs) > 0
+	admin := client(t, c.Addrs()...)
+	for _, kv := range must(admin.Get(brief(t), prefix+"//glass"))(t).Kvs {
+		_, err := fmt.Sscan(string(kv.Value), &timer)
+		noError(t, err)
+	}
+	return timer, must(admin.Get(brief(t), prefix+"//clock"))(t).Kvs[0].ModRevision
 }
 
 // A client that was refused because of the answer to its swap knows of that lease, too.
@@ -101,7 +106,8 @@ func TestAClientThatClosesStartsTheTimerForALeaseThatRefusedIt(t *testing.T) {
 		refused(t, d, mutex("job"))
 		noError(t, other.Close())
 		noError(t, d.Close())
-		if started = hasTimer(t, prefix, c); !started && i == 5 {
+		timer, last := timerOf(t, prefix, c)
+		if started = timer == last; !started && i == 5 {
 			t.Fatal("it starts none")
 		}
 	}
@@ -119,7 +125,7 @@ func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 	noError(t, breaker.Close())
 	must(client(t, c.Addrs()...).Delete(brief(t), prefix+"//glass"))(t)
 	refused(t, openDriver(t, url), mutex("job"))
-	if !hasTimer(t, prefix, c) {
+	if timer, _ := timerOf(t, prefix, c); timer == 0 {
 		t.Error("it starts none")
 	}
 }
