@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,9 +31,10 @@ func NewMemory(o *Options) *Memory {
 
 // Driver makes a client of m.
 func (m *Memory) Driver() driver.Driver {
-	return m.table.clients.join(func(inbox string) *locktable.GroupedDriver {
-		return locktable.NewGrouped(&client{&m.table, inbox}, inbox)
-	})
+	inbox := strconv.FormatInt(m.table.lastInbox.Add(1), 10)
+	d := locktable.NewGrouped(&client{&m.table, inbox}, inbox)
+	m.table.drivers.Store(inbox, d)
+	return d
 }
 
 // Forget empties the memory, like a server that loses its data. It is for tests. It sends
@@ -54,33 +56,13 @@ type client struct {
 
 // Close removes the client's inbox. The Memory and its other clients stay.
 func (c *client) Close() error {
-	c.clients.leave(c.inbox)
+	c.drivers.Delete(c.inbox)
 	return nil
 }
 
-// named are the memories that were opened by URL and can be shared by name.
-var named memories
-
-// memories last as long as the process, so that all callers that open "mem:jobs" share
-// locks.
-type memories struct {
-	mu     sync.Mutex
-	byName map[string]*Memory
-}
-
-func (ms *memories) open(name string) *Memory {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	m := ms.byName[name]
-	if m == nil {
-		m = NewMemory(nil)
-		if ms.byName == nil {
-			ms.byName = map[string]*Memory{}
-		}
-		ms.byName[name] = m
-	}
-	return m
-}
+// named has each *Memory that was opened by a name in a URL. They last as long as the
+// process, so that all callers that open "mem:jobs" share locks.
+var named sync.Map
 
 // "mem:" opens a Memory of its own, and "mem:NAME" the Memory that all callers of that
 // name share.
@@ -96,6 +78,7 @@ func init() {
 		if u.Opaque == "" {
 			return New(nil), nil
 		}
-		return named.open(u.Opaque).Driver(), nil
+		m, _ := named.LoadOrStore(u.Opaque, NewMemory(nil))
+		return m.(*Memory).Driver(), nil //nolint:forcetypeassert // it has nothing else
 	})
 }

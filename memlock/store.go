@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -13,12 +15,13 @@ import (
 
 // A table is the storage of a Memory.
 type table struct {
-	now     func() time.Time
-	seed    maphash.Seed
-	shards  [64]shard
-	clients clients
+	now    func() time.Time
+	seed   maphash.Seed
+	shards [64]shard
 
-	watchers driver.Watchers
+	drivers   sync.Map // has the open *locktable.GroupedDriver of each inbox
+	lastInbox atomic.Int64
+	watchers  driver.Watchers
 }
 
 // Update implements locktable.Table.
