@@ -85,23 +85,39 @@ func (e *Envelope) Append(b []byte) []byte {
 // Open reads the stored form of an envelope. The values of the envelope are slices of
 // stored. Open accepts only what Append writes; its error is a [*locktable.CorruptError].
 func Open(stored []byte) (*Envelope, error) {
-	r := reader{rest: stored}
-	if !r.is(format) {
+	if len(stored) == 0 || stored[0] != format {
 		return nil, damaged("it does not begin as one")
 	}
+	rest, bad := stored[1:], false
+	skip := func(n int) { // n is 0 or less if there was no number
+		if bad = bad || n <= 0; !bad {
+			rest = rest[n:]
+		}
+	}
+	instant := func() locktable.Instant {
+		v, n := binary.Varint(rest)
+		skip(n)
+		return locktable.Instant(v)
+	}
+	number := func() uint64 {
+		v, n := binary.Uvarint(rest)
+		skip(n)
+		return v
+	}
 	e := &Envelope{}
-	e.Window.From, e.Window.To = locktable.Instant(r.varint()), locktable.Instant(r.varint())
-	n := r.uvarint()
+	e.Window.From, e.Window.To = instant(), instant()
+	n := number()
 	if n > maxVoid {
 		return nil, damaged("it knows of too many that are void")
 	}
 	for range n {
-		e.Void = append(e.Void, r.uvarint())
+		e.Void = append(e.Void, number())
 	}
-	e.Value, e.Previous = r.bytes(r.uvarint()), r.rest
-	if r.bad {
+	n = number()
+	if bad || n > uint64(len(rest)) {
 		return nil, damaged("it ends too soon")
 	}
+	e.Value, e.Previous = rest[:n:n], rest[n:]
 	if !bytes.Equal(e.Append(make([]byte, 0, len(stored))), stored) {
 		return nil, damaged("its numbers are not written as short as they can be")
 	}
@@ -110,42 +126,4 @@ func Open(stored []byte) (*Envelope, error) {
 
 func damaged(problem string) error {
 	return &locktable.CorruptError{Problem: "its envelope: " + problem}
-}
-
-// reader reads the parts of a stored envelope. After an error bad is set, and it returns
-// zeros.
-type reader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *reader) is(first byte) bool { b := r.bytes(1); return !r.bad && b[0] == first }
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	r.skip(n)
-	return v
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	r.skip(n)
-	return v
-}
-
-// skip moves behind a number of n bytes. If n is 0 or less, there was no number, and skip
-// sets bad.
-func (r *reader) skip(n int) {
-	if r.bad = r.bad || n <= 0; !r.bad {
-		r.rest = r.rest[n:]
-	}
-}
-
-func (r *reader) bytes(n uint64) []byte {
-	if r.bad = r.bad || n > uint64(len(r.rest)); r.bad {
-		return nil
-	}
-	b := r.rest[:n:n]
-	r.rest = r.rest[n:]
-	return b
 }
