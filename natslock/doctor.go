@@ -18,7 +18,7 @@ import (
 // replicas and their state, each entry, and the server's version, limits and clock.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
-	if s.closed.Load() {
+	if s.life.Err() != nil {
 		return nil, driver.ErrClosed
 	}
 	err := s.ready(ctx)

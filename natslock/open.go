@@ -64,7 +64,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		nc.Close()
 		return nil, err
 	}
-	d.store.own, d.store.end = true, nc.Close
+	d.store.own = true
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
 		return nil, err

@@ -204,7 +204,7 @@ func (s *store) unconnected() error {
 // request that was sent before would arrive too late.
 func (s *store) connected(ctx context.Context) error {
 	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
-		if s.closed.Load() {
+		if s.life.Err() != nil {
 			return driver.ErrClosed
 		}
 		if err := backoff.Wait(ctx, 10*time.Millisecond); err != nil {

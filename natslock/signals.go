@@ -42,8 +42,7 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 			t.Forget()
 			s.missedStamps.Store(0)
 			if status == nats.CONNECTED {
-				d.Deliver(driver.Signal{Kind: driver.SignalRetry})
-				s.watchers.NotifyAll() // the watches have missed changes
+				d.Deliver(driver.Signal{Kind: driver.SignalRetry}) // the watches, too, have missed changes
 			}
 		}
 	})

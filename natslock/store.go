@@ -35,18 +35,14 @@ type store struct {
 	bucket bucket
 	push   push
 	own    bool // the driver opened the connection
-	end    func()
 
 	reads, writes responseWatchdog
 	trip          atomic.Int64 // the round-trip time of the last answer, a time.Duration
 	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, see maxMissedStamps
 
-	watchers    driver.Watchers
 	watchesDown atomic.Int64    // the number of watched names whose subscription is down
-	life        context.Context // ends all watches
-	endWatches  context.CancelFunc
-
-	closed atomic.Bool
+	life        context.Context // ends at Close
+	end         context.CancelFunc
 }
 
 func newStore(nc *nats.Conn, o Options) (*store, error) {
@@ -57,14 +53,13 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 	if err != nil {
 		return nil, invalid("connection", "cannot be used: "+err.Error(), "an open *nats.Conn")
 	}
-	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + ".", end: func() {}}
+	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
 	s.puts = s.prefix
 	if o.Domain != "" { // without it, subjects lead to the connection's own domain
 		s.puts = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
-	s.life, s.endWatches = context.WithCancel(context.Background())
-	s.watchers.OnFirstWatch(s.followName)
+	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
 
@@ -229,11 +224,11 @@ func (s *store) DelaysWrites() {}
 
 // Close implements swap.Store.
 func (s *store) Close() error {
-	s.closed.Store(true)
-	s.watchers.Close()
-	s.endWatches()
-	s.push.close(s.nc)
 	s.end()
+	s.push.close(s.nc)
+	if s.own {
+		s.nc.Close()
+	}
 	return nil
 }
 

@@ -27,9 +27,7 @@ type watch struct {
 }
 
 // Watch implements locktable.Watchable.
-func (s *store) Watch(name string, f func()) (stop func()) { return s.watchers.Watch(name, f) }
-
-func (s *store) followName(name string, f func()) (stop func()) {
+func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	w := &watch{store: s, name: name, notify: f, changed: make(chan struct{}, 1)}
 	s.push.loops.Go(func() {
