@@ -1,8 +1,8 @@
 package natslock
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -75,12 +75,14 @@ func (s *store) ready(ctx context.Context) error {
 
 // readConfig reads the configuration of the bucket, and stores it if it is fit. So each
 // step reads an unfit configuration again, because an operator may have corrected it.
-func (s *store) readConfig(ctx context.Context, small bool) (*jetstream.StreamInfo, error) {
-	stream, err := retryRead(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, small) })
+func (s *store) readConfig(ctx context.Context, small bool) (*response, error) {
+	info, err := retryRead(ctx, s, func(ctx context.Context) (*response, error) { return s.findOrMake(ctx, small) })
+	useless := errors.Is(err, jetstream.ErrStreamNotFound)
 	if err == nil {
-		err = s.checkConfig(&stream.CachedInfo().Config)
+		err = s.checkConfig(&info.Config)
+		useless = err != nil
 	}
-	if _, unfit := errors.AsType[*driver.Error](err); unfit || errors.Is(err, jetstream.ErrStreamNotFound) {
+	if useless {
 		s.bucket.forgetConfig()
 	}
 	if err != nil {
@@ -88,56 +90,43 @@ func (s *store) readConfig(ctx context.Context, small bool) (*jetstream.StreamIn
 	}
 	now := time.Now()
 	s.bucket.readAt.Store(&now)
-	s.bucket.config.Store(&stream.CachedInfo().Config)
-	return stream.CachedInfo(), nil
+	s.bucket.config.Store(&info.Config)
+	return info, nil
 }
 
 // findOrMake looks for the bucket, and creates it if it is missing. If many clients
 // create it at the same time, one client succeeds, and the others find the bucket.
-func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
-	stream, err := s.find(ctx)
+func (s *store) findOrMake(ctx context.Context, small bool) (*response, error) {
+	info, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
-		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			if stream, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
+		if info, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			if info, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 				err = errNotCreated
 			}
 		}
 	}
-	return stream, err
+	return info, err
 }
 
 // errNotCreated means that the cluster has accepted the creation of the bucket, but has
 // not created it: it lacks a majority, and has not detected that yet.
 var errNotCreated = errors.New("the bucket was asked for, and is not there yet")
 
-func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
-	return s.request("STREAM.INFO.", func() (jetstream.Stream, error) { return s.js.Stream(ctx, s.stream) })
-}
-
-// request sends a request. If the server does not answer because the user lacks the
-// right, request returns the server's error about that right.
-func (s *store) request(subject string, send func() (jetstream.Stream, error)) (jetstream.Stream, error) {
-	before := s.nc.LastError()
-	stream, err := send()
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = cmp.Or(s.refusal(s.api(subject+s.stream), before), err)
-	}
-	return stream, err
-}
+func (s *store) find(ctx context.Context) (*response, error) { return s.askStream(ctx, "INFO", "") }
 
 // make creates a bucket. If the options have no number of replicas, the bucket gets three
 // in a cluster. If small is true, it may get one instead, because the cluster has had too
 // few servers for some time.
-func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
+func (s *store) make(ctx context.Context, small bool) (*response, error) {
 	replicas := s.o.Replicas
 	switch {
 	case replicas > 0:
 	case s.nc.ConnectedClusterName() == "":
 		replicas = 1
 	default:
-		stream, err := s.create(ctx, 3)
+		info, err := s.create(ctx, 3)
 		if !small || !isTooFew(err) {
-			return stream, err
+			return info, err
 		}
 		replicas = 1
 	}
@@ -148,7 +137,7 @@ func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) 
 // Messages have TTLs. The server sends the stamp of each stored message to its writer,
 // see stampPrefix. The first sequence is the time, so a bucket that is deleted and
 // created again has no sequence that a client may still remember.
-func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, error) {
+func (s *store) create(ctx context.Context, replicas int) (*response, error) {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
@@ -160,7 +149,11 @@ func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, err
 	if s.o.Memory {
 		c.Storage = jetstream.MemoryStorage
 	}
-	return s.request("STREAM.CREATE.", func() (jetstream.Stream, error) { return s.js.CreateStream(ctx, c) })
+	question, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.askStream(ctx, "CREATE", string(question))
 }
 
 // A configError is a setting of the bucket that lets the server lose held names, or

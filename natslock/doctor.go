@@ -33,7 +33,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
 	c.values(&info.Config)
 	c.space(&info.Config, &info.State)
-	c.replicas(info)
+	c.replicas(info.StreamInfo)
 	c.disk(&info.Config)
 	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
 	c.server()
@@ -146,8 +146,8 @@ func inboxes(inbox string) string { first, _, _ := strings.Cut(inbox, "."); retu
 func (c *checkup) account(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	a, err := c.s.js.AccountInfo(within)
-	if err != nil {
+	a, err := c.s.ask(within, c.s.api("INFO"), "")
+	if err != nil || a.AccountInfo == nil {
 		return
 	}
 	full := func(what string, used uint64, most int64) {

@@ -35,7 +35,7 @@ func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.Made(build(nc, own))
+	return build(nc, own, false), nil
 }
 
 // Open connects to the servers that a URL names, and creates the bucket if it is missing;
@@ -51,20 +51,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := p.own.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, (&store{o: own}).failed(err)
+		return nil, (&store{o: p.own}).failed(err)
 	}
-	d, err := build(nc, own)
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	d.store.own = true
+	d := build(nc, p.own, true)
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
 		return nil, err
@@ -72,17 +63,14 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func build(nc *nats.Conn, own Options) (*lockDriver, error) {
-	s, err := newStore(nc, own)
-	if err != nil {
-		return nil, err
-	}
+func build(nc *nats.Conn, o Options, own bool) *lockDriver {
+	s := newStore(nc, o, own)
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
 	d := &lockDriver{store: s}
 	t := swap.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
 	d.Driver = locktable.New(t, inbox)
 	s.listen(inbox, t, d.Driver)
-	return d, nil
+	return d
 }
 
 // settings returns the options of a connection that the driver opens. Requests without a

@@ -44,7 +44,7 @@ func (s *store) last(ctx context.Context, key string) (*message, error) {
 func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
-		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
+		r, err := s.ask(ctx, s.api("STREAM.MSG.GET."+s.stream), question)
 		switch {
 		case codeOf(err) == jetstream.JSErrCodeMessageNotFound:
 			return nil, nil
@@ -107,17 +107,7 @@ func (s *store) keptBy(header []byte) time.Duration {
 	return time.Duration(ttl)*time.Second - s.o.Retention
 }
 
-func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	stream, err := retryRead(ctx, s, s.find)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	if len(o) == 0 {
-		return stream.CachedInfo(), nil
-	}
-	info, err := stream.Info(ctx, o...)
-	return info, s.failed(err)
-}
+func (s *store) info(ctx context.Context) (*response, error) { return retryRead(ctx, s, s.find) }
 
 func (s *store) api(subject string) string {
 	if s.o.Domain != "" {
@@ -128,8 +118,13 @@ func (s *store) api(subject string) string {
 
 // A response is JetStream's answer to a request.
 type response struct {
-	Error    *jetstream.APIError `json:"error"`
-	Sequence uint64              `json:"seq"` // in an acknowledgement
+	Error *jetstream.APIError `json:"error"`
+
+	*jetstream.StreamInfo      // in the answer of askStream
+	*jetstream.AccountInfo     // in the answer to INFO
+	Total                  int `json:"total"` // the number of the subjects of which State.Subjects is a page
+
+	Sequence uint64 `json:"seq"` // in an acknowledgement
 	Message  struct {
 		Sequence uint64    `json:"seq"`
 		Data     []byte    `json:"data"`
@@ -138,15 +133,29 @@ type response struct {
 	} `json:"message"` // in the answer to a read
 }
 
+// askStream sends a request whose answer describes the bucket's stream.
+func (s *store) askStream(ctx context.Context, what, question string) (*response, error) {
+	r, err := s.ask(ctx, s.api("STREAM."+what+"."+s.stream), question)
+	if err == nil && r.StreamInfo == nil {
+		err = s.failed(jetstream.ErrInvalidJetStreamResponse)
+	}
+	return r, err
+}
+
+// ask sends a request to JetStream, and waits for the answer.
+func (s *store) ask(ctx context.Context, subject, question string) (*response, error) {
+	return s.send(ctx, &nats.Msg{Subject: subject, Data: []byte(question)})
+}
+
 // refusalCheckInterval is the time between two checks whether the server has refused a
 // request.
 const refusalCheckInterval = 200 * time.Millisecond
 
-// ask sends a request and waits for the answer. A server that refuses a request does not
+// send sends a message and waits for the answer. A server that refuses a request does not
 // answer it, but reports an error on the connection, late if it is busy. If there is no
 // connection soon after the request, no answer will arrive. If the connection is lost
 // later, the answer may still arrive on the next connection.
-func (s *store) ask(ctx context.Context, m *nats.Msg) (*response, error) {
+func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	before := s.nc.LastError()

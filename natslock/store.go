@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -26,7 +25,6 @@ import (
 // the bucket's stream, and its StoreState has the void sequences before it.
 type store struct {
 	nc     *nats.Conn
-	js     jetstream.JetStream
 	o      Options
 	stream string // the name of the bucket's stream
 	prefix string // begins the subjects of the bucket's keys
@@ -45,22 +43,15 @@ type store struct {
 	end         context.CancelFunc
 }
 
-func newStore(nc *nats.Conn, o Options) (*store, error) {
-	js, err := jetstream.New(nc)
-	if o.Domain != "" {
-		js, err = jetstream.NewWithDomain(nc, o.Domain)
-	}
-	if err != nil {
-		return nil, invalid("connection", "cannot be used: "+err.Error(), "an open *nats.Conn")
-	}
-	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
+func newStore(nc *nats.Conn, o Options, own bool) *store {
+	s := &store{nc: nc, own: own, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
 	s.puts = s.prefix
 	if o.Domain != "" { // without it, subjects lead to the connection's own domain
 		s.puts = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())
-	return s, nil
+	return s
 }
 
 // Time implements swap.Store. The driver learns the server's clock from the stamps
@@ -170,18 +161,28 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	info, err := s.info(ctx, jetstream.WithSubjectFilter(s.prefix+">"))
-	if err != nil {
+	if _, err := s.info(ctx); err != nil { // repeats its request, unlike askStream, whose answer may take long
 		return nil, err
 	}
-	for subject := range info.State.Subjects {
-		name, ok := nameOf(strings.TrimPrefix(subject, s.prefix))
-		if ok && strings.HasPrefix(name, prefix) {
-			names = append(names, name)
+	ctx, cancel := context.WithTimeout(ctx, driver.MaxRequest)
+	defer cancel()
+	for listed, more := 0, true; more; {
+		page, err := s.askStream(ctx, "INFO", fmt.Sprintf(`{"subjects_filter":%q,"offset":%d}`, s.prefix+">", listed))
+		if err != nil {
+			return nil, err
 		}
+		for subject := range page.State.Subjects {
+			name, ok := nameOf(strings.TrimPrefix(subject, s.prefix))
+			if ok && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		n := len(page.State.Subjects)
+		listed += n
+		more = n > 0 && listed < page.Total
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 // keyOf returns the key of a name: the name, with = and two hexadecimal digits for each

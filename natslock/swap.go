@@ -116,7 +116,7 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 	defer func() { s.recordResponse(&s.writes, err) }()
 	late := time.AfterFunc(reconnectAfter, func() { s.recordResponse(&s.writes, errNoAnswer) })
 	defer late.Stop()
-	r, err := s.ask(ctx, m)
+	r, err := s.send(ctx, m)
 	switch {
 	case err != nil:
 		return 0, err
