@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -82,6 +83,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	s := &store{client: client, own: own, tls: tls, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{}}
 	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
+	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidy}
 	s.clock = newClock()
 	id := rand.Text()
 	d := &lockDriver{store: s}

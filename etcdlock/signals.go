@@ -45,9 +45,9 @@ func (m *inbox) ready(ctx context.Context) {
 // run keeps the inbox, its watch, and the watch on the clock, until the client is closed.
 func (m *inbox) run() {
 	retry := func() { m.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
-	m.loops.Go(func() { m.subscribe(m.receive, m.first, retry) })
-	m.loops.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
-	m.loops.Go(m.runClock)
+	m.running.Go(func() { m.subscribe(m.receive, m.first, retry) })
+	m.running.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
+	m.running.Go(m.runClock)
 }
 
 // subscribe keeps a watch until the client is closed, and calls retry each time that the
@@ -80,7 +80,7 @@ func (m *inbox) follow(life context.Context, subscribed func()) {
 			if m.readClock(ctx) != nil {
 				return
 			}
-			m.loops.Go(func() { m.askClock(ctx); subscribed() })
+			m.running.Go(func() { m.askClock(ctx); subscribed() })
 		}
 		for _, e := range r.Events {
 			if string(e.Kv.GetKey()) == m.callKey() {

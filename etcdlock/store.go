@@ -16,6 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -42,15 +44,15 @@ type store struct {
 	clock        *clock
 	inbox        *inbox
 	lastRevision atomic.Int64 // the highest revision of an answer
-	swaps        atomic.Int64
+	tidier       sqlswap.Tidier
 	watchesDown  atomic.Int64 // the number of watched names whose watch is down
 
 	hasPeers atomic.Bool   // an inbox existed when this client last read the clock
 	follows  chan struct{} // closed when the watch on the clock has begun or failed for the first time
 
-	life  context.Context
-	end   context.CancelFunc
-	loops sync.WaitGroup
+	life    context.Context // ends at Close
+	end     context.CancelFunc
+	running engine.Background
 
 	mu          sync.Mutex                   // protects the fields below
 	cluster     uint64                       // the ID of the cluster that answered last
@@ -238,9 +240,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 // later one that the windows of the swaps allow. Then each group of swaps replaces its
 // values, unless one of these has changed.
 func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
-	if s.swaps.Add(1)%tidyEvery == 0 {
-		s.background(s.tidy)
-	}
+	s.tidier.CountSwap()
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
@@ -321,31 +321,23 @@ func (s *store) pad(swaps []swap.Swap) []clientv3.Op {
 
 // Scan implements swap.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
-	const page = 256
-	return func(yield func(swap.Named, error) bool) {
-		from, end := s.entryKey(prefix), clientv3.GetPrefixRangeEnd(s.entryKey(prefix))
-		for more := true; more; {
-			w, err := s.Time(ctx)
-			if err != nil {
-				yield(swap.Named{}, err)
-				return
-			}
-			r, err := s.client.Get(clientv3.WithRequireLeader(ctx), from, clientv3.WithRange(end), clientv3.WithLimit(page))
-			if err != nil {
-				yield(swap.Named{}, s.failed(ctx, err))
-				return
-			}
-			for _, kv := range r.Kvs {
-				name := strings.TrimPrefix(string(kv.GetKey()), s.entryKey(""))
-				stored := swap.Stored{Value: kv.GetValue(), Version: s.version(kv.GetModRevision())}
-				if !yield(swap.Named{Name: name, Stored: stored, Now: w.From}, nil) {
-					return
-				}
-				from = string(kv.GetKey()) + "\x00"
-			}
-			more = r.More
+	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.entryKey(prefix)))
+	return sqlswap.Scan(prefix, func(from string, n int) (rows []swap.Named, _ error) {
+		w, err := s.Time(ctx)
+		if err != nil {
+			return nil, err
 		}
-	}
+		r, err := s.client.Get(clientv3.WithRequireLeader(ctx), s.entryKey(from), end, clientv3.WithLimit(int64(n)))
+		if err != nil {
+			return nil, s.failed(ctx, err)
+		}
+		for _, kv := range r.Kvs {
+			name := strings.TrimPrefix(string(kv.GetKey()), s.entryKey(""))
+			stored := swap.Stored{Value: kv.GetValue(), Version: s.version(kv.GetModRevision())}
+			rows = append(rows, swap.Named{Name: name, Stored: stored, Now: w.From})
+		}
+		return rows, nil
+	}, func(row swap.Named) string { return row.Name })
 }
 
 // Properties implements swap.Store.
@@ -360,24 +352,12 @@ func (s *store) Properties() driver.Properties {
 // DelaysWrites implements swap.DelayedWriter.
 func (s *store) DelaysWrites() {}
 
-// background runs f in a goroutine for which Close waits. It does nothing if the store is
-// closed.
-func (s *store) background(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.life.Err() == nil {
-		s.loops.Go(f)
-	}
-}
-
 // Close implements swap.Store.
 func (s *store) Close() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), closeTimeout)
 	defer cancel()
-	s.mu.Lock()
 	s.end()
-	s.mu.Unlock()
-	s.loops.Wait()
+	s.running.Close()
 	s.startTimerAtClose(ctx)
 	s.inbox.remove(ctx)
 	if s.own {

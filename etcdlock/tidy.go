@@ -8,21 +8,14 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Clients delete names that were not used for the retention time. After one swap in
-// tidyEvery, a client examines tidyNames names in the background. A key stores the next
-// name, so that many short processes together examine all names. After the last name the
-// clients pause.
-const (
-	tidyEvery = 64
-	tidyNames = 64
-)
-
-func (s *store) tidy() {
-	ctx, cancel := context.WithTimeout(s.life, backgroundTimeout)
-	defer cancel()
+// tidy deletes some names that were not used for the retention time, see sqlswap.Tidier.
+// A key stores the next name, so that many short processes together examine all names.
+// After the last name the clients pause.
+func (s *store) tidy(ctx context.Context) {
 	w, err := s.Time(ctx)
 	if err != nil {
 		return
@@ -40,7 +33,7 @@ func (s *store) tidy() {
 	if w.From < until {
 		return
 	}
-	names, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.entryKey(""))), clientv3.WithLimit(tidyNames))
+	names, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.entryKey(""))), clientv3.WithLimit(sqlswap.TidyRows))
 	if err != nil {
 		return
 	}

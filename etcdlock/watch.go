@@ -15,7 +15,7 @@ import (
 // share one stream of its connection.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
-	s.background(func() {
+	s.running.Go(func() {
 		engine.Subscription{
 			Run:          func(ctx context.Context, subscribed func()) { s.followName(ctx, name, subscribed, f) },
 			StateChanged: func(bool) { f() }, // the client has missed changes, or may miss them from now on
