@@ -328,7 +328,7 @@ func (s *store) runClock() {
 		case <-s.clock.changed:
 		case <-timer.C:
 		}
-		at, _, ok := s.clock.due()
+		at, room, ok := s.clock.due()
 		if !ok {
 			if s.readClock(s.life) != nil {
 				timer.Reset(idleTickInterval)
@@ -339,7 +339,6 @@ func (s *store) runClock() {
 			timer.Reset(wait)
 			continue
 		}
-		_, room, _ := s.clock.due() // a step may have used the clock meanwhile
 		if s.tick(s.life, room) != nil {
 			timer.Reset(idleTickInterval)
 		}

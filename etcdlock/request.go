@@ -59,10 +59,6 @@ func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
 	}
 	s.cluster = h.GetClusterId()
-	for {
-		last := s.lastRevision.Load()
-		if h.GetRevision() <= last || s.lastRevision.CompareAndSwap(last, h.GetRevision()) {
-			return nil
-		}
-	}
+	s.lastRevision.Store(max(s.lastRevision.Load(), h.GetRevision()))
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,9 +24,7 @@ type inbox struct {
 	deliver func(driver.Signal)
 
 	first chan struct{} // closed when the inbox exists, or could not be created
-
-	mu    sync.Mutex // protects lease
-	lease clientv3.LeaseID
+	lease atomic.Int64  // the ID of the last etcd lease; 0 if there was none
 }
 
 const (
@@ -132,39 +131,26 @@ func (m *inbox) receive(life context.Context, subscribed func()) {
 	}
 }
 
-// make creates the key of the inbox, on the present etcd lease or on a new one.
+// make creates the key of the inbox, on an etcd lease of its own. An earlier lease, from
+// which this moves the key, expires by itself.
 func (m *inbox) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
-	m.mu.Lock()
-	lease := m.lease
-	m.mu.Unlock()
-	put := func() error {
-		_, err := m.client.Put(brief, m.inboxKey(m.id), "", clientv3.WithLease(lease))
-		return err
+	lease, err := m.client.Grant(brief, inboxTTL)
+	if err != nil {
+		return nil, err
 	}
-	if lease == 0 || put() != nil {
-		granted, err := m.client.Grant(brief, inboxTTL)
-		if err != nil {
-			return nil, err
-		}
-		lease = granted.ID
-		m.mu.Lock()
-		m.lease = lease
-		m.mu.Unlock()
-		if err := put(); err != nil {
-			return nil, err
-		}
+	m.lease.Store(int64(lease.ID))
+	if _, err := m.client.Put(brief, m.inboxKey(m.id), "", clientv3.WithLease(lease.ID)); err != nil {
+		return nil, err
 	}
-	return m.client.KeepAlive(ctx, lease)
+	return m.client.KeepAlive(ctx, lease.ID)
 }
 
 // remove removes the inbox.
 func (m *inbox) remove(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.lease != 0 {
-		_, _ = m.client.Revoke(ctx, m.lease)
+	if lease := m.lease.Load(); lease != 0 {
+		_, _ = m.client.Revoke(ctx, clientv3.LeaseID(lease))
 	}
 }
 
