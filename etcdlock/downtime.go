@@ -3,14 +3,12 @@ package etcdlock
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -131,36 +129,4 @@ func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs b
 		return 0, 0, false
 	}
 	return rev, time.Duration(seconds) * time.Second, len(running) > 0
-}
-
-// Inspect implements driver.Driver.
-func (d *lockDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	e, err := d.Driver.Inspect(ctx, name)
-	correctSince(e.Holders, time.Now())
-	return e, err
-}
-
-// List implements driver.Lister.
-func (d *lockDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return func(yield func(driver.Entry, error) bool) {
-		for e, err := range d.Driver.List(ctx, prefix) {
-			correctSince(e.Holders, time.Now())
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
-// correctSince corrects the Since of each holder, for people. The clock of a prefix
-// stands still while no client is open, and so falls behind the time of day: a grant at
-// noon could have a Since in the morning. So correctSince uses the fence, which is the
-// time of day of the holder's client, unless an earlier fence was ahead.
-func correctSince(holders []driver.Holder, now time.Time) {
-	for i := range holders {
-		at := time.UnixMicro(int64(holders[i].Fence))
-		if at.After(holders[i].Since) && !at.After(now) {
-			holders[i].Since = at
-		}
-	}
 }

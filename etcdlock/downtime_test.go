@@ -36,6 +36,12 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	for e, err := range d.List(brief(t), "") {
 		checked("List", e, err)
 	}
+	_, err = d.Acquire(brief(t), mutex("job"))
+	held, ok := errors.AsType[*driver.HeldError](err)
+	if !ok {
+		t.Fatalf("Acquire: %v; want it refused", err)
+	}
+	checked("HeldError", driver.Entry{Holders: []driver.Holder{held.Holder}}, nil)
 }
 
 // A client that closes while it holds a name, or while the name is closed, starts the

@@ -334,7 +334,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 		for _, kv := range r.Kvs {
 			name := strings.TrimPrefix(string(kv.GetKey()), s.entryKey(""))
 			stored := swap.Stored{Value: kv.GetValue(), Version: s.version(kv.GetModRevision())}
-			rows = append(rows, swap.Named{Name: name, Stored: stored, Now: w.From})
+			rows = append(rows, swap.Named{Name: name, Stored: stored, Now: w.From, WallClock: locktable.At(time.Now())})
 		}
 		return rows, nil
 	}, func(row swap.Named) string { return row.Name })

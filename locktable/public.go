@@ -22,7 +22,7 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	out := driver.Entry{Name: name, Fence: seen.Fence, ClosedFor: max(0, now.Until(seen.Closed))}
 	out.Holders = make([]driver.Holder, len(seen.Holders))
 	for i := range seen.Holders {
-		out.Holders[i] = seen.Holders[i].public(now)
+		out.Holders[i] = seen.Holders[i].public(now, e.WallClock)
 	}
 	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
@@ -33,10 +33,17 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	return out
 }
 
-func (h *Holder) public(now Instant) driver.Holder {
+// public returns the holder for Inspect. If the table's clock may be hours behind the
+// time of day, Since may be, too. Then the fence, if it is later, is the time of day of
+// the grant, unless an earlier fence was ahead.
+func (h *Holder) public(now, wallClock Instant) driver.Holder {
+	since := h.Since
+	if at := Instant(h.Fence); since < at && at <= wallClock {
+		since = at
+	}
 	return driver.Holder{
 		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: copyOwner(h.Owner),
-		Since: h.Since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
+		Since: since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 	}
 }
 

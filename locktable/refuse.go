@@ -41,7 +41,7 @@ func (e *Entry) heldErr(now Instant, c *driver.Claim, position int) *driver.Held
 		Name: c.Name, Position: position, Fence: e.Fence, Holders: others, ClosedFor: max(0, now.Until(e.Closed)),
 	}
 	if others > 0 {
-		refused.Holder = first.public(now)
+		refused.Holder = first.public(now, e.WallClock)
 	}
 	refused.RetryAfter = e.retryAfter(now, c, first, head)
 	return refused

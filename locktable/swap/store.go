@@ -61,6 +61,8 @@ type Named struct {
 	Name   string
 	Stored Stored
 	Now    locktable.Instant // a lower bound of the store's clock when it was read
+
+	WallClock locktable.Instant // see Window
 }
 
 // A Window is a span of time on the store's clock, both ends included.

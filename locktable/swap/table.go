@@ -81,6 +81,7 @@ func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	if err != nil {
 		return nil, 0, fmt.Errorf("the entry of %.80q: %w", name, err)
 	}
+	e.WallClock = w.WallClock
 	return e, w.From, nil
 }
 
@@ -92,6 +93,8 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 			if err == nil {
 				if row.Entry, err = decode(n.Stored.Value); err != nil {
 					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
+				} else {
+					row.Entry.WallClock = n.WallClock
 				}
 			}
 			if !yield(row, err) || err != nil && n.Name == "" {
