@@ -365,18 +365,15 @@ func (s *store) txnAtTick(ctx context.Context, cs []clientv3.Cmp, then, otherwis
 	if next.value != "" {
 		then = append(then, clientv3.OpPut(s.clockKey(), next.value))
 	}
-	sent := s.lastRevision.Load()
 	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
 	switch {
 	case err != nil:
 		return nil, err
 	case !r.Succeeded:
-		if err = s.learnFrom(r, sent); err != nil {
+		if err = s.learnFrom(r); err != nil {
 			s.clock.forget()
 		}
-		return r, err
-	}
-	if err = s.check(r.Header, sent); err == nil && next.value != "" {
+	case next.value != "":
 		next.rev = r.Header.Revision
 		s.clock.learn(next)
 	}
@@ -399,10 +396,7 @@ func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.C
 func (s *store) getClock() clientv3.Op { return clientv3.OpGet(s.clockKey()) }
 
 // learnFrom learns the tick from an answer whose last part is the clock's key.
-func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
-	if err := s.check(r.Header, sent); err != nil {
-		return err
-	}
+func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().GetKvs()
 	if len(kvs) == 0 {
 		return errNoClock
@@ -422,13 +416,12 @@ var errNoClock = errors.New("the clock's key is gone")
 // there are entries but no clock, an operator has deleted it, and the ends of the leases
 // are unknown.
 func (s *store) readClock(ctx context.Context) error {
-	sent := s.lastRevision.Load()
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {
 		return err
 	}
 	s.hasPeers.Store(r.Responses[2].GetResponseRange().GetCount() > 0)
-	err = s.learnFrom(r, sent)
+	err = s.learnFrom(r)
 	if errors.Is(err, errNoClock) {
 		return s.beginClock(ctx)
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// txn runs a transaction on a member that knows a leader. A member that knows no leader,
-// or is a learner, refuses the transaction; then txn tries another member.
+// txn runs a transaction on a member that knows a leader, and examines its header. A
+// member that knows no leader, or is a learner, refuses the transaction; then txn tries
+// another member.
 func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
 	for try := range 4 {
 		if try > 0 {
@@ -23,16 +24,17 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 				return nil, fmt.Errorf("%w (%w)", ended, err)
 			}
 		}
-		sent := time.Now()
+		last, sent := s.lastRevision.Load(), time.Now()
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
+		if err == nil {
+			s.clock.recordTrip(time.Since(sent))
+			return r, s.check(r.Header, last)
+		}
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
-			if err == nil {
-				s.clock.recordTrip(time.Since(sent))
-			}
 			break
 		}
 	}
-	return r, err
+	return nil, err
 }
 
 // check examines the header of an answer. sent is the highest revision that the client

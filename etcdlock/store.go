@@ -105,11 +105,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		for _, name := range some {
 			gets = append(gets, clientv3.OpGet(s.entryKey(name)))
 		}
-		sent := s.lastRevision.Load()
 		r, err := s.txn(ctx, nil, gets, nil)
-		if err == nil {
-			err = s.check(r.Header, sent)
-		}
 		if err != nil {
 			return nil, s.failed(ctx, err)
 		}
