@@ -444,10 +444,7 @@ func (s *store) askClock(ctx context.Context) {
 	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err != nil {
 		return
 	}
-	select {
-	case <-next:
-	case <-ctx.Done():
-	}
+	waitFor(ctx, next)
 }
 
 func (s *store) beginClock(ctx context.Context) error {

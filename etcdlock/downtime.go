@@ -29,20 +29,14 @@ import (
 // tick since this client opened. If others seem to be open, it first waits for a tick,
 // because a live client that uses the clock soon writes one.
 func (s *store) startTimerAtOpen(ctx context.Context) {
-	select {
-	case <-s.follows:
-	case <-ctx.Done():
-		return
-	}
+	waitFor(ctx, s.follows)
 	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
 		return
 	}
 	if next, idle := s.clock.idle(); s.hasPeers.Load() && !idle { // if it is idle, askClock has waited
-		select {
-		case <-next:
-		case <-time.After(maxTickAdvance):
-		case <-ctx.Done():
-		}
+		brief, cancel := context.WithTimeout(ctx, maxTickAdvance)
+		waitFor(brief, next)
+		cancel()
 	}
 	if t, ok := s.clock.current(); ok && (t.read || t.own) {
 		if r, err := s.txn(ctx, nil, s.getTimer(), nil); err == nil {

@@ -36,7 +36,11 @@ func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
 	}
-	return engine.Made(build(client, o, false, nil))
+	own, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return build(client, own, false, nil), nil
 }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
@@ -63,11 +67,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, openError(ctx, p, err)
 	}
-	d, err := build(client, &p.own, true, p.tls)
-	if err != nil {
-		_ = client.Close()
-		return nil, err
-	}
+	d := build(client, p.own, true, p.tls)
 	if err := d.store.readClock(within); err != nil {
 		_ = d.Close()
 		return nil, openError(ctx, p, err)
@@ -75,13 +75,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*lockDriver, error) {
-	options, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+func build(client *clientv3.Client, o Options, own bool, tls *handshakes) *lockDriver {
+	s := &store{
+		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Where, hosts(client.Endpoints())),
+		follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
 	}
-	s := &store{client: client, own: own, tls: tls, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{}}
-	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidy}
 	s.clock = newClock()
@@ -91,7 +89,7 @@ func build(client *clientv3.Client, o *Options, own bool, tls *handshakes) (*loc
 	d.GroupedDriver = locktable.NewGrouped(swap.New(s, id, deliver), id)
 	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
 	s.inbox.run()
-	return d, nil
+	return d
 }
 
 // hosts lists the hosts and ports of endpoints, for errors.

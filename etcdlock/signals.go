@@ -34,9 +34,10 @@ const (
 	resubscribePause  = 300 * time.Millisecond // the pause after a watch or an etcd lease failed
 )
 
-func (m *inbox) ready(ctx context.Context) {
+// waitFor waits for an event, until ctx ends.
+func waitFor(ctx context.Context, event <-chan struct{}) {
 	select {
-	case <-m.first:
+	case <-event:
 	case <-ctx.Done():
 	}
 }

@@ -81,10 +81,7 @@ const (
 
 // Time implements swap.Store.
 func (s *store) Time(ctx context.Context) (swap.Window, error) {
-	select {
-	case <-s.follows:
-	case <-ctx.Done():
-	}
+	waitFor(ctx, s.follows)
 	w, ok := s.clock.window(time.Now())
 	if !ok {
 		if err := s.readClock(ctx); err != nil {
@@ -176,30 +173,24 @@ func (s *store) revision(v uint64) (int64, bool) {
 // Fit implements swap.Gatherer. The first swap always fits. etcd refuses to write a key
 // twice in a transaction, so at most one swap may write signals into each inbox.
 func (s *store) Fit(swaps []swap.Swap) int {
-	bytes, inboxes := 0, map[string]bool(nil)
+	bytes, inboxes := 0, map[string]bool{}
 	for n, one := range swaps {
 		bytes += len(one.Value)
-		if n > 0 && (n == maxNamesPerRequest || bytes > maxBytesPerRequest || clashes(one, inboxes)) {
+		clashes := slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
+		if n > 0 && (n == maxNamesPerRequest || bytes > maxBytesPerRequest || clashes) {
 			return n
 		}
 		for _, to := range one.Signals {
-			if inboxes == nil {
-				inboxes = map[string]bool{}
-			}
 			inboxes[to.Inbox] = true
 		}
 	}
 	return len(swaps)
 }
 
-func clashes(one swap.Swap, inboxes map[string]bool) bool {
-	return slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
-}
-
 // Swap implements swap.Store. The limit of etcd's requests is unknown, so Swap halves a
 // request that is too large. If a single swap is too large, only that swap fails.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.inbox.ready(ctx)
+	waitFor(ctx, s.inbox.first)
 	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
@@ -221,7 +212,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	s.inbox.ready(ctx)
+	waitFor(ctx, s.inbox.first)
 	done, err := s.swap(ctx, swaps, len(swaps))
 	switch {
 	case isTooLarge(err): // each swap alone may fit

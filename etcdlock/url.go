@@ -84,7 +84,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 			return nil, err
 		}
 	}
-	if _, err := p.own.withDefaults(); err != nil {
+	if p.own, err = p.own.withDefaults(); err != nil {
 		return nil, err
 	}
 	return p, nil

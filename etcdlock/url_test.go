@@ -60,8 +60,8 @@ func describe(u *url.URL) (string, error) {
 		}
 	}
 	say(c.Username != "", "%s:%s", c.Username, c.Password)
-	say(o.Prefix != "", "prefix=%s", o.Prefix)
-	say(o.Retention != 0, "retention=%v", o.Retention)
+	say(o.Prefix != defaultPrefix, "prefix=%s", o.Prefix)
+	say(o.Retention != 24*time.Hour, "retention=%v", o.Retention)
 	say(c.DialTimeout != settings().DialTimeout, "dial=%v", c.DialTimeout)
 	if c.TLS != nil {
 		say(c.TLS.ServerName == "", "tls")
