@@ -6,6 +6,8 @@ package watching
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +44,7 @@ type Watching struct {
 	wake       chan struct{} // holds one
 	unreported atomic.Bool   // the changes of some watched name are not reported
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects what follows, and not the fields of a watch, which only run uses
 	all     map[driver.Token]*watch
 	runs    bool
 	up      bool
@@ -129,7 +131,9 @@ func (w *Watching) run() {
 				fails++
 			}
 		}
-		if unreported := w.hasUnreported(); w.unreported.Swap(unreported) != unreported || changes != seen {
+		// Before the first call of setState, changes are expected to be reported.
+		unreported := !up && changes > 0 || slices.ContainsFunc(names, func(x *watch) bool { return !x.ok })
+		if w.unreported.Swap(unreported) != unreported || changes != seen {
 			seen = changes
 			for _, x := range names {
 				x.notify() // the watch reads the name and PushesChanges
@@ -161,26 +165,11 @@ func (w *Watching) setState(up bool) {
 func (w *Watching) watches() (all []*watch, up bool, changes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, x := range w.all {
-		all = append(all, x)
-	}
-	if len(all) == 0 {
+	if all = slices.Collect(maps.Values(w.all)); all == nil {
 		w.runs, w.up, w.changes = false, false, 0
 		w.unreported.Store(false)
 	}
 	return all, w.up, w.changes
-}
-
-// hasUnreported reports whether there is a watched name whose changes are not reported.
-// Before the first attempt, changes are expected to be reported.
-func (w *Watching) hasUnreported() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	unreported := !w.up && w.changes > 0
-	for _, x := range w.all {
-		unreported = unreported || !x.ok
-	}
-	return unreported
 }
 
 // markDue marks the names whose marks have to be renewed, and returns when that is due
@@ -238,9 +227,7 @@ func (w *Watching) markThose(due []*watch) error {
 	until := time.Now().Add(backoff.JitterDown(Keep))
 	known, ok, err := w.markAll(ctx, tokens, names)
 	for i, x := range due {
-		w.mu.Lock()
 		x.ok = err == nil && ok[i]
-		w.mu.Unlock()
 		if x.until = until; err != nil {
 			x.until = time.Time{}
 		}
