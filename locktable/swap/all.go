@@ -62,13 +62,9 @@ func (t *Table) tryAll(
 	}
 	defer leave()
 	onTime := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime })
-	w, uncertainty, err := t.window(ctx, onTime, 0)
-	if err != nil {
-		return false, err
-	}
 	all := make(map[string]*computation, len(names))
 	for _, name := range names {
-		if all[name], err = t.begin(name, seen[name], w, uncertainty); err != nil {
+		if all[name], err = t.begin(ctx, name, seen[name], onTime, 0); err != nil {
 			return false, err
 		}
 	}

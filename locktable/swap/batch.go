@@ -106,11 +106,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	var taken []group
 	for k, g := range groups {
 		onTime := slices.ContainsFunc(g, func(i int) bool { return steps[i].OnTime })
-		w, uncertainty, err := t.window(ctx, onTime, wider)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := t.begin(names[k], seen[names[k]], w, uncertainty)
+		c, err := t.begin(ctx, names[k], seen[names[k]], onTime, wider)
 		if err != nil {
 			return nil, nil, err
 		}

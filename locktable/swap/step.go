@@ -139,11 +139,7 @@ func (t *Table) try(
 		return r, err
 	}
 	defer leave()
-	w, uncertainty, err := t.window(ctx, s.OnTime, 0)
-	if err != nil {
-		return r, err
-	}
-	c, err := t.begin(s.Name, seen, w, uncertainty)
+	c, err := t.begin(ctx, s.Name, seen, s.OnTime, 0)
 	if err != nil {
 		return r, err
 	}
@@ -154,7 +150,7 @@ func (t *Table) try(
 		return r, nil
 	case !c.entry.Changed: // the answer must come from the current value
 		return result{end: outdated, load: true}, nil
-	case place != nil && back.yieldsToHolder(place, c.entry, w.From):
+	case place != nil && back.yieldsToHolder(place, c.entry, c.window.From):
 		return result{end: yielded, load: true}, nil
 	}
 	is, err := t.swap(ctx, t.swapOf(c))
@@ -207,33 +203,28 @@ type computation struct {
 
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// window returns a window that begins now, widened by wider. With onTime, the window ends
-// before the end of ctx. uncertainty is its width without that cut.
-func (t *Table) window(ctx context.Context, onTime bool, wider time.Duration) (w Window, uncertainty time.Duration, err error) {
-	if w, err = t.store.Time(ctx); err != nil {
-		return w, 0, err
+// begin starts a computation. Its time is the beginning of a window that begins now, and
+// is longer by wider. With onTime, the window ends before the end of ctx.
+func (t *Table) begin(ctx context.Context, name string, seen knownValue, onTime bool, wider time.Duration) (*computation, error) {
+	w, err := t.store.Time(ctx)
+	if err != nil {
+		return nil, err
 	}
 	w.To = w.To.Add(wider)
-	uncertainty = w.From.Until(w.To)
+	uncertainty := w.From.Until(w.To) // even if onTime cuts w
 	if onTime {
 		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
 		w.To = min(w.To, engine.ServerTime{Client: time.Now(), Server: w.From}.LowerBound(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
-			return w, 0, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
-	return w, uncertainty, nil
-}
-
-// begin starts a computation whose time is the beginning of a window.
-func (t *Table) begin(name string, seen knownValue, w Window, uncertainty time.Duration) (*computation, error) {
-	e, err := decode(seen.Value)
+	e, err := decode(name, seen.Value)
 	if err != nil {
 		t.cache.drop(name)
-		return nil, fmt.Errorf("the entry of %.80q: %w", name, err)
+		return nil, err
 	}
-	e.Uncertainty = uncertainty // even if onTime has cut w
-	e.WallClock = w.WallClock
+	e.Uncertainty, e.WallClock = uncertainty, w.WallClock
 	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
 }
 
@@ -323,10 +314,14 @@ func (t *Table) record(s Swap, r Swapped) {
 	}
 }
 
-// decode reads a stored entry: an empty value is a new entry.
-func decode(stored []byte) (*locktable.Entry, error) {
+// decode reads the stored entry of a name: an empty value is a new entry.
+func decode(name string, stored []byte) (*locktable.Entry, error) {
 	if len(stored) == 0 {
 		return &locktable.Entry{}, nil
 	}
-	return locktable.Decode(stored)
+	e, err := locktable.Decode(stored)
+	if err != nil {
+		err = fmt.Errorf("the entry of %.80q: %w", name, err)
+	}
+	return e, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -77,9 +76,9 @@ func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	if err != nil {
 		return nil, 0, err
 	}
-	e, err := decode(all[0].Value)
+	e, err := decode(name, all[0].Value)
 	if err != nil {
-		return nil, 0, fmt.Errorf("the entry of %.80q: %w", name, err)
+		return nil, 0, err
 	}
 	e.WallClock = w.WallClock
 	return e, w.From, nil
@@ -91,9 +90,7 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 		for n, err := range t.store.Scan(ctx, prefix) {
 			row := locktable.Row{Name: n.Name, Now: n.Now}
 			if err == nil {
-				if row.Entry, err = decode(n.Stored.Value); err != nil {
-					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
-				} else {
+				if row.Entry, err = decode(n.Name, n.Stored.Value); err == nil {
 					row.Entry.WallClock = n.WallClock
 				}
 			}
