@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 type bucket struct {
@@ -158,20 +159,18 @@ func (s *store) create(ctx context.Context, replicas int) (*response, error) {
 
 // A configError is a setting of the bucket that lets the server lose held names, or
 // return old values.
-type configError struct{ subject, detail, advice string }
+type configError driver.Finding
 
-func (e *configError) Error() string { return e.subject + ": " + e.detail }
+func (e *configError) Error() string { return e.Subject + ": " + e.Detail }
 
 // edit returns the beginning of the command that corrects a bucket.
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
 // configErrors returns all errors in a configuration.
-func (s *store) configErrors(is *jetstream.StreamConfig) (all []*configError) {
+func (s *store) configErrors(is *jetstream.StreamConfig) (all engine.Findings) {
 	const another = "let natslock make one"
 	add := func(bad bool, subject, detail, advice string) {
-		if bad {
-			all = append(all, &configError{subject, detail, advice})
-		}
+		all.Add(bad, driver.SeverityError, subject, detail, advice)
 	}
 	add(is.MaxAge > 0, "max age", fmt.Sprintf("the bucket drops a key %v after it was last written, though the lease in it is longer", is.MaxAge),
 		s.edit()+"--max-age=0")
@@ -190,7 +189,7 @@ func (s *store) configErrors(is *jetstream.StreamConfig) (all []*configError) {
 // checkConfig returns an error if the bucket, or the server, is unfit for locks.
 func (s *store) checkConfig(is *jetstream.StreamConfig) error {
 	for _, e := range s.configErrors(is) {
-		return &driver.Error{Backend: s.where(), Err: e, Hint: "mend the bucket, or use another one: " + e.advice, Permanent: true}
+		return &driver.Error{Backend: s.where(), Err: (*configError)(&e), Hint: "mend the bucket, or use another one: " + e.Advice, Permanent: true}
 	}
 	if version := s.nc.ConnectedServerVersion(); isOld(version) {
 		return &driver.Error{Backend: s.where(), Err: fmt.Errorf("the server is nats-server %.40q", version), Hint: "run nats-server 2.11 or later", Permanent: true}

@@ -57,9 +57,7 @@ type checkup struct {
 // values examines the settings of the bucket that affect values.
 func (c *checkup) values(is *jetstream.StreamConfig) {
 	edit := c.s.edit()
-	for _, e := range c.s.configErrors(is) {
-		c.found.Add(true, driver.SeverityError, e.subject, e.detail, e.advice)
-	}
+	c.found = append(c.found, c.s.configErrors(is)...)
 	c.found.Add(!is.AllowMsgTTL, driver.SeverityWarning, "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
 	c.found.Add(!c.s.sendsStamps(is), driver.SeverityInfo, "republish", "the bucket does not tell when it stored something, so an acquire takes a request more",
 		fmt.Sprintf("%s--republish-source='%s>' --republish-destination='%s>' --republish-headers", edit, c.s.prefix, c.s.stampPrefix()))

@@ -317,17 +317,10 @@ func (q *swapQueue) startSenderLocked() {
 func (q *swapQueue) giveUp(s *queuedSwap) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if b := s.batch; b != nil {
-		if b.waiting--; b.waiting == 0 {
-			b.cancel()
-		}
-		return
-	}
-	for i, other := range q.gathered {
-		if other == s {
-			q.gathered = append(q.gathered[:i:i], q.gathered[i+1:]...)
-			return
-		}
+	if s.batch == nil {
+		q.gathered = slices.DeleteFunc(q.gathered, func(other *queuedSwap) bool { return other == s })
+	} else if s.batch.waiting--; s.batch.waiting == 0 {
+		s.batch.cancel()
 	}
 }
 

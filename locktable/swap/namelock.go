@@ -55,14 +55,11 @@ func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
 func (l *nameLocks) quit(name string, locked chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queue := l.queues[name]
-	for i, other := range queue {
-		if other.locked == locked {
-			l.queues[name] = append(queue[:i:i], queue[i+1:]...)
-			return true
-		}
+	i := slices.IndexFunc(l.queues[name], func(w nameWaiter) bool { return w.locked == locked })
+	if i >= 0 {
+		l.queues[name] = slices.Delete(l.queues[name], i, i+1)
 	}
-	return false
+	return i >= 0
 }
 
 // unlock passes the lock to the first waiter.
