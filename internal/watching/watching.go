@@ -176,20 +176,8 @@ func (w *Watching) watches() (all []*watch, up bool, changes int) {
 // for the next one; 0 if a name could not be marked.
 func (w *Watching) markDue(all []*watch) (next time.Duration) {
 	now := time.Now()
-	var due []*watch
-	for _, x := range all {
-		if !x.until.After(now) {
-			due = append(due, x)
-		}
-	}
-	var err error
-	if len(due) > 0 {
-		err = w.markThose(due)
-	}
-	if err != nil && len(due) > 1 {
-		err = w.markEach(due)
-	}
-	if err != nil {
+	due := slices.DeleteFunc(slices.Clone(all), func(x *watch) bool { return x.until.After(now) })
+	if len(due) > 0 && w.markThose(due) != nil && (len(due) == 1 || !w.markEach(due)) {
 		return 0
 	}
 	next = time.Hour
@@ -202,16 +190,16 @@ func (w *Watching) markDue(all []*watch) (next time.Duration) {
 // markEach marks names one by one that could not be marked together, because one of them
 // may be damaged. Damage is reported at once. The first timeout ends markEach, because
 // the backend hangs then, and all watches must soon learn that changes are not reported.
-func (w *Watching) markEach(due []*watch) (failed error) {
-	for _, x := range due {
-		if err := w.markThose([]*watch{x}); err != nil {
-			failed = err
-		}
-		if w.life.Err() != nil || errors.Is(failed, context.DeadlineExceeded) {
+func (w *Watching) markEach(due []*watch) (ok bool) {
+	ok = true
+	for one := range slices.Chunk(due, 1) {
+		err := w.markThose(one)
+		ok = ok && err == nil
+		if w.life.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 	}
-	return failed
+	return ok
 }
 
 // markThose marks names, and notifies the watches whose mark was missing. After an error
