@@ -227,7 +227,13 @@ func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
 	}
 	own := &queuedSwap{swap: s, done: make(chan struct{})}
 	q.gathered = append(q.gathered, own)
-	q.startTimerLocked()
+	switch {
+	case len(q.gathered) > 1: // the timer runs
+	case q.timer == nil:
+		q.timer = time.AfterFunc(gatherTime, q.startSenderIfSlow)
+	default:
+		q.timer.Reset(gatherTime)
+	}
 	q.mu.Unlock()
 	select {
 	case <-own.done:
@@ -321,18 +327,6 @@ func (q *swapQueue) giveUp(s *queuedSwap) {
 		q.gathered = slices.DeleteFunc(q.gathered, func(other *queuedSwap) bool { return other == s })
 	} else if s.batch.waiting--; s.batch.waiting == 0 {
 		s.batch.cancel()
-	}
-}
-
-// startTimerLocked starts the timer for the first swap that gathers.
-func (q *swapQueue) startTimerLocked() {
-	if len(q.gathered) > 1 {
-		return
-	}
-	if q.timer == nil {
-		q.timer = time.AfterFunc(gatherTime, q.startSenderIfSlow)
-	} else {
-		q.timer.Reset(gatherTime)
 	}
 }
 
