@@ -94,17 +94,15 @@ func tickPrefix(is locktable.Instant, room time.Duration) string {
 
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
-	fields := strings.Fields(value)
-	if len(fields) != 4 {
-		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
+	if fields := strings.Fields(value); len(fields) == 4 {
+		is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
+		room, err2 := strconv.ParseInt(fields[1], 10, 64)
+		t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
+		if err1 == nil && err2 == nil && is > 0 && room > 0 && t.room <= idleAdvance && fields[0] == tickPrefix(t.is, t.room) {
+			return t, nil
+		}
 	}
-	is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
-	room, err2 := strconv.ParseInt(fields[1], 10, 64)
-	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
-	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > idleAdvance || fields[0] != tickPrefix(t.is, t.room) {
-		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
-	}
-	return t, nil
+	return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 }
 
 // after returns this client's reading of the clock: the time of the tick plus the time

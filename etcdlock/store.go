@@ -95,9 +95,7 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 // Load implements swap.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	all, lasting := make([]swap.Stored, 0, len(names)), false
-	for len(names) > 0 {
-		some := names[:min(len(names), maxNamesPerRequest)]
-		names = names[len(some):]
+	for some := range slices.Chunk(names, maxNamesPerRequest) {
 		var gets []clientv3.Op
 		for _, name := range some {
 			gets = append(gets, clientv3.OpGet(s.entryKey(name)))

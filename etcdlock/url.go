@@ -77,11 +77,10 @@ func parseURL(u *url.URL) (*parsed, error) {
 	}
 	p.own.Prefix = strings.Trim(u.Path, "/")
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if slices.Contains(engine.TLSParameters, name) {
-			continue
-		}
-		if err := parameters[name](p, query.Get(name)); err != nil {
-			return nil, err
+		if set := parameters[name]; set != nil { // engine.ParseTLS has set the others
+			if err := set(p, query.Get(name)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if p.own, err = p.own.withDefaults(); err != nil {

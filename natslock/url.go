@@ -31,7 +31,7 @@ func badURL(problem string) error { return invalid("nats URL", problem, urlForm)
 // parseURL reads a URL. An error about a parameter has only its name, because the value
 // may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
-	query, err := driver.URLParameters(u, "nats URL", urlParameters())
+	query, err := driver.URLParameters(u, "nats URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +62,10 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(query)) {
-		if slices.Contains(engine.TLSParameters, key) {
-			continue
-		}
-		if err := parameters[key](p, query.Get(key)); err != nil {
-			return nil, err
+		if set := parameters[key]; set != nil { // engine.ParseTLS has set the others
+			if err := set(p, query.Get(key)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if p.own, err = p.own.withDefaults(); err != nil {
@@ -79,11 +78,6 @@ func parseURL(u *url.URL) (*parsed, error) {
 		})
 	}
 	return p, nil
-}
-
-// urlParameters returns the names of the parameters that a URL can have, in order.
-func urlParameters() []string {
-	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 
 var parameters = map[string]func(p *parsed, v string) error{
