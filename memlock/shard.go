@@ -15,25 +15,18 @@ import (
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*entry
-	spare   *entry // a forgotten entry, for the next name, because most names are held only for a moment
-	floor   uint64 // the highest fence of the forgotten entries
-	later   []birth
-	next    int // the index in later of the next birth that sweepLocked checks
-	born    int
+	spare   *entry   // a forgotten entry, for the next name, because most names are held only for a moment
+	floor   uint64   // the highest fence of the forgotten entries
+	later   []*entry // the entries that sweepLocked checks, the oldest first
+	next    int      // the index in later of the next entry that sweepLocked checks
 	steps   int
 	_       [64]byte // keeps two shards out of one cache line
 }
 
-// An entry and its birth, in the list that sweepLocked checks, have the same number. A
-// later entry of the same name has another one.
 type entry struct {
 	locktable.Entry
-	born int
-}
-
-type birth struct {
-	name string
-	born int
+	name      string
+	forgotten bool // the name has no entry, or another one
 }
 
 // sweepEvery is the number of steps on a shard between two checks of sweepLocked.
@@ -50,7 +43,7 @@ func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock fun
 	e := s.entryLocked(step.Name)
 	now := locktable.At(clock())
 	f(i, &e.Entry, now)
-	signals, visible = s.leaveLocked(step.Name, e, now)
+	signals, visible = s.leaveLocked(e, now)
 	return signals, visible, nil
 }
 
@@ -63,9 +56,9 @@ func (s *shard) entryLocked(name string) *entry {
 }
 
 // leaveLocked ends a step on an entry. It returns the results of step.
-func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, visible bool) {
+func (s *shard) leaveLocked(e *entry, now locktable.Instant) (signals []locktable.Signal, visible bool) {
 	if forgettable(e, now) {
-		s.forgetLocked(name, e)
+		s.forgetLocked(e)
 	}
 	s.sweepLocked(now)
 	if len(e.Signals) == 0 {
@@ -110,12 +103,12 @@ func forgettable(e *entry, now locktable.Instant) bool {
 }
 
 // forgetLocked deletes an entry that is forgettable.
-func (s *shard) forgetLocked(name string, e *entry) {
+func (s *shard) forgetLocked(e *entry) {
 	s.floor = max(s.floor, e.Fence)
-	delete(s.entries, name)
-	s.spare = e
-	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // usually e is the newest entry, and need not be swept
+	delete(s.entries, e.name)
+	e.forgotten = true
+	if last := len(s.later) - 1; last >= s.next && s.later[last] == e {
+		s.later, s.spare = s.later[:last], e // usually e is the newest entry, and need not be swept
 	}
 }
 
@@ -128,18 +121,18 @@ func (s *shard) sweepLocked(now locktable.Instant) {
 		return
 	}
 	for range min(2*sweepEvery, len(s.later)-s.next) {
-		old := s.later[s.next]
+		e := s.later[s.next]
 		s.next++
-		switch e := s.entries[old.name]; {
-		case e == nil || e.born != old.born: // the entry was deleted; the name may have a later one
+		switch {
+		case e.forgotten:
 		case forgettable(e, now):
-			s.forgetLocked(old.name, e)
+			s.forgetLocked(e)
 		default:
-			s.later = append(s.later, old)
+			s.later = append(s.later, e)
 		}
 	}
 	if 2*s.next >= len(s.later) { // usually later is then empty, and reuses its memory
-		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
+		s.later, s.next = slices.Delete(s.later, 0, s.next), 0
 	}
 }
 
@@ -151,14 +144,12 @@ func (s *shard) takeLocked(name string) *entry {
 		e = &entry{}
 	}
 	s.spare = nil
-	s.born++
-	e.Entry = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
-	e.born = s.born
+	*e = entry{Entry: locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}, name: name}
 	if s.entries == nil {
 		s.entries = map[string]*entry{}
 	}
 	s.entries[name] = e
-	s.later = append(s.later, birth{name, s.born})
+	s.later = append(s.later, e)
 	return e
 }
 
@@ -166,5 +157,5 @@ func (s *shard) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entries, s.spare, s.floor = nil, nil, 0
-	s.later, s.next, s.born, s.steps = nil, 0, 0, 0
+	s.later, s.next, s.steps = nil, 0, 0
 }

@@ -70,7 +70,7 @@ func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i in
 		s := t.shard(name)
 		e := s.entryLocked(name)
 		goesOn := f(i, &e.Entry, now)
-		sent, visible := s.leaveLocked(name, e, now)
+		sent, visible := s.leaveLocked(e, now)
 		if signals = append(signals, sent...); visible {
 			changed = append(changed, name)
 		}
