@@ -78,17 +78,15 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 func build(client *clientv3.Client, o Options, own bool, tls *handshakes) *lockDriver {
 	s := &store{
 		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Where, hosts(client.Endpoints())),
-		follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
+		id: rand.Text(), receives: make(chan struct{}), follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidy}
 	s.clock = newClock()
-	id := rand.Text()
 	d := &lockDriver{store: s}
-	deliver := func(signal driver.Signal) { d.Deliver(signal) }
-	d.GroupedDriver = locktable.NewGrouped(swap.New(s, id, deliver), id)
-	s.inbox = &inbox{store: s, id: id, deliver: deliver, first: make(chan struct{})}
-	s.inbox.run()
+	s.deliver = func(signal driver.Signal) { d.Deliver(signal) }
+	d.GroupedDriver = locktable.NewGrouped(swap.New(s, s.id, s.deliver), s.id)
+	s.run()
 	return d
 }
 

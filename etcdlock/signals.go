@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,18 +13,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An inbox receives the signals of a client. A step of another client writes them into
-// the key of the inbox, which the client watches. The key is on an etcd lease of the
-// client, so etcd deletes it after the client is gone; other clients write signals only
-// into an existing key. No other key is on that lease.
-type inbox struct {
-	*store
-	id      string
-	deliver func(driver.Signal)
-
-	first chan struct{} // closed when the inbox exists, or could not be created
-	lease atomic.Int64  // the ID of the last etcd lease; 0 if there was none
-}
+// A client receives its signals in the key of its inbox, which it watches. A step of
+// another client writes them into the key. The key is on an etcd lease of the client, so
+// etcd deletes it after the client is gone; other clients write signals only into an
+// existing key. No other key is on that lease.
 
 const (
 	inboxTTL          = 15                     // the TTL of an inbox's etcd lease, in seconds
@@ -43,16 +34,16 @@ func waitFor(ctx context.Context, event <-chan struct{}) {
 }
 
 // run keeps the inbox, its watch, and the watch on the clock, until the client is closed.
-func (m *inbox) run() {
-	retry := func() { m.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
-	m.running.Go(func() { m.subscribe(m.receive, m.first, retry) })
-	m.running.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
-	m.running.Go(m.runClock)
+func (s *store) run() {
+	retry := func() { s.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
+	s.running.Go(func() { s.subscribe(s.receive, s.receives, retry) })
+	s.running.Go(func() { s.subscribe(s.follow, s.follows, func() {}) })
+	s.running.Go(s.runClock)
 }
 
 // subscribe keeps a watch until the client is closed, and calls retry each time that the
 // watch begins. It closes first when the watch has begun or failed for the first time.
-func (m *inbox) subscribe(run func(ctx context.Context, subscribed func()), first chan struct{}, retry func()) {
+func (s *store) subscribe(run func(ctx context.Context, subscribed func()), first chan struct{}, retry func()) {
 	tried := sync.OnceFunc(func() { close(first) })
 	defer tried()
 	engine.Subscription{
@@ -63,95 +54,73 @@ func (m *inbox) subscribe(run func(ctx context.Context, subscribed func()), firs
 			}
 		},
 		FirstPause: resubscribePause, LongestPause: resubscribePause,
-	}.Keep(m.life)
+	}.Keep(s.life)
 }
 
 // follow watches the clock until the watch fails.
-func (m *inbox) follow(life context.Context, subscribed func()) {
-	ctx, cancel := context.WithCancel(life)
-	defer cancel()
-	began := false
-	for r := range m.client.Watch(clientv3.WithRequireLeader(ctx), m.clockKey(), clientv3.WithPrefix(), clientv3.WithCreatedNotify()) {
-		if r.Err() != nil || r.Canceled {
-			return
+func (s *store) follow(ctx context.Context, subscribed func()) {
+	s.watch(ctx, s.clockKey(), func() bool {
+		if s.readClock(ctx) != nil {
+			return false
 		}
-		if !began {
-			began = true
-			if m.readClock(ctx) != nil {
-				return
-			}
-			m.running.Go(func() { m.askClock(ctx); subscribed() })
+		s.running.Go(func() { s.askClock(ctx); subscribed() })
+		return true
+	}, func(e *clientv3.Event) bool {
+		if string(e.Kv.GetKey()) == s.callKey() {
+			s.clock.call()
+		} else if t, err := parseTick(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
+			s.clock.learn(t)
 		}
-		for _, e := range r.Events {
-			if string(e.Kv.GetKey()) == m.callKey() {
-				m.clock.call()
-				continue
-			}
-			if t, err := parseTick(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
-				m.clock.learn(t)
-			}
-		}
-	}
+		return true
+	}, clientv3.WithPrefix())
 }
 
 // receive creates the inbox, and delivers its signals until its watch or etcd lease
 // fails.
-func (m *inbox) receive(life context.Context, subscribed func()) {
-	ctx, cancel := context.WithCancel(life)
+func (s *store) receive(ctx context.Context, subscribed func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	signals := m.client.Watch(clientv3.WithRequireLeader(ctx), m.inboxKey(m.id), clientv3.WithCreatedNotify())
-	if r, ok := <-signals; !ok || r.Err() != nil {
-		return
-	}
-	alive, err := m.make(ctx)
-	if err != nil {
-		return
-	}
-	subscribed()
-	for {
-		select {
-		case _, ok := <-alive:
-			if !ok {
-				return // the lease is gone, and the key with it
+	s.watch(ctx, s.inboxKey(s.id), func() bool {
+		alive, err := s.makeInbox(ctx)
+		if err != nil {
+			return false
+		}
+		s.running.Go(func() {
+			for range alive { // it is closed when the lease is gone, and the key with it
 			}
-		case r, ok := <-signals:
-			if !ok || r.Err() != nil {
-				return
-			}
-			for _, e := range r.Events {
-				if e.Type == clientv3.EventTypeDelete {
-					return
-				}
-				for line := range strings.SplitSeq(string(e.Kv.GetValue()), "\n") {
-					if signal, ok := engine.DecodeSignal(line); ok {
-						m.deliver(signal)
-					}
-				}
+			cancel()
+		})
+		subscribed()
+		return true
+	}, func(e *clientv3.Event) bool {
+		for line := range strings.SplitSeq(string(e.Kv.GetValue()), "\n") {
+			if signal, ok := engine.DecodeSignal(line); ok {
+				s.deliver(signal)
 			}
 		}
-	}
+		return e.Type != clientv3.EventTypeDelete
+	})
 }
 
-// make creates the key of the inbox, on an etcd lease of its own. An earlier lease, from
-// which this moves the key, expires by itself.
-func (m *inbox) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
+// makeInbox creates the key of the inbox, on an etcd lease of its own. An earlier lease,
+// from which makeInbox moves the key, expires by itself.
+func (s *store) makeInbox(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
-	lease, err := m.client.Grant(brief, inboxTTL)
+	lease, err := s.client.Grant(brief, inboxTTL)
 	if err != nil {
 		return nil, err
 	}
-	m.lease.Store(int64(lease.ID))
-	if _, err := m.client.Put(brief, m.inboxKey(m.id), "", clientv3.WithLease(lease.ID)); err != nil {
+	s.inboxLease.Store(int64(lease.ID))
+	if _, err := s.client.Put(brief, s.inboxKey(s.id), "", clientv3.WithLease(lease.ID)); err != nil {
 		return nil, err
 	}
-	return m.client.KeepAlive(ctx, lease.ID)
+	return s.client.KeepAlive(ctx, lease.ID)
 }
 
-// remove removes the inbox.
-func (m *inbox) remove(ctx context.Context) {
-	if lease := m.lease.Load(); lease != 0 {
-		_, _ = m.client.Revoke(ctx, clientv3.LeaseID(lease))
+func (s *store) removeInbox(ctx context.Context) {
+	if lease := s.inboxLease.Load(); lease != 0 {
+		_, _ = s.client.Revoke(ctx, clientv3.LeaseID(lease))
 	}
 }
 

@@ -42,13 +42,17 @@ type store struct {
 	forget time.Duration // the retention time, see Options
 
 	clock        *clock
-	inbox        *inbox
 	lastRevision atomic.Int64 // the highest revision of an answer; check writes it, with mu locked
 	tidier       sqlswap.Tidier
 	watchesDown  atomic.Int64 // the number of watched names whose watch is down
 
 	hasPeers atomic.Bool   // an inbox existed when this client last read the clock
 	follows  chan struct{} // closed when the watch on the clock has begun or failed for the first time
+
+	id         string // of the inbox
+	deliver    func(driver.Signal)
+	receives   chan struct{} // closed when the inbox exists, or could not be created
+	inboxLease atomic.Int64  // the ID of the last etcd lease of the inbox; 0 if there was none
 
 	life    context.Context // ends at Close
 	end     context.CancelFunc
@@ -188,7 +192,7 @@ func (s *store) Fit(swaps []swap.Swap) int {
 // Swap implements swap.Store. The limit of etcd's requests is unknown, so Swap halves a
 // request that is too large. If a single swap is too large, only that swap fails.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	waitFor(ctx, s.inbox.first)
+	waitFor(ctx, s.receives)
 	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
@@ -210,7 +214,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	waitFor(ctx, s.inbox.first)
+	waitFor(ctx, s.receives)
 	done, err := s.swap(ctx, swaps, len(swaps))
 	switch {
 	case isTooLarge(err): // each swap alone may fit
@@ -344,7 +348,7 @@ func (s *store) Close() error {
 	s.end()
 	s.running.Close()
 	s.startTimerAtClose(ctx)
-	s.inbox.remove(ctx)
+	s.removeInbox(ctx)
 	if s.own {
 		closeClient(s.client)
 	}

@@ -26,24 +26,31 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 	return end
 }
 
-// followName runs one watch of etcd until the watch fails.
+// followName reports the changes of a name until the watch fails.
 func (s *store) followName(ctx context.Context, name string, subscribed, notify func()) {
+	var state locktable.VisibleState
+	s.watch(ctx, s.entryKey(name), func() bool { subscribed(); return true }, func(e *clientv3.Event) bool {
+		if state.Changed(e.Kv.GetValue()) {
+			notify()
+		}
+		return true
+	})
+}
+
+// watch runs one watch of etcd until it fails, or one of the functions returns false. It
+// calls begun when the server has begun to watch, and then event for each event.
+func (s *store) watch(ctx context.Context, key string, begun func() bool, event func(e *clientv3.Event) bool, o ...clientv3.OpOption) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
 	defer late.Stop()
-	var state locktable.VisibleState
-	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), s.entryKey(name), clientv3.WithCreatedNotify()) {
-		if r.Err() != nil || r.Canceled {
+	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), key, append(o, clientv3.WithCreatedNotify())...) {
+		if late.Stop(); r.Err() != nil || r.Created && !begun() {
 			return
 		}
-		if r.Created {
-			late.Stop()
-			subscribed()
-		}
 		for _, e := range r.Events {
-			if state.Changed(e.Kv.GetValue()) {
-				notify()
+			if !event(e) {
+				return
 			}
 		}
 	}
