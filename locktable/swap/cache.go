@@ -21,9 +21,6 @@ func (c *cache) get(name string) (Stored, bool) {
 func (c *cache) put(name string, s Stored) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.values == nil {
-		c.values = map[string]Stored{}
-	}
 	if _, known := c.values[name]; !known && len(c.values) >= maxCachedNames {
 		for old := range c.values { // any name, because dropping it costs only a load
 			delete(c.values, old)

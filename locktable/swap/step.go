@@ -177,18 +177,16 @@ func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 	if t.swapSlots == nil {
 		return func() {}, nil
 	}
-	leave = func() { <-t.swapSlots }
 	select {
 	case t.swapSlots <- struct{}{}:
-		return leave, nil
-	default: // calling Done may start a timer
+	default: // only here, because calling Done may start a timer
+		select {
+		case t.swapSlots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	select {
-	case t.swapSlots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return func() { <-t.swapSlots }, nil
 }
 
 // A computation runs steps on the known value of one name.
