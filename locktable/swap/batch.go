@@ -12,16 +12,15 @@ import (
 
 // maxBatchSteps is the number of names whose steps are computed before they are swapped.
 // A client computes some hundred steps within a window, even on a busy machine; beyond
-// stepsPerWindow, each step makes the window wider by windowPerStep. If more than
-// retryTogetherAbove swaps fail, the table tries them together once more. Then it retries
-// late steps in quarters, sixteenths and so on, and other steps together while each try
-// halves their number. At last it takes the remaining steps one by one.
+// stepsPerWindow, each step makes the window wider by windowPerStep. The table tries steps
+// that failed together once more, and again while each try halves their number. If some
+// of the rest are late, it retries the rest in lateParts parts. Otherwise it takes the
+// remaining steps one by one.
 const (
-	maxBatchSteps      = 1024
-	stepsPerWindow     = 500
-	windowPerStep      = 100 * time.Microsecond
-	retryTogetherAbove = 1
-	lateParts          = 4
+	maxBatchSteps  = 1024
+	stepsPerWindow = 500
+	windowPerStep  = 100 * time.Microsecond
+	lateParts      = 4
 )
 
 // A group is the steps of one name, by their index, in their order. They share a swap.
@@ -45,27 +44,20 @@ func groupsOf(steps []locktable.Step) (groups []group) {
 // an error of its own.
 func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
 	left, late, err := t.together(ctx, steps, groups, f, failed)
-	if err == nil && len(left)+len(late) > retryTogetherAbove { // usually the known time was old
-		left, late, err = t.together(ctx, steps, slices.Concat(left, late), f, failed)
-	}
-	for size := len(late) / lateParts; err == nil && size > retryTogetherAbove; size /= lateParts {
-		var again []group
-		for part := range slices.Chunk(late, size) {
-			var l, o []group
-			if l, o, err = t.together(ctx, steps, part, f, failed); err != nil {
-				return err
-			}
-			left, again = append(left, l...), append(again, o...)
-		}
-		late = again
-	}
-	left = append(left, late...)
-	for before := 2 * len(groups); err == nil && len(left) > retryTogetherAbove && 2*len(left) <= before; left = append(left, late...) {
+	for before := 2 * len(groups); err == nil && len(left) > 1 && 2*len(left) <= before; {
 		before = len(left) // the next try fails again for names that other clients change
 		left, late, err = t.together(ctx, steps, left, f, failed)
 	}
 	if err != nil {
 		return err
+	}
+	if late && len(left) > lateParts {
+		for part := range slices.Chunk(left, len(left)/lateParts) {
+			if err := t.many(ctx, steps, part, f, failed); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, g := range left {
 		for k, i := range g {
@@ -85,21 +77,21 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 }
 
 // together takes the steps of several names in one request. left has the groups whose
-// swap failed, or that must be taken alone. late has the groups that missed their window.
-// It adds to failed the steps whose swap has an error of its own.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []group, err error) {
+// swap failed, or that must be taken alone. late means that some of them missed their
+// window. It adds to failed the steps whose swap has an error of its own.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left []group, late bool, err error) {
 	n, names := 0, make([]string, len(groups))
 	for k, g := range groups {
 		n, names[k] = n+len(g), steps[g[0]].Name
 	}
 	seen, err := t.lastKnownAll(ctx, names, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	wider := time.Duration(max(0, n-stepsPerWindow)) * windowPerStep
 	leave, err := t.enterSwap(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	defer leave()
 	var swaps []Swap
@@ -108,7 +100,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 		onTime := slices.ContainsFunc(g, func(i int) bool { return steps[i].OnTime })
 		c, err := t.begin(ctx, names[k], seen[names[k]], onTime, wider)
 		if err != nil {
-			return nil, nil, err
+			return nil, false, err
 		}
 		for _, i := range g {
 			c.run(steps[i], t.delayed, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
@@ -120,14 +112,14 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 		}
 	}
 	if len(swaps) == 0 {
-		return left, nil, nil
+		return left, false, nil
 	}
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
 		for k := range swaps {
 			t.cache.drop(swaps[k].Name) // the swaps may have taken effect in spite of the error
 		}
-		return left, nil, err
+		return left, false, err
 	}
 	for k := range swaps {
 		switch t.record(swaps[k], swapped[k]); {
@@ -136,10 +128,8 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 			for _, i := range taken[k] {
 				failed[i] = swapped[k].Err
 			}
-		case swapped[k].OutsideWindow:
-			late = append(late, taken[k])
 		default:
-			left = append(left, taken[k])
+			left, late = append(left, taken[k]), late || swapped[k].OutsideWindow
 		}
 	}
 	return left, late, nil
