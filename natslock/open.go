@@ -64,7 +64,13 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 func build(nc *nats.Conn, o Options, own bool) *lockDriver {
-	s := newStore(nc, o, own)
+	s := &store{nc: nc, own: own, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
+	s.puts = s.prefix
+	if o.Domain != "" { // without it, subjects lead to the connection's own domain
+		s.puts = s.api(s.prefix)
+	}
+	s.bucket.turn = make(chan struct{}, 1)
+	s.life, s.end = context.WithCancel(context.Background())
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
 	d := &lockDriver{store: s}
 	t := swap.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })

@@ -43,17 +43,6 @@ type store struct {
 	end         context.CancelFunc
 }
 
-func newStore(nc *nats.Conn, o Options, own bool) *store {
-	s := &store{nc: nc, own: own, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
-	s.puts = s.prefix
-	if o.Domain != "" { // without it, subjects lead to the connection's own domain
-		s.puts = s.api(s.prefix)
-	}
-	s.bucket.turn = make(chan struct{}, 1)
-	s.life, s.end = context.WithCancel(context.Background())
-	return s
-}
-
 // Time implements swap.Store. The driver learns the server's clock from the stamps
 // of its own swaps. It asks the stream for the time if the last stamp is old, and for the
 // configuration once a minute.
