@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
@@ -18,12 +19,12 @@ import (
 // its client, so it may be lost. Then the waiter asks again before the holder's lease or
 // its own place expires.
 type push struct {
-	inbox     string
-	inboxes   *nats.Subscription // nil without push
-	status    chan nats.Status
-	loops     sync.WaitGroup
-	arrived   chan struct{} // has a value when the driver's own message has arrived
-	inboxDown atomic.Bool   // the driver's own message has not arrived
+	inbox   string
+	inboxes *nats.Subscription // nil without push
+	status  chan nats.Status
+	loops   sync.WaitGroup
+	arrived atomic.Int64 // the number of the driver's own messages that have arrived
+	wanted  atomic.Int64 // the number of these that have to arrive: with fewer, the inbox does not work
 }
 
 // listen begins to deliver the signals of the inbox to a driver. After a loss of the
@@ -31,7 +32,7 @@ type push struct {
 // data. So the store drops the known values, and all claims ask again.
 func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
-	p.inbox, p.arrived = inbox, make(chan struct{}, 1)
+	p.inbox = inbox
 	if !s.o.NoPush {
 		p.inboxes, _ = s.nc.Subscribe(inbox, func(m *nats.Msg) { p.receive(m.Data, d) })
 	}
@@ -48,7 +49,7 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	})
 }
 
-func (p *push) works() bool { return p.inboxes != nil && !p.inboxDown.Load() }
+func (p *push) works() bool { return p.inboxes != nil && p.arrived.Load() >= p.wanted.Load() }
 
 const (
 	// echoWithin is the time in which the driver's own message must arrive after the
@@ -60,38 +61,25 @@ const (
 )
 
 // probe sends a message to the driver's own inbox. If the user may not publish to
-// inboxes, the message does not arrive.
+// inboxes, the message does not arrive. A message that arrives late counts, too.
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
-	select {
-	case <-p.arrived: // the late message of an earlier probe
-	default:
-	}
+	next := p.arrived.Load() + 1
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
-	late := time.NewTimer(echoWithin)
-	defer late.Stop()
-	select {
-	case <-p.arrived:
-		p.inboxDown.Store(false)
-	case <-late.C:
-		p.inboxDown.Store(true)
-		if len(p.arrived) > 0 { // the message has arrived just now
-			p.inboxDown.Store(false)
+	for until := time.Now().Add(echoWithin); p.arrived.Load() < next && time.Now().Before(until); {
+		if backoff.Wait(ctx, time.Millisecond) != nil {
+			return
 		}
-	case <-ctx.Done():
 	}
+	p.wanted.Store(next)
 }
 
 func (p *push) receive(data []byte, d *locktable.Driver) {
 	if len(data) == 0 {
-		select {
-		case p.arrived <- struct{}{}:
-		default:
-		}
-		p.inboxDown.Store(false) // although the message may be late
+		p.arrived.Add(1)
 		return
 	}
 	if s, ok := engine.DecodeSignal(string(data)); ok {
