@@ -3,8 +3,6 @@ package etcdlock
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -116,10 +114,9 @@ func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs b
 	if len(length) == 0 {
 		return 0, 0, false
 	}
-	first, second, _ := strings.Cut(string(length[0].GetValue()), " ")
-	rev, err1 := strconv.ParseInt(first, 10, 64)
-	seconds, err2 := strconv.ParseInt(second, 10, 64)
-	if err1 != nil || err2 != nil || seconds <= 0 || seconds > int64(idleAdvance/time.Second) {
+	var seconds int64
+	_, err := fmt.Sscanf(string(length[0].GetValue()), "%d %d", &rev, &seconds)
+	if err != nil || seconds <= 0 || seconds > int64(idleAdvance/time.Second) {
 		return 0, 0, false
 	}
 	return rev, time.Duration(seconds) * time.Second, len(running) > 0

@@ -61,16 +61,16 @@ func (t *Table) step(ctx context.Context, s locktable.Step, ofBatch bool, f func
 		}
 	}()
 	var r result
-	for first, fails := true, 0; err == nil; first = false {
+	for fails := 0; err == nil; {
 		if !ready {
 			if locked, err = t.lockName(ctx, s, ofBatch); err != nil {
 				break
 			}
 			ready = true
-		}
-		if first {
-			stored, known := t.cache.get(s.Name)
-			r = result{value: knownValue{Stored: stored}, load: !known}
+			if !r.load { // the first try
+				stored, known := t.cache.get(s.Name)
+				r = result{value: knownValue{Stored: stored}, load: !known}
+			}
 		}
 		if r.load {
 			began := time.Now()
