@@ -33,8 +33,8 @@ func (s *store) Watch(name string, f func()) (stop func()) {
 // watchRequestTimeout is the time limit of a request of a watch.
 const watchRequestTimeout = 5 * time.Second
 
-// followName reports the changes of a name until the subscription fails. After a stamp, it
-// reads the value, to distinguish changes from renewals.
+// followName reports the changes of a name until the subscription fails. After a stamp,
+// it reads the value, to distinguish changes from renewals.
 func (s *store) followName(ctx context.Context, name string, subscribed, notify func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()

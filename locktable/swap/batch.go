@@ -12,10 +12,10 @@ import (
 
 // maxBatchSteps is the number of names whose steps are computed before they are swapped.
 // A client computes some hundred steps within a window, even on a busy machine; beyond
-// stepsPerWindow, each step makes the window wider by windowPerStep. The table tries steps
-// that failed together once more, and again while each try halves their number. If some
-// of the rest are late, it retries the rest in lateParts parts. Otherwise it takes the
-// remaining steps one by one.
+// stepsPerWindow, each step makes the window wider by windowPerStep. The table tries
+// steps that failed together once more, and again while each try halves their number. If
+// some of the rest are late, it retries the rest in lateParts parts. Otherwise it takes
+// the remaining steps one by one.
 const (
 	maxBatchSteps  = 1024
 	stepsPerWindow = 500
