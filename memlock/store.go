@@ -42,18 +42,14 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 // UpdateAll implements locktable.Grouped. It locks the shards of all names, always in the
 // same order, so that callers do not deadlock.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	signals, changed, err := t.stepAll(ctx, steps, f)
-	if err != nil {
-		return err
-	}
-	t.deliver(signals)
-	for _, name := range changed {
-		t.watchers.Notify(name)
-	}
-	return nil
-}
-
-func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, changed []string, _ error) {
+	var signals []locktable.Signal
+	var changed []string
+	defer func() { // runs after the shards were unlocked
+		t.deliver(signals)
+		for _, name := range changed {
+			t.watchers.Notify(name)
+		}
+	}()
 	for i := range t.shards {
 		s := &t.shards[i]
 		if slices.ContainsFunc(steps, func(step locktable.Step) bool { return t.shard(step.Name) == s }) {
@@ -62,7 +58,7 @@ func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i in
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
+		return ctx.Err()
 	}
 	now := locktable.At(t.now())
 	for i := range steps {
@@ -78,7 +74,7 @@ func (t *table) stepAll(ctx context.Context, steps []locktable.Step, f func(i in
 			break
 		}
 	}
-	return signals, changed, nil
+	return nil
 }
 
 // Read implements locktable.Table.
