@@ -57,16 +57,10 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		brief, cancel := context.WithTimeout(ctx, closeTimeout/2) // short, because the client may ask a dead member
 		err = s.readClock(brief)
 		cancel()
-		if err == nil || time.Since(began) > backgroundTimeout {
+		if err == nil || time.Since(began) > backgroundTimeout || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
 			return err
 		}
-		if _, permanent := advice(err); permanent || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
-			return err
-		}
-		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			return err
-		}
-		if backoff.Wait(ctx, resubscribePause) != nil {
+		if e, ok := errors.AsType[*driver.Error](s.failed(ctx, err)); ok && e.Permanent || backoff.Wait(ctx, resubscribePause) != nil {
 			return err
 		}
 	}
