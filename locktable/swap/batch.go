@@ -138,15 +138,14 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 // lastKnownAll returns the last known values of several names. Values may be outdated
 // even if lastKnownAll loads them, see [Store.Load]. So a step that changes nothing loads
 // its value again. With fresh, lastKnownAll loads all values.
-func (t *Table) lastKnownAll(ctx context.Context, names []string, fresh bool) (map[string]knownValue, error) {
-	seen := make(map[string]knownValue, len(names))
+func (t *Table) lastKnownAll(ctx context.Context, names []string, fresh bool) (map[string]Stored, error) {
+	seen := make(map[string]Stored, len(names))
 	var unknown []string
 	for _, name := range names {
 		stored, ok := t.cache.get(name)
-		if !ok || fresh {
+		if seen[name] = stored; !ok || fresh {
 			unknown = append(unknown, name)
 		}
-		seen[name] = knownValue{Stored: stored}
 	}
 	if len(unknown) == 0 {
 		return seen, nil
@@ -157,7 +156,7 @@ func (t *Table) lastKnownAll(ctx context.Context, names []string, fresh bool) (m
 	}
 	for k, name := range unknown {
 		t.cache.put(name, all[k])
-		seen[name] = knownValue{Stored: all[k]}
+		seen[name] = all[k]
 	}
 	return seen, nil
 }

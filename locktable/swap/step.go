@@ -139,7 +139,7 @@ func (t *Table) try(
 		return r, err
 	}
 	defer leave()
-	c, err := t.begin(ctx, s.Name, seen, s.OnTime, 0)
+	c, err := t.begin(ctx, s.Name, seen.Stored, s.OnTime, 0)
 	if err != nil {
 		return r, err
 	}
@@ -192,7 +192,7 @@ func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 // A computation runs steps on the known value of one name.
 type computation struct {
 	name   string
-	seen   knownValue
+	seen   Stored
 	window Window
 	onTime bool
 	claims int              // the number of holders and waiters before the steps
@@ -203,7 +203,7 @@ func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) 
 
 // begin starts a computation. Its time is the beginning of a window that begins now, and
 // is longer by wider. With onTime, the window ends before the end of ctx.
-func (t *Table) begin(ctx context.Context, name string, seen knownValue, onTime bool, wider time.Duration) (*computation, error) {
+func (t *Table) begin(ctx context.Context, name string, seen Stored, onTime bool, wider time.Duration) (*computation, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return nil, err
