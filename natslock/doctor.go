@@ -26,7 +26,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	sent := time.Now()
-	info, unread := s.info(ctx)
+	info, unread := retryRead(ctx, s, s.find)
 	if unread != nil {
 		return nil, unread
 	}

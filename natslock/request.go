@@ -26,21 +26,30 @@ type message struct {
 	kept     time.Duration     // the server deletes the message after kept plus the retention; not positive: never
 }
 
-// last reads the last message of a key, and returns nil if there is none. It asks the
-// leader, and does not use a direct read, which an outdated replica or a mirror may
-// answer.
-func (s *store) last(ctx context.Context, key string) (*message, error) {
-	m, err := s.ofLeader(ctx, key)
-	if codeOf(err) != jetstream.JSErrCodeStreamNotFound {
-		return m, err
+// last reads the last message of a key, and returns nil if there is none. If least is not
+// 0, the message has this sequence or a later one. Then last retries, because a new
+// leader may not have that message yet.
+func (s *store) last(ctx context.Context, key string, least uint64) (*message, error) {
+	for i := range 8 {
+		m, err := s.ofLeader(ctx, key)
+		if codeOf(err) == jetstream.JSErrCodeStreamNotFound { // the bucket was deleted
+			s.bucket.forgetConfig()
+			if err = s.ready(ctx); err == nil {
+				m, err = s.ofLeader(ctx, key)
+			}
+		}
+		if err != nil || least == 0 || m != nil && m.sequence >= least {
+			return m, err
+		}
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+			return nil, s.failed(err)
+		}
 	}
-	s.bucket.forgetConfig() // the bucket was deleted
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.ofLeader(ctx, key)
+	return nil, s.failed(errGone)
 }
 
+// ofLeader asks the leader, and does not use a direct read, which an outdated replica or
+// a mirror may answer.
 func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
@@ -54,21 +63,6 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 		m := r.Message
 		return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
 	})
-}
-
-// from reads the last message of a key, which has this sequence or a later one. It
-// retries, because a new leader may not have that message yet.
-func (s *store) from(ctx context.Context, key string, sequence uint64) (*message, error) {
-	for i := range 8 {
-		m, err := s.last(ctx, key)
-		if err != nil || m != nil && m.sequence >= sequence {
-			return m, err
-		}
-		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
-			return nil, s.failed(err)
-		}
-	}
-	return nil, s.failed(errGone)
 }
 
 // retryRead repeats a read until a server answers. A request that was sent while a
@@ -106,8 +100,6 @@ func (s *store) keptBy(header []byte) time.Duration {
 	ttl, _ := strconv.Atoi(h.Get(jetstream.MsgTTLHeader))
 	return time.Duration(ttl)*time.Second - s.o.Retention
 }
-
-func (s *store) info(ctx context.Context) (*response, error) { return retryRead(ctx, s, s.find) }
 
 func (s *store) api(subject string) string {
 	if s.o.Domain != "" {

@@ -84,7 +84,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []error) {
 	all, errs := make([]swap.Stored, len(names)), make([]error, len(names))
 	inParallel(len(names), func(i int) {
-		m, err := s.last(ctx, keyOf(names[i]))
+		m, err := s.last(ctx, keyOf(names[i]), 0)
 		if errs[i] = err; m != nil {
 			all[i], errs[i] = m.stored(time.Now())
 		}
@@ -150,7 +150,7 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.info(ctx); err != nil { // repeats its request, unlike askStream, whose answer may take long
+	if _, err := retryRead(ctx, s, s.find); err != nil { // unlike a page, it can be asked for again
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, driver.MaxRequest)

@@ -126,57 +126,43 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 	return r.Sequence, nil
 }
 
-// swapResult finds out whether an acknowledged write counts, which depends on its stamp.
-// It waits for the stamp, or reads the message, because the acknowledgement does not have
-// the stamp.
-func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (swap.Swapped, error) {
-	last, err := &w.message, error(nil)
+// swapResult finds out whether an acknowledged write counts, or counted until a later
+// write replaced it. That depends on its stamp. swapResult waits for the stamp, or reads
+// the message, because the acknowledgement does not have the stamp.
+func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (result swap.Swapped, err error) {
+	last, counts := &w.message, true
 	if w.stamp = s.receiveStamp(ctx, stamps, w.sequence); w.stamp == 0 {
-		if last, err = s.from(ctx, w.key, w.sequence); err != nil {
-			return swap.Swapped{}, err
+		if last, err = s.last(ctx, w.key, w.sequence); err != nil {
+			return result, err
 		}
 	}
-	counts, err := s.counts(w, last)
-	if err != nil {
-		return swap.Swapped{}, err
-	}
-	if counts {
-		return swap.Swapped{
-			Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
-		}, nil
-	}
-	now, err := last.stored(w.acked)
-	return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: now}, err
-}
-
-// counts reports whether a write counts, or counted until a later write replaced it. last
-// is the last message of its key.
-func (s *store) counts(w *write, last *message) (counts bool, err error) {
 	own := last.sequence == w.sequence
 	switch {
 	case own && !bytes.Equal(last.data, w.data): // the bucket has lost this write
-		return false, s.failed(errGone)
+		return result, s.failed(errGone)
 	case own:
 		counts = w.envelope.InsideWindow(last.stamp)
 	case len(last.data) == 0: // a tool has deleted the key since
-		return true, nil
 	default: // the envelope of a later write shows whether this write counted
 		e, err := stamped.Open(last.data)
 		if err != nil {
-			return false, err
+			return result, err
 		}
 		known := false
 		if counts, known = e.Counted(w.sequence); !known {
-			return false, s.failed(errReplaced)
+			return result, s.failed(errReplaced)
 		}
 	}
 	if counts {
 		s.clock.InsideWindow(w.envelope.Window)
+		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts}}
 	} else {
 		s.clock.OutsideWindow(w.envelope.Window)
+		result = swap.Swapped{OutsideWindow: true, HasStored: true}
+		result.Stored, err = last.stored(w.acked)
 	}
 	if own {
 		s.clock.Learn(last.stamp, w.sent, w.acked)
 	}
-	return counts, nil
+	return result, err
 }
