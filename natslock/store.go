@@ -150,7 +150,9 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := retryRead(ctx, s, s.find); err != nil { // unlike a page, it can be asked for again
+	// This request is repeated until a server answers. The requests below are not, because
+	// their answers may take long.
+	if _, err := retryRead(ctx, s, s.find); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, driver.MaxRequest)
