@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/keepalive"
 	"github.com/pawl-go/pawl/internal/lazyctx"
+	"github.com/pawl-go/pawl/internal/returner"
 )
 
 // firstLeaseTimeout is the longest time for which closeAll keeps the first lease while it
@@ -51,11 +51,11 @@ type parallelCalls struct {
 	exited   bool       // one of the calls has ended its goroutine
 }
 
-// callInParallel calls f with 0 to n-1, at most keepalive.MaxInFlight at a time.
+// callInParallel calls f with 0 to n-1, at most returner.MaxInFlight at a time.
 func callInParallel(n int, f func(i int)) *parallelCalls {
 	c := &parallelCalls{done: make(chan struct{})}
 	var all sync.WaitGroup
-	room := make(chan struct{}, keepalive.MaxInFlight)
+	room := make(chan struct{}, returner.MaxInFlight)
 	for i := range n {
 		all.Go(func() {
 			room <- struct{}{}

@@ -78,7 +78,7 @@ func (c *Client) close(ctx context.Context) error {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, StopBy: now.Mono})
 		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
-			c.returner.Add(h.toReturn(now.Mono), now.Mono)
+			c.returner.Add(h.toReturn(now.Mono))
 		}
 	}
 	c.stopRun() // it also cancels renewals under way, which are not needed any more

@@ -61,7 +61,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
-	c.returner = returner.New(keepalive.MaxInFlight, c.releaseAgain)
+	c.returner = returner.New(returner.MaxInFlight, c.releaseAgain)
 	return c
 }
 
@@ -134,11 +134,10 @@ func (c *core) reportFailedInBackground(e Event, op Op, count int, err error) {
 // waiter waits for it, and again when no Acquire of its token can arrive any more.
 func (c *core) releaseUnknown(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
-	now := time.Now()
-	c.returner.Add(&keepalive.Return[*claim]{
+	c.returner.Add(&returner.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		Again: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, now, ttl),
-	}, now)
+		Again: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, time.Now(), ttl),
+	})
 }
 
 // releaseAgainAt returns the time of the second release of a claim: from then on, none of
@@ -160,12 +159,12 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	return now.Add(ttl + c.properties.MaxOverrun)
 }
 
-func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) (keepalive.Outcome, error) {
+func (c *core) releaseAgain(ctx context.Context, x *returner.Return[*claim], sent time.Time) (returner.Outcome, error) {
 	attempt := c.settings.attempt(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
 	err := c.driver.Release(attempt, x.Lease)
 	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {
-		return keepalive.Done, nil
+		return returner.Done, nil
 	}
 	if ctx.Err() != nil {
 		err = errNoAnswer // Close has waited long enough
@@ -173,9 +172,9 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
 	c.reportFailedInBackground(x.Claim.lateEvent(), "release", 1, err)
 	if errors.Is(err, ErrClosed) || permanent(err) {
-		return keepalive.Unanswerable, err
+		return returner.Unanswerable, err
 	}
-	return keepalive.Failed, err
+	return returner.Failed, err
 }
 
 // calls counts the calls of one kind that are under way, so that Close and Shutdown can

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/keepalive"
 	"github.com/pawl-go/pawl/internal/lazyctx"
+	"github.com/pawl-go/pawl/internal/returner"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -268,8 +269,8 @@ func (h *hold) releaseRef() driver.LeaseRef {
 	return l
 }
 
-func (h *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
-	return &keepalive.Return[*claim]{
+func (h *hold) toReturn(now time.Time) *returner.Return[*claim] {
+	return &returner.Return[*claim]{
 		Claim: h.owningClaim(), Lease: h.releaseRef(), TTL: h.claim.TTL,
 		Again: h.c.releaseAgainAt(h.claim), Until: h.c.lapsesAt(h.claim, now, h.claim.TTL),
 	}

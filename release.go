@@ -113,7 +113,7 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 		// The backend may still keep the lost lease, for the margin or longer. So release
 		// it, unless Close does: Close releases the leases that it has ended itself.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.Add(h.toReturn(now.Mono), now.Mono)
+			c.returner.Add(h.toReturn(now.Mono))
 		}
 		return lost
 	}
@@ -165,7 +165,7 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	defer attempt.Cancel()
 	c.waitForRenewal(attempt, h) // so that no renewal reaches the backend after the release
 	if attempt.Err() != nil {    // no time is left for an answer
-		c.returner.Add(h.toReturn(sent), time.Now())
+		c.returner.Add(h.toReturn(sent))
 		return unavailable(c.backend, "release", h.claim.Name, errNoAnswer)
 	}
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/keepalive"
 	"github.com/pawl-go/pawl/internal/returner"
 )
 
@@ -47,7 +46,7 @@ type pendingRelease struct {
 	next *returned // the release to send; nil if there is none
 }
 
-type returned = keepalive.Return[*pendingRelease]
+type returned = returner.Return[*pendingRelease]
 
 const (
 	maxPendingReleases = 1 << 16 // above it, leases on nodes are left to expire
@@ -153,7 +152,7 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
 		o.requireLocked(b, l)
-		o.nodes[i].Add(b.next, time.Now())
+		o.nodes[i].Add(b.next)
 	}
 }
 
@@ -175,24 +174,24 @@ func (o *pendingReleases) cancelLocked(b *pendingRelease) {
 // send makes one attempt at a release, for the Returner of its node. It waits for the
 // token's other requests to that node, but no longer than for an answer, because it has
 // one of the Returner's places.
-func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
+func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (returner.Outcome, error) {
 	b, d := r.Claim, o.d
 	if d.begin(d.life) != nil {
-		return keepalive.Unanswerable, nil
+		return returner.Unanswerable, nil
 	}
 	defer d.work.Done()
-	v := poll(context.Background(), d, ballot[keepalive.Outcome]{
+	v := poll(context.Background(), d, ballot[returner.Outcome]{
 		nodes: []int{b.node}, token: b.token, lasts: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
-		send:    func(ctx context.Context, _ int) (keepalive.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
-		decided: func([]vote[keepalive.Outcome]) bool { return true },
+		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
+		decided: func([]vote[returner.Outcome]) bool { return true },
 	})[b.node]
 	if v.err != nil {
-		return keepalive.Failed, v.err
+		return returner.Failed, v.err
 	}
 	return v.value, nil
 }
 
-func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time.Time) (keepalive.Outcome, error) {
+func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time.Time) (returner.Outcome, error) {
 	b, end := r.Claim, driver.End(ctx)
 	o.mu.Lock()
 	cancelled, before := b.next != r, b.releaseArrivesUntil
@@ -201,13 +200,13 @@ func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time
 	}
 	o.mu.Unlock()
 	if cancelled {
-		return keepalive.Unanswerable, nil
+		return returner.Unanswerable, nil
 	}
 	err := o.d.nodes[b.node].Release(ctx, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !isFinal(err) {
-		return keepalive.Failed, err
+		return returner.Failed, err
 	}
 	b.releaseArrivesUntil = before
 	switch {
@@ -217,7 +216,7 @@ func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time
 		b.next = nil
 		o.forgetSettledLocked(b)
 	}
-	return keepalive.Done, nil
+	return returner.Done, nil
 }
 
 func (o *pendingReleases) stop() {

@@ -8,6 +8,10 @@ import (
 	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
+var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return start.Add(d) }
+
 // takeAll takes all that may go now.
 func takeAll(l *keepalive.Dispatch[int], now time.Time) (leases [][]int, under []*keepalive.Batch, wait time.Duration) {
 	for {

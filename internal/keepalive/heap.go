@@ -2,45 +2,38 @@ package keepalive
 
 import "time"
 
-// A dueHeap is a heap with the item that is due first at its top. Each item stores its
-// own index.
-type dueHeap[T interface{ heapIndex() *int32 }] []dueItem[T]
+// A dueHeap is a heap with the renewal that is due first at its top. Each renewal stores
+// its own index.
+type dueHeap[L Lease] []dueItem[L]
 
-type dueItem[T any] struct {
-	at   time.Duration // since a start that the owner of the heap has chosen
-	item T
+type dueItem[L Lease] struct {
+	at   time.Duration // since Renewals.began
+	item *Renewal[L]
 }
-
-// heaped is the part of each item that stores its index.
-type heaped struct {
-	index int32 // in the heap, from 1; 0 if the item is not in it
-}
-
-func (h *heaped) heapIndex() *int32 { return &h.index }
 
 // put adds an item, or moves it to its new place.
-func (h *dueHeap[T]) put(item T, at time.Duration) {
-	i := int(*item.heapIndex()) - 1
+func (h *dueHeap[L]) put(item *Renewal[L], at time.Duration) {
+	i := int(item.index) - 1
 	if i < 0 {
 		i = len(*h)
-		*h = append(*h, dueItem[T]{})
+		*h = append(*h, dueItem[L]{})
 	}
-	h.move(dueItem[T]{at, item}, i)
+	h.move(dueItem[L]{at, item}, i)
 }
 
-func (h *dueHeap[T]) remove(item T) {
-	i, last := int(*item.heapIndex())-1, len(*h)-1
+func (h *dueHeap[L]) remove(item *Renewal[L]) {
+	i, last := int(item.index)-1, len(*h)-1
 	moved := (*h)[last]
 	clear((*h)[last:])
 	*h = (*h)[:last]
-	*item.heapIndex() = 0
+	item.index = 0
 	if i < last {
 		h.move(moved, i)
 	}
 }
 
 // move puts x at i, and then moves it up or down to its right place.
-func (h dueHeap[T]) move(x dueItem[T], i int) {
+func (h dueHeap[L]) move(x dueItem[L], i int) {
 	for parent := (i - 1) / 2; i > 0 && x.at < h[parent].at; parent = (i - 1) / 2 {
 		h.set(i, h[parent])
 		i = parent
@@ -58,7 +51,7 @@ func (h dueHeap[T]) move(x dueItem[T], i int) {
 	h.set(i, x)
 }
 
-func (h dueHeap[T]) set(i int, x dueItem[T]) {
+func (h dueHeap[L]) set(i int, x dueItem[L]) {
 	h[i] = x
-	*x.item.heapIndex() = int32(i + 1)
+	x.item.index = int32(i + 1)
 }

@@ -22,7 +22,7 @@ type Renewals[L Lease] struct {
 	lastAnswer atomic.Int64 // the time of the backend's last answer, in nanoseconds since began
 
 	mu        sync.Mutex // protects the fields below, and all renewals
-	heap      dueHeap[*Renewal[L]]
+	heap      dueHeap[L]
 	dispatch  Dispatch[*Renewal[L]] // the leases that are due, until they are sent
 	slept     time.Duration         // the clock reading Slept at the last Due
 	alone     int                   // how many leases are Alone
@@ -52,7 +52,7 @@ type Renewal[L Lease] struct {
 	Lease L
 
 	// Protected by Renewals.mu.
-	heaped
+	index  int32 // its index in the heap, from 1; 0 if it is not in the heap
 	ttl    time.Duration
 	slack  time.Duration // the time by which it may be renewed earlier, together with others
 	health Health

@@ -1,59 +1,120 @@
 // Package returner releases leases and claims in the background: for a client, and for
-// one node of a quorum. Package keepalive decides which are due.
+// one node of a quorum.
 package returner
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Returner sends the releases of keepalive.Returns. It has one timer, and one goroutine
-// for each request under way.
-type Returner[C any] struct {
-	request Request[C]
+// A Return is a lease, or a claim with an unknown outcome, that the client has to
+// release. C is the type of the caller's data.
+type Return[C any] struct {
+	Claim C
+	Lease driver.LeaseRef
+	TTL   time.Duration // the TTL of the claim
 
-	mu        sync.Mutex // protects all below
-	returns   keepalive.Returns[C]
-	ctx       context.Context // the ctx of all requests
-	stop      context.CancelFunc
-	timer     *time.Timer
-	finishing bool
-	closed    bool          // finished is closed
-	finished  chan struct{} // closed when finishing is set and nothing is left, or Abandon was called
-	failure   error         // the last error
+	// Again is the time of another release, because an Acquire of its token may take
+	// effect until then. The answer to a release that was sent at Again or later is
+	// final.
+	Again time.Time
+	// Until is the time at which the lease has expired. No release is sent after it.
+	Until time.Time
+
+	due   time.Time // when it is sent, if it is in Returner.later
+	fails int       // the failed releases in a row
+	last  bool      // its last request was sent
 }
 
 // A Request releases x once. Its error goes with every outcome except Done.
-type Request[C any] func(ctx context.Context, x *keepalive.Return[C], sent time.Time) (keepalive.Outcome, error)
+type Request[C any] func(ctx context.Context, x *Return[C], sent time.Time) (Outcome, error)
+
+// Outcome is the outcome of the request for a return.
+type Outcome int
+
+const (
+	Done         Outcome = iota // the backend answered that the token holds nothing now
+	Failed                      // the outcome is unknown
+	Unanswerable                // the backend will never answer it
+)
+
+// A Returner sends the requests of returns. It has one timer, and one goroutine for each
+// request under way. New returns are sent at once, up to the largest number of requests.
+// Failed returns are sent again a few at a time, or one at a time while no release
+// succeeds, with pauses. So a backend that refuses everything gets one request a second,
+// however many returns there are. Once it answers, the returns are sent as fast as it
+// answers.
+type Returner[C any] struct {
+	request Request[C]
+	most    int // the largest number of requests under way
+
+	mu          sync.Mutex      // protects all below
+	ctx         context.Context // the ctx of all requests
+	stop        context.CancelFunc
+	timer       *time.Timer
+	later       []*Return[C]  // not due yet, in the order in which they are due
+	fresh       []*Return[C]  // due, and not failed
+	failed      []*Return[C]  // due again after a failure
+	inFlight    int           // requests under way
+	retrying    int           // requests under way for returns that failed before
+	maxRetrying int           // the largest number of retrying
+	pause       time.Duration // the pause of all failed returns
+	nextRetry   time.Time     // the earliest time of the next retry
+	answers     int           // how many requests were answered
+	lastRound   bool          // no return is retried any more
+	givenUp     int           // how many returns were given up since CountGivenUp
+	failure     error         // the last error
+	finishing   bool
+	closed      bool          // finished is closed, and nothing is sent any more
+	finished    chan struct{} // closed when finishing is set and nothing is left, or Abandon was called
+}
+
+const (
+	// MaxInFlight is the usual largest number of requests under way.
+	MaxInFlight = 64
+
+	firstPause = 10 * time.Millisecond
+	maxPause   = time.Second // the longest pause
+)
 
 // New makes a Returner that has at most `most` requests under way.
 func New[C any](most int, request Request[C]) *Returner[C] {
-	r := &Returner[C]{request: request, returns: keepalive.Returns[C]{Most: most}, finished: make(chan struct{})}
+	r := &Returner[C]{request: request, most: most, finished: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
 
 // Add releases x in the background.
-func (r *Returner[C]) Add(x *keepalive.Return[C], now time.Time) {
+func (r *Returner[C]) Add(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returns.Add(x, now)
+	r.fresh = append(r.fresh, x)
 	r.sendDueLocked()
 }
 
-// AddSent is Add after a first release of x: see [keepalive.Returns.AddSent].
-func (r *Returner[C]) AddSent(x *keepalive.Return[C], now time.Time, answered bool) {
+// AddSent is Add after a first release of x. If the backend answered that release, x is
+// released again only if an unanswered Acquire may still be granted.
+func (r *Returner[C]) AddSent(x *Return[C], now time.Time, answered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returns.AddSent(x, now, answered)
+	switch {
+	case !answered:
+		x.fails = 1
+		r.postponeLocked(x, now.Add(firstPause))
+	case now.Before(x.Again):
+		x.Lease.MinHold = 0 // a lease of a late Acquire needs no minimum hold
+		r.postponeLocked(x, x.Again)
+	}
 	r.sendDueLocked()
 }
 
 // Cancel sends no more requests for x. A request that is under way continues.
-func (r *Returner[C]) Cancel(x *keepalive.Return[C]) {
+func (r *Returner[C]) Cancel(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x.Until = time.Time{}
@@ -69,7 +130,7 @@ func (r *Returner[C]) sendDue() {
 
 func (r *Returner[C]) sendDueLocked() {
 	for !r.closed {
-		x, wait := r.returns.Take(time.Now())
+		x, wait := r.takeLocked(time.Now())
 		if x != nil {
 			go r.send(r.ctx, x)
 			continue
@@ -81,40 +142,145 @@ func (r *Returner[C]) sendDueLocked() {
 		default:
 			r.timer.Reset(wait)
 		}
-		if r.finishing && r.returns.Len() == 0 {
+		if r.finishing && r.lenLocked() == 0 {
 			r.endLocked()
 		}
 		return
 	}
 }
 
-func (r *Returner[C]) send(ctx context.Context, x *keepalive.Return[C]) {
-	sent, outcome, err := time.Now(), keepalive.Unanswerable, error(nil)
+func (r *Returner[C]) send(ctx context.Context, x *Return[C]) {
+	sent, outcome, err := time.Now(), Unanswerable, error(nil)
 	defer func() { // even if the driver panics
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err != nil {
 			r.failure = err
 		}
-		r.returns.Answered(x, sent, time.Now(), outcome)
+		r.answeredLocked(x, sent, time.Now(), outcome)
 		r.sendDueLocked()
 	}()
 	outcome, err = r.request(ctx, x, sent)
+}
+
+// takeLocked returns the next return to send now; its outcome goes to answeredLocked. If
+// there is none, wait is the time until takeLocked may return one. A negative wait means:
+// after the next new return or outcome.
+func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duration) {
+	for len(r.later) > 0 && !r.later[0].due.After(now) {
+		if x := shift(&r.later); x.fails > 0 {
+			r.failed = append(r.failed, x)
+		} else {
+			r.fresh = append(r.fresh, x)
+		}
+	}
+	// A failed return goes first if no other failed return is under way. Otherwise a
+	// steady stream of new returns would keep it waiting for ever.
+	if x := r.retryLocked(now, 1); x != nil {
+		return x, 0
+	}
+	if r.inFlight < r.most {
+		if x := unexpired(&r.fresh, now); x != nil {
+			r.inFlight++
+			x.last = r.lastRound
+			return x, 0
+		}
+	}
+	if x := r.retryLocked(now, max(r.maxRetrying, 1)); x != nil {
+		return x, 0
+	}
+	wait = -1
+	if len(r.later) > 0 {
+		wait = r.later[0].due.Sub(now)
+	}
+	if len(r.failed) > 0 && r.inFlight < r.most && now.Before(r.nextRetry) {
+		if rest := r.nextRetry.Sub(now); wait < 0 || rest < wait {
+			wait = rest
+		}
+	}
+	return nil, wait
+}
+
+// retryLocked takes a failed return, if fewer than room failed returns are under way.
+func (r *Returner[C]) retryLocked(now time.Time, room int) *Return[C] {
+	if r.retrying >= room || r.inFlight >= r.most || now.Before(r.nextRetry) {
+		return nil
+	}
+	x := unexpired(&r.failed, now)
+	if x != nil {
+		r.inFlight++
+		r.retrying++
+	}
+	return x
+}
+
+// answeredLocked records the outcome of a request. sent is the time at which it was sent.
+func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcome) {
+	r.inFlight--
+	if x.fails > 0 {
+		r.retrying--
+	}
+	switch {
+	case o == Done:
+		r.answers++
+		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.most), 0, time.Time{}
+		x.fails, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
+		switch {
+		case !sent.Before(x.Again):
+		case r.lastRound:
+			r.givenUp++
+		default:
+			r.postponeLocked(x, x.Again)
+		}
+	case o == Unanswerable, x.last:
+		r.givenUp++
+	default:
+		r.failedLocked(x, now)
+	}
+}
+
+// failedLocked schedules a retry of x, and a pause for all failed returns. The pause
+// grows while no release succeeds.
+func (r *Returner[C]) failedLocked(x *Return[C], now time.Time) {
+	r.maxRetrying = 1
+	if x.fails > 0 || r.pause == 0 { // failures of new returns must not prolong the pause
+		r.pause = min(max(2*r.pause, firstPause), maxPause)
+		r.nextRetry = now.Add(r.pause)
+	}
+	x.fails++
+	r.postponeLocked(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), maxPause))))
+}
+
+func (r *Returner[C]) postponeLocked(x *Return[C], due time.Time) {
+	if r.lastRound {
+		x.fails = 0
+		r.fresh = append(r.fresh, x)
+		return
+	}
+	x.due = due
+	i, _ := slices.BinarySearchFunc(r.later, due, func(y *Return[C], due time.Time) int {
+		if y.due.After(due) {
+			return 1
+		}
+		return -1 // x comes after those that are due at the same time
+	})
+	r.later = slices.Insert(r.later, i, x)
 }
 
 // CountGivenUp begins to count the returns that the Returner gives up.
 func (r *Returner[C]) CountGivenUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returns.CountGivenUp()
+	r.givenUp = 0
 }
 
 // Progress returns how many requests have been answered, and whether a request is under
 // way, or has failed and not been answered since.
-func (r *Returner[C]) Progress() (done int, unanswered bool) {
+func (r *Returner[C]) Progress() (answers int, unanswered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.returns.Progress()
+	failed := func(x *Return[C]) bool { return x.fails > 0 }
+	return r.answers, r.inFlight > 0 || len(r.failed) > 0 || slices.ContainsFunc(r.later, failed)
 }
 
 // Finish returns a channel that is closed when nothing is left to give back. Nothing is
@@ -139,11 +305,17 @@ func (r *Returner[C]) CutShort() {
 	stop()
 }
 
-// LastRound sends every release that is left once more, and never again.
+// LastRound sends every release that is left once more, and never again. A return that is
+// under way is sent once more if its request fails.
 func (r *Returner[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returns.LastRound()
+	r.lastRound = true
+	r.fresh = slices.Concat(r.fresh, r.failed, r.later)
+	for _, x := range r.fresh {
+		x.fails = 0
+	}
+	r.later, r.failed = nil, nil
 	r.sendDueLocked()
 }
 
@@ -153,7 +325,12 @@ func (r *Returner[C]) Abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endLocked()
-	return r.returns.Unreleased(), r.failure
+	return r.lenLocked() + r.givenUp, r.failure
+}
+
+// lenLocked returns the number of returns, including those under way.
+func (r *Returner[C]) lenLocked() int {
+	return len(r.later) + len(r.fresh) + len(r.failed) + r.inFlight
 }
 
 // endLocked stops all sending.
@@ -167,4 +344,23 @@ func (r *Returner[C]) endLocked() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+}
+
+// unexpired removes and returns the first return whose lease has not expired, or nil. It
+// drops those before it.
+func unexpired[C any](line *[]*Return[C], now time.Time) *Return[C] {
+	for len(*line) > 0 {
+		if x := shift(line); now.Before(x.Until) {
+			return x
+		}
+	}
+	return nil
+}
+
+// shift removes and returns the first of some returns.
+func shift[C any](line *[]*Return[C]) *Return[C] {
+	x := (*line)[0]
+	(*line)[0] = nil // so that the array does not keep it
+	*line = (*line)[1:]
+	return x
 }

@@ -1,19 +1,21 @@
-package keepalive_test
+package returner
 
 import (
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Nothing is kept with what is returned here.
 type (
-	returns  = keepalive.Returns[struct{}]
-	returned = keepalive.Return[struct{}]
+	returns  = Returner[struct{}]
+	returned = Return[struct{}]
 )
+
+// still returns a Returner that sends nothing by itself: the test takes the returns, and
+// says what the time is.
+func still() *returns { return &returns{most: MaxInFlight, closed: true} }
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
@@ -21,7 +23,7 @@ func some(r *returns, n int) []*returned {
 	out := make([]*returned, n)
 	for i := range out {
 		out[i] = &returned{TTL: time.Minute, Until: at(time.Hour)}
-		r.Add(out[i], start)
+		r.Add(out[i])
 	}
 	return out
 }
@@ -29,7 +31,7 @@ func some(r *returns, n int) []*returned {
 // take takes all that may go now.
 func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 	for {
-		x, wait := r.Take(now)
+		x, wait := r.takeLocked(now)
 		if x == nil {
 			return out, wait
 		}
@@ -38,40 +40,40 @@ func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 }
 
 func TestNoMoreThanOutAreUnderWay(t *testing.T) {
-	r := &returns{}
+	r := still()
 	all := some(r, 1000)
 	under, _ := take(r, start)
-	if len(under) != keepalive.MaxInFlight {
+	if len(under) != MaxInFlight {
 		t.Fatalf("%d are under way", len(under))
 	}
-	for i := 0; r.Len() > 0; i++ {
+	for i := 0; r.lenLocked() > 0; i++ {
 		if under[0] != all[i] {
 			t.Fatal("they do not go in order")
 		}
-		r.Answered(under[0], start, start, keepalive.Done)
+		r.answeredLocked(under[0], start, start, Done)
 		more, _ := take(r, start)
 		under = append(under[1:], more...)
 	}
 }
 
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
-	r := &returns{}
+	r := still()
 	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
 	x.Lease.MinHold = time.Minute
-	r.Add(x, start)
-	if got, _ := r.Take(start); got != x {
+	r.Add(x)
+	if got, _ := r.takeLocked(start); got != x {
 		t.Fatal("it does not go at once")
 	}
-	r.Answered(x, start, at(time.Millisecond), keepalive.Done)
-	if got, wait := r.Take(at(time.Second)); got != nil || wait != 2*time.Second {
+	r.answeredLocked(x, start, at(time.Millisecond), Done)
+	if got, wait := r.takeLocked(at(time.Second)); got != nil || wait != 2*time.Second {
 		t.Fatalf("after the first, the next is in %v", wait)
 	}
-	got, _ := r.Take(at(3 * time.Second))
+	got, _ := r.takeLocked(at(3 * time.Second))
 	if got != x || x.Lease.MinHold != 0 {
 		t.Fatalf("then: %+v", got)
 	}
-	r.Answered(x, at(3*time.Second), at(3*time.Second), keepalive.Done)
-	if r.Len() != 0 {
+	r.answeredLocked(x, at(3*time.Second), at(3*time.Second), Done)
+	if r.lenLocked() != 0 {
 		t.Error("and it is not over")
 	}
 }
@@ -79,18 +81,18 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 // A release that was sent before the end is not the last word, though it was answered
 // after it.
 func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
-	r := &returns{}
+	r := still()
 	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
-	r.Add(x, start)
-	_, _ = r.Take(start)
-	r.Answered(x, at(2*time.Second), at(4*time.Second), keepalive.Done)
-	if got, _ := r.Take(at(4 * time.Second)); got != x {
+	r.Add(x)
+	_, _ = r.takeLocked(start)
+	r.answeredLocked(x, at(2*time.Second), at(4*time.Second), Done)
+	if got, _ := r.takeLocked(at(4 * time.Second)); got != x {
 		t.Error("it is over")
 	}
 }
 
 func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
-	r := &returns{}
+	r := still()
 	some(r, 500)
 	asked, now := 0, start
 	for now.Before(at(100 * time.Second)) {
@@ -100,7 +102,7 @@ func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
 			t.Fatalf("%d at once", len(under))
 		}
 		for _, x := range under {
-			r.Answered(x, now, now, keepalive.Failed)
+			r.answeredLocked(x, now, now, Failed)
 		}
 		if len(under) == 0 {
 			now = now.Add(wait)
@@ -112,10 +114,10 @@ func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
 
 	// It is back. The first answer lets two go, those let four, and so on.
 	rounds := 0
-	for now = now.Add(2 * time.Second); r.Len() > 0; rounds++ {
+	for now = now.Add(2 * time.Second); r.lenLocked() > 0; rounds++ {
 		under, _ := take(r, now)
 		for _, x := range under {
-			r.Answered(x, now, now, keepalive.Done)
+			r.answeredLocked(x, now, now, Done)
 		}
 	}
 	if rounds > 20 {
@@ -124,10 +126,10 @@ func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
 }
 
 func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
-	r := &returns{}
+	r := still()
 	for _, x := range some(r, 5) {
-		_, _ = r.Take(start)
-		r.Answered(x, start, start, keepalive.Failed)
+		_, _ = r.takeLocked(start)
+		r.answeredLocked(x, start, start, Failed)
 	}
 	now := at(time.Minute)
 	hung, _ := take(r, now)
@@ -135,40 +137,40 @@ func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 		t.Fatalf("%d of those that failed are under way", len(hung))
 	}
 	x := &returned{Until: at(time.Hour)}
-	r.Add(x, now)
-	if got, _ := r.Take(now); got != x {
+	r.Add(x)
+	if got, _ := r.takeLocked(now); got != x {
 		t.Error("it waits")
 	}
 }
 
 func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
-	r := &returns{}
+	r := still()
 	some(r, 10)
-	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.Len() != 0 {
-		t.Errorf("%d are sent, %d are left", len(under), r.Len())
+	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.lenLocked() != 0 {
+		t.Errorf("%d are sent, %d are left", len(under), r.lenLocked())
 	}
 }
 
 func TestTheLastRoundSendsEverythingOnce(t *testing.T) {
-	r := &returns{}
+	r := still()
 	all := some(r, 20)
 	under, _ := take(r, start)
 	for _, x := range under[:10] {
-		r.Answered(x, start, start, keepalive.Failed)
+		r.answeredLocked(x, start, start, Failed)
 	}
 	r.LastRound()
 	for _, x := range under[10:] { // they were under way
-		r.Answered(x, start, start, keepalive.Failed)
+		r.answeredLocked(x, start, start, Failed)
 	}
 	under, _ = take(r, start)
 	if len(under) != 20 || under[0] != all[0] {
 		t.Fatalf("%d are sent", len(under))
 	}
-	r.Answered(under[0], start, start, keepalive.Done)
+	r.answeredLocked(under[0], start, start, Done)
 	for _, x := range under[1:] {
-		r.Answered(x, start, start, keepalive.Failed)
+		r.answeredLocked(x, start, start, Failed)
 	}
-	if more, _ := take(r, at(time.Minute)); len(more) != 0 || r.Len() != 0 || r.Unreleased() != 19 {
-		t.Errorf("%d more are sent, %d are left", len(more), r.Unreleased())
+	if more, _ := take(r, at(time.Minute)); len(more) != 0 || r.lenLocked() != 0 || r.lenLocked()+r.givenUp != 19 {
+		t.Errorf("%d more are sent, %d are left", len(more), r.lenLocked()+r.givenUp)
 	}
 }
