@@ -150,9 +150,9 @@ func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (new
 }
 
 func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, news bool) {
-	if x.Fence != e.Fence {
+	changed := x.Fence != e.Fence
+	if changed {
 		x.Fence, x.changedAt = e.Fence, asked
-		c.due.add(x)
 	}
 	x.Queue = len(e.Queue)
 	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == x.Token })
@@ -163,10 +163,10 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 		return s, grant < 0
 	case place >= 0:
 		s.Kind = driver.SignalRetry
-		if place < x.ahead {
+		changed = changed || place < x.ahead
+		if x.ahead = place; changed && c.waits[x.Token] == x {
 			c.due.add(x)
 		}
-		x.ahead = place
 		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opens {
 			x.opens, news = at, true
 		}
@@ -225,14 +225,6 @@ func (c *Claims) Waiting(now time.Time) []Claim {
 	defer c.mu.Unlock()
 	c.sweepNowAndThen(now)
 	return copies(c.waits)
-}
-
-// some reports whether any claim waits or holds, or did within the last sweepInterval.
-func (c *Claims) some(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sweepNowAndThen(now)
-	return len(c.waits)+len(c.holds) > 0
 }
 
 // ByName returns the names of some claims, and the claims of each name.

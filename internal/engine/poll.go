@@ -70,20 +70,17 @@ func (p *Poller) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		polledAt = time.Now()
-		if !p.Claims.some(polledAt) && !asked {
+		if !p.Claims.Any(polledAt) && !asked {
 			continue
 		}
-		if err := p.pollOnce(ctx); err == nil {
+		within, cancel := context.WithTimeout(ctx, pollTimeout)
+		err := p.Poll(within)
+		cancel()
+		if err == nil {
 			failures, rests = 0, time.Time{}
 			continue
 		}
 		rests = time.Now().Add(backoff.Jitter(backoff.Doubled(minRetryPause, failures, maxRetryPause)))
 		failures++
 	}
-}
-
-func (p *Poller) pollOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
-	return p.Poll(ctx)
 }
