@@ -46,11 +46,11 @@ type Group struct {
 func All(locks ...Lockable) *Group {
 	l := &Group{}
 	if len(locks) == 0 {
-		l.bad = &InvalidError{What: "All", Problem: "has no locks", Allowed: "one or more"}
+		l.bad = invalid("All", "has no locks", "one or more")
 	}
 	for _, x := range locks {
 		if x == nil {
-			l.bad = &InvalidError{What: "All", Problem: "has a lock that is nil", Allowed: "locks"}
+			l.bad = invalid("All", "has a lock that is nil", "locks")
 			continue
 		}
 		p := x.locker()
@@ -64,14 +64,11 @@ func All(locks ...Lockable) *Group {
 			l.parts = slices.Insert(l.parts, i, p)
 			continue
 		}
+		what := fmt.Sprintf("All of %q", p.name)
 		if q := l.parts[i]; q.c != p.c {
-			l.bad = cmp.Or[error](l.bad, &InvalidError{
-				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it from two clients of " + p.c.backend, Allowed: "each name once",
-			})
+			l.bad = cmp.Or(l.bad, invalid(what, "wants it from two clients of "+p.c.backend, "each name once"))
 		} else if q.weight != p.weight || q.limit != p.limit || !reflect.DeepEqual(q.o, p.o) {
-			l.bad = cmp.Or[error](l.bad, &InvalidError{
-				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it in two ways", Allowed: "each name once",
-			})
+			l.bad = cmp.Or(l.bad, invalid(what, "wants it in two ways", "each name once"))
 		}
 	}
 	return l

@@ -65,7 +65,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakO
 			return &noLeaseError{stored, fence}
 		}
 		if delay = trust.BreakDelay(e.Holders, fence); delay <= 0 {
-			return &InvalidError{What: "Delay", Problem: "is missing, and the backend does not show the TTL of the lease", Allowed: "a time in which the holder can stop"}
+			return invalid("Delay", "is missing, and the backend does not show the TTL of the lease", "a time in which the holder can stop")
 		}
 	}
 	err = b.Break(ctx, stored, fence, delay, by)

@@ -26,7 +26,7 @@ type Client struct {
 // keep: see [Properties].MinTTL.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
+		return nil, invalid("driver", "is nil", "a backend's driver")
 	}
 	s, err := o.settle()
 	if err != nil {
@@ -40,11 +40,8 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{core: newCore(d, s, now)}
-	if s.Namespace != "" {
-		c.space = spaceOf("", s.Namespace)
-		for _, prefix := range s.path {
-			c.space = spaceOf(c.space, prefix)
-		}
+	for _, prefix := range s.path {
+		c.space = spaceOf(c.space, prefix)
 	}
 	if s, ok := driver.As[driver.Signaler](d); ok {
 		c.signals = true

@@ -104,7 +104,7 @@ func (c *Client) closable() error {
 		return errNotMade
 	}
 	if c.isNamespace {
-		return &InvalidError{What: "Close", Problem: "is called of what Namespace returned", Allowed: "the client that it was made from"}
+		return invalid("Close", "is called of what Namespace returned", "the client that it was made from")
 	}
 	return nil
 }

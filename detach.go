@@ -76,9 +76,9 @@ func (h detached) handle() Handle {
 func (given Handle) parse() (h detached, err error) {
 	text := string(given)
 	if text == hiddenHandle {
-		return h, &InvalidError{What: "handle", Problem: "was hidden when it was printed or encoded", Allowed: "the text of string(handle)"}
+		return h, invalid("handle", "was hidden when it was printed or encoded", "the text of string(handle)")
 	}
-	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole handle that Detach returned"}
+	bad := invalid("handle", "is none", "the whole handle that Detach returned")
 	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
 	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size || strings.ContainsAny(text, "\r\n") {
 		return h, bad // base64 skips line ends, and a handle has none
@@ -159,14 +159,14 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 		return nil, err
 	}
 	if backend := c.driver.Properties().Backend; h.Backend != backend {
-		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of a lease on %.80q", h.Backend), Allowed: "one of " + backend}
+		return nil, invalid("handle", fmt.Sprintf("is of a lease on %.80q", h.Backend), "one of "+backend)
 	}
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
 	name, inside := strings.CutPrefix(h.Name, c.space)
 	if !inside {
-		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of %.310q", h.Name), Allowed: "one of the namespace " + c.space}
+		return nil, invalid("handle", fmt.Sprintf("is of %.310q", h.Name), "one of the namespace "+c.space)
 	}
 	lock := c.lock(name, options)
 	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay

@@ -106,7 +106,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 		return errNoFunction
 	}
 	if !e.begin() {
-		return &InvalidError{What: fmt.Sprintf("election of %q", e.name), Problem: "is run already", Allowed: "one Run at a time"}
+		return invalid(fmt.Sprintf("election of %q", e.name), "is run already", "one Run at a time")
 	}
 	defer func() { e.end(err) }()
 	for fails := 0; ; {

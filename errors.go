@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,17 +99,10 @@ const (
 	OpClose    = driver.OpClose
 )
 
-// Reason says why a lease was lost:
-//
-//   - ReasonExpired: it was not renewed in time, or the backend forgot it.
-//   - ReasonUnreachable: it was not renewed in time, because the backend did not
-//     answer.
-//   - ReasonBroken: an operator broke it, or another client took it by force.
-//   - ReasonMaxHold: it was held as long as WithMaxHold allows.
-//   - ReasonClosed: the client was closed.
-//   - ReasonUnhealthy: its WithHealth function returned an error, or did not return.
+// Reason says why a lease was lost.
 type Reason int
 
+// The reasons.
 const (
 	ReasonExpired     Reason = iota + 1 // the lease was not renewed in time, or the backend forgot it
 	ReasonUnreachable                   // the lease was not renewed in time, because the backend did not answer
@@ -118,23 +112,12 @@ const (
 	ReasonUnhealthy                     // the lease's WithHealth function returned an error, or did not return
 )
 
-func (r Reason) String() string {
-	switch r {
-	case ReasonExpired:
-		return "expired"
-	case ReasonUnreachable:
-		return "backend unreachable"
-	case ReasonBroken:
-		return "broken"
-	case ReasonMaxHold:
-		return "maximum hold time reached"
-	case ReasonClosed:
-		return "client closed"
-	case ReasonUnhealthy:
-		return "unhealthy"
-	}
-	return fmt.Sprintf("Reason(%d)", int(r))
+var reasons = map[Reason]string{
+	ReasonExpired: "expired", ReasonUnreachable: "backend unreachable", ReasonBroken: "broken",
+	ReasonMaxHold: "maximum hold time reached", ReasonClosed: "client closed", ReasonUnhealthy: "unhealthy",
 }
+
+func (r Reason) String() string { return cmp.Or(reasons[r], fmt.Sprintf("Reason(%d)", int(r))) }
 
 // LostError says that a lease ended without a release. It matches ErrLost.
 type LostError struct {
@@ -220,16 +203,21 @@ func (e *CloseError) Error() string {
 	return s
 }
 
-// errNotMade is the error of a client or lock that is a zero value, or a nil pointer.
-var errNotMade = &InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New, and locks that it makes"}
+// invalid returns an InvalidError.
+func invalid(what, problem, allowed string) error {
+	return &InvalidError{What: what, Problem: problem, Allowed: allowed}
+}
 
-var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+// errNotMade is the error of a client or lock that is a zero value, or a nil pointer.
+var errNotMade = invalid("client", "is missing", "one of Open or New, and locks that it makes")
+
+var errNoContext = invalid("ctx", "is nil", "a context")
 
 // errNoFunction is the error for a nil function, before anything is claimed. Calling nil
 // would panic under the lock, and use up a tick of a [Once].
-var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
+var errNoFunction = invalid("f", "is nil", "a function")
 
-var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one that was granted"}
+var errNoLease = invalid("lease", "is nil", "one that was granted")
 
 // bare returns the text of err without "pawl: ", for the text of another error.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -82,10 +83,8 @@ func fits(space, name string) error {
 	if len(space)+len(name) <= driver.MaxName {
 		return nil
 	}
-	return &InvalidError{
-		What: "name", Problem: fmt.Sprintf("has %d bytes with its namespace %s", len(space)+len(name), space),
-		Allowed: fmt.Sprintf("1 to %d bytes together", driver.MaxName),
-	}
+	return invalid("name", fmt.Sprintf("has %d bytes with its namespace %s", len(space)+len(name), space),
+		fmt.Sprintf("1 to %d bytes together", driver.MaxName))
 }
 
 // claim makes and checks a new claim on the lock, with a token of its own.
@@ -106,47 +105,34 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		space: l.space, ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}
 	if len(o.labels) > 0 {
-		labels := maps.Clone(s.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, o.labels)
-		c.Owner.Labels = labels
+		c.Owner.Labels = map[string]string{}
+		maps.Copy(c.Owner.Labels, s.Labels)
+		maps.Copy(c.Owner.Labels, o.labels)
 	}
-	if err := c.Validate(); err != nil {
+	switch err := c.Validate(); {
+	case err != nil:
 		return nil, err
+	case o.noHealth:
+		return nil, invalid("WithHealth", "has no function", "a function; without checks, leave it out")
+	case o.wait < 0:
+		return nil, invalid("WithWait", "is 0 or less", "more than 0; TryLock does not wait")
 	}
-	if o.noHealth {
-		return nil, &InvalidError{What: "WithHealth", Problem: "has no function", Allowed: "a function; without checks, leave it out"}
-	}
-	if o.wait < 0 {
-		return nil, &InvalidError{What: "WithWait", Problem: "is 0 or less", Allowed: "more than 0; TryLock does not wait"}
-	}
-	if err := longEnough("TTL", c.TTL, l.c.properties); err != nil {
-		return nil, err
-	}
-	if err := driver.ValidateDelay("minimum hold", c.minHold); err != nil {
+	if err := cmp.Or(longEnough("TTL", c.TTL, l.c.properties), driver.ValidateDelay("minimum hold", c.minHold)); err != nil {
 		return nil, err
 	}
 	if c.maxHold != 0 {
-		if err := driver.ValidateTTL("maximum hold", c.maxHold); err != nil {
-			return nil, err
+		err := cmp.Or(driver.ValidateTTL("maximum hold", c.maxHold), longEnough("maximum hold", c.maxHold, l.c.properties))
+		if err == nil && c.minHold > c.maxHold {
+			err = invalid("minimum hold", "is "+c.minHold.String(), "no more than the maximum hold, "+c.maxHold.String())
 		}
-		if err := longEnough("maximum hold", c.maxHold, l.c.properties); err != nil {
+		if err != nil {
 			return nil, err
-		}
-		if c.minHold > c.maxHold {
-			return nil, &InvalidError{
-				What: "minimum hold", Problem: "is " + c.minHold.String(), Allowed: "no more than the maximum hold, " + c.maxHold.String(),
-			}
 		}
 		c.TTL = min(c.TTL, c.maxHold)
 		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant from the queue lasts QueueTTL at first
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
-		return nil, &InvalidError{
-			What: "grace", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the maximum hold",
-		}
+		return nil, invalid("grace", "is "+c.margin.String(), "0 to half of the TTL, and of the maximum hold")
 	}
 	return c, nil
 }

@@ -119,7 +119,7 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 		return false, errNotMade
 	}
 	if len(key) == 0 || len(key) > driver.MaxValue {
-		return false, &InvalidError{What: "key", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: fmt.Sprintf("1 to %d bytes", driver.MaxValue)}
+		return false, invalid("key", fmt.Sprintf("has %d bytes", len(key)), fmt.Sprintf("1 to %d bytes", driver.MaxValue))
 	}
 	switch {
 	case o.o.value != nil: // the name keeps the last key

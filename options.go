@@ -95,27 +95,20 @@ func (o *Options) settle() (settings, error) {
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
 	if s.Namespace != "" {
-		for _, prefix := range append([]string{s.Namespace}, s.path...) {
-			if err := validateNamespace(prefix); err != nil {
-				return s, err
-			}
+		s.path = append([]string{s.Namespace}, s.path...) // in settings, it has all of them
+	}
+	for _, prefix := range s.path {
+		if err := validateNamespace(prefix); err != nil {
+			return s, err
 		}
 	}
-	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
+	switch err := cmp.Or(driver.ValidateTTL("TTL", s.TTL), driver.ValidateTTL("QueueTTL", s.QueueTTL)); {
+	case err != nil:
 		return s, err
-	}
-	if err := driver.ValidateTTL("QueueTTL", s.QueueTTL); err != nil {
-		return s, err
-	}
-	if s.RequestTimeout < 0 || s.RequestTimeout > driver.MaxRequest {
-		return s, &InvalidError{
-			What: "RequestTimeout", Problem: "is " + s.RequestTimeout.String(), Allowed: "0 to " + driver.MaxRequest.String(),
-		}
-	}
-	if s.HandoffWindow > maxLocalHandoff {
-		return s, &InvalidError{
-			What: "HandoffWindow", Problem: "is " + s.HandoffWindow.String(), Allowed: maxLocalHandoff.String() + " or less",
-		}
+	case s.RequestTimeout < 0 || s.RequestTimeout > driver.MaxRequest:
+		return s, invalid("RequestTimeout", "is "+s.RequestTimeout.String(), "0 to "+driver.MaxRequest.String())
+	case s.HandoffWindow > maxLocalHandoff:
+		return s, invalid("HandoffWindow", "is "+s.HandoffWindow.String(), maxLocalHandoff.String()+" or less")
 	}
 	return s, s.owner.Validate()
 }
@@ -126,7 +119,7 @@ func validateNamespace(prefix string) error {
 	if !is {
 		return nil
 	}
-	return &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
+	return invalid("namespace", bad.Problem, bad.Allowed)
 }
 
 // spaceOf returns the prefix of each name of a namespace. It starts with outer, if any.
@@ -145,10 +138,7 @@ var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
 // fits refuses times that are too short for a backend.
 func (s *settings) fits(p driver.Properties) error {
-	if err := longEnough("TTL", s.TTL, p); err != nil {
-		return err
-	}
-	return longEnough("QueueTTL", s.QueueTTL, p)
+	return cmp.Or(longEnough("TTL", s.TTL, p), longEnough("QueueTTL", s.QueueTTL, p))
 }
 
 // ownerCopy returns a copy, because callers may change its labels.
@@ -164,7 +154,7 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 	if d >= p.MinTTL {
 		return nil
 	}
-	return &InvalidError{What: what, Problem: "is " + d.String(), Allowed: fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend)}
+	return invalid(what, "is "+d.String(), fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend))
 }
 
 // A LockOption changes one lock. Pass it to the call that makes the lock:
@@ -280,5 +270,5 @@ func WithLabel(key, value string) LockOption {
 
 // pointless returns the error for an option that has no effect where it was given.
 func pointless(option, where, allowed string) error {
-	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
+	return invalid(option, "would do nothing for "+where, allowed)
 }

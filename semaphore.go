@@ -70,9 +70,9 @@ func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error
 func validatePermits(k, n int) error {
 	switch {
 	case n < 1 || n >= driver.Unlimited:
-		return &InvalidError{What: "semaphore", Problem: fmt.Sprintf("has %d permits", n), Allowed: fmt.Sprintf("1 to %d", driver.Unlimited-1)}
+		return invalid("semaphore", fmt.Sprintf("has %d permits", n), fmt.Sprintf("1 to %d", driver.Unlimited-1))
 	case k < 1 || k > n:
-		return &InvalidError{What: fmt.Sprintf("%d permits", k), Problem: fmt.Sprintf("requested, the limit is %d", n), Allowed: fmt.Sprintf("1 to %d", n)}
+		return invalid(fmt.Sprintf("%d permits", k), fmt.Sprintf("requested, the limit is %d", n), fmt.Sprintf("1 to %d", n))
 	}
 	return nil
 }
