@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
@@ -78,7 +79,7 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 					close(ready)
 				}
 			}
-			if !c.renewals.Stopped() {
+			if c.renewals.Add(&renewal{}, nil, time.Minute, time.Minute, time.Now()) {
 				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
 			}
 		})

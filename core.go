@@ -102,23 +102,15 @@ func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct
 	}
 }
 
-// spawn runs f in a goroutine for which Close waits. It returns false, and f does not
-// run, once Close no longer waits.
-func (c *core) spawn(f func()) bool {
+// inBackground runs f on a goroutine of its own. Close waits for f if f begins in time.
+func (c *core) inBackground(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.drained {
-		return false
+		go f()
+		return
 	}
 	c.background.Go(f)
-	return true
-}
-
-// inBackground runs f on a goroutine of its own. Close waits for f if f begins in time.
-func (c *core) inBackground(f func()) {
-	if !c.spawn(f) {
-		go f()
-	}
 }
 
 // reportFailedInBackground reports a failed request to the Observer, on a goroutine of

@@ -52,7 +52,6 @@ func (c *core) signal(s driver.Signal) {
 func (c *core) keepRenewing(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	defer c.renewals.DropRest()
 	for {
 		now := c.now()
 		over, next := c.renewals.Due(now)
@@ -81,9 +80,7 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 		if batch == nil {
 			return wait
 		}
-		if !c.spawn(func() { c.renew(ctx, due, batch) }) {
-			c.renewals.Drop(due, batch) // Close has ended these leases
-		}
+		c.inBackground(func() { c.renew(ctx, due, batch) })
 	}
 }
 

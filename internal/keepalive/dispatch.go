@@ -159,8 +159,6 @@ func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 	return more
 }
 
-func (d *Dispatch[T]) forget(b *Batch) { delete(d.batches, b) }
-
 // IsRetry reports whether the batch is a retry, after requests without an answer.
 func (b *Batch) IsRetry() bool { return b.health != Normal }
 
@@ -175,13 +173,4 @@ func (b *Batch) HealthAfterFailure(n, alone int, down bool) Health {
 		return Suspect
 	}
 	return Alone
-}
-
-// Drain removes and returns all leases that wait.
-func (d *Dispatch[T]) Drain() (all []T) {
-	for i, line := range d.queues {
-		all = append(all, line...)
-		d.queues[i] = nil
-	}
-	return all
 }

@@ -176,7 +176,4 @@ func TestThoseThatHangAreBounded(t *testing.T) {
 	if n == 0 || n > 96+64+64+16 { // the sum of maxBatches
 		t.Errorf("%d are under way", n)
 	}
-	if rest := l.Drain(); len(rest) != 1_000_000-n*keepalive.BatchSize {
-		t.Errorf("%d stand in line", len(rest))
-	}
 }

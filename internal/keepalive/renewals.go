@@ -112,13 +112,6 @@ func (r *Renewals[L]) Stop() (left []L) {
 	return left
 }
 
-// Stopped reports whether Stop was called.
-func (r *Renewals[L]) Stopped() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stopped
-}
-
 // Len returns the number of leases.
 func (r *Renewals[L]) Len() int {
 	r.mu.Lock()
@@ -258,8 +251,8 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 }
 
 // Take returns leases to send now. The caller must pass each of them to Answered, and
-// then their batch to Done; or both to Drop. If there are none, wait is the time until
-// Take may return some. A negative wait means: wait for Wake.
+// then their batch to Done. If there are none, wait is the time until Take may return
+// some. A negative wait means: wait for Wake.
 func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,27 +270,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 		if len(leases) > 0 {
 			return leases, b, 0
 		}
-		r.dispatch.forget(b)
-	}
-}
-
-// Drop gives up leases that were not sent, and wakes the callers that wait for the end of
-// their renewals.
-func (r *Renewals[L]) Drop(leases []*Renewal[L], b *Batch) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dispatch.forget(b)
-	for _, x := range leases {
-		x.endLocked()
-	}
-}
-
-// DropRest gives up all renewals that wait to be sent.
-func (r *Renewals[L]) DropRest() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, x := range r.dispatch.Drain() {
-		x.endLocked()
+		delete(r.dispatch.batches, b)
 	}
 }
 

@@ -202,7 +202,6 @@ func TestReleaseHearsOfTheEndOfARenewalUnderWay(t *testing.T) {
 	for name, end := range map[string]func(k *keeper, b batch){
 		"answered": func(k *keeper, b batch) { k.answer(b, true) },
 		"failed":   func(k *keeper, b batch) { k.answer(b, false) },
-		"dropped":  func(k *keeper, b batch) { k.Drop(b.leases, b.under) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeeper(t)
@@ -325,7 +324,7 @@ func TestEmptyIsSaidWhenTheLastHasLeft(t *testing.T) {
 func TestNothingIsTakenAfterStop(t *testing.T) {
 	k := newKeeper(t)
 	l := k.add("x")
-	if left := k.Stop(); len(left) != 1 || left[0] != l || !k.Stopped() {
+	if left := k.Stop(); len(left) != 1 || left[0] != l {
 		t.Errorf("%d are left", len(left))
 	}
 	late := &lease{most: ttl}
