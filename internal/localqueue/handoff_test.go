@@ -200,19 +200,14 @@ func TestWaiterThatGivesUpHearsThatALeaseWasPassedToIt(t *testing.T) {
 	}
 }
 
-// A lease that is held for long has no queue: what is kept of its name goes when another
-// one comes by.
-func TestQueuesOfHoldsThatAreHeldAreForgotten(t *testing.T) {
+// A hold whose time to be passed on is over has a queue until it ends.
+func TestTheQueueOfAHoldThatIsHeldForLongGoesWithIt(t *testing.T) {
 	p := newPlace()
-	for i := range 1000 {
-		p.grant(fmt.Sprint("old", i), nil, 5)
+	released, dropped := p.grant("a", nil, 5), p.grant("b", nil, 5)
+	if p.Pass("a", released, start.Add(time.Hour)) {
+		t.Error("it was passed on")
 	}
-	if n := p.Names(); n != 1000 {
-		t.Fatalf("%d queues", n)
-	}
-	for i := range 200 { // in every shard
-		p.Granted(fmt.Sprint("new", i), nil, &hold{}, 0, start.Add(time.Second))
-	}
+	p.Drop("b", dropped, start.Add(time.Hour))
 	p.empty(t)
 }
 

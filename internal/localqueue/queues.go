@@ -46,16 +46,8 @@ type shard[W any] struct {
 
 	mu     sync.Mutex // protects the fields below, and the queues and waiters
 	queues map[string]*queue[W]
-	idle   *queue[W]   // an unused queue for the next name: an uncontended lock uses a queue only for a moment
-	open   []window[W] // the holds that can be passed on, or could, in the order of their passUntil
-	visits int         // how many waiters loops have visited, for the tests
-}
-
-// A window is the time in which a hold may be passed on. It is open while the queue has
-// the hold.
-type window[W any] struct {
-	queue *queue[W]
-	hold  Hold[W]
+	idle   *queue[W] // an unused queue for the next name: an uncontended lock uses a queue only for a moment
+	visits int       // how many waiters loops have visited, for the tests
 }
 
 // New makes the queues of a process, from now on. A hold may be passed on for `handoff`
@@ -139,7 +131,6 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 	s := q.of(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweep(now)
 	x := s.queues[name]
 	if x == nil {
 		if s.handoff < 0 || spare <= 0 {
@@ -152,13 +143,11 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 	if x.hasRivals {
 		spare = min(spare, x.length-1)
 	}
-	// If h is lost, Drop was called already, and will not be called again.
-	opens := s.handoff >= 0 && spare > 0 && !h.Lost()
 	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder does not hold it any more, or holds beside us
 	x.forgetHold()                     // an earlier hold was taken from us, but its loss is not known here yet
-	if opens {
+	// If h is lost, Drop was called already, and will not be called again.
+	if s.handoff >= 0 && spare > 0 && !h.Lost() {
 		x.hold, x.passesLeft, x.passUntil = h, spare, now.Add(s.handoff)
-		s.open = append(s.open, window[W]{x, h})
 	}
 	if w != nil && w.queue != nil {
 		if w.state == asking { // granted without an answer "held", so there is room
@@ -230,26 +219,11 @@ func (s *shard[W]) at(name string) *queue[W] {
 	return q
 }
 
-// sweep removes holds whose hand-off window is over, so that a long lease does not keep a
-// queue.
-func (s *shard[W]) sweep(now time.Time) {
-	for len(s.open) > 0 {
-		if q := s.open[0].queue; q.hold == s.open[0].hold {
-			if now.Before(q.passUntil) {
-				return
-			}
-			q.endHold(now)
-		}
-		s.open[0] = window[W]{}
-		s.open = s.open[1:]
-	}
-}
-
 // tidy removes a queue without waiters and hold.
 func (s *shard[W]) tidy(q *queue[W]) {
 	if q.front == nil && q.hold == nil {
 		delete(s.queues, q.name)
-		*q = queue[W]{} // a window or timer that still refers to it compares the hold, which is nil now
+		*q = queue[W]{} // a timer that still refers to it compares the hold, which is nil now
 		s.idle = q
 	}
 }
