@@ -32,10 +32,9 @@ type shard[H any] struct {
 // keeps, and then the hold to check. It is a field of the claim, and begins empty.
 type Inbox[H any] struct {
 	// Protected by the shard's lock.
-	signal  *driver.Signal // a pointer, because most claims never get a signal
-	full    bool
-	check   bool          // something other than "granted" came, and the client has sent no request since
-	arrived chan struct{} // has one value if signal is there; made by Arrival, which most claims never call
+	signal  *driver.Signal // the signal to take, or nil; a pointer, because most claims never get one
+	check   bool           // something other than "granted" came, and the client has sent no request since
+	arrived chan struct{}  // has one value if signal is not nil; made by Arrival, which most claims never call
 	hold    H
 	holds   bool
 	other   *Inbox[H] // of the same token, if a lease is attached twice
@@ -119,7 +118,7 @@ func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
 	defer s.mu.Unlock()
 	if b.arrived == nil {
 		b.arrived = make(chan struct{}, 1)
-		if b.full {
+		if b.signal != nil {
 			b.arrived <- struct{}{}
 		}
 	}
@@ -131,11 +130,11 @@ func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.full = false
-	if b.signal.Kind != driver.SignalGranted {
+	taken := *b.signal
+	if b.signal = nil; taken.Kind != driver.SignalGranted {
 		b.check = false // the caller sends a request
 	}
-	return *b.signal
+	return taken
 }
 
 // Put delivers a signal to the claims with its token, and returns their holds.
@@ -173,14 +172,10 @@ func (b *Inbox[H]) put(s driver.Signal) {
 		return
 	}
 	b.check = b.check || s.Kind != driver.SignalGranted
-	switch {
-	case !b.full, s.Kind == driver.SignalLost,
-		s.Kind == driver.SignalGranted && b.signal.Kind != driver.SignalLost:
-		b.signal = new(driver.Signal)
-		*b.signal = s
-	}
-	if !b.full && b.arrived != nil {
+	if b.signal == nil && b.arrived != nil {
 		b.arrived <- struct{}{} // there is room, because the inbox is emptied only after arrived was read
 	}
-	b.full = true
+	if b.signal == nil || s.Kind == driver.SignalLost || s.Kind == driver.SignalGranted && b.signal.Kind != driver.SignalLost {
+		b.signal = new(s)
+	}
 }
