@@ -7,6 +7,9 @@ import (
 )
 
 // A Waiter is a claim in a queue. The claim contains it. The zero value is ready.
+//
+// CountServed, Refused, Failed and FailOthers are for a waiter that asks the backend. It
+// is in its queue until it calls Leave, or Granted gets it.
 type Waiter[W any] struct {
 	Claim W // the caller's own
 
@@ -50,9 +53,6 @@ func (w *Waiter[W]) Err() error {
 func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
-	if w.queue == nil {
-		return 0, true
-	}
 	x := w.next
 	for ; x != nil && n < most && serves(x.Claim); x = x.next {
 		w.shard.visits++
@@ -66,9 +66,6 @@ func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
-	if q == nil {
-		return
-	}
 	if w.state == asking {
 		w.state = queued
 		q.askers--
@@ -91,9 +88,6 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
-	if q == nil {
-		return sent
-	}
 	q.failure = err
 	if q.failingSince.IsZero() {
 		q.failingSince = sent
@@ -111,9 +105,6 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
-	if q == nil {
-		return
-	}
 	// They are in the order of their coming, so all waiters behind one that stays also
 	// stay.
 	for x := q.firstLocal; x != nil && now.Sub(q.waitedSince(x)) >= patience; x = q.firstLocal {
