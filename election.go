@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,11 +109,11 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	if !e.begin() {
 		return invalid(fmt.Sprintf("election of %q", e.name), "is run already", "one Run at a time")
 	}
-	defer func() { e.end(err) }()
+	defer func() { e.setStatus(false, cmp.Or(err, errRunEnded)) }()
 	for fails := 0; ; {
 		began := time.Now()
 		next, err := e.term(ctx, f)
-		e.setStatus(err)
+		e.setStatus(true, err)
 		if next == noTerm {
 			return err
 		}
@@ -234,19 +235,11 @@ func (e *Election) begin() bool {
 	return true
 }
 
-func (e *Election) end(err error) {
-	if err == nil {
-		err = errRunEnded
-	}
+// setStatus stores whether Run is under way, and why its last term, campaign or Run ended.
+func (e *Election) setStatus(running bool, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.running, e.why = false, err
-}
-
-func (e *Election) setStatus(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.why = err
+	e.running, e.why = running, why
 }
 
 var (
