@@ -139,19 +139,17 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
-	patience, soon := time.NewTimer(driverPatience), time.NewTimer(closeSoon-time.Since(began))
-	defer patience.Stop()
-	defer soon.Stop()
+	soon := time.After(closeSoon - time.Since(began))
 	select {
 	case err := <-closed:
 		return err
-	case <-patience.C:
+	case <-time.After(driverPatience):
 	}
 	select {
 	case err := <-closed:
 		return err
 	case <-enough:
-	case <-soon.C:
+	case <-soon:
 	}
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
@@ -174,7 +172,12 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 	select {
 	case <-over:
 	case <-enough:
-		drained = c.lastRound(over)
+		c.returner.LastRound() // sends all releases once more
+		select {
+		case <-over:
+		case <-time.After(lastPatience):
+			drained = false
+		}
 	}
 	unreleased, failure := c.returner.Abandon()
 	if !drained { // if drained, enter is about to refuse each call that is still counted
@@ -191,20 +194,6 @@ func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan str
 		}
 	}
 	return &CloseError{Unreleased: unreleased, Err: err}
-}
-
-// lastRound sends all releases once more, and waits a little for the answers. It reports
-// whether every lease is released.
-func (c *Client) lastRound(over <-chan struct{}) bool {
-	c.returner.LastRound()
-	patience := time.NewTimer(lastPatience)
-	defer patience.Stop()
-	select {
-	case <-over:
-		return true
-	case <-patience.C:
-		return false
-	}
 }
 
 // refuse makes the client refuse new claims, and makes the waiting claims give up. The

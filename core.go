@@ -92,10 +92,8 @@ func (c *core) isClosing() bool {
 
 // pause waits for d, or until something has changed, or the client or ctx ends.
 func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-changed:
 	case <-c.closing:
 	case <-ctx.Done():

@@ -265,11 +265,9 @@ const timerLagMax = time.Second
 // while ctx.Err is nil.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
-		lag := time.NewTimer(timerLagMax)
-		defer lag.Stop()
 		select {
 		case <-ctx.Done():
-		case <-lag.C:
+		case <-time.After(timerLagMax):
 		}
 	}
 	return ctx.Err()

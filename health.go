@@ -20,19 +20,16 @@ func WithHealth(check func(ctx context.Context) error) LockOption {
 // watchHealth calls check until the lease is over.
 func (l *Lease) watchHealth(check func(ctx context.Context) error) {
 	every := l.claim.TTL / 3
-	timer := time.NewTimer(every)
-	defer timer.Stop()
 	for {
 		select {
 		case <-l.Done():
 			return
-		case <-timer.C:
+		case <-time.After(every):
 		}
 		if err := l.healthy(check, every); err != nil {
 			l.h.lose(LostError{Reason: ReasonUnhealthy, Err: err})
 			return
 		}
-		timer.Reset(every)
 	}
 }
 

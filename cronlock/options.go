@@ -77,14 +77,11 @@ func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() e
 		if err == nil || !errors.Is(err, pawl.ErrUnavailable) || time.Since(began)+pause > o.RetryFor {
 			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ended:
-			timer.Stop()
 			return try()
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		}
 	}

@@ -77,10 +77,8 @@ func asks[T any](ctx context.Context, p *process, op driver.Op, name string, req
 	}
 	answer, err := request()
 	if wrong.late > 0 {
-		timer := time.NewTimer(wrong.late)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(wrong.late):
 		case <-ctx.Done():
 			return failed(ctx.Err())
 		}
