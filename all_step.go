@@ -24,38 +24,28 @@ type step struct {
 // error is errors.ErrUnsupported if the backend cannot make the step.
 func (c *core) acquireTogether(ctx context.Context, claims []*claim, all *[]*Lease) (at int, err error) {
 	backend, can := driver.As[driver.AllAcquirer](c.driver)
-	if err := ctx.Err(); err != nil {
+	switch err := ctx.Err(); {
+	case err != nil:
 		return 0, err
-	}
-	if !can || len(claims) < 2 {
+	case !can && len(claims) > 1:
 		return 0, errors.ErrUnsupported
-	}
-	if !c.claims.enter() {
+	case !c.claims.enter():
 		return 0, ErrClosed
 	}
 	defer c.claims.leave()
+	if len(claims) == 1 {
+		lease, err := c.acquire(ctx, claims[0], trying)
+		if err == nil {
+			*all = append(*all, lease)
+		}
+		return 0, err
+	}
 	s := &step{c: c, claims: claims}
 	defer s.leave()
 	if err = s.run(ctx, backend, all); err != nil {
 		at = s.refusedIndex(err)
 	}
 	return at, err
-}
-
-// tryOne makes one attempt at one of several claims, and appends the lease to all.
-func (c *core) tryOne(ctx context.Context, cl *claim, all *[]*Lease) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !c.claims.enter() {
-		return ErrClosed
-	}
-	defer c.claims.leave()
-	lease, err := c.acquire(ctx, cl, trying)
-	if err == nil {
-		*all = append(*all, lease)
-	}
-	return err
 }
 
 // leave removes the claims that have no lease from the lists of this process, as

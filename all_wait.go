@@ -160,24 +160,24 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
 // Without oneByOne it grants nothing if the backend needs more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
-	together := oneClient(parts)
-	if !oneByOne && len(claims) > driver.MaxAll {
+	most := driver.MaxAll
+	if !oneClient(parts) {
+		most = 1
+	}
+	if !oneByOne && len(claims) > most {
 		return 0, errors.ErrUnsupported
 	}
 	for from := 0; from < len(claims); {
-		c, to := parts[from].c, min(from+driver.MaxAll, len(claims))
-		at, err := 0, errors.ErrUnsupported
-		if together {
-			at, err = c.acquireTogether(ctx, claims[from:to], all)
-		}
-		if errors.Is(err, errors.ErrUnsupported) && oneByOne {
-			together, to = false, from+1
-			err = c.tryOne(ctx, claims[from], all)
-		}
-		if err != nil {
+		to := min(from+most, len(claims))
+		at, err := parts[from].c.acquireTogether(ctx, claims[from:to], all)
+		switch {
+		case err == nil:
+			from = to
+		case oneByOne && most > 1 && errors.Is(err, errors.ErrUnsupported):
+			most = 1
+		default:
 			return from + at, err
 		}
-		from = to
 	}
 	return 0, nil
 }
