@@ -45,18 +45,14 @@ func (m *Mutex) locker() *locker {
 	return &locker{lock: m.lock, weight: driver.Exclusive, limit: driver.Unlimited}
 }
 
-// Lock implements Lockable.
 func (l *locker) Lock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx, waiting) }
 
-// TryLock implements Lockable.
 func (l *locker) TryLock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx, trying) }
 
-// Do implements Lockable.
 func (l *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return doUnder(ctx, l.Lock, f)
 }
 
-// TryDo implements Lockable.
 func (l *locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return tryUnder(ctx, l.TryLock, f)
 }

@@ -140,7 +140,6 @@ func (p *process) holds(name string) (tokens []driver.Token) {
 	return tokens
 }
 
-// Acquire implements driver.Driver.
 func (p *process) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	p.waiting(c.Name, c.Token, c.Queue)
 	return asks(ctx, p, driver.OpAcquire, c.Name, func() (driver.Grant, error) {
@@ -155,7 +154,6 @@ func (p *process) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	})
 }
 
-// AcquireAll implements driver.AllAcquirer.
 func (p *process) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	return asks(ctx, p, driver.OpAcquire, claims[0].Name, func() ([]driver.Grant, error) {
 		grants, err := p.Driver.AcquireAll(ctx, claims)
@@ -168,7 +166,6 @@ func (p *process) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driv
 	})
 }
 
-// Renew implements driver.Driver.
 func (p *process) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return asks(ctx, p, driver.OpRenew, leases[0].Name, func() ([]error, error) {
 		answers, err := p.Driver.Renew(ctx, leases)
@@ -181,7 +178,6 @@ func (p *process) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 	})
 }
 
-// Release implements driver.Driver.
 func (p *process) Release(ctx context.Context, l driver.LeaseRef) error {
 	p.waiting(l.Name, l.Token, false)
 	_, err := asks(ctx, p, driver.OpRelease, l.Name, func() (struct{}, error) {
@@ -193,12 +189,10 @@ func (p *process) Release(ctx context.Context, l driver.LeaseRef) error {
 	return err
 }
 
-// Inspect implements driver.Driver.
 func (p *process) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return asks(ctx, p, driver.OpRead, name, func() (driver.Entry, error) { return p.Driver.Inspect(ctx, name) })
 }
 
-// Break implements driver.LeaseBreaker.
 func (p *process) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	_, err := asks(ctx, p, driver.OpBreak, name, func() (struct{}, error) {
 		return struct{}{}, p.Driver.Break(ctx, name, fence, delay, by)
@@ -206,7 +200,6 @@ func (p *process) Break(ctx context.Context, name string, fence uint64, delay ti
 	return err
 }
 
-// List implements driver.Lister.
 func (p *process) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		list, err := asks(ctx, p, driver.OpList, "", func() (iter.Seq2[driver.Entry, error], error) {
@@ -220,7 +213,6 @@ func (p *process) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 	}
 }
 
-// Listen implements driver.Signaler.
 func (p *process) Listen(f func(driver.Signal)) (stop func()) {
 	return p.Driver.Listen(func(s driver.Signal) {
 		if wrong := p.fault(); !wrong.silent() {
@@ -232,7 +224,6 @@ func (p *process) Listen(f func(driver.Signal)) (stop func()) {
 	})
 }
 
-// Watch implements driver.Watcher.
 func (p *process) Watch(name string, f func()) (stop func()) {
 	p.looking(name, 1)
 	end := p.Driver.Watch(name, func() {
@@ -252,7 +243,6 @@ func (p *process) looking(name string, more int) {
 	p.looks[name] += more
 }
 
-// Close implements driver.Driver.
 func (p *process) Close() error {
 	p.mu.Lock()
 	p.closed = true
