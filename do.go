@@ -74,29 +74,21 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 func withLosses(leases []*Lease, err error) error {
 	all := []error{err}
 	for _, lease := range leases {
-		_, lost := lease.answered() // without waiting, because the lease was released
-		switch {
-		case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
-		case err == nil:
-			all = append(all, finished(lost))
-		default:
-			all = append(all, lost)
+		_, lost := lease.answered()                            // without waiting, because the lease was released
+		if !errors.Is(lost, ErrLost) || errors.Is(err, lost) { // f may have returned the cause of its ctx's end
+			continue
 		}
+		if why, ok := errors.AsType[*LostError](lost); ok && err == nil {
+			finished := *why
+			finished.Finished = true
+			lost = &finished
+		}
+		all = append(all, lost)
 	}
 	if all = slices.DeleteFunc(all, func(err error) bool { return err == nil }); len(all) == 1 {
 		return all[0]
 	}
 	return errors.Join(all...)
-}
-
-func finished(lost error) error {
-	why, ok := errors.AsType[*LostError](lost)
-	if !ok {
-		return lost
-	}
-	after := *why
-	after.Finished = true
-	return &after
 }
 
 // FenceOf returns the fence of the lease on name that ctx carries: the ctx of a function
