@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"time"
@@ -75,14 +74,7 @@ func All(locks ...Lockable) *Group {
 }
 
 // Format implements fmt.Formatter: no verb prints the tokens of the locks' clients.
-func (l Group) Format(f fmt.State, verb rune) {
-	for i, p := range l.parts {
-		if i > 0 {
-			_, _ = io.WriteString(f, ", ")
-		}
-		p.Format(f, verb)
-	}
-}
+func (l Group) Format(f fmt.State, verb rune) { formatAll(f, verb, l.parts) }
 
 // Lock waits until all locks are granted. Lock holds none of them while it waits, with
 // the exceptions that [All] names. See [Mutex.Lock] for ctx and errors. The error names

@@ -46,9 +46,8 @@ func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 type parallelCalls struct {
 	done chan struct{} // closed when all calls have ended
 
-	mu       sync.Mutex // protects panicked and exited
-	panicked any        // the value of a call's panic, or nil
-	exited   bool       // one of the calls has ended its goroutine
+	mu    sync.Mutex // protects crash
+	crash func()     // panics as one of the calls did, or ends the goroutine; nil if all calls have returned
 }
 
 // callInParallel calls f with 0 to n-1, at most returner.MaxInFlight at a time.
@@ -59,8 +58,20 @@ func callInParallel(n int, f func(i int)) *parallelCalls {
 	for i := range n {
 		all.Go(func() {
 			room <- struct{}{}
-			defer func() { <-room }()
-			c.call(func() { f(i) })
+			returned := false
+			defer func() {
+				<-room
+				p := recover()
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if p != nil {
+					c.crash = func() { panic(p) }
+				} else if !returned && c.crash == nil {
+					c.crash = runtime.Goexit
+				}
+			}()
+			f(i)
+			returned = true
 		})
 	}
 	go func() {
@@ -70,30 +81,11 @@ func callInParallel(n int, f func(i int)) *parallelCalls {
 	return c
 }
 
-func (c *parallelCalls) call(f func()) {
-	returned := false
-	defer func() {
-		p := recover()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if p != nil {
-			c.panicked = p
-		} else if !returned {
-			c.exited = true
-		}
-	}()
-	f()
-	returned = true
-}
-
 // join waits for all calls. If one of them has panicked, or ended its goroutine, join
 // does so, too.
 func (c *parallelCalls) join() {
 	<-c.done
-	switch {
-	case c.panicked != nil:
-		panic(c.panicked)
-	case c.exited:
-		runtime.Goexit()
+	if c.crash != nil {
+		c.crash()
 	}
 }

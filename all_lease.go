@@ -47,8 +47,10 @@ func (l *GroupLease) Context() context.Context {
 }
 
 // Format implements fmt.Formatter: no verb shows a token.
-func (l GroupLease) Format(f fmt.State, verb rune) {
-	for i, x := range l.leases {
+func (l GroupLease) Format(f fmt.State, verb rune) { formatAll(f, verb, l.leases) }
+
+func formatAll[F fmt.Formatter](f fmt.State, verb rune, all []F) {
+	for i, x := range all {
 		if i > 0 {
 			_, _ = io.WriteString(f, ", ")
 		}

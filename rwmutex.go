@@ -66,11 +66,6 @@ func (m *RWMutex) reader() *locker {
 }
 
 // writer returns the mutex that a writer locks.
-func (m *RWMutex) writer() *Mutex {
-	if m == nil {
-		return nil
-	}
-	return &Mutex{m.lock}
-}
+func (m *RWMutex) writer() *Mutex { return (*Mutex)(m) }
 
 func (m *RWMutex) locker() *locker { return m.writer().locker() }
