@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -83,16 +82,30 @@ func (c *Client) close(ctx context.Context) error {
 	}
 	c.stopRun() // it also cancels renewals under way, which are not needed any more
 	<-c.ran
-	var watch sync.WaitGroup
-	watch.Go(func() { c.watchSilence(bound, func() { c.returner.CutShort(); cancel() }) })
-	c.answer = c.drain(ctx, bound.Done(), claimed, released)
-	c.stopListen()
-	err := c.closeDriver(began, bound.Done())
-	cancel()
-	watch.Wait()
-	if c.answer == nil {
-		c.answer = err
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-claimed // first, because a call under way may still leave a claim to release
+		<-released
+		c.mu.Lock()
+		c.drained = true
+		c.mu.Unlock()
+		c.background.Wait()
+		<-c.returner.Finish()
+	}()
+	drained := c.awaitAnswers(bound, over)
+	if !drained {
+		cancel() // the driver gets no more time either
+		c.returner.LastRound()
+		select {
+		case <-over:
+			drained = true
+		case <-time.After(lastPatience):
+		}
 	}
+	c.answer = c.unreleased(ctx, drained)
+	c.stopListen()
+	c.answer = cmp.Or(c.answer, c.closeDriver(began, bound.Done()))
 	close(c.done)
 	return c.answer
 }
@@ -109,16 +122,18 @@ func (c *Client) closable() error {
 	return nil
 }
 
-// watchSilence calls giveUp if Close waits for answers, and the backend gives none for
-// silenceMax. It returns when ctx ends.
-func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
+// awaitAnswers waits until over is closed, and then returns true. It returns false when
+// ctx ends, or if the backend gives no answer for silenceMax.
+func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	since := time.Now()
 	for calls, answers := 0, 0; ; {
 		select {
+		case <-over:
+			return true
 		case <-ctx.Done():
-			return
+			return false
 		case <-ticker.C:
 		}
 		in := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
@@ -128,8 +143,8 @@ func (c *Client) watchSilence(ctx context.Context, giveUp func()) {
 		}
 		calls, answers = in, done
 		if time.Since(since) >= silenceMax {
-			giveUp()
-			return
+			c.returner.CutShort()
+			return false
 		}
 	}
 }
@@ -154,31 +169,9 @@ func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
-// drain waits until all calls have left and every lease is released, or until enough is
-// closed. The caller closes enough when ctx ends, or earlier.
-func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan struct{}) error {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		<-claimed // first, because a call under way may still leave a claim to release
-		<-released
-		c.mu.Lock()
-		c.drained = true
-		c.mu.Unlock()
-		c.background.Wait()
-		<-c.returner.Finish()
-	}()
-	drained := true
-	select {
-	case <-over:
-	case <-enough:
-		c.returner.LastRound() // sends all releases once more
-		select {
-		case <-over:
-		case <-time.After(lastPatience):
-			drained = false
-		}
-	}
+// unreleased ends the releases, and returns a *CloseError unless all were confirmed.
+// drained means that all calls have left and every lease is released. ctx is Close's.
+func (c *Client) unreleased(ctx context.Context, drained bool) error {
 	unreleased, failure := c.returner.Abandon()
 	if !drained { // if drained, enter is about to refuse each call that is still counted
 		unreleased += c.claims.underWay() + c.releases.underWay() // the claims of these calls may be held
