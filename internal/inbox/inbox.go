@@ -86,18 +86,8 @@ func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 }
 
 // Len returns the number of inboxes.
-func (a *Inboxes[H]) Len() int {
-	n := 0
-	for i := range a.shard {
-		s := &a.shard[i].shard
-		s.mu.Lock()
-		for _, b := range s.claims {
-			for ; b != nil; b = b.other {
-				n++
-			}
-		}
-		s.mu.Unlock()
-	}
+func (a *Inboxes[H]) Len() (n int) {
+	a.each(func(*Inbox[H]) { n++ })
 	return n
 }
 
@@ -152,12 +142,16 @@ func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
 
 // PutAll delivers a signal to every claim.
 func (a *Inboxes[H]) PutAll(signal driver.Signal) {
+	a.each(func(b *Inbox[H]) { b.put(signal) })
+}
+
+func (a *Inboxes[H]) each(f func(b *Inbox[H])) {
 	for i := range a.shard {
 		s := &a.shard[i].shard
 		s.mu.Lock()
 		for _, b := range s.claims {
 			for ; b != nil; b = b.other {
-				b.put(signal)
+				f(b)
 			}
 		}
 		s.mu.Unlock()
