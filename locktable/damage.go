@@ -25,9 +25,10 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 		case err == nil:
 			continue
 		case e.Name == "":
+			own, hint := ownError(err)
 			return []driver.Finding{{
-				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + bare(err).Error(),
-				Advice: cmp.Or(hintOf(err), "nothing works until that does"),
+				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + own.Error(),
+				Advice: cmp.Or(hint, "nothing works until that does"),
 			}}
 		}
 		if n++; n <= maxNamed {
@@ -41,24 +42,19 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	case n > maxNamed:
 		names += fmt.Sprintf(" and %d more", n-maxNamed)
 	}
+	own, hint := ownError(first)
 	return []driver.Finding{{
 		Severity: driver.SeverityError, Subject: "damaged entries",
-		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], bare(first)),
-		Advice: cmp.Or(hintOf(first), "repair it, or delete it while no client holds the name"),
+		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], own),
+		Advice: cmp.Or(hint, "repair it, or delete it while no client holds the name"),
 	}}
 }
 
-// bare returns the backend's own error, without the operation that failed.
-func bare(err error) error {
+// ownError returns the backend's own error, without the operation that failed, and its
+// hint.
+func ownError(err error) (own error, hint string) {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
-		return e.Err
+		return e.Err, e.Hint
 	}
-	return err
-}
-
-func hintOf(err error) string {
-	if e, ok := errors.AsType[*driver.Error](err); ok {
-		return e.Hint
-	}
-	return ""
+	return err, ""
 }
