@@ -62,7 +62,7 @@ type TB interface {
 type Backend struct {
 	t      TB
 	memory *memlock.Memory
-	look   driver.Driver // the operator's own driver, which has no faults
+	look   engine.Driver // the operator's own driver, which has no faults
 	born   time.Time
 	ahead  atomic.Int64 // how far the backend's clock has jumped
 
@@ -76,7 +76,7 @@ func New(t TB) *Backend {
 	t.Helper()
 	b := &Backend{t: t, born: time.Now(), clients: map[*pawl.Client]*process{}}
 	b.memory = memlock.NewMemory(&memlock.Options{Now: b.now})
-	b.look = b.memory.Driver()
+	b.look = engine.Full(b.memory.Driver())
 	t.Cleanup(func() { _ = b.look.Close() })
 	return b
 }
@@ -136,7 +136,7 @@ func (b *Backend) end(c *pawl.Client, p *process) {
 
 // shown returns a description of all names, for messages.
 func (b *Backend) shown() (lines string) {
-	for e, err := range b.look.(driver.Lister).List(context.Background(), "") { //nolint:forcetypeassert // it is memlock's
+	for e, err := range b.look.List(context.Background(), "") {
 		if err == nil {
 			lines += describe(&e) + "\n"
 		}
