@@ -68,23 +68,19 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	sent := s.c.now()
 	grants, err := s.send(ctx, backend, sent)
 	switch {
+	case err == nil && ended(ctx) != nil:
+		return ended(ctx) // no caller waits for the leases any more
+	case err == nil:
+		return s.begin(sent, s.c.now(), grants, all)
 	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
-	case ended(ctx) != nil:
-		s.mayHold = true // so that leave releases the claims
-		return gaveUp(ctx, s.claims[0].Name, nil)
-	default:
-		s.mayHold = true
-		err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
-		s.c.observer.failed(Event{Ctx: ctx, Name: s.claims[0].Name}, "acquire", len(s.claims), err)
-	}
-	if err != nil {
+		s.mayHold = false
 		return err
+	case ended(ctx) != nil:
+		return gaveUp(ctx, s.claims[0].Name, nil)
 	}
-	s.mayHold = true // until begin has made all leases
-	if err := ended(ctx); err != nil {
-		return err // no caller waits for the leases any more
-	}
-	return s.begin(sent, s.c.now(), grants, all)
+	err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
+	s.c.observer.failed(Event{Ctx: ctx, Name: s.claims[0].Name}, "acquire", len(s.claims), err)
+	return err
 }
 
 // send makes the attempt, with the shortest time limit of the claims.
@@ -104,7 +100,6 @@ func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.
 	}
 	s.mayHold = true
 	grants, err := backend.AcquireAll(bounded, claims)
-	s.mayHold = false
 	if answered(err) {
 		for _, cl := range s.claims {
 			cl.lateAttemptEnd = 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -82,7 +83,9 @@ func (c *Client) Self() Owner {
 	if !c.made() {
 		return Owner{}
 	}
-	return c.settings.ownerCopy()
+	o := c.settings.owner
+	o.Labels = maps.Clone(o.Labels) // callers may change them
+	return o
 }
 
 // Properties returns facts about the backend, such as whose clock decides, and whether it

@@ -141,13 +141,6 @@ func (s *settings) fits(p driver.Properties) error {
 	return cmp.Or(longEnough("TTL", s.TTL, p), longEnough("QueueTTL", s.QueueTTL, p))
 }
 
-// ownerCopy returns a copy, because callers may change its labels.
-func (s *settings) ownerCopy() driver.Owner {
-	o := s.owner
-	o.Labels = maps.Clone(o.Labels)
-	return o
-}
-
 // longEnough refuses a TTL that is shorter than the backend can keep, because the client
 // could not renew in time.
 func longEnough(what string, d time.Duration, p driver.Properties) error {
