@@ -104,7 +104,7 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 			waits = false
 			return w.Claim.passed, w.Err()
 		}
-	case <-c.closing:
+	case <-c.closing.Done():
 		return nil, ErrClosed
 	case <-ctx.Done():
 	}

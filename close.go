@@ -193,7 +193,7 @@ func (c *Client) unreleased(ctx context.Context, drained bool) error {
 // channel is closed when the last claim has left.
 func (c *Client) refuse() <-chan struct{} {
 	claimed := c.claims.shut()
-	c.refused.Do(func() { close(c.closing) })
+	c.giveUp()
 	return claimed
 }
 

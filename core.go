@@ -33,13 +33,13 @@ type core struct {
 	renewals *keepalive.Renewals[*hold]
 	returner *returner.Returner[*claim] // unconfirmed releases, lost leases, unknown outcomes, and at Close all leases
 
-	claims    *calls        // calls that claim; no call enters once closing is closed
-	releases  *calls        // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
-	functions *calls        // functions of Do that run
-	closing   chan struct{} // closed when Close or Shutdown begins: waiters give up
+	claims    *calls             // calls that claim; no call enters once closing has ended
+	releases  *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
+	functions *calls             // functions of Do that run
+	closing   context.Context    // ends when Close or Shutdown begins: waiters give up
+	giveUp    context.CancelFunc // ends closing
 
 	// For Close and Shutdown.
-	refused    sync.Once
 	stopRun    context.CancelFunc
 	ran        chan struct{} // closed when the goroutine that renews has ended
 	stopListen func()
@@ -58,9 +58,11 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	c := &core{
 		driver: d, backend: cmp.Or(p.Where, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: localqueue.New[*claim](time.Now(), s.HandoffWindow, after), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
-		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
+		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
+	c.closing, c.giveUp = context.WithCancel(context.Background())
+	c.closing.Done() // makes the channel here, and not in a bubble of a test that shares the client
 	c.returner = returner.New(returner.MaxInFlight, c.releaseAgain)
 	return c
 }
@@ -81,21 +83,14 @@ func (c *core) checkOpen(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *core) isClosing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (c *core) isClosing() bool { return c.closing.Err() != nil }
 
 // pause waits for d, or until something has changed, or the client or ctx ends.
 func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	select {
 	case <-time.After(d):
 	case <-changed:
-	case <-c.closing:
+	case <-c.closing.Done():
 	case <-ctx.Done():
 	}
 }

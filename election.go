@@ -157,13 +157,8 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 		defer helpers.Wait()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		helpers.Go(func() { // Shutdown waits for f, so f's context has to end
-			select {
-			case <-e.c.closing:
-				cancel(errResigned)
-			case <-ctx.Done():
-			}
-		})
+		// Shutdown waits for f, so f's context has to end.
+		defer context.AfterFunc(e.c.closing, func() { cancel(errResigned) })()
 		e.setLease(lease, cancel)
 		defer e.setLease(nil, nil)
 		if !e.write(ctx, lease) {

@@ -305,7 +305,7 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 	case <-c.inboxes.Arrival(cl.Token, &cl.inbox):
 		now := c.now()
 		return a.signaled(c.inboxes.Take(cl.Token, &cl.inbox), now), now, nil
-	case <-c.closing:
+	case <-c.closing.Done():
 		c.releaseUnknown(cl)
 		return nil, clock.Reading{}, ErrClosed
 	case <-a.ctx.Done():
