@@ -1,6 +1,9 @@
 package keepalive
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Dispatch decides which renewals are sent now, and in which batches, so that a name or a
 // node that hangs does not delay other leases. Leases that were answered go in large
@@ -14,9 +17,9 @@ import "time"
 // Leases with a short TTL have classes of their own, because they have no time to wait
 // for the requests of other leases.
 type Dispatch[T any] struct {
-	queues    [classes][]T // the leases that wait, by class
-	batches   map[*Batch]struct{}
-	nextRetry time.Time // after a failed retry, the earliest time of the next one; zero after an answer
+	queues    [classes][]T      // the leases that wait, by class
+	batches   [classes][]*Batch // the batches under way, by class, in the order of sending
+	nextRetry time.Time         // after a failed retry, the earliest time of the next one; zero after an answer
 }
 
 // Health is the state of one lease in Dispatch.
@@ -100,25 +103,14 @@ func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Durat
 // untilRoom returns the time until another batch of the class may be sent. 0 means now; a
 // negative time means after the next Done.
 func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
-	health := class % healths
-	all, young, first := 0, 0, time.Duration(0)
-	for b := range d.batches {
-		if b.class != class {
-			continue
-		}
-		all++
-		if left := youngAge - now.Sub(b.sent); left > 0 {
-			young++
-			if first == 0 || left < first {
-				first = left
-			}
-		}
-	}
-	switch {
-	case all >= maxBatches[health]:
+	health, batches := class%healths, d.batches[class]
+	if len(batches) >= maxBatches[health] {
 		return -1
-	case young >= maxYoung[health]:
-		return first
+	}
+	if i := len(batches) - maxYoung[health]; i >= 0 {
+		if left := youngAge - now.Sub(batches[i].sent); left > 0 { // batches[i] and those behind it are young
+			return left
+		}
 	}
 	if health == int(Normal) {
 		return 0
@@ -136,17 +128,14 @@ func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
 	if health != Normal && !d.nextRetry.IsZero() {
 		d.nextRetry = now.Add(failurePause)
 	}
-	if d.batches == nil {
-		d.batches = map[*Batch]struct{}{}
-	}
 	b := &Batch{class: class, health: health, size: size, sent: now}
-	d.batches[b] = struct{}{}
+	d.batches[class] = append(d.batches[class], b)
 	return leases, b
 }
 
 // Done ends a batch, and reports whether any lease waits.
 func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
-	delete(d.batches, b)
+	d.forget(b)
 	switch {
 	case answered:
 		d.nextRetry = time.Time{}
@@ -157,6 +146,10 @@ func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
 		more = more || len(line) > 0
 	}
 	return more
+}
+
+func (d *Dispatch[T]) forget(b *Batch) {
+	d.batches[b.class] = slices.DeleteFunc(d.batches[b.class], func(x *Batch) bool { return x == b })
 }
 
 // IsRetry reports whether the batch is a retry, after requests without an answer.

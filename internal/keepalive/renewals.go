@@ -270,7 +270,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 		if len(leases) > 0 {
 			return leases, b, 0
 		}
-		delete(r.dispatch.batches, b)
+		r.dispatch.forget(b)
 	}
 }
 
