@@ -124,13 +124,9 @@ var sameForTLS = [][]string{
 // sameParameter returns the parameter in known that means the same as name, or "".
 func sameParameter(name string, known []string) string {
 	for _, same := range sameForTLS {
-		if !slices.Contains(same, name) {
-			continue
-		}
-		for _, other := range same {
-			if slices.Contains(known, other) {
-				return other
-			}
+		i := slices.IndexFunc(same, func(other string) bool { return slices.Contains(known, other) })
+		if i >= 0 && slices.Contains(same, name) {
+			return same[i]
 		}
 	}
 	return ""
