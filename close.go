@@ -227,11 +227,7 @@ func (c *Client) finish(ctx context.Context) error {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
 	if !closedInTime(ctx, c.renewals.Empty()) {
-		what := "1 lease was"
-		if n := c.renewals.Len(); n != 1 {
-			what = fmt.Sprintf("%d leases were", n)
-		}
-		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)
+		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), counted(c.renewals.Len(), "lease"))
 	}
 	if !closedInTime(ctx, c.functions.shut()) {
 		return fmt.Errorf("pawl: shutdown: %w, and a function still ran whose lease was lost", ctx.Err())

@@ -192,18 +192,20 @@ type CloseError struct {
 func (e *CloseError) Unwrap() error { return e.Err }
 
 func (e *CloseError) Error() string {
-	what := "1 lock was"
-	if e.Unreleased != 1 {
-		what = fmt.Sprintf("%d locks were", e.Unreleased)
-	}
-	s := "pawl: closed, but " + what + " not released and will expire"
+	s := "pawl: closed, but " + counted(e.Unreleased, "lock") + " not released and will expire"
 	if e.Err != nil {
 		s += ": " + bare(e.Err)
 	}
 	return s
 }
 
-// invalid returns an InvalidError.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " was"
+	}
+	return fmt.Sprintf("%d %ss were", n, what)
+}
+
 func invalid(what, problem, allowed string) error {
 	return &InvalidError{What: what, Problem: problem, Allowed: allowed}
 }
