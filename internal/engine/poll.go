@@ -49,13 +49,12 @@ const (
 
 // Run polls until ctx ends.
 func (p *Poller) Run(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	polledAt, rests := time.Now(), time.Time{}
 	for failures := 0; ; {
 		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.Losses), false
-		if timer.Stop(); !next.IsZero() {
-			timer.Reset(max(time.Until(next), time.Until(rests)))
+		var due <-chan time.Time // nil without claims
+		if !next.IsZero() {
+			due = time.After(max(time.Until(next), time.Until(rests)))
 		}
 		select {
 		case <-ctx.Done():
@@ -67,7 +66,7 @@ func (p *Poller) Run(ctx context.Context) {
 			continue
 		case <-p.PollNow:
 			asked = true
-		case <-timer.C:
+		case <-due:
 		}
 		polledAt = time.Now()
 		if !p.Claims.Any(polledAt) && !asked {
