@@ -78,8 +78,7 @@ func (o *Options) settle() (settings, error) {
 		s.Labels = maps.Clone(o.Labels) // the caller may change its own map
 	}
 	if s.Observer != nil {
-		observer := *s.Observer
-		s.Observer = &observer
+		s.Observer = new(*s.Observer)
 	}
 	if s.ID == "" {
 		b := make([]byte, 8)
