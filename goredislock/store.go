@@ -2,7 +2,6 @@ package goredislock
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +44,7 @@ func command(ctx context.Context, c redisscript.Command) noRetryCmd {
 func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
 	cmd := command(ctx, c)
 	_ = s.client.Process(ctx, cmd) // the command has the error, too
-	return reply(cmd.Cmd)
+	return redisscript.ReplyOf(cmd.Result())
 }
 
 // DoMany implements redisscript.Conn. go-redis sends a pipeline to one node, on one
@@ -72,57 +71,10 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 		if err != nil && cmd.Err() == nil && cmd.Val() == nil {
 			replies[i] = redisscript.Reply{Err: err}
 		} else {
-			replies[i] = reply(cmd.Cmd)
+			replies[i] = redisscript.ReplyOf(cmd.Result())
 		}
 	}
 	return replies
-}
-
-func reply(cmd *redis.Cmd) (p redisscript.Reply) {
-	v, err := cmd.Result()
-	if err != nil {
-		return redisscript.Reply{Err: err}
-	}
-	switch v := v.(type) {
-	case int64:
-		p.Int = v
-	case string:
-		if p.Text = v; v == "" {
-			p.Err = redisscript.ErrEmpty
-		}
-	case []any:
-		p.List = make([]int64, 0, len(v))
-		for _, e := range v {
-			n, ok := e.(int64)
-			if !ok {
-				p.List, p.Words = nil, words(v)
-				break
-			}
-			p.List = append(p.List, n)
-		}
-	default:
-		p.Words = words(v)
-	}
-	return p
-}
-
-// words returns the elements of an answer, including those of nested lists and maps.
-func words(v any) (all []string) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			all = append(all, words(e)...)
-		}
-	case map[any]any:
-		for k, e := range v {
-			all = append(append(all, words(k)...), words(e)...)
-		}
-	case nil:
-		all = []string{""}
-	default:
-		all = []string{fmt.Sprint(v)}
-	}
-	return all
 }
 
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.

@@ -24,11 +24,11 @@ func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node,
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[addr]
 		if masters {
-			role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-			if err != nil {
-				return nil, err
+			role := redisscript.ReplyOf(node.Do(ctx, node.B().Role().Build()).ToAny())
+			if role.Err != nil {
+				return nil, role.Err
 			}
-			if len(role) == 0 || words(role[0])[0] != "master" {
+			if len(role.Words) == 0 || role.Words[0] != "master" {
 				continue
 			}
 		}

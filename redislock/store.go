@@ -24,7 +24,7 @@ func (s *conn) cluster() bool { return s.client.Mode() == rueidis.ClientModeClus
 // Do implements redisscript.Conn. Unless a command is marked as read-only, rueidis sends
 // it only once, whatever its retry options say.
 func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
-	p := reply(s.client.Do(ctx, s.build(c)))
+	p := redisscript.ReplyOf(s.client.Do(ctx, s.build(c)).ToAny())
 	if c.Keys == nil {
 		p.Err = inFull(p.Err)
 	}
@@ -63,58 +63,9 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 	}
 	replies := make([]redisscript.Reply, len(all))
 	for i, r := range results {
-		replies[i] = reply(r)
+		replies[i] = redisscript.ReplyOf(r.ToAny())
 	}
 	return replies
-}
-
-func reply(r rueidis.RedisResult) (p redisscript.Reply) {
-	m, err := r.ToMessage()
-	switch {
-	case err != nil:
-		p.Err = err
-	case m.IsInt64():
-		p.Int, p.Err = m.ToInt64()
-	case m.IsArray():
-		list, _ := m.ToArray()
-		p.List = make([]int64, 0, len(list))
-		for i := range list {
-			if !list[i].IsInt64() {
-				p.List, p.Words = nil, words(m)
-				break
-			}
-			n, _ := list[i].ToInt64()
-			p.List = append(p.List, n)
-		}
-	case m.IsMap():
-		p.Words = words(m)
-	default:
-		if p.Text, p.Err = m.ToString(); p.Err == nil && p.Text == "" {
-			p.Err = redisscript.ErrEmpty
-		}
-	}
-	return p
-}
-
-// words returns the elements of an answer, including those of nested lists and maps.
-func words(m rueidis.RedisMessage) (all []string) {
-	if list, err := m.ToArray(); err == nil {
-		for _, e := range list {
-			all = append(all, words(e)...)
-		}
-		return all
-	}
-	if pairs, err := m.ToMap(); err == nil {
-		for k, v := range pairs {
-			all = append(append(all, k), words(v)...)
-		}
-		return all
-	}
-	text, err := m.ToString()
-	if err != nil {
-		text = m.String()
-	}
-	return []string{text}
 }
 
 // inFull adds the ERR that rueidis removes from the start of an error, because the doctor

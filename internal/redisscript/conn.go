@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -82,7 +83,7 @@ type Node struct {
 // element of a list or a map.
 func (n Node) ask(ctx context.Context, words ...string) (string, error) {
 	p := n.Do(ctx, Command{Words: words})
-	if errors.Is(p.Err, ErrEmpty) {
+	if errors.Is(p.Err, errEmpty) {
 		p.Err = nil
 	}
 	if p.Words != nil {
@@ -121,8 +122,59 @@ type Reply struct {
 	Err   error
 }
 
-// ErrEmpty is the error of an empty answer, which no script returns.
-var ErrEmpty = errors.New("the server answered nothing to a script")
+// ReplyOf makes a Reply of an answer as the libraries decode it, with slices and maps.
+func ReplyOf(answer any, err error) (p Reply) {
+	if err != nil {
+		return Reply{Err: err}
+	}
+	switch v := answer.(type) {
+	case int64:
+		p.Int = v
+	case string:
+		if p.Text = v; v == "" {
+			p.Err = errEmpty
+		}
+	case []any:
+		p.List = make([]int64, 0, len(v))
+		for _, e := range v {
+			n, ok := e.(int64)
+			if !ok {
+				p.List, p.Words = nil, words(v)
+				break
+			}
+			p.List = append(p.List, n)
+		}
+	default:
+		p.Words = words(v)
+	}
+	return p
+}
+
+// words returns the elements of an answer, including those of nested lists and maps.
+func words(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			all = append(all, words(e)...)
+		}
+	case map[any]any:
+		for k, e := range v {
+			all = append(append(all, words(k)...), words(e)...)
+		}
+	case map[string]any:
+		for k, e := range v {
+			all = append(append(all, k), words(e)...)
+		}
+	case nil:
+		all = []string{""}
+	default:
+		all = []string{fmt.Sprint(v)}
+	}
+	return all
+}
+
+// errEmpty is the error of an empty answer, which no script returns.
+var errEmpty = errors.New("the server answered nothing to a script")
 
 // WatchReply is the result of Watch for a key: its value when the server began to watch
 // it, or an error.

@@ -71,7 +71,7 @@ func (d *Driver) scan(ctx context.Context, pattern string) iter.Seq2[string, err
 			for cursor := "0"; ; {
 				p := node.Do(ctx, Command{Words: []string{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"}})
 				if p.Err == nil && len(p.Words) == 0 {
-					p.Err = ErrEmpty
+					p.Err = errEmpty
 				}
 				if p.Err != nil {
 					yield("", p.Err)
