@@ -49,30 +49,30 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 // driver does not know that. It returns the stored form of the claimant.
 func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who string, err error) {
 	asked := d.clock.begin()
-	who, err = d.signals.subscribeFor(ctx, c)
-	if err != nil || asked == nil {
-		return who, err
+	box, shard, err := d.signals.channelsFor(ctx, c)
+	if err != nil {
+		return "", err
 	}
-	select {
-	case <-asked:
-		return who, nil
-	case <-ctx.Done():
-		return "", ctx.Err()
+	if asked != nil {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	}
+	return claimantArg(box, shard, c), nil
 }
 
 // claim sends a claim: in a common script with other steps if possible, otherwise alone.
 func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
-	if isQuick(c) && d.canSendTogether(c.Name) {
-		p, done := d.sendTogether(ctx, now, c.Name, quickStep{
-			token: c.Token, end: end, terms: d.termsOf(c, who), fences: fencesOf(c), minFence: c.MinFence,
-		})
-		defer d.coalescer.endStep()
-		if done {
-			return p
-		}
+	arg := d.claimArg(c, end, who)
+	alone := func() Reply {
+		d.tracking.claim(c)
+		s, call := d.claimCall(c, arg)
+		return d.run(ctx, s, call)
 	}
-	d.tracking.claim(c)
-	step, call := d.claimCall(c, end, who)
-	return d.run(ctx, step, call)
+	if d.client.Cluster || !isQuick(c) {
+		return alone()
+	}
+	return d.coalescer.do(ctx, now, c.Name, quickStep{arg: arg, end: end}, alone)
 }

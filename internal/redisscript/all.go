@@ -95,9 +95,8 @@ func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
 	for i := range claims {
 		one := &claims[i]
 		c.Keys = append(c.Keys, keys(o.Prefix, one.Name)...)
-		claim := claimArg(nil, one, o.Retention, end, who[i])
-		claim[0] = otherAcquire
-		c.Args = append(c.Args, string(claim), string(waitArg(nil, one)), string(valueArg(nil, one)))
+		claim := string(otherAcquire) + o.claimArg(one, end, who[i])[1:]
+		c.Args = append(c.Args, claim, waitArg(one), valueArg(one))
 	}
 	return c
 }

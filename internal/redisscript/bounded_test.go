@@ -79,8 +79,8 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 		ctx := lateContext{t.Context()}
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		to.stepsUnderWay.Add(1)
-		if answer, _, err := to.do(ctx, time.Now(), "key", aStep); err == nil {
-			t.Errorf("%v, want an error", answer)
+		if a := take(ctx, to, "key"); a.err == nil {
+			t.Errorf("%+v, want an error", a)
 		}
 		close(server.may)
 	})
@@ -177,16 +177,13 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		to := newCoalescer(server, "", t.Context(), &clock{})
-		if _, alone, _ := to.do(t.Context(), time.Now(), "first", aStep); !alone {
-			t.Fatal("the first was not alone")
-		}
+		to.stepsUnderWay.Add(1)
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
-					_, _, _ = to.do(ctx, time.Now(), "free", aStep)
-					to.endStep()
+					take(ctx, to, "free")
 					cancel()
 				}
 			})

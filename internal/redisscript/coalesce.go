@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"hash/maphash"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // A coalescer puts steps of several goroutines, each on another name, into one script,
@@ -31,13 +31,13 @@ type coalescer struct {
 	clock         *clock       // answers update it
 	prefix        string       // of the keys
 	stepsUnderWay atomic.Int32 // steps that are under way
-	free          sync.Pool    // of *step
+	busy          busy
+	free          sync.Pool // of *step
 
 	mu       sync.Mutex // protects the fields below, and the fields of each step
 	next     []*step    // steps that no lane has taken yet
 	lanes    []*lane
-	sweep    *time.Timer // runs sweepGivenUp
-	sweepSet bool
+	sweepSet bool // sweepGivenUp will run
 }
 
 const (
@@ -66,10 +66,8 @@ type lane struct {
 
 type step struct {
 	quickStep
-	name     string
-	deadline time.Time
-	canceled <-chan struct{} // nil if its caller never gives up
-	ctx      context.Context
+	name string
+	ctx  context.Context
 
 	ended     bool // it was answered, or its caller has given up
 	answer    int64
@@ -79,45 +77,37 @@ type step struct {
 }
 
 func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coalescer {
-	co := &coalescer{conn: conn, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
-		return &step{done: make(chan struct{}, 1)}
-	}}}
-	co.sweep = time.AfterFunc(time.Hour, co.sweepGivenUp)
-	co.sweep.Stop()
-	return co
+	return &coalescer{
+		conn: conn, prefix: prefix, life: life, clock: c, busy: busy{seed: maphash.MakeSeed(), began: time.Now()},
+		free: sync.Pool{New: func() any { return &step{done: make(chan struct{}, 1)} }},
+	}
 }
 
-// canSendTogether reports whether a step on this name may share a script with others.
-func (d *Driver) canSendTogether(name string) bool { return !d.client.Cluster && !d.busy.is(name) }
-
-// sendTogether sends a step in a common script, if other steps are under way. If done is
-// false, the caller must send the step alone. In both cases the caller then calls
-// coalescer.endStep.
-func (d *Driver) sendTogether(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
-	answer, first, err := d.coalescer.do(ctx, now, name, q)
-	if err != nil || answer != 0 {
-		return Reply{Int: answer, Err: err}, true
+// do sends a step in a common script, if other steps are under way. If none is, or if the
+// step is not the quick case, do calls alone, which sends the step by itself.
+func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep, alone func() Reply) Reply {
+	if co.busy.is(name) {
+		return alone()
 	}
-	if !first {
-		d.busy.note(name)
+	defer co.stepsUnderWay.Add(-1)
+	if co.stepsUnderWay.Add(1) > 1 {
+		if answer, err := co.together(ctx, now, name, q); err != nil || answer != 0 {
+			return Reply{Int: answer, Err: err}
+		}
+		co.busy.note(name)
 	}
-	return Reply{}, false
+	return alone()
 }
 
-// do sends a step in a common script. If alone is true, no other step was under way, and
-// do has sent nothing. Answer 0 means that the step is not the quick case.
+// together sends a step in a common script. Answer 0 means that the step is not the quick
+// case.
 //
 // If a caller gives up, its step is not sent. If a lane is sending a claim at that
 // moment, the caller's release may reach the server first. Then the end of the claim
 // limits how late the server can grant it.
-func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, alone bool, err error) {
-	if co.stepsUnderWay.Add(1) == 1 {
-		// The caller sends the step alone. It counts as under way until endStep.
-		return 0, true, nil
-	}
+func (co *coalescer) together(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, err error) {
 	s, _ := co.free.Get().(*step)
-	s.quickStep, s.name, s.ctx, s.canceled = q, name, ctx, lazyctx.CallerDone(ctx)
-	s.deadline, _ = ctx.Deadline()
+	s.quickStep, s.name, s.ctx = q, name, ctx
 	co.mu.Lock()
 	co.next = append(co.next, s)
 	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
@@ -125,7 +115,7 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 	}
 	if !co.sweepSet {
 		co.sweepSet = true
-		co.sweep.Reset(giveUpCheckInterval)
+		time.AfterFunc(giveUpCheckInterval, co.sweepGivenUp)
 	}
 	co.mu.Unlock()
 	<-s.done
@@ -134,11 +124,8 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 		*s = step{done: s.done}
 		co.free.Put(s)
 	}
-	return answer, false, err
+	return answer, err
 }
-
-// endStep notes the end of a step that do began.
-func (co *coalescer) endStep() { co.stepsUnderWay.Add(-1) }
 
 // slowLocked reports whether each lane has waited for its answer for slowLane or longer.
 func (co *coalescer) slowLocked(now time.Time) bool {
@@ -266,7 +253,7 @@ func (co *coalescer) sweepGivenUp() {
 		co.openLocked()
 	}
 	if co.sweepSet = len(co.lanes) > 0; co.sweepSet {
-		co.sweep.Reset(giveUpCheckInterval)
+		time.AfterFunc(giveUpCheckInterval, co.sweepGivenUp)
 	}
 }
 
@@ -275,18 +262,11 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 	if s.ended {
 		return true
 	}
-	select {
-	case <-s.canceled:
-		s.err = gaveUp(s.ctx)
-	default:
-		switch {
-		case closed:
-			s.err = driver.ErrClosed
-		case !s.deadline.IsZero() && !now.Before(s.deadline):
-			s.err = context.DeadlineExceeded
-		default:
-			return false
-		}
+	if s.err = endedAt(s.ctx, now); closed {
+		s.err = driver.ErrClosed
+	}
+	if s.err == nil {
+		return false
 	}
 	s.ended, s.abandoned, s.answer = true, true, 0
 	s.done <- struct{}{}
@@ -309,8 +289,6 @@ type busy struct {
 
 const busyFor = time.Second
 
-func newBusy() *busy { return &busy{seed: maphash.MakeSeed(), began: time.Now()} }
-
 func (b *busy) place(name string) *atomic.Int64 {
 	return &b.until[maphash.String(b.seed, name)%uint64(len(b.until))]
 }
@@ -322,86 +300,50 @@ func (b *busy) is(name string) bool {
 	return until != 0 && int64(time.Since(b.began)) < until
 }
 
-// The first argument of a common script has the settings that its claims share. The
-// argument of a step then has only its token, and for a claim also its end. lua/many.lua
-// reads these arguments.
-
-// A quickStep has the fields of a step for lua/many.lua, except its name: of a claim, or
-// of a release, which has only a token.
+// A quickStep is a claim or a release for lua/many.lua.
 type quickStep struct {
-	token    driver.Token
-	terms    *terms // nil for a release
-	end      int64  // on the server's clock
-	fences   int
-	minFence uint64
+	arg string // of a claim: its first argument, see claimArg; of a release: the token
+	end int64  // of a claim, on the server's clock
 }
 
-// terms are the settings that most claims of a process share, and their encoding.
-type terms struct {
-	ttl, keep, delay time.Duration
-	who              string
-	times, rest      string // encoded: the parts before and after the end of a claim
+func (q *quickStep) isClaim() bool { return len(q.arg) > len(driver.Token{}) }
+
+// The fields of a claim's first argument begin at these places, see claimArg.
+const (
+	ttlField    = 1 // and how long the name is remembered
+	fenceField  = ttlField + 8 + 8
+	fencesField = fenceField + 8 + 8
+	tokenField  = fencesField + 4
+	delayField  = tokenField + 16 // and who claims
+)
+
+// isLike reports whether a claim asks for one fence, of any number, and otherwise for the
+// same as the claim with the argument other.
+func (q *quickStep) isLike(other string) bool {
+	const noFence, oneFence = "\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x01"
+	return q.arg[ttlField:fenceField] == other[ttlField:fenceField] && q.arg[fenceField:fenceField+8] == noFence &&
+		q.arg[fencesField:tokenField] == oneFence && q.arg[delayField:] == other[delayField:]
 }
 
-// termsOf returns the terms of a claim. If the last claim had equal terms, it returns the
-// same pointer.
-func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
-	keep := max(d.Retention, c.TTL+c.LockDelay)
-	if last := d.agreed.Load(); last != nil && last.ttl == c.TTL && last.keep == keep && last.delay == c.LockDelay && last.who == who {
-		return last
-	}
-	t := &terms{ttl: c.TTL, keep: keep, delay: c.LockDelay, who: who}
-	t.times = string(number(number(nil, micros(c.TTL)), micros(keep)))
-	t.rest = string(append(number(nil, micros(c.LockDelay)), who...))
-	d.agreed.Store(t)
-	return t
-}
-
-// pack makes the call of a batch. All keys and arguments are slices of one string.
+// pack makes the call of a batch. The first argument of the script has the settings of
+// the first claim, and the latest end. The argument of a claim with the same settings
+// then only has its token, and how much earlier it ends.
 func pack(prefix string, batch []*step) Call {
-	var common *terms
-	var latest int64
-	size := 128
+	first, latest := "", int64(0)
 	for _, s := range batch {
-		if s.terms != nil {
-			if common == nil {
-				common = s.terms
-				size += len(common.rest)
-			}
-			if latest = max(latest, s.end); s.terms != common || s.fences != 1 || s.minFence != 0 {
-				size += 64 + len(s.terms.rest)
-			}
+		if s.isClaim() {
+			first, latest = cmp.Or(first, s.arg), max(latest, s.end)
 		}
-		size += len(prefix) + len(s.name) + 32
 	}
-	all, ends := make([]byte, 0, size), make([]int, 0, 1+2*len(batch))
-	if common != nil {
-		all = append(number(append(all, common.times...), latest), common.rest...)
+	c := Call{Keys: make([]string, len(batch)), Args: make([]string, 1+len(batch))}
+	if first != "" {
+		c.Args[0] = first[ttlField:fenceField] + string(number(nil, latest)) + first[delayField:]
 	}
-	ends = append(ends, len(all))
-	for _, s := range batch {
-		all = appendKey(all, prefix, s.name)
-		ends = append(ends, len(all))
-		switch before := latest - s.end; {
-		case s.terms == nil:
-			all = append(all, s.token[:]...)
-		case s.terms == common && s.fences == 1 && s.minFence == 0 && before < 1<<32:
-			all = binary.BigEndian.AppendUint32(append(all, s.token[:]...), uint32(before))
-		default:
-			// The claim does not fit the short form, so it has the argument of claimArg.
-			all = number(number(append(append(all, quickAcquire), s.terms.times...), fenceArg(s.minFence)), s.end)
-			all = append(append(binary.BigEndian.AppendUint32(all, uint32(s.fences)), s.token[:]...), s.terms.rest...)
+	for i, s := range batch {
+		c.Keys[i], c.Args[1+i] = key(prefix, s.name), s.arg
+		if before := latest - s.end; s.isClaim() && s.isLike(first) && before < 1<<32 {
+			c.Args[1+i] = s.arg[tokenField:delayField] + string(binary.BigEndian.AppendUint32(make([]byte, 0, 4), uint32(before)))
 		}
-		ends = append(ends, len(all))
-	}
-	text, from := string(all), ends[0]
-	pieces := make([]string, 1+2*len(batch))
-	c := Call{Keys: pieces[:len(batch):len(batch)], Args: pieces[len(batch):]}
-	c.Args[0] = text[:from]
-	for i := range batch {
-		key, arg := ends[1+2*i], ends[2+2*i]
-		c.Keys[i], c.Args[1+i] = text[from:key], text[key:arg]
-		from = arg
 	}
 	return c
 }

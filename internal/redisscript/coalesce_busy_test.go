@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"hash/maphash"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 func TestANameIsBusyForAWhile(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		b := newBusy()
+		b := &busy{seed: maphash.MakeSeed(), began: time.Now()}
 		if b.is("job") {
 			t.Error("busy from the beginning")
 		}

@@ -38,7 +38,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-	p, n := d.confirmed(ctx, d.renewCall(&l), timeout)
+	p, n := d.confirmed(ctx, d.renewCall(&l, 0), timeout)
 	if p.Err == nil {
 		p.Err = readEnd(p)
 	}

@@ -20,8 +20,6 @@ type Driver struct {
 	coalescer  *coalescer
 	clock      *clock
 	unanswered unanswered
-	busy       *busy
-	agreed     atomic.Pointer[terms]
 	noStates   atomic.Bool // the server has refused a command that States calls
 	closed     atomic.Bool
 }
@@ -34,7 +32,7 @@ func New(c *Client, o Options) *Driver {
 	}
 	d.signals = newSubscriber(d)
 	d.conn = newBounded(c, d.signals.life)
-	d.clock, d.busy = newClock(d.conn, &d.signals.loops), newBusy()
+	d.clock = newClock(d.conn, &d.signals.loops)
 	d.watches.OnFirstWatch(d.follow)
 	d.unanswered.release = d.releaseUnanswered
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)

@@ -16,7 +16,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
-	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Read, d.readCall(name)) })
+	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Read, d.call(name)) })
 	return d.entry(ctx, name, p)
 }
 
@@ -99,7 +99,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 	var calls []Call // for the names for which seen has no entry
 	for i, name := range names {
 		if seen[i] == nil {
-			calls = append(calls, d.readCall(name))
+			calls = append(calls, d.call(name))
 		}
 	}
 	var replies []Reply

@@ -46,12 +46,9 @@ func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
 // release sends a release: in a common script with other steps if possible, otherwise
 // alone.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
-	if !hasEnd(l) && l.MinHold == 0 && d.canSendTogether(l.Name) {
-		p, done := d.sendTogether(ctx, now, l.Name, quickStep{token: l.Token})
-		defer d.coalescer.endStep()
-		if done {
-			return p
-		}
+	alone := func() Reply { return d.run(ctx, Release, d.releaseCall(l, end)) }
+	if d.client.Cluster || hasEnd(l) || l.MinHold > 0 {
+		return alone()
 	}
-	return d.run(ctx, Release, d.releaseCall(l, end))
+	return d.coalescer.do(ctx, now, l.Name, quickStep{arg: string(l.Token[:])}, alone)
 }

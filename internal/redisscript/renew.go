@@ -20,7 +20,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		if err != nil {
 			return nil, err
 		}
-		calls[i] = d.renewCall(l)
+		calls[i] = d.renewCall(l, 0)
 	}
 	now := time.Now()
 	if err := d.readyAt(ctx, now); err != nil || len(renewals) == 0 {
@@ -64,7 +64,7 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 			rest, where = append(rest, calls[i]), append(where, i)
 			continue
 		}
-		replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.writeCall(l, end)) })
+		replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.renewCall(l, end)) })
 	}
 	if len(rest) > 0 {
 		for i, p := range d.runAllQuickly(ctx, Renew, rest) {

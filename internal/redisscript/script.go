@@ -14,8 +14,7 @@ var files embed.FS
 type Script struct {
 	Name   string
 	Source string
-	SHA    string   // the name of the script for EVALSHA
-	words  []string // before the keys of one name
+	SHA    string // the name of the script for EVALSHA
 }
 
 // The scripts that work on one name. The header of each file says what the script takes
@@ -50,7 +49,5 @@ func script(name string) *Script {
 		panic(err) // it is embedded
 	}
 	sum := sha1.Sum(source) // EVALSHA requires SHA-1; it is not a signature
-	s := &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
-	s.words = []string{"EVALSHA", s.SHA, "4"}
-	return s
+	return &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
 }

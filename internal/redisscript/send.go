@@ -31,14 +31,8 @@ func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 
 func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
-// command makes the command of a call. A call has four keys if it concerns one name; then
-// s.words fit.
 func (s *Script) command(c Call) Command {
-	words := s.words
-	if len(c.Keys) != 4 {
-		words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}
-	}
-	return Command{Words: words, Call: c}
+	return Command{Words: []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}, Call: c}
 }
 
 // evalWords returns the words before the keys of a call that sends the script itself.

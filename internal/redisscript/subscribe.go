@@ -33,7 +33,6 @@ type subscriber struct {
 	shards map[uint16]shard
 
 	listeners driver.Listeners
-	claimant  atomic.Pointer[string] // the stored form of the last claimant; most processes have only one
 }
 
 // A subscription keeps one channel subscribed until end is called.
@@ -57,23 +56,6 @@ func newSubscriber(d *Driver) *subscriber {
 	b := &subscriber{d: d, id: rand.Text()[:16], shards: map[uint16]shard{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
-}
-
-// subscribeFor subscribes to the channels for the signals of a claim. It returns the
-// stored form of the claimant: the channels, the owner and the TTL.
-func (b *subscriber) subscribeFor(ctx context.Context, c *driver.Claim) (who string, err error) {
-	box, shard, err := b.channelsFor(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	var r room
-	stored := appendClaimant(r[:0], box, shard, c)
-	if last := b.claimant.Load(); last != nil && *last == string(stored) {
-		return *last, nil
-	}
-	text := string(stored)
-	b.claimant.Store(&text)
-	return text, nil
 }
 
 // channelsFor returns the channels for the signals of a claim, after the server has
@@ -238,10 +220,10 @@ func (b *subscriber) close() {
 	b.loops.Close()
 }
 
-// appendClaimant appends the stored form of a claimant: the two channels for its signals,
-// the owner, and the TTL. The scripts read the channels, and replace the TTL.
-func appendClaimant(b []byte, box, shard string, c *driver.Claim) []byte {
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
+// claimantArg makes the stored form of a claimant: the two channels for its signals, the
+// owner, and the TTL. The scripts read the channels, and replace the TTL.
+func claimantArg(box, shard string, c *driver.Claim) string {
+	b := append(binary.BigEndian.AppendUint16(make([]byte, 0, 256), uint16(len(box))), box...)
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return number(locktable.AppendOwner(b, c.Owner), micros(c.TTL))
+	return string(number(locktable.AppendOwner(b, c.Owner), micros(c.TTL)))
 }

@@ -234,7 +234,7 @@ func (r *reader) value() (v locktable.Value) {
 	return v
 }
 
-// claimant reads a length, and the output of appendClaimant. It skips the channels.
+// claimant reads a length, and the output of claimantArg. It skips the channels.
 func (r *reader) claimant(c *locktable.ClaimInfo) {
 	in := reader{rest: r.take(int(r.uint32()))}
 	in.who(c)

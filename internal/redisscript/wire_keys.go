@@ -15,26 +15,11 @@ var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 // key returns the key of the state of a name, S.
 func key(prefix, name string) string { return prefix + "{" + escaper.Replace(name) + "}s" }
 
-func appendKey(b []byte, prefix, name string) []byte {
-	return append(append(append(append(b, prefix...), '{'), escaper.Replace(name)...), "}s"...)
-}
-
 // keys returns all keys of a name in the order of the scripts: S, D, L, E.
 func keys(prefix, name string) []string {
-	var r room
-	return callOf(appendKeys(r[:0], prefix, name)).Keys
-}
-
-// appendKeys appends the keys of a name, which all have the same length.
-func appendKeys(b []byte, prefix, name string) []byte {
-	name = escaper.Replace(name)
-	for _, kind := range "sdle" {
-		b = append(b, prefix...)
-		b = append(b, '{')
-		b = append(b, name...)
-		b = append(b, '}', byte(kind))
-	}
-	return b
+	s := key(prefix, name)
+	start := s[:len(s)-1]
+	return []string{s, start + "d", start + "l", start + "e"}
 }
 
 // watchChannel returns the channel for the changes of a name. It is in the slot of the
