@@ -22,7 +22,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
 	}
-	resend := func(end time.Time) bool { return d.unanswered.add(&c, end) }
+	resend := func(end time.Time) bool { return d.claimAgain(&c, end) }
 	p := d.runWithEnd(ctx, now, c.Name, resend, func(end int64) Reply { return d.claim(ctx, now, &c, end, who) })
 	g, refused, err := readClaim(p, &c)
 	now = time.Now()

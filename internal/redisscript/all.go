@@ -72,7 +72,7 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 		}
 	}
 	resend := func(end time.Time) bool {
-		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.unanswered.add(&c, end) })
+		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.claimAgain(&c, end) })
 	}
 	var lost error
 	p := d.runWithEnd(ctx, now, claims[0].Name, resend, func(end int64) Reply {

@@ -34,7 +34,7 @@ func New(c *Client, o Options) *Driver {
 	d.conn = newBounded(c, d.signals.life)
 	d.clock = newClock(d.conn, &d.signals.loops)
 	d.watches.OnFirstWatch(d.follow)
-	d.unanswered.release = d.releaseUnanswered
+	d.unanswered.released = map[driver.Token]bool{}
 	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
 	if c.Watch != nil {
 		d.tracking = newTracker(c.Watch, o.Prefix)

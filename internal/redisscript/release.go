@@ -32,17 +32,6 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return readEnd(p)
 }
 
-// releaseUnanswered releases the lease that the server may have granted to an unanswered
-// claim.
-func (d *Driver) releaseUnanswered(l driver.LeaseRef) {
-	if d.closed.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(d.signals.life, serverTimeout)
-	defer cancel()
-	_ = d.Release(ctx, l)
-}
-
 // release sends a release: in a common script with other steps if possible, otherwise
 // alone.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {

@@ -1,10 +1,10 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -61,14 +61,14 @@ func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
 // lost. If the repetition is answered "not held", the outcome of the first attempt is
 // unknown, and atMostOnce returns its error.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
-	var a retry
-	first := send()
-	p := first
-	for a.mayResend(ctx, d, p) {
-		p = send()
-	}
-	if a.sent > 0 && p.Err == nil && p.Text == "" && p.Int == 0 {
-		return first
+	var lost error // of the first attempt
+	p := d.resendIfLost(ctx, func() Reply {
+		p := send()
+		lost = cmp.Or(lost, p.Err)
+		return p
+	})
+	if p.Err == nil && p.Text == "" && p.Int == 0 {
+		p.Err = lost
 	}
 	return p
 }
@@ -116,49 +116,40 @@ var errNoTime = errors.New("the server's clock jumps: it says each time that the
 // unanswered has the tokens of claims that were sent twice, until the end of the first,
 // unanswered request.
 type unanswered struct {
-	release func(driver.LeaseRef)
-
-	everUsed atomic.Bool           // add was called
 	mu       sync.Mutex            // protects released
 	released map[driver.Token]bool // for each token: whether its caller has released it
 }
 
 const maxUnanswered = 1024
 
-// add reports whether a claim may be sent once more, although its first request was not
-// answered. If the caller releases the token before the end, the driver releases it again
-// after the end.
-func (u *unanswered) add(c *driver.Claim, end time.Time) bool {
+// claimAgain reports whether a claim may be sent once more, although its first request
+// was not answered. If the caller releases the token before the end, the driver releases
+// it again after the end.
+func (d *Driver) claimAgain(c *driver.Claim, end time.Time) bool {
+	u := &d.unanswered
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.released[c.Token]; known || len(u.released) >= maxUnanswered {
 		return known
 	}
-	if u.released == nil {
-		u.released = map[driver.Token]bool{}
-	}
 	u.released[c.Token] = false
-	u.everUsed.Store(true)
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token}
-	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { u.remove(l) })
+	time.AfterFunc(time.Until(end)+driver.MaxLead, func() {
+		u.mu.Lock()
+		released := u.released[l.Token]
+		delete(u.released, l.Token)
+		u.mu.Unlock()
+		if released {
+			ctx, cancel := context.WithTimeout(d.signals.life, serverTimeout)
+			defer cancel()
+			_ = d.Release(ctx, l)
+		}
+	})
 	return true
-}
-
-func (u *unanswered) remove(l driver.LeaseRef) {
-	u.mu.Lock()
-	released := u.released[l.Token]
-	delete(u.released, l.Token)
-	u.mu.Unlock()
-	if released {
-		u.release(l)
-	}
 }
 
 // noteRelease records that the caller releases a token.
 func (u *unanswered) noteRelease(t driver.Token) {
-	if !u.everUsed.Load() {
-		return // the usual case
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.released[t]; known {
