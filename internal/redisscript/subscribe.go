@@ -30,7 +30,7 @@ type subscriber struct {
 
 	mu     sync.Mutex // protects the two fields below; never held during a wait
 	box    *subscription
-	shards map[uint16]shard
+	shards map[uint16]*subscription // by the slot
 
 	listeners driver.Listeners
 }
@@ -38,22 +38,16 @@ type subscriber struct {
 // A subscription keeps one channel subscribed until end is called.
 type subscription struct {
 	Channel
-	end    context.CancelFunc
-	up     atomic.Bool
-	failed atomic.Bool // an attempt has failed since the subscription was last up
+	end   context.CancelFunc
+	up    atomic.Bool
+	until time.Time // for a slot: the latest expiry of a place in a queue that uses the channel
 
 	tried      context.Context    // ends when the server has answered, and after subscribeTimeout
 	wakeClaims context.CancelFunc // ends tried, for which claims wait
 }
 
-// A shard is the subscription to the channel of a slot.
-type shard struct {
-	*subscription
-	until time.Time // the latest expiry of a place in a queue that uses the shard
-}
-
 func newSubscriber(d *Driver) *subscriber {
-	b := &subscriber{d: d, id: rand.Text()[:16], shards: map[uint16]shard{}}
+	b := &subscriber{d: d, id: rand.Text()[:16], shards: map[uint16]*subscription{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
@@ -88,15 +82,15 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 	if b.life.Err() != nil {
 		return "", "", driver.ErrClosed // close has ended the subscription, so no signal would arrive
 	}
-	if second != nil && !second.refused() {
+	if second != nil && !second.down() {
 		shard = second.Name
 	}
 	return first.Name, shard, nil
 }
 
-// refused reports whether the last attempt to subscribe failed, for example because the
-// server is too old for sharded channels.
-func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
+// down reports whether the subscription is down, and an attempt has failed or took too
+// long, for example because the server is too old for sharded channels.
+func (s *subscription) down() bool { return !s.up.Load() && s.tried.Err() != nil }
 
 // maxShards is the number of subscribed slots from which on the driver unsubscribes from
 // slots in which it no longer waits.
@@ -104,19 +98,18 @@ const maxShards = 64
 
 // shardLocked returns the subscription of a slot, and starts it if needed.
 func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
-	s, known := b.shards[slot]
-	if !known {
+	s := b.shards[slot]
+	if s == nil {
 		if len(b.shards) >= maxShards {
 			b.leaveShardsLocked(time.Now())
 		}
-		c := Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true}
-		s.subscription = b.subscribe(c)
+		s = b.subscribe(Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true})
+		b.shards[slot] = s
 	}
 	if until.After(s.until) {
 		s.until = until
 	}
-	b.shards[slot] = s
-	return s.subscription
+	return s
 }
 
 func (b *subscriber) leaveShardsLocked(now time.Time) {
@@ -132,10 +125,8 @@ func (b *subscriber) leaveShardsLocked(now time.Time) {
 func (b *subscriber) subscribe(c Channel) *subscription {
 	ctx, end := context.WithCancel(b.life)
 	s := &subscription{Channel: c, end: end}
-	s.tried, s.wakeClaims = context.WithCancel(ctx) // the end also wakes the claims
-	impatient := time.AfterFunc(subscribeTimeout, s.giveUp)
+	s.tried, s.wakeClaims = context.WithTimeout(ctx, subscribeTimeout) // the end also wakes the claims
 	b.loops.Go(func() {
-		defer impatient.Stop()
 		defer end()
 		engine.Subscription{
 			Run: func(ctx context.Context, subscribed func()) {
@@ -152,29 +143,12 @@ func (b *subscriber) subscribe(c Channel) *subscription {
 // server or a proxy that never answers delays claims only once.
 const subscribeTimeout = time.Second
 
-// giveUp lets claims go on without a subscription that takes too long. If the server
-// confirms it later, the driver makes all claims ask the server again.
-func (s *subscription) giveUp() {
-	s.failed.Store(true)
-	if s.up.Load() { // the subscription has come up meanwhile, so undo failed
-		s.failed.Store(false)
-		return
-	}
-	s.wakeClaims()
-}
-
-// subscriptionChanged records whether the subscription is up. When it comes up again, all
-// claims ask the server again, because messages in between are lost.
+// subscriptionChanged records whether the subscription is up. If it comes up late or
+// again, all claims ask the server again, because earlier messages are lost.
 func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
-	if !up {
-		s.failed.Store(true)
-		s.up.Store(false)
-		s.wakeClaims()
-		return
-	}
-	s.up.Store(true)
-	reconfirmed := s.failed.Swap(false) || s.tried.Err() != nil
-	if s.wakeClaims(); reconfirmed {
+	s.up.Store(up)
+	late := s.tried.Err() != nil // read after up is set: a claim that gave up before saw that it is down
+	if s.wakeClaims(); up && late {
 		b.d.clock.forget() // another server may have confirmed the subscription
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
 	}
@@ -211,7 +185,7 @@ func (b *subscriber) works() bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.box == nil || !b.box.failed.Load()
+	return b.box == nil || !b.box.down()
 }
 
 // close ends all subscriptions, and waits until they have ended.

@@ -28,9 +28,7 @@ const (
 type watching struct {
 	driver.Watchers
 	watchesDown atomic.Int64 // the number of watched names whose subscription is down
-
-	mu    sync.Mutex               // protects ended
-	ended map[string]chan struct{} // for each name: closed when its last watch has ended
+	ended       sync.Map     // from a name to a channel that is closed when its last watch has ended
 }
 
 // A watch is one name that is watched.
@@ -53,17 +51,12 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 	}
 	ctx, end := context.WithCancel(b.life)
 	ended := make(chan struct{})
-	w.mu.Lock()
-	if w.ended == nil {
-		w.ended = map[string]chan struct{}{}
-	}
-	before := w.ended[name]
-	w.ended[name] = ended
-	w.mu.Unlock()
+	last, _ := w.ended.Swap(name, ended)
 	x := &watch{d: d, name: name, tell: f, sharded: d.client.Cluster}
 	b.loops.Go(func() {
-		defer w.endWatch(name, ended)
-		if before != nil {
+		defer w.ended.CompareAndDelete(name, ended)
+		defer close(ended)
+		if before, _ := last.(chan struct{}); before != nil {
 			<-before
 		}
 		engine.Subscription{
@@ -74,15 +67,6 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 		}.Keep(ctx)
 	})
 	return end
-}
-
-func (w *watching) endWatch(name string, ended chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(ended)
-	if w.ended[name] == ended {
-		delete(w.ended, name)
-	}
 }
 
 // listen reports each change of the name, while the subscription and the note last.
