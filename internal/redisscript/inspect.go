@@ -102,10 +102,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 			calls = append(calls, d.call(name))
 		}
 	}
-	var replies []Reply
-	if len(calls) > 0 {
-		replies = d.runAll(ctx, Read, calls)
-	}
+	replies := d.runAll(ctx, Read, calls)
 	for i, name := range names {
 		var e driver.Entry
 		var err error

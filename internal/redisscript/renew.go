@@ -50,68 +50,61 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 	return answers, nil
 }
 
-// renewAll sends renewals. A renewal that writes a value has an end, and is sent alone.
+// renewAll sends renewals: many in one script if possible, and the others alone. A renewal
+// that writes a value has an end.
 func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
-	if !slices.ContainsFunc(renewals, func(l driver.LeaseRef) bool { return l.Value != nil }) {
-		return d.runAllQuickly(ctx, Renew, calls) // the usual case
-	}
-	replies := make([]Reply, len(renewals))
-	var rest []Call
-	var where []int
+	replies := make([]Reply, len(calls))
+	var quick, alone []int
 	for i := range renewals {
-		l := &renewals[i]
-		if l.Value == nil {
-			rest, where = append(rest, calls[i]), append(where, i)
-			continue
+		switch l := &renewals[i]; {
+		case l.Value != nil:
+			replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.renewCall(l, end)) })
+		case d.client.Cluster || len(calls) == 1:
+			alone = append(alone, i)
+		default:
+			quick = append(quick, i)
 		}
-		replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.renewCall(l, end)) })
 	}
-	if len(rest) > 0 {
-		for i, p := range d.runAllQuickly(ctx, Renew, rest) {
-			replies[where[i]] = p
-		}
+	alone = append(alone, d.renewQuickly(ctx, quick, calls, replies)...)
+	rest := make([]Call, len(alone))
+	for k, i := range alone {
+		rest[k] = calls[i]
+	}
+	for k, p := range d.runAll(ctx, Renew, rest) {
+		replies[alone[k]] = p
 	}
 	return replies
 }
 
-// runAllQuickly runs calls that have one argument each, many in one script. Then it runs
-// the calls that are not quick cases alone.
-func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
-	if d.client.Cluster || len(calls) == 1 {
-		return d.runAll(ctx, s, calls)
-	}
-	var scripts []Call
-	for some := range slices.Chunk(calls, maxStepsPerScript) {
+// renewQuickly sends the renewals with these indices, many in one script, and stores their
+// replies. It returns the renewals that are not quick cases.
+func (d *Driver) renewQuickly(ctx context.Context, quick []int, calls []Call, replies []Reply) (alone []int) {
+	batches := slices.Collect(slices.Chunk(quick, maxStepsPerScript))
+	scripts := make([]Call, len(batches))
+	for k, batch := range batches {
 		c := Call{Args: []string{""}}
-		for _, one := range some {
-			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
+		for _, i := range batch {
+			c.Keys, c.Args = append(c.Keys, calls[i].Keys[0]), append(c.Args, calls[i].Args[0])
 		}
-		scripts = append(scripts, c)
+		scripts[k] = c
 	}
-	replies := make([]Reply, len(calls))
-	var rest []Call
-	var where []int
 	sent := time.Now()
-	for i, p := range runScripts(ctx, d.conn, Many, scripts) {
-		if n := len(scripts[i].Keys); p.Err == nil && len(p.List) == n+1 {
+	for k, p := range runScripts(ctx, d.conn, Many, scripts) {
+		n := len(batches[k])
+		answered := p.Err == nil && len(p.List) == n+1
+		if answered {
 			d.clock.learn(p.List[n], sent)
 		}
-		for k := range scripts[i].Keys {
-			at := i*maxStepsPerScript + k
+		for at, i := range batches[k] {
 			switch {
 			case p.Err != nil && !refused(p.Err):
-				replies[at].Err = p.Err
-			case p.Err == nil && len(p.List) > k && p.List[k] != 0:
-				replies[at].Int = p.List[k]
+				replies[i].Err = p.Err
+			case answered && p.List[at] != 0:
+				replies[i].Int = p.List[at]
 			default:
-				rest, where = append(rest, calls[at]), append(where, at)
+				alone = append(alone, i)
 			}
 		}
 	}
-	if len(rest) > 0 {
-		for i, p := range d.runAll(ctx, s, rest) {
-			replies[where[i]] = p
-		}
-	}
-	return replies
+	return alone
 }

@@ -59,6 +59,9 @@ func runScript(ctx context.Context, on Conn, s *Script, c Call, ownConn bool) Re
 // runScripts runs a script once for each call, in a pipeline. The calls of one name run
 // in order.
 func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
+	if len(calls) == 0 {
+		return nil
+	}
 	all := make([]Command, len(calls))
 	for i, c := range calls {
 		all[i] = s.command(c)
