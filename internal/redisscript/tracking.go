@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -31,35 +30,36 @@ const watchAfter = 10 * time.Millisecond
 // frequent. Arming also reads the state of the name, which shows whether the lease may be
 // gone.
 type tracker struct {
-	watch   func(ctx context.Context, keys []string) []WatchReply // of the Client
-	prefix  string
-	began   time.Time
-	pace    *time.Timer   // wakes run to read firstArm
-	wakeNow chan struct{} // capacity 1: wakes run, because rearm is no longer empty
-	fails   atomic.Bool   // the last attempt to arm failed for some name
+	watch  func(ctx context.Context, keys []string) []WatchReply // of the Client
+	prefix string
+	timer  *time.Timer // wakes run
+	fails  atomic.Bool // the last attempt to arm failed for some name
 
-	mu       sync.Mutex // protects the fields below
-	byToken  map[driver.Token]watched
-	byName   map[string]*watchedName // names that were armed; most leases end before that
-	firstArm []driver.Token          // to be armed after a grant or a renewal, in that order
-	rearm    []string                // to be armed again at once, after a change
-	awake    bool                    // pace is set
-	swept    time.Duration
+	mu      sync.Mutex // protects the fields below, and those of leases and names
+	byToken map[driver.Token]*trackedLease
+	byName  map[string]*trackedName // names that were armed; most leases end before that
+	due     []*trackedLease         // to be armed after a grant or a renewal, in that order
+	rearm   []string                // names to be armed again at once, after a change
+	awake   bool                    // timer is set
+	swept   time.Time
 }
 
-type watched struct {
+type trackedLease struct {
+	token     driver.Token
 	name      string
-	armFrom   time.Duration // the earliest time to arm it, since tracker.began; 0 while it is not granted
-	until     time.Duration // the latest end of the lease, since tracker.began
-	exclusive bool          // the lease is exclusive
-	listed    bool          // in byName
-	armed     bool          // since the last arming, no renewal began, and the holder was not notified
+	armFrom   time.Time // the earliest time to arm it; zero while it is not granted
+	until     time.Time // the latest end of the lease
+	exclusive bool
+	listed    bool // its name is in byName, and has it
+	armed     bool // since the last arming, no renewal began, and the holder was not notified
+	ended     bool // it is no longer in byToken
 }
 
-type watchedName struct {
-	tokens    []driver.Token
-	rearmFrom time.Duration // the time of the last or next arming for a change, since tracker.began
-	rearming  bool          // the next arming for a change has not begun
+type trackedName struct {
+	name      string
+	leases    []*trackedLease
+	rearmFrom time.Time // the time of the last or next arming for a change
+	rearming  bool      // the next arming for a change has not begun
 
 	// changes counts the reported changes of the name. asked is its value when the last
 	// arming was sent. known is its value when the last answered arming was sent. If
@@ -69,8 +69,8 @@ type watchedName struct {
 
 func newTracker(watch func(ctx context.Context, keys []string) []WatchReply, prefix string) *tracker {
 	return &tracker{
-		watch: watch, prefix: prefix, began: time.Now(), pace: time.NewTimer(time.Hour), wakeNow: make(chan struct{}, 1),
-		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
+		watch: watch, prefix: prefix, timer: time.NewTimer(time.Hour), swept: time.Now(),
+		byName: map[string]*trackedName{}, byToken: map[driver.Token]*trackedLease{},
 	}
 }
 
@@ -80,123 +80,96 @@ func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
 	}
-	now := time.Since(w.began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.claimLocked(c, time.Now())
+}
+
+// claimLocked returns the lease of a claim. Once a minute it forgets the leases that ended
+// without a call of forgetToken.
+func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
 	l := w.byToken[c.Token]
-	l.name, l.exclusive, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
-	w.storeLocked(c.Token, l, now)
-}
-
-// granted records that a claim was granted at now. It may be the first call for this
-// claim.
-func (w *tracker) granted(c *driver.Claim, now time.Time) {
-	if w == nil {
-		return
+	if l == nil {
+		l = &trackedLease{token: c.Token}
+		w.byToken[c.Token] = l
 	}
-	passed := now.Sub(w.began)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	l, known := w.byToken[c.Token]
-	if !known {
-		l.name, l.exclusive = c.Name, c.Weight == driver.Exclusive
-	}
-	w.holdsLocked(c.Token, l, c.TTL, passed)
-}
-
-// storeLocked stores l. Once a minute it forgets the leases that ended without a call of
-// forgetToken.
-func (w *tracker) storeLocked(t driver.Token, l watched, now time.Duration) {
-	w.byToken[t] = l
-	if now-w.swept <= time.Minute {
-		return
-	}
-	w.swept = now
-	for t, l := range w.byToken {
-		if l.until < now {
-			w.dropLocked(t)
+	l.name, l.exclusive, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now.Add(max(c.TTL, c.QueueTTL))
+	if now.Sub(w.swept) > time.Minute {
+		w.swept = now
+		for _, l := range w.byToken {
+			if l.until.Before(now) {
+				w.dropLocked(l)
+			}
 		}
 	}
+	return l
 }
 
-// renewing marks a name as not armed, because the renewal that the driver sends next ends
-// the watching. The driver calls held afterwards.
-func (w *tracker) renewing(t driver.Token) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l, known := w.byToken[t]; known {
-		l.armed = false
-		w.byToken[t] = l
-	}
-}
-
-// held records that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
-func (w *tracker) held(t driver.Token, ttl time.Duration) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	l, known := w.byToken[t]
-	if !known {
-		return
-	}
-	w.holdsLocked(t, l, ttl, time.Since(w.began))
-}
-
-// holdsLocked stores l for a token that holds its lease, and schedules the arming.
-func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration) {
-	if ttl > 0 {
-		l.until = now + ttl
-	}
-	l.armFrom = cmp.Or(l.armFrom, now+watchAfter)
-	w.storeLocked(t, l, now)
-	w.firstArm = append(w.firstArm, t)
-	if !w.awake { // not for each lease, because setting a timer costs more than all else here
-		w.awake = true
-		w.pace.Reset(watchAfter)
-	}
-}
-
-// answered records the answer to a claim. After an error the outcome is unknown: the
-// claim may be granted now, or later from the queue.
+// answered records the answer to a claim, at now. It may be the first call for this claim.
+// After an error the outcome is unknown: the claim may be granted now, or later from the
+// queue.
 func (w *tracker) answered(c *driver.Claim, now time.Time, refused bool, err error) {
 	switch {
-	case err != nil:
+	case w == nil || err != nil:
 	case !refused:
-		w.granted(c, now)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.holdsLocked(w.claimLocked(c, now), c.TTL, now)
 	case !c.Queue:
 		w.forgetToken(c.Token)
 	}
 }
 
-func (w *tracker) forgetToken(t driver.Token) {
+// update calls f with the lease of a token, if the tracker has it.
+func (w *tracker) update(t driver.Token, f func(l *trackedLease)) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dropLocked(t)
+	if l := w.byToken[t]; l != nil {
+		f(l)
+	}
 }
 
-func (w *tracker) dropLocked(t driver.Token) {
-	l, known := w.byToken[t]
-	if !known {
-		return
+// renewing marks a name as not armed, because the renewal that the driver sends next ends
+// the watching. The driver calls held afterwards.
+func (w *tracker) renewing(t driver.Token) { w.update(t, func(l *trackedLease) { l.armed = false }) }
+
+// held records that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
+func (w *tracker) held(t driver.Token, ttl time.Duration) {
+	w.update(t, func(l *trackedLease) { w.holdsLocked(l, ttl, time.Now()) })
+}
+
+// holdsLocked records that a lease is held, and schedules the arming.
+func (w *tracker) holdsLocked(l *trackedLease, ttl time.Duration, now time.Time) {
+	if ttl > 0 {
+		l.until = now.Add(ttl)
 	}
-	delete(w.byToken, t)
+	if l.armFrom.IsZero() {
+		l.armFrom = now.Add(watchAfter)
+	}
+	w.due = append(w.due, l)
+	if !w.awake { // not for each lease, because setting a timer costs more than all else here
+		w.awake = true
+		w.timer.Reset(watchAfter)
+	}
+}
+
+func (w *tracker) forgetToken(t driver.Token) { w.update(t, w.dropLocked) }
+
+func (w *tracker) dropLocked(l *trackedLease) {
+	l.ended = true
+	delete(w.byToken, l.token)
 	if !l.listed {
 		return
 	}
 	n := w.byName[l.name]
-	if len(n.tokens) == 1 {
+	n.leases = slices.DeleteFunc(n.leases, func(other *trackedLease) bool { return other == l })
+	if len(n.leases) == 0 {
 		delete(w.byName, l.name)
-	} else if i := slices.Index(n.tokens, t); i >= 0 {
-		n.tokens = slices.Delete(n.tokens, i, i+1)
-		w.rearmLocked(l.name, n) // the server does not report the end of t, because this driver ended it
+	} else {
+		w.rearmLocked(n) // the server does not report the end of l, because this driver ended it
 	}
 }
 
@@ -205,34 +178,26 @@ const watchPace = 500 * time.Millisecond
 
 // rearmLocked schedules a name to be armed again: at once, or later if it was armed
 // within the last watchPace.
-func (w *tracker) rearmLocked(name string, n *watchedName) {
+func (w *tracker) rearmLocked(n *trackedName) {
 	n.changes++
 	if n.rearming {
 		return
 	}
-	now := time.Since(w.began)
-	if n.rearming = true; now-n.rearmFrom >= watchPace {
-		n.rearmFrom = now
-		w.rearmNowLocked(name)
-		return
+	now, pause := time.Now(), time.Duration(0)
+	if now.Sub(n.rearmFrom) < watchPace {
+		pause = watchPace
 	}
-	at := now + watchPace
-	n.rearmFrom = at
-	time.AfterFunc(watchPace, func() {
+	at := now.Add(pause)
+	n.rearming, n.rearmFrom = true, at
+	time.AfterFunc(pause, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if n.rearming && n.rearmFrom == at { // otherwise a renewal has armed the name meanwhile
-			w.rearmNowLocked(name)
+		if n.rearming && n.rearmFrom.Equal(at) { // otherwise a renewal has armed the name meanwhile
+			w.rearm = append(w.rearm, n.name)
+			w.awake = true
+			w.timer.Reset(0)
 		}
 	})
-}
-
-func (w *tracker) rearmNowLocked(name string) {
-	w.rearm = append(w.rearm, name)
-	select {
-	case w.wakeNow <- struct{}{}:
-	default:
-	}
 }
 
 // changed records that another client has changed the state of a name, and schedules the
@@ -242,8 +207,8 @@ func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
-	if n != nil && slices.ContainsFunc(n.tokens, func(t driver.Token) bool { return w.byToken[t].armed }) {
-		w.rearmLocked(name, n)
+	if n != nil && slices.ContainsFunc(n.leases, func(l *trackedLease) bool { return l.armed }) {
+		w.rearmLocked(n)
 	}
 }
 
@@ -256,25 +221,16 @@ const (
 // run arms the names that are due, until ctx ends. It calls lost with the tokens whose
 // lease may be gone.
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
-	defer w.pace.Stop()
-	pause := watchAgain
+	defer w.timer.Stop()
+	failures := 0
 	var again <-chan time.Time // nil if no name has failed
 	var failed []string
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wakeNow:
-			w.mu.Lock()
-			names := w.rearm
-			w.rearm = nil
-			w.mu.Unlock()
-			failed = append(failed, w.arm(ctx, names, lost, false)...)
-		case <-w.pace.C:
-			if names := w.takeDue(); names != nil {
-				failed = append(failed, w.arm(ctx, names, lost, false)...)
-				w.pace.Reset(watchAfter / 2)
-			}
+		case <-w.timer.C:
+			failed = append(failed, w.arm(ctx, w.takeDue(), lost, false)...)
 		case <-again:
 			// A failed name could not be watched for a while, and the server may be
 			// another one. So arm these names again, and let all their holders check.
@@ -283,10 +239,10 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		w.fails.Store(len(failed) > 0)
 		switch {
 		case len(failed) == 0:
-			pause = watchAgain
+			failures = 0
 		case again == nil:
-			again = time.After(backoff.JitterUp(pause))
-			pause = min(2*pause, watchAgainMax)
+			again = time.After(backoff.JitterUp(backoff.Doubled(watchAgain, failures, watchAgainMax)))
+			failures++
 		}
 	}
 }
@@ -294,36 +250,34 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 // works reports whether all armings of the last attempt succeeded.
 func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
 
-// takeDue returns the names to be armed after a grant or a renewal, maybe an empty list.
-// If no token is scheduled, it returns nil, and run sleeps.
-func (w *tracker) takeDue() []string {
+// takeDue returns the names that are to be armed now, and sets the timer for the next.
+func (w *tracker) takeDue() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.firstArm) == 0 {
-		w.firstArm, w.awake = nil, false
-		return nil
-	}
-	now, names, n := time.Since(w.began), []string{}, 0
-	for _, t := range w.firstArm {
-		l, known := w.byToken[t]
-		if known && l.armFrom > now {
-			break
+	names, w.rearm = w.rearm, nil
+	now := time.Now()
+	for len(w.due) > 0 {
+		l := w.due[0]
+		if !l.ended && l.armFrom.After(now) {
+			w.timer.Reset(watchAfter / 2)
+			return names
 		}
-		n++
-		if !known {
+		w.due = w.due[1:]
+		if l.ended {
 			continue
+		}
+		n := w.byName[l.name]
+		if n == nil {
+			n = &trackedName{name: l.name}
+			w.byName[l.name] = n
 		}
 		if !l.listed {
 			l.listed = true
-			w.byToken[t] = l
-			if w.byName[l.name] == nil {
-				w.byName[l.name] = &watchedName{rearmFrom: -watchPace}
-			}
-			w.byName[l.name].tokens = append(w.byName[l.name].tokens, t)
+			n.leases = append(n.leases, l)
 		}
 		names = append(names, l.name)
 	}
-	w.firstArm = w.firstArm[n:]
+	w.due, w.awake = nil, false
 	return names
 }
 
@@ -332,26 +286,26 @@ func (w *tracker) takeDue() []string {
 func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
-		some, states := w.list(some)
-		if len(some) == 0 {
+		known, states := w.list(some)
+		if len(known) == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		for i, p := range w.watch(ctx, states) {
 			if p.Err != nil {
-				failed = append(failed, some[i])
+				failed = append(failed, known[i].name)
 			}
-			lost(w.tokensToNotify(some[i], p, doubtful))
+			lost(w.tokensToNotify(known[i], p, doubtful))
 		}
 		cancel()
 	}
 	return failed
 }
 
-// list marks the tokens of names as armed. It does so before the request, because the
+// list marks the leases of names as armed. It does so before the request, because the
 // server may report a change before it answers. It returns the names that are still held,
 // and their keys.
-func (w *tracker) list(names []string) (known, states []string) {
+func (w *tracker) list(names []string) (known []*trackedName, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -360,31 +314,27 @@ func (w *tracker) list(names []string) (known, states []string) {
 			continue
 		}
 		n.rearming, n.asked = false, n.changes
-		for _, t := range n.tokens {
-			l := w.byToken[t]
+		for _, l := range n.leases {
 			l.armed = true
-			w.byToken[t] = l
 		}
-		known, states = append(known, name), append(states, key(w.prefix, name))
+		known, states = append(known, n), append(states, key(w.prefix, name))
 	}
 	return known, states
 }
 
 // tokensToNotify returns the tokens of a name whose lease may be gone, according to the
 // state of the name. It returns a token once until the name is armed again.
-func (w *tracker) tokensToNotify(name string, p WatchReply, doubtful bool) (tokens []driver.Token) {
+func (w *tracker) tokensToNotify(n *trackedName, p WatchReply, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := w.byName[name]
-	if n == nil || p.Err != nil && n.known == n.changes {
+	if p.Err != nil && n.known == n.changes {
 		return nil
 	}
 	n.known = n.asked
-	for _, t := range n.tokens {
-		if l := w.byToken[t]; l.armed && (doubtful || p.Err != nil || !mayHold(p.State, t, l.exclusive)) {
+	for _, l := range n.leases {
+		if l.armed && (doubtful || p.Err != nil || !mayHold(p.State, l.token, l.exclusive)) {
 			l.armed = false
-			w.byToken[t] = l
-			tokens = append(tokens, t)
+			tokens = append(tokens, l.token)
 		}
 	}
 	return tokens
