@@ -19,9 +19,7 @@ type dialer struct {
 	life   context.Context // ends when the clients are closed
 	tls    *engine.TLS
 	driver atomic.Pointer[redisscript.Driver]
-
-	mu   sync.Mutex // protects open
-	open map[*dialedConn]bool
+	open   sync.Map // the connections for commands: their *dialedConn
 }
 
 type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
@@ -50,32 +48,19 @@ func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
 			d.Reconnected()
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		g := &dialedConn{Conn: c, stop: func() { stop(); forget(); cancel() }}
+		g := &dialedConn{Conn: c, dialer: o, stop: func() { stop(); forget(); cancel() }}
 		if forCommands {
-			g.dialer = o
-			o.noteConn(g, true)
+			o.open.Store(g, true)
 		}
 		return g, nil
 	}
 }
 
-// noteConn adds a connection for commands to the list, or removes it.
-func (o *dialer) noteConn(g *dialedConn, open bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if open {
-		o.open[g] = true
-	} else {
-		delete(o.open, g)
-	}
-}
-
 // waiting is Waiting of redisscript.Client.
 func (o *dialer) waiting() (interrupt func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := make(map[*dialedConn]uint64, len(o.open))
-	for g := range o.open {
+	all := map[*dialedConn]uint64{}
+	for key := range o.open.Range {
+		g, _ := key.(*dialedConn)
 		if n := g.reads.Load(); n%2 == 1 {
 			all[g] = n
 		}
@@ -98,15 +83,13 @@ type dialedConn struct {
 	stop func()
 	done atomic.Bool
 
-	dialer          *dialer       // nil if the connection is not for commands
+	dialer          *dialer
 	reads           atomic.Uint64 // the number of times that Read began or ended: odd while a call waits
 	interruptedRead atomic.Uint64 // the value of reads in the read that was interrupted
 }
 
 func (g *dialedConn) Close() error {
-	if g.dialer != nil {
-		g.dialer.noteConn(g, false)
-	}
+	g.dialer.open.Delete(g)
 	return g.Conn.Close()
 }
 

@@ -29,8 +29,8 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	own := *cmp.Or(o, &Options{})
-	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller")}
-	return engine.Made(build(s, redisscript.Client{Untracked: "the client was not prepared by Track"}, own))
+	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller"), untracked: "the client was not prepared by Track"}
+	return engine.Made(build(s, redisscript.Client{}, own))
 }
 
 // build makes the driver.
@@ -39,7 +39,7 @@ func build(s *conn, c redisscript.Client, own Options) (*redisscript.Driver, err
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	c.Conn, c.Where, c.Cluster, c.Nodes = s, s.where, s.cluster(), s.nodes
+	c.Conn, c.Where, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
 	if own.Tracking != nil {
 		c.Watch = s.watch
 	}
@@ -76,9 +76,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err // here, before waiting for the server
 	}
-	track, dialed := &Tracking{}, &dialer{tls: p.tls, open: map[*dialedConn]bool{}}
+	track, dialed := &Tracking{}, &dialer{tls: p.tls}
 	// rueidis takes no ctx.
-	c, err := engine.Dial(ctx, func() (*clients, error) { return connect(p, track, dialed) }, (*clients).close)
+	s, err := engine.Dial(ctx, func() (*conn, error) { return connect(p, track, dialed) }, (*conn).close)
 	if err != nil {
 		switch ended := ctx.Err(); {
 		case errors.Is(ended, context.Canceled):
@@ -88,11 +88,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		}
 		return nil, redisscript.DriverError("redis "+p.where, "open", "", err)
 	}
-	if c.untracked == "" {
+	if s.untracked == "" {
 		p.own.Tracking = track
 	}
-	s := &conn{client: c.client, push: c.push, owned: true, where: p.where}
-	able := redisscript.Client{Untracked: c.untracked, Close: c.close}
+	able := redisscript.Client{Close: s.close}
 	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
 	able.Sentinels, able.MasterSet = sentinels(&p.client)
 	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
@@ -100,68 +99,47 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	d, err := build(s, able, p.own)
 	if err != nil {
-		c.close()
+		s.close()
 		return nil, err
 	}
 	dialed.driver.Store(d)
 	return d, nil
 }
 
-// clients are the two clients of a driver.
-//
-// In rueidis, a single caller on a connection writes and reads itself, until the server
-// pushes a message there. Then each command passes through two more goroutines. So
-// subscriptions and tracking have a client of their own.
-type clients struct {
-	client, push rueidis.Client
-	untracked    string // why there is no tracking; empty with tracking
-	end          context.CancelFunc
-}
-
-func (c *clients) close() {
-	c.end()
-	if c.client != nil {
-		c.client.Close()
-	}
-	if c.push != nil {
-		c.push.Close()
-	}
-}
-
 // connect opens both clients, the second one with tracking if the server allows it.
-func connect(p *parsed, t *Tracking, dialed *dialer) (_ *clients, err error) {
-	c := &clients{untracked: p.untracked}
-	dialed.life, c.end = context.WithCancel(context.Background())
+func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
+	s := &conn{where: p.where, untracked: p.untracked}
+	dialed.life, s.end = context.WithCancel(context.Background())
 	option := p.client
 	option.DialCtxFn, p.client.DialCtxFn = dialed.dialFunc(p.client.DialCtxFn, false), dialed.dialFunc(p.client.DialCtxFn, true)
 	if p.lazy {
-		return c, c.connectLater(p.client, option)
+		return s, s.connectLater(p.client, option)
 	}
-	if c.client, err = rueidis.NewClient(p.client); err != nil {
-		c.end()
+	if s.client, err = rueidis.NewClient(p.client); err != nil {
+		s.end()
 		return nil, err
 	}
-	if c.untracked == "" {
+	if s.untracked == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
 		// reads. If the timer fires before that goroutine has started, two goroutines
 		// read, and rueidis panics. So the interval is long.
 		option.Dialer.KeepAlive = 5 * time.Second
-		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
+		if s.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
 			said, _, _ := strings.Cut(err.Error(), "\n") // the other lines are rueidis' advice for its callers
-			c.untracked = "it refuses that: " + said
+			s.untracked = "it refuses that: " + said
 		}
 	}
-	if c.untracked != "" {
+	if s.untracked != "" {
 		option.ClientTrackingOptions, option.OnInvalidations, option.DisableCache = nil, nil, true
 		option.Dialer.KeepAlive = p.client.Dialer.KeepAlive
-		c.push, err = rueidis.NewClient(option)
+		s.push, err = rueidis.NewClient(option)
 	}
 	if err != nil {
-		c.close()
+		s.close()
 		return nil, err
 	}
-	return c, nil
+	return s, nil
 }
 
 // connectLater opens both clients without a connection: rueidis connects with the first
@@ -169,12 +147,12 @@ func connect(p *parsed, t *Tracking, dialed *dialer) (_ *clients, err error) {
 // NewClient returns a client even if it cannot connect, so connectLater makes each dial
 // fail until both clients exist. There is no tracking, because only a connected server
 // shows whether it supports that.
-func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
+func (s *conn) connectLater(client, push rueidis.ClientOption) (err error) {
 	var opened atomic.Bool
 	for _, one := range []struct {
 		at *rueidis.Client
 		o  rueidis.ClientOption
-	}{{&c.client, client}, {&c.push, push}} {
+	}{{&s.client, client}, {&s.push, push}} {
 		dial := one.o.DialCtxFn
 		one.o.ForceSingleClient = true
 		one.o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -184,7 +162,7 @@ func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 			return dial(ctx, addr, d, t)
 		}
 		if *one.at, err = rueidis.NewClient(one.o); err != nil && !errors.Is(err, errLater) {
-			c.close()
+			s.close()
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // subscribed, Subscribe repeats it on a connection of its own.
 func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Temporary || !s.owned // if false, the driver closes the connection soon
+	leave := c.Temporary || s.end == nil // if false, the driver closes the connection soon
 	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
@@ -27,12 +27,7 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	return receive(ctx, own, c, false, subscribed, heard)
 }
 
-type receiver interface {
-	B() rueidis.Builder
-	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
-}
-
-func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool, subscribed func(), heard func(string)) error {
+func receive(ctx context.Context, on rueidis.CoreClient, c redisscript.Channel, leave bool, subscribed func(), heard func(string)) error {
 	cmd := on.B().Subscribe().Channel(c.Name).Build()
 	if c.Sharded {
 		cmd = on.B().Ssubscribe().Channel(c.Name).Build()

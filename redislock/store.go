@@ -12,11 +12,27 @@ import (
 )
 
 // conn is a redisscript.Conn over rueidis.
+//
+// In rueidis, a single caller on a connection writes and reads itself, until the server
+// pushes a message there. Then each command passes through two more goroutines. So a
+// driver that is opened by URL has a client of its own for subscriptions and tracking.
 type conn struct {
-	client rueidis.Client
-	push   rueidis.Client // the client for pushed messages, maybe the same one
-	owned  bool           // the driver has opened the clients
-	where  string         // names the server for people
+	client    rueidis.Client
+	push      rueidis.Client     // the client for pushed messages, maybe the same one
+	where     string             // names the server for people
+	untracked string             // why there is no tracking; empty with tracking
+	end       context.CancelFunc // ends the dials; nil if the caller has opened the client
+}
+
+// close closes the clients that the driver has opened.
+func (s *conn) close() {
+	s.end()
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.push != nil {
+		s.push.Close()
+	}
 }
 
 func (s *conn) cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }
