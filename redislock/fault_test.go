@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
@@ -84,7 +83,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 // lazily opens a node of redlock.
 func lazily(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
-	d, err := redislock.Open(inside.Lazy(ctx), "redis://"+addr)
+	d, err := redislock.Open(redisscript.ConnectLater(ctx), "redis://"+addr)
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d.(*redisscript.Driver)

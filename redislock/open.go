@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
-	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
@@ -69,7 +68,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.lazy = inside.IsLazy(ctx); p.lazy {
+	if p.lazy = redisscript.ConnectsLater(ctx); p.lazy {
 		p.untracked = "it would have to be decided before the server is known"
 	}
 	options := p.own.forScripts()

@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,3 +51,14 @@ func DescribeDatabase(server string, database int) string {
 	}
 	return server + "/" + strconv.Itoa(database)
 }
+
+type laterKey struct{}
+
+// ConnectLater returns a ctx with which redislock, for redlock, opens one server without a
+// connection.
+func ConnectLater(ctx context.Context) context.Context {
+	return context.WithValue(ctx, laterKey{}, true)
+}
+
+// ConnectsLater reports whether ConnectLater made ctx.
+func ConnectsLater(ctx context.Context) bool { return ctx.Value(laterKey{}) != nil }

@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
@@ -34,7 +33,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, nodes, err := over(urls, func(node string) (driver.Driver, error) { return redislock.Open(inside.Lazy(ctx), node) })
+	d, nodes, err := over(urls, func(node string) (driver.Driver, error) { return redislock.Open(redisscript.ConnectLater(ctx), node) })
 	if err != nil {
 		return nil, err
 	}
