@@ -2,7 +2,6 @@ package redisscript
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -32,9 +31,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, &c)
 	}
-	if d.tracking.answered(&c, now, refused != nil, err); errors.Is(refused, driver.ErrValueNotBelow) {
-		d.tracking.forgetToken(c.Token) // the script took the claim out of the queue
-	}
+	d.tracking.answered(&c, now, refused, err)
 	switch {
 	case err != nil:
 		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
@@ -54,13 +51,9 @@ func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who st
 		return "", err
 	}
 	if asked != nil {
-		select {
-		case <-asked:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
+		_, err = await(ctx, d.conn.bounds, asked)
 	}
-	return claimantArg(box, shard, c), nil
+	return claimantArg(box, shard, c), err
 }
 
 // claim sends a claim: in a common script with other steps if possible, otherwise alone.

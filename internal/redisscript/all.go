@@ -36,7 +36,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 		err = endedAt(ctx, time.Now())
 	}
 	for i := range claims {
-		d.tracking.answered(&claims[i], time.Now(), refused != nil, err)
+		d.tracking.answered(&claims[i], time.Now(), refused, err)
 	}
 	switch {
 	case moving(err):

@@ -239,11 +239,7 @@ func (co *coalescer) sweepGivenUp() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	now, closed := time.Now(), co.life.Err() != nil
-	n := len(co.next)
 	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUpLocked(s, now, closed) })
-	if len(co.next) == 0 && n > 0 {
-		co.next = nil
-	}
 	for _, l := range co.lanes {
 		for _, s := range l.batch {
 			co.givenUpLocked(s, now, closed)

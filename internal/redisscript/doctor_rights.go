@@ -24,17 +24,17 @@ func (p *examinedServer) rights() {
 	var missing, unknown []string
 	for command := range strings.FieldsSeq(answer) {
 		name, lacks := strings.CutPrefix(command, "?")
-		if name == "MGET" {
-			p.finds(driver.SeverityInfo, "rights", "a list asks for each name by a script of its own: MGET is refused", "give the user +mget")
-			continue
-		}
-		if lacks {
-			unknown = append(unknown, name)
-		} else if !strings.HasSuffix(name, "PUBLISH") {
-			missing = append(missing, strings.ToLower(name))
-		}
-		if strings.HasSuffix(name, "PUBLISH") {
+		publishes := strings.HasSuffix(name, "PUBLISH")
+		if publishes {
 			p.cannotPublish = append(p.cannotPublish, p.Name)
+		}
+		switch {
+		case name == "MGET":
+			p.finds(driver.SeverityInfo, "rights", "a list asks for each name by a script of its own: MGET is refused", "give the user +mget")
+		case lacks:
+			unknown = append(unknown, name)
+		case !publishes:
+			missing = append(missing, strings.ToLower(name))
 		}
 	}
 	if len(unknown) > 0 {

@@ -9,10 +9,8 @@ import (
 
 // RaiseFence implements driver.FenceRaiser.
 func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence), driver.ValidateValue(l.Value)); err != nil {
-		return 0, err
-	}
-	if err := d.ready(ctx); err != nil {
+	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence), driver.ValidateValue(l.Value), d.ready(ctx))
+	if err != nil {
 		return 0, err
 	}
 	d.tracking.renewing(l.Token)

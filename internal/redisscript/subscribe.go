@@ -73,10 +73,8 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, sha
 		if s == nil || s.up.Load() {
 			continue
 		}
-		select {
-		case <-s.tried.Done():
-		case <-ctx.Done():
-			return "", "", ctx.Err()
+		if _, err := await(ctx, b.d.conn.bounds, s.tried.Done()); err != nil {
+			return "", "", err
 		}
 	}
 	if b.life.Err() != nil {

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -108,14 +109,14 @@ func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
 // answered records the answer to a claim, at now. It may be the first call for this claim.
 // After an error the outcome is unknown: the claim may be granted now, or later from the
 // queue.
-func (w *tracker) answered(c *driver.Claim, now time.Time, refused bool, err error) {
+func (w *tracker) answered(c *driver.Claim, now time.Time, refused, err error) {
 	switch {
 	case w == nil || err != nil:
-	case !refused:
+	case refused == nil:
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.holdsLocked(w.claimLocked(c, now), c.TTL, now)
-	case !c.Queue:
+	case !c.Queue || errors.Is(refused, driver.ErrValueNotBelow): // the claim has no place
 		w.forgetToken(c.Token)
 	}
 }

@@ -167,13 +167,10 @@ func (r *reader) take(n int) string {
 }
 
 // takeEnd takes the last n bytes.
-func (r *reader) takeEnd(n int) (end reader) {
-	if n > len(r.rest) {
-		r.failed, end.failed = true, true
-		return end
-	}
-	at := len(r.rest) - n
-	r.rest, end.rest = r.rest[:at], r.rest[at:]
+func (r *reader) takeEnd(n int) reader {
+	start := r.take(len(r.rest) - n)
+	end := *r
+	r.rest = start
 	return end
 }
 

@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -70,15 +71,11 @@ func crc16(s string) (crc uint16) {
 // tags has a hash tag for each slot. A channel with the tag of a name's slot is in the
 // same slot as the name, and there are no more channels than slots.
 var tags = sync.OnceValue(func() *[slots]string {
-	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-	all, found := new([slots]string), 0
-	for i := 0; found < slots; i++ {
-		tag := ""
-		for n := i; n > 0 || tag == ""; n /= len(digits) {
-			tag += string(digits[n%len(digits)])
-		}
-		if at := crc16(tag) % slots; all[at] == "" {
-			all[at] = tag
+	all := new([slots]string)
+	for i, found := int64(0), 0; found < slots; i++ {
+		tag := strconv.FormatInt(i, 36)
+		if at := &all[crc16(tag)%slots]; *at == "" {
+			*at = tag
 			found++
 		}
 	}
