@@ -16,29 +16,26 @@ import (
 // of each new connection, which may go to another server. It is created before the
 // driver.
 type dialer struct {
-	life   context.Context // ends when the clients are closed
-	tls    *engine.TLS
-	driver atomic.Pointer[redisscript.Driver]
-	open   sync.Map // the connections for commands: their *dialedConn
+	network string          // "tcp" or "unix"
+	life    context.Context // ends when the clients are closed
+	tls     *engine.TLS
+	driver  atomic.Pointer[redisscript.Driver]
+	open    sync.Map // the connections for commands: their *dialedConn
 }
 
-type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
+type dialFunc func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
 
-// dialFunc returns a function that dials with dial, or, if dial is nil, as rueidis does.
-// With forCommands, the dialer notifies the driver of each connection.
-func (o *dialer) dialFunc(dial dialing, forCommands bool) dialing {
-	if dial == nil {
-		dial = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if o.tls != nil {
-				return (&tls.Dialer{NetDialer: d, Config: o.tls.Config()}).DialContext(ctx, "tcp", addr)
-			}
-			return d.DialContext(ctx, "tcp", addr)
-		}
-	}
-	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+// dial returns a function that dials as rueidis does. With forCommands, the dialer
+// notifies the driver of each connection.
+func (o *dialer) dial(forCommands bool) dialFunc {
+	return func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		forget := context.AfterFunc(o.life, cancel)
-		c, err := dial(ctx, addr, d, t)
+		dial := d.DialContext
+		if o.tls != nil {
+			dial = (&tls.Dialer{NetDialer: d, Config: o.tls.Config()}).DialContext
+		}
+		c, err := dial(ctx, o.network, addr)
 		if err != nil {
 			forget()
 			cancel()

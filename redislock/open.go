@@ -75,7 +75,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err // here, before waiting for the server
 	}
-	track, dialed := &Tracking{}, &dialer{tls: p.tls}
+	track, dialed := &Tracking{}, &dialer{network: p.network, tls: p.tls}
 	// rueidis takes no ctx.
 	s, err := engine.Dial(ctx, func() (*conn, error) { return connect(p, track, dialed) }, (*conn).close)
 	if err != nil {
@@ -110,7 +110,7 @@ func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
 	s := &conn{where: p.where, untracked: p.untracked}
 	dialed.life, s.end = context.WithCancel(context.Background())
 	option := p.client
-	option.DialCtxFn, p.client.DialCtxFn = dialed.dialFunc(p.client.DialCtxFn, false), dialed.dialFunc(p.client.DialCtxFn, true)
+	option.DialCtxFn, p.client.DialCtxFn = dialed.dial(false), dialed.dial(true)
 	if p.lazy {
 		return s, s.connectLater(p.client, option)
 	}

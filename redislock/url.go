@@ -1,10 +1,7 @@
 package redislock
 
 import (
-	"context"
-	"crypto/tls"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -22,13 +19,14 @@ const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, re
 	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
 
 type parsed struct {
-	client rueidis.ClientOption
-	hosts  []string // HOST or HOST:PORT
-	tls    *engine.TLS
-	own    Options
-	lazy   bool   // open without a connection; each step tries to connect
-	db     bool   // the URL names a database
-	where  string // for errors: without the user and the password
+	client  rueidis.ClientOption
+	network string   // "tcp" or "unix"
+	hosts   []string // HOST or HOST:PORT
+	tls     *engine.TLS
+	own     Options
+	lazy    bool   // open without a connection; each step tries to connect
+	db      bool   // the URL names a database
+	where   string // for errors: without the user and the password
 
 	untracked string // why there is no tracking; empty with tracking
 }
@@ -36,7 +34,7 @@ type parsed struct {
 // parseURL reads the forms of URLs that rueidis and go-redis read. An error about a
 // parameter has only its name, because the value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
-	p := &parsed{client: settings()}
+	p := &parsed{client: settings(), network: "tcp"}
 	query, err := driver.URLParameters(u, "redis URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters), "addr")
 	if err != nil {
 		return nil, err // here, before parts of the URL that depend on it
@@ -60,10 +58,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		if u.Host != "" || u.Path == "" {
 			return nil, invalid("has no path of a socket: three slashes begin it")
 		}
-		p.client.InitAddress = []string{u.Path}
-		p.client.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
-		}
+		p.network, p.client.InitAddress = "unix", []string{u.Path}
 	} else {
 		p.hosts = strings.Split(u.Host, ",")
 		if db := strings.Trim(u.Path, "/"); db != "" {

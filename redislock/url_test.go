@@ -110,7 +110,7 @@ func (p *parsed) describe() string {
 	say(o.SelectDB != 0, "db=%d", o.SelectDB)
 	say(o.Sentinel.MasterSet != "", "master=%s", o.Sentinel.MasterSet)
 	say(o.Sentinel.Username+o.Sentinel.Password != "", "sentinel=%s:%s", o.Sentinel.Username, o.Sentinel.Password)
-	say(o.DialCtxFn != nil, "unix")
+	say(p.network == "unix", "unix")
 	if o.TLSConfig != nil {
 		say(true, "tls=%s", o.TLSConfig.ServerName)
 		say(o.TLSConfig.InsecureSkipVerify, "unverified")
