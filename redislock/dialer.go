@@ -19,6 +19,7 @@ type dialer struct {
 	network string          // "tcp" or "unix"
 	life    context.Context // ends when the clients are closed
 	tls     *engine.TLS
+	refuses atomic.Bool // each dial fails with errLater
 	driver  atomic.Pointer[redisscript.Driver]
 	open    sync.Map // the connections for commands: their *dialedConn
 }
@@ -29,6 +30,9 @@ type dialFunc func(ctx context.Context, addr string, d *net.Dialer, t *tls.Confi
 // notifies the driver of each connection.
 func (o *dialer) dial(forCommands bool) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		if o.refuses.Load() {
+			return nil, errLater
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		forget := context.AfterFunc(o.life, cancel)
 		dial := d.DialContext

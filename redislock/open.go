@@ -3,13 +3,10 @@ package redislock
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -28,31 +25,33 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	own := *cmp.Or(o, &Options{})
-	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller"), untracked: "the client was not prepared by Track"}
-	return engine.Made(build(s, redisscript.Client{}, own))
-}
-
-// build makes the driver.
-func build(s *conn, c redisscript.Client, own Options) (*redisscript.Driver, error) {
-	options := own.forScripts()
-	if err := options.Validate(); err != nil {
+	options, err := own.forScripts()
+	if err != nil {
 		return nil, err
 	}
-	c.Conn, c.Where, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
-	if own.Tracking != nil {
-		c.Watch = s.watch
-	}
-	d := redisscript.New(&c, options)
-	if own.Tracking != nil {
-		own.Tracking.driver.Store(d)
-	}
-	return d, nil
+	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller"), untracked: "the client was not prepared by Track"}
+	return build(s, redisscript.Client{}, options, own.Tracking), nil
 }
 
-func (o *Options) forScripts() redisscript.Options {
-	return redisscript.Options{
+// build makes the driver. A nil Tracking means none.
+func build(s *conn, c redisscript.Client, o redisscript.Options, t *Tracking) *redisscript.Driver {
+	c.Conn, c.Where, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
+	if t == nil {
+		return redisscript.New(&c, o)
+	}
+	c.Watch = s.watch
+	d := redisscript.New(&c, o)
+	t.driver.Store(d)
+	return d
+}
+
+// forScripts returns the options with their defaults, or an error if they are invalid.
+func (o *Options) forScripts() (redisscript.Options, error) {
+	r := redisscript.Options{
 		Prefix: o.Prefix, Retention: o.Retention, NoPush: o.NoPush, WaitReplicas: o.WaitReplicas, WaitTimeout: o.WaitTimeout,
 	}
+	err := r.Validate()
+	return r, err
 }
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the
@@ -71,8 +70,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if p.lazy = redisscript.ConnectsLater(ctx); p.lazy {
 		p.untracked = "it would have to be decided before the server is known"
 	}
-	options := p.own.forScripts()
-	if err := options.Validate(); err != nil {
+	options, err := p.own.forScripts()
+	if err != nil {
 		return nil, err // here, before waiting for the server
 	}
 	track, dialed := &Tracking{}, &dialer{network: p.network, tls: p.tls}
@@ -87,8 +86,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		}
 		return nil, redisscript.DriverError("redis "+p.where, "open", "", err)
 	}
-	if s.untracked == "" {
-		p.own.Tracking = track
+	if s.untracked != "" {
+		track = nil
 	}
 	able := redisscript.Client{Close: s.close}
 	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
@@ -96,25 +95,28 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
 		able.Waiting = dialed.waiting
 	}
-	d, err := build(s, able, p.own)
-	if err != nil {
-		s.close()
-		return nil, err
-	}
+	d := build(s, able, options, track)
 	dialed.driver.Store(d)
 	return d, nil
 }
 
 // connect opens both clients, the second one with tracking if the server allows it.
+//
+// If it is lazy, rueidis connects with the first command, and retries with each command
+// until it succeeds. With ForceSingleClient, NewClient returns a client even if it cannot
+// connect, so each dial fails until both clients exist. There is no tracking, because
+// only a connected server shows whether it supports that.
 func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
 	s := &conn{where: p.where, untracked: p.untracked}
 	dialed.life, s.end = context.WithCancel(context.Background())
+	if p.lazy {
+		p.client.ForceSingleClient = true
+		dialed.refuses.Store(true)
+		defer dialed.refuses.Store(false)
+	}
 	option := p.client
 	option.DialCtxFn, p.client.DialCtxFn = dialed.dial(false), dialed.dial(true)
-	if p.lazy {
-		return s, s.connectLater(p.client, option)
-	}
-	if s.client, err = rueidis.NewClient(p.client); err != nil {
+	if s.client, err = rueidis.NewClient(p.client); err != nil && !errors.Is(err, errLater) {
 		s.end()
 		return nil, err
 	}
@@ -134,39 +136,11 @@ func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
 		option.Dialer.KeepAlive = p.client.Dialer.KeepAlive
 		s.push, err = rueidis.NewClient(option)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errLater) {
 		s.close()
 		return nil, err
 	}
 	return s, nil
-}
-
-// connectLater opens both clients without a connection: rueidis connects with the first
-// command, and retries with each command until it succeeds. With ForceSingleClient,
-// NewClient returns a client even if it cannot connect, so connectLater makes each dial
-// fail until both clients exist. There is no tracking, because only a connected server
-// shows whether it supports that.
-func (s *conn) connectLater(client, push rueidis.ClientOption) (err error) {
-	var opened atomic.Bool
-	for _, one := range []struct {
-		at *rueidis.Client
-		o  rueidis.ClientOption
-	}{{&s.client, client}, {&s.push, push}} {
-		dial := one.o.DialCtxFn
-		one.o.ForceSingleClient = true
-		one.o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-			if !opened.Load() {
-				return nil, errLater
-			}
-			return dial(ctx, addr, d, t)
-		}
-		if *one.at, err = rueidis.NewClient(one.o); err != nil && !errors.Is(err, errLater) {
-			s.close()
-			return err
-		}
-	}
-	opened.Store(true)
-	return nil
 }
 
 var errLater = errors.New("not connected yet")

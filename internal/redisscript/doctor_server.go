@@ -90,27 +90,21 @@ func (p *examinedServer) setting(name string) (string, bool) {
 }
 
 func (p *examinedServer) version() {
-	if v := p.field("valkey_version"); v != "" { // every version of Valkey is new enough
-		p.is("Valkey", v)
-		return
+	product, v := "Valkey", p.field("valkey_version") // every version of Valkey is new enough
+	if v == "" {
+		product, v = "Redis", p.field("redis_version")
 	}
-	v := p.field("redis_version")
-	p.is("Redis", v)
-	major, rest, _ := strings.Cut(v, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	m, _ := strconv.Atoi(major)
-	n, _ := strconv.Atoi(minor)
-	switch {
-	case m < 6 || m == 6 && n < 2:
-		p.finds(driver.SeverityError, "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
-	case m < 7 && p.d.client.Cluster:
-		p.finds(driver.SeverityInfo, "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
-	}
-}
-
-func (p *examinedServer) is(product, version string) {
-	for _, f := range engine.Version(product, version) {
+	for _, f := range engine.Version(product, v) {
 		p.finds(f.Severity, f.Subject, f.Detail, f.Advice)
+	}
+	var major, minor int
+	_, _ = fmt.Sscanf(v, "%d.%d", &major, &minor)
+	switch {
+	case product == "Valkey":
+	case major < 6 || major == 6 && minor < 2:
+		p.finds(driver.SeverityError, "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
+	case major < 7 && p.d.client.Cluster:
+		p.finds(driver.SeverityInfo, "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
 	}
 }
 
