@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -125,10 +126,7 @@ func (b bounded) call(ctx context.Context, c Command) Reply {
 func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Reply {
 	replies, err := inTime(ctx, b.bounds, func(ctx context.Context) []Reply { return b.Conn.DoMany(ctx, all, together) })
 	if err != nil {
-		replies = make([]Reply, len(all))
-		for i := range replies {
-			replies[i].Err = err
-		}
+		replies = slices.Repeat([]Reply{{Err: err}}, len(all))
 	}
 	return replies
 }

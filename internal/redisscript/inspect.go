@@ -26,9 +26,9 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 		seen, p.Err = readEntry(p.Text, name)
 	}
 	if p.Err != nil {
-		return driver.Entry{}, d.wrapErr(ctx, "read", name, p.Err)
+		p.Err = d.wrapErr(ctx, "read", name, p.Err)
 	}
-	return seen, nil
+	return seen, p.Err
 }
 
 // page is the number of entries that one script, or one pipeline, reads.

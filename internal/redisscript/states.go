@@ -53,11 +53,12 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 func readState(s string) (e locktable.Entry, ok bool) {
 	const (
 		leased, detailed, valued = 1, 2, 4
-		ofValue, ofWatch         = 10, 8 // bytes at the end of the state
+		ofValue, ofWatch         = 10, 8   // bytes at the end of the state
+		queueFrom                = 1 << 52 // all fences are less
 	)
 	r := reader{rest: s}
 	version, flags := r.byte(), r.byte()
-	e.Fence, e.Closed = r.fence(), r.instant()
+	e.Fence, e.Closed = uint64(r.instant()), r.instant()
 	r.take(8) // the expiry of S; earlier versions stored fractions
 	if version != storedVersion || flags >= 2*waySlot || flags&detailed != 0 {
 		return locktable.Entry{}, false
@@ -69,7 +70,7 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	}
 	if flags&valued != 0 {
 		v := r.takeEnd(ofValue)
-		e.Value.Fence = v.fence()
+		e.Value.Fence = uint64(v.instant())
 		n := v.uint16()
 		e.Value.Bytes = []byte(r.takeEnd(n).rest)
 		r.failed = r.failed || v.failed
@@ -87,12 +88,5 @@ func readState(s string) (e locktable.Entry, ok bool) {
 		r.who(&h.ClaimInfo)
 		e.Holders = []locktable.Holder{h}
 	}
-	return e, !r.failed && len(r.rest) == 0
-}
-
-func (r *reader) fence() uint64 {
-	const queueFrom = 1 << 52
-	f := r.instant()
-	r.failed = r.failed || f >= queueFrom
-	return uint64(f)
+	return e, !r.failed && len(r.rest) == 0 && max(e.Fence, e.Value.Fence) < queueFrom
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,7 +100,14 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 	s := b.shards[slot]
 	if s == nil {
 		if len(b.shards) >= maxShards {
-			b.leaveShardsLocked(time.Now())
+			now := time.Now()
+			maps.DeleteFunc(b.shards, func(_ uint16, s *subscription) bool {
+				past := s.until.Before(now)
+				if past {
+					s.end()
+				}
+				return past
+			})
 		}
 		s = b.subscribe(Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true})
 		b.shards[slot] = s
@@ -108,15 +116,6 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 		s.until = until
 	}
 	return s
-}
-
-func (b *subscriber) leaveShardsLocked(now time.Time) {
-	for slot, s := range b.shards {
-		if s.until.Before(now) {
-			s.end()
-			delete(b.shards, slot)
-		}
-	}
 }
 
 // subscribe starts a subscription, which lasts until its end is called, or until close.
