@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,12 +54,7 @@ func endedAt(ctx context.Context, now time.Time) error {
 // gaveUp returns the error of a caller that has given up, according to
 // lazyctx.CallerDone. It never returns nil, even if ctx, which is derived from the
 // caller's context, is not cancelled yet.
-func gaveUp(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return context.Canceled
-}
+func gaveUp(ctx context.Context) error { return cmp.Or(ctx.Err(), context.Canceled) }
 
 func (d *Driver) ready(ctx context.Context) error { return d.readyAt(ctx, time.Now()) }
 

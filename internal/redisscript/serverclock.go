@@ -2,8 +2,7 @@ package redisscript
 
 import (
 	"context"
-	"strconv"
-	"strings"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,20 +144,19 @@ func (c *clock) ask() {
 	if err != nil {
 		return
 	}
-	sent, readings := time.Now(), make(chan *engine.ServerTime, len(servers))
-	for _, s := range servers {
-		go func() {
+	sent, readings := time.Now(), make([]*engine.ServerTime, len(servers))
+	var asked sync.WaitGroup
+	for i, s := range servers {
+		asked.Go(func() {
 			answer, err := s.ask(ctx, "TIME")
 			if is := readTime(answer); err == nil && is > 0 {
-				readings <- &engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)}
-			} else {
-				readings <- nil
+				readings[i] = &engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)}
 			}
-		}()
+		})
 	}
+	asked.Wait()
 	var least *engine.ServerTime
-	for range servers {
-		r := <-readings
+	for _, r := range readings {
 		switch {
 		case r == nil:
 		case !c.cluster:
@@ -174,11 +172,9 @@ func (c *clock) ask() {
 
 // readTime parses the two lines of an answer to TIME: seconds and microseconds.
 func readTime(answer string) int64 {
-	seconds, rest, _ := strings.Cut(answer, "\n")
-	s, err := strconv.ParseInt(seconds, 10, 64)
-	micros, err2 := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-	if err != nil || err2 != nil {
+	var seconds, micros int64
+	if _, err := fmt.Sscan(answer, &seconds, &micros); err != nil {
 		return 0
 	}
-	return s*1e6 + micros
+	return seconds*1e6 + micros
 }
