@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options are the options of a Driver. redislock and goredislock declare the fields again,
-// with a comment for each, so that the documentation of both packages shows them.
+// Options are the options of a Driver. redislock and goredislock declare the fields
+// again, with a comment for each, so that the documentation of both packages shows them.
 type Options struct {
 	Prefix       string
 	Retention    time.Duration
@@ -54,8 +54,8 @@ func DescribeDatabase(server string, database int) string {
 
 type laterKey struct{}
 
-// ConnectLater returns a ctx with which redislock, for redlock, opens one server without a
-// connection.
+// ConnectLater returns a ctx with which redislock opens one server without a connection.
+// redlock uses it.
 func ConnectLater(ctx context.Context) context.Context {
 	return context.WithValue(ctx, laterKey{}, true)
 }

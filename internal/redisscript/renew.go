@@ -50,8 +50,8 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 	return answers, nil
 }
 
-// renewAll sends renewals: many in one script if possible, and the others alone. A renewal
-// that writes a value has an end.
+// renewAll sends renewals: many in one script if possible, and the others alone. A
+// renewal that writes a value has an end.
 func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
 	replies := make([]Reply, len(calls))
 	var quick, alone []int
@@ -76,8 +76,8 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 	return replies
 }
 
-// renewQuickly sends the renewals with these indices, many in one script, and stores their
-// replies. It returns the renewals that are not quick cases.
+// renewQuickly sends the renewals with these indices, many in one script, and stores
+// their replies. It returns the renewals that are not quick cases.
 func (d *Driver) renewQuickly(ctx context.Context, quick []int, calls []Call, replies []Reply) (alone []int) {
 	batches := slices.Collect(slices.Chunk(quick, maxStepsPerScript))
 	scripts := make([]Call, len(batches))

@@ -36,7 +36,7 @@ type tracker struct {
 	timer  *time.Timer // wakes run
 	fails  atomic.Bool // the last attempt to arm failed for some name
 
-	mu      sync.Mutex // protects the fields below, and those of leases and names
+	mu      sync.Mutex // protects the fields below, and the fields of leases and names
 	byToken map[driver.Token]*trackedLease
 	byName  map[string]*trackedName // names that were armed; most leases end before that
 	due     []*trackedLease         // to be armed after a grant or a renewal, in that order
@@ -86,8 +86,8 @@ func (w *tracker) claim(c *driver.Claim) {
 	w.claimLocked(c, time.Now())
 }
 
-// claimLocked returns the lease of a claim. Once a minute it forgets the leases that ended
-// without a call of forgetToken.
+// claimLocked returns the lease of a claim. Once a minute it forgets the leases that
+// ended without a call of forgetToken.
 func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
 	l := w.byToken[c.Token]
 	if l == nil {
@@ -106,9 +106,9 @@ func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
 	return l
 }
 
-// answered records the answer to a claim, at now. It may be the first call for this claim.
-// After an error the outcome is unknown: the claim may be granted now, or later from the
-// queue.
+// answered records the answer to a claim, at now. It may be the first call for this
+// claim. After an error the outcome is unknown: the claim may be granted now, or later
+// from the queue.
 func (w *tracker) answered(c *driver.Claim, now time.Time, refused, err error) {
 	switch {
 	case w == nil || err != nil:
