@@ -41,8 +41,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	s.where, able.Nodes = able.Where, s.nodes
 	// go-redis checks an idle connection before it uses it, but not with TLS.
 	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
-	own := *cmp.Or(o, &Options{})
-	options := redisscript.Options(own)
+	options := redisscript.Options(*cmp.Or(o, &Options{}))
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

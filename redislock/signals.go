@@ -59,9 +59,9 @@ func unsubscribe(on rueidis.CommandClient, c redisscript.Channel) {
 	if on.Do(bye, on.B().Ping().Build()).Error() != nil {
 		return
 	}
+	cmd := on.B().Unsubscribe().Channel(c.Name).Build()
 	if c.Sharded {
-		on.Do(bye, on.B().Sunsubscribe().Channel(c.Name).Build())
-	} else {
-		on.Do(bye, on.B().Unsubscribe().Channel(c.Name).Build())
+		cmd = on.B().Sunsubscribe().Channel(c.Name).Build()
 	}
+	on.Do(bye, cmd)
 }

@@ -27,21 +27,15 @@ type Tracking struct {
 // it. messages is nil if the connection was lost, or the server has dropped its list of
 // tracked keys.
 func (t *Tracking) invalidated(messages []rueidis.RedisMessage) {
-	d := t.driver.Load()
-	if d == nil {
-		return
-	}
-	if messages == nil {
-		d.Invalidated(nil)
-		return
-	}
-	keys := make([]string, 0, len(messages))
+	var keys []string
 	for i := range messages {
 		if key, err := messages[i].ToString(); err == nil {
 			keys = append(keys, key)
 		}
 	}
-	d.Invalidated(keys)
+	if d := t.driver.Load(); d != nil {
+		d.Invalidated(keys)
+	}
 }
 
 // Track sets the client options for tracking:

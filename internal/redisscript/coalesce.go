@@ -172,8 +172,8 @@ func (co *coalescer) runLane(l *lane) {
 func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	for n := 0; len(batch) == 0 && len(co.next) > 0; {
-		n = min(len(co.next), maxStepsPerScript)
+	for len(batch) == 0 && len(co.next) > 0 {
+		n := min(len(co.next), maxStepsPerScript)
 		batch = slices.DeleteFunc(co.next[:n:n], func(s *step) bool { return s.ended })
 		co.next = co.next[n:]
 	}

@@ -209,10 +209,7 @@ func RunID(ctx context.Context, d *Driver) string {
 	if err != nil || len(servers) != 1 {
 		return ""
 	}
-	info, err := servers[0].ask(ctx, "INFO", "server")
-	if err != nil {
-		return ""
-	}
+	info, _ := servers[0].ask(ctx, "INFO", "server")
 	return (&examinedServer{info: info}).field("run_id")
 }
 
