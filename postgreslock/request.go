@@ -2,7 +2,6 @@ package postgreslock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -17,13 +16,12 @@ import (
 // locked row also runs in a goroutine, on any server. Other requests to a quick server do
 // not, because passing an answer between goroutines may take 0.1 ms.
 type request struct {
-	ctx context.Context // never ends if the request has a goroutine of its own
+	ctx        context.Context // the caller's, or awaitAnswer ends it
+	closeAfter time.Duration   // see closeSocket
 
-	mu    sync.Mutex // protects the fields below
-	conn  *pgx.Conn  // nil until the request has one
-	left  bool       // the caller has returned
-	cut   bool       // await closed the connection, and pgx may not know
-	ended bool       // the connection was returned to the pool
+	mu   sync.Mutex // protects the fields below
+	conn *pgx.Conn  // nil until the request has one
+	left bool       // the caller has returned
 }
 
 const (
@@ -38,7 +36,7 @@ func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
 	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
 		defer s.recordTime(began)
-		return s.run(ctx, &request{ctx: ctx}, f)
+		return s.run(&request{ctx: ctx, closeAfter: answerTimeout}, f)
 	}
 	return s.requestInBackground(ctx, answerTimeout, func() { s.recordTime(began) }, f)
 }
@@ -47,15 +45,15 @@ func (s *store) request(ctx context.Context, f func(r *request) error) error {
 // caller has returned, the request waits for its answer for the time wait. At its end,
 // the goroutine calls over.
 func (s *store) requestInBackground(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
-	r := &request{ctx: context.WithoutCancel(ctx)}
-	connecting, stop := context.WithCancel(r.ctx)
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	r := &request{ctx: running}
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer stop()
+		defer end()
 		defer over()
-		err = s.run(connecting, r, f)
+		err = s.run(r, f)
 	}()
 	select {
 	case <-done:
@@ -71,30 +69,38 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, ove
 	if !connected {
 		wait = answerTimeout // the request waits for a connection, not for a row
 	}
-	if others := s.awaitAnswer(r, wait, stop, done); !connected && others == 0 && s.exhausted() {
+	if others := s.awaitAnswer(wait, end, done); !connected && others == 0 && s.exhausted() {
 		return exhaustedError{ctx.Err()}
 	}
 	return ctx.Err()
 }
 
 // awaitAnswer lets a request without a caller wait for its answer, and returns the number
-// of other such requests. If there are too many, this request does not wait, because the
-// pool has to serve callers, too. For requests that wait for a locked row, longWaits is
-// the limit.
-func (s *store) awaitAnswer(r *request, wait time.Duration, stop func(), done <-chan struct{}) (others int) {
+// of other such requests. If the answer takes too long, end stops the wait for a
+// connection, or makes pgx close the connection. If there are too many such requests,
+// this one does not wait, because the pool has to serve callers, too. For requests that
+// wait for a locked row, longWaits is the limit.
+func (s *store) awaitAnswer(wait time.Duration, end func(), done <-chan struct{}) (others int) {
 	others = len(s.unawaited)
-	end := func() {}
+	leave := func() {}
 	if wait == answerTimeout {
 		select {
 		case s.unawaited <- struct{}{}:
-			end = func() { <-s.unawaited }
+			leave = func() { <-s.unawaited }
 		default:
 			wait = 0
 		}
 	}
 	s.running.Go(func() {
-		defer end()
-		r.await(s.closing, wait, stop, done)
+		defer leave()
+		late, cancel := context.WithTimeout(s.closing, wait)
+		defer cancel()
+		select {
+		case <-done:
+		case <-late.Done():
+			end()
+			<-done
+		}
 	})
 	return others
 }
@@ -106,10 +112,10 @@ func (s *store) recordTime(began time.Time) {
 	}
 }
 
-func (s *store) run(connecting context.Context, r *request, f func(r *request) error) error {
-	c, free, err := s.connect(connecting)
+func (s *store) run(r *request, f func(r *request) error) error {
+	c, free, err := s.connect(r.ctx)
 	if err != nil {
-		if connecting.Err() != nil && s.exhausted() {
+		if r.ctx.Err() != nil && s.exhausted() {
 			err = exhaustedError{err}
 		}
 		return err
@@ -118,26 +124,25 @@ func (s *store) run(connecting context.Context, r *request, f func(r *request) e
 		free()
 		return nil
 	}
-	defer s.returnConn(r, free) // even if f panics
+	defer s.returnConn(c, free) // even if f panics
 	err = f(r)
 	s.ended(r.ctx, c, err)
 	if c.IsClosed() {
-		s.closeSocket(c)
+		s.closeSocket(c, r.closeAfter)
 	}
 	return err
 }
 
 // closeSocket closes the socket of a connection that pgx has closed because its ctx
 // ended. pgx waits up to 15 s for the server to close it, too, and meanwhile the pool
-// does not replace it.
-func (s *store) closeSocket(c *pgx.Conn) {
+// does not replace it. closeSocket waits for the time after.
+func (s *store) closeSocket(c *pgx.Conn, after time.Duration) {
 	s.running.Go(func() {
-		late := time.NewTimer(answerTimeout)
-		defer late.Stop()
+		late, cancel := context.WithTimeout(s.closing, after)
+		defer cancel()
 		select {
 		case <-c.PgConn().CleanupDone():
-		case <-late.C:
-		case <-s.closing.Done():
+		case <-late.Done():
 		}
 		_ = c.PgConn().Conn().Close()
 	})
@@ -145,14 +150,14 @@ func (s *store) closeSocket(c *pgx.Conn) {
 
 // returnConn returns the connection to the pool before the caller gets its answer, so
 // that the caller's next request can use it. Only a rollback runs in the background.
-func (s *store) returnConn(r *request, free func()) {
-	if r.conn.IsClosed() || r.conn.PgConn().TxStatus() == 'I' {
-		r.end(free)
+func (s *store) returnConn(c *pgx.Conn, free func()) {
+	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
+		free()
 		return
 	}
 	s.running.Go(func() {
-		undo(r.conn)
-		r.end(free)
+		undo(c)
+		free()
 	})
 }
 
@@ -161,22 +166,18 @@ func (r *request) begin(c *pgx.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conn = c
-	r.ended = r.left
 	return !r.left
 }
 
-// errUnawaited means that no caller waits for the answer to a request any more.
-var errUnawaited = errors.New("the caller has gone")
-
-// whileAwaited runs f if the caller still waits. The caller does not return before f.
-func (r *request) whileAwaited(f func()) error {
+// whileAwaited runs f if the caller still waits, and reports that. The caller does not
+// return before f.
+func (r *request) whileAwaited(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left {
-		return errUnawaited
+	if !r.left {
+		f()
 	}
-	f()
-	return nil
+	return !r.left
 }
 
 // leave records that the caller returns, and reports whether the request has a
@@ -186,35 +187,4 @@ func (r *request) leave() bool {
 	defer r.mu.Unlock()
 	r.left = true
 	return r.conn != nil
-}
-
-// await waits for the answer to a request without a caller. If the answer takes too long,
-// await stops the wait for a connection, or closes the connection.
-func (r *request) await(closing context.Context, wait time.Duration, stop func(), done <-chan struct{}) {
-	late := time.NewTimer(wait)
-	defer late.Stop()
-	select {
-	case <-done:
-		return
-	case <-late.C:
-	case <-closing.Done():
-	}
-	r.mu.Lock()
-	if r.cut = r.conn != nil && !r.ended; r.cut {
-		_ = r.conn.PgConn().Conn().Close()
-	}
-	r.mu.Unlock()
-	stop()
-	<-done
-}
-
-func (r *request) end(free func()) {
-	r.mu.Lock()
-	r.ended = true
-	cut := r.cut
-	r.mu.Unlock()
-	if cut {
-		_ = r.conn.Close(r.ctx) // so that the pool does not reuse it
-	}
-	free()
 }

@@ -62,7 +62,7 @@ func (s *store) swapOne(
 // answer passes the result of a swap to its caller. If the caller has returned, answer
 // delivers the signals for this client, because the caller cannot.
 func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
-	if r.whileAwaited(pass) == nil || !one.Done {
+	if r.whileAwaited(pass) || !one.Done {
 		return
 	}
 	for _, to := range w.Entry.Signals {
