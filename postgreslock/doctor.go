@@ -185,7 +185,7 @@ func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
 // first.
 func (e *examination) pushing(ctx context.Context) {
 	d := e.driver
-	if !d.server.options.NoPush && d.server.isPooled() {
+	if !d.server.options.NoPush && d.server.pooled.Load() {
 		d.listener.tryPush(ctx)
 	}
 	off := d.server.options.NoPush

@@ -36,8 +36,7 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
-	c := p.Config().ConnConfig
-	return engine.Made(build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {}))
+	return engine.Made(build(pool{p}, o, place(p.Config().ConnConfig)))
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
@@ -51,7 +50,7 @@ func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 			What: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
-	return engine.Made(build(database{db}, o, "postgres", func() {}))
+	return engine.Made(build(database{db}, o, "postgres"))
 }
 
 // Open opens the database of a URL; the package comment has the form. Closing the driver
@@ -67,9 +66,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	config := parsed.config
-	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
-	settled, _ := parsed.own.withDefaults() // parseURL has checked the options
-	s := &server{where: where, options: &settled, passwordFromFile: parsed.passwordFromFile}
+	where := place(config.ConnConfig)
+	s := newServer(parsed.own, where)
+	s.passwordFromFile = parsed.passwordFromFile
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -89,13 +88,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, opening(ctx, s, err)
 	}
-	d, err := build(pool{p}, &parsed.own, where, p.Close)
-	if err != nil {
-		p.Close()
-		return nil, err
-	}
-	d.server.config, d.server.passwordFromFile = config.ConnConfig, parsed.passwordFromFile
-	_, free, err := d.server.connect(ctx)
+	s.conns = pool{p}
+	s.config.Store(config.ConnConfig)
+	d := drive(s, p.Close)
+	_, free, err := s.connect(ctx)
 	if err != nil {
 		_ = d.Close()
 		return nil, opening(ctx, s, err)
@@ -104,22 +100,28 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func place(host string, port uint16, database string) string {
-	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
+func place(c *pgx.ConnConfig) string {
+	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
 }
 
-func build(from conns, o *Options, where string, closePool func()) (*lockDriver, error) {
+func build(from conns, o *Options, where string) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{conns: from, options: &options, where: where, setUp: make(chan struct{}, 1)}
+	s := newServer(&options, where)
+	s.conns = from
+	return drive(s, func() {}), nil
+}
+
+// drive makes a driver over a server that has its conns.
+func drive(s *server, closePool func()) *lockDriver {
 	d := &lockDriver{server: s}
 	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
 	d.listener = store.listener
 	over := &table{swap.New(store, store.inbox, store.deliver), d, closePool}
 	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
-	return d, nil
+	return d
 }
 
 // Renew implements driver.Driver.
@@ -157,11 +159,9 @@ func withoutCancels(config *pgx.ConnConfig) {
 // it only for a cancel request.
 type uncancelled struct{ net.Conn }
 
-func (c uncancelled) RemoteAddr() net.Addr { return cancelAddr{c.Conn.RemoteAddr()} }
-
-type cancelAddr struct{ net.Addr }
-
-func (cancelAddr) Network() string { return onlyCancels }
+func (c uncancelled) RemoteAddr() net.Addr {
+	return &net.UnixAddr{Net: onlyCancels, Name: c.Conn.RemoteAddr().String()}
+}
 
 const onlyCancels = "only for cancel requests"
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -19,17 +19,22 @@ type server struct {
 
 	setUp chan struct{} // holds one while a goroutine checks the server
 
-	mu     sync.Mutex // protects all below
-	where  string     // the database, for messages
-	ready  bool
-	once   bool            // the server has been ready before
-	config *pgx.ConnConfig // the configuration of a connection; nil before the first one
-	pooled bool            // there is a pooler: the process ID of the server is not the announced one
+	where  atomic.Pointer[string] // the database, for messages
+	ready  atomic.Bool
+	once   atomic.Bool                    // the server has been ready before
+	config atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
+	pooled atomic.Bool                    // there is a pooler: the process ID of the server is not the announced one
+}
+
+func newServer(o *Options, where string) *server {
+	s := &server{options: o, setUp: make(chan struct{}, 1)}
+	s.where.Store(&where)
+	return s
 }
 
 // connect takes a connection to a database that is ready.
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
-	if !s.isReady() { // check without c, because a goroutine that waits must not keep a connection
+	if !s.ready.Load() { // check without c, because a goroutine that waits must not keep a connection
 		select {
 		case s.setUp <- struct{}{}:
 			defer func() { <-s.setUp }()
@@ -38,7 +43,7 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 		}
 	}
 	c, free, err := s.take(ctx)
-	if err != nil || s.isReady() {
+	if err != nil || s.ready.Load() {
 		return c, free, err
 	}
 	if err := s.prepare(ctx, c); err != nil {
@@ -53,42 +58,18 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 
 // place returns the description of the tables for messages: the database, and the schema
 // and the prefix unless they are the defaults.
-func (s *server) place() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.where + s.options.tail()
-}
-
-func (s *server) isPooled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pooled
-}
+func (s *server) place() string { return *s.where.Load() + s.options.tail() }
 
 // reach returns the configuration of a connection. The first time, it also connects.
 func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
-	if !s.wasReady() {
+	if !s.once.Load() {
 		_, free, err := s.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
 		free()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.config.Copy(), nil
-}
-
-func (s *server) isReady() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready
-}
-
-func (s *server) wasReady() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.once
+	return s.config.Load().Copy(), nil
 }
 
 // isStandby reports whether a failure means that the server is a standby, maybe since a
@@ -101,13 +82,10 @@ func isStandby(err error) bool {
 // ended handles a failure on a connection. If the server is a standby, ended closes the
 // connection, and the driver checks the next one again.
 func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
-	if !isStandby(err) {
-		return
+	if isStandby(err) {
+		s.ready.Store(false)
+		_ = c.Close(ctx)
 	}
-	s.mu.Lock()
-	s.ready = false
-	s.mu.Unlock()
-	_ = c.Close(ctx)
 }
 
 // setupError means that a server, or its tables, cannot be used.
@@ -133,14 +111,13 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	at := c.Config()
-	s.once = true
-	s.ready, s.pooled, s.where = true, pooled, place(at.Host, at.Port, at.Database)
-	if s.config == nil {
-		s.config = at
-	}
+	where := place(at)
+	s.where.Store(&where)
+	s.config.CompareAndSwap(nil, at)
+	s.pooled.Store(pooled)
+	s.once.Store(true)
+	s.ready.Store(true)
 	return nil
 }
 
@@ -165,10 +142,10 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 	case number < 120000:
 		return false, false, &setupError{problem: fmt.Sprintf("the server's version is %d", number/10000), hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
-		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint, s.wasReady()}
+		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint, s.once.Load()}
 	case readOnly:
 		return false, false, &setupError{
-			problem: "this user's sessions may not write: default_transaction_read_only is on", hint: readOnlyHint, passing: s.wasReady(),
+			problem: "this user's sessions may not write: default_transaction_read_only is on", hint: readOnlyHint, passing: s.once.Load(),
 		}
 	case escapes && asText(c):
 		return false, false, &setupError{

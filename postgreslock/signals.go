@@ -74,7 +74,7 @@ func (l *listener) close() {
 func (l *listener) pushes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.push == works || l.push == untried && !l.server.isPooled()
+	return l.push == works || l.push == untried && !l.server.pooled.Load()
 }
 
 // tryPush listens for a while, even without a claim, and waits until the listener has
@@ -208,7 +208,7 @@ func (l *listener) listen(subscribed func()) (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if !l.server.isPooled() { // behind a pooler, other clients would get the setting
+	if !l.server.pooled.Load() { // behind a pooler, other clients would get the setting
 		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
 			return false
 		}
@@ -242,7 +242,7 @@ func (l *listener) testPush(c *pgx.Conn) bool {
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.server.isPooled()) // an error, such as an exhausted pool, says nothing about listening
+		return l.setPush(!l.server.pooled.Load()) // an error, such as an exhausted pool, says nothing about listening
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)

@@ -52,7 +52,7 @@ var unknownToPgx = []string{
 
 type parsed struct {
 	config           *pgxpool.Config
-	own              Options
+	own              *Options // with their defaults
 	passwordFromFile bool
 }
 
@@ -77,7 +77,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 		o.NoPush = !push
 	}
-	if _, err := o.withDefaults(); err != nil {
+	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
 	if query.Has("lock_timeout") {
@@ -107,7 +107,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	_, inURL := u.User.Password()
 	fromFile := config.ConnConfig.Password != "" && !inURL && !query.Has("password") && os.Getenv("PGPASSWORD") == ""
-	return &parsed{config, o, fromFile}, nil
+	return &parsed{config, &o, fromFile}, nil
 }
 
 // rereadFiles returns a function that reads the files of a URL again: certificates,
