@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -61,25 +60,22 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 		for _, name := range names {
 			entries[name] = &locktable.Entry{} // if missing or damaged; the next request reports damage
 		}
-		return s.query(ctx, s.pollStatement(names, byName), func(rows *sql.Rows) error {
-			var kind int
-			var name, value []byte
-			if err := rows.Scan(&kind, &name, &value); err != nil {
-				return err
-			}
+		var kind int
+		var name string
+		var value []byte
+		return s.query(ctx, s.pollStatement(names, byName), []any{&kind, &name, &value}, func() {
 			switch {
 			case kind == 1:
 				signal := driver.Signal{Kind: driver.SignalLost}
 				copy(signal.Token[:], value)
-				signals, read = append(signals, signal), append(read, string(name))
+				signals, read = append(signals, signal), append(read, name)
 			case value == nil:
-				entries[string(name)] = nil
+				entries[name] = nil
 			default:
 				if e, err := locktable.Decode(value); err == nil {
-					entries[string(name)] = e
+					entries[name] = e
 				}
 			}
-			return nil
 		})
 	})
 	if err != nil {

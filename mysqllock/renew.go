@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 
@@ -47,13 +46,9 @@ type oneOfSeveral struct{}
 func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int, err error) error {
 	free := map[string]bool{}
 	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + blobs(sqlswap.Names(swaps, which)) + ") FOR UPDATE SKIP LOCKED"
+	var name string
 	askErr := s.do(ctx, func(ctx context.Context) error {
-		return s.query(ctx, statement, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			free[name] = true
-			return err
-		})
+		return s.query(ctx, statement, []any{&name}, func() { free[name] = true })
 	})
 	if askErr != nil {
 		return errors.Join(err, askErr)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 )
 
 // server is a database, and the results of the driver's checks of it.
@@ -171,14 +172,11 @@ type variables map[string]string
 
 func (s *server) variables(ctx context.Context) (variables, error) {
 	v := variables{}
+	var name, value string
 	err := s.query(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'autocommit', 'read_only', 'innodb_read_only', "+
 		"'tx_isolation', 'transaction_isolation', 'log_bin', 'sql_log_bin', 'binlog_format', 'sync_binlog', 'wsrep_on', "+
-		"'innodb_flush_log_at_trx_commit', 'sql_safe_updates', 'max_allowed_packet')", func(rows *sql.Rows) error {
-		var name, value string
-		err := rows.Scan(&name, &value)
-		v[strings.ToLower(name)] = value
-		return err
-	})
+		"'innodb_flush_log_at_trx_commit', 'sql_safe_updates', 'max_allowed_packet')",
+		[]any{&name, &value}, func() { v[strings.ToLower(name)] = value })
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +184,8 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	// after a wait. set: NOW follows the session's variable timestamp.
 	var still, set bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
-		func(rows *sql.Rows) error { // no row if sql_select_limit, which also applies to SHOW, is 0
-			var limit string
-			err := rows.Scan(&still, &set, &limit)
-			v["sql_select_limit"] = limit
-			return err
-		})
+		[]any{&still, &set, &value}, // no row if sql_select_limit, which also applies to SHOW, is 0
+		func() { v["sql_select_limit"] = value })
 	if still {
 		v["sysdate_is_now"] = "ON"
 	}
@@ -268,18 +262,12 @@ func (v variables) version() (major, minor int, maria bool) {
 	return major, minor, strings.Contains(strings.ToLower(v["version"]), "mariadb")
 }
 
-func (s *server) query(ctx context.Context, statement string, each func(*sql.Rows) error) error {
-	rows, err := s.db.QueryContext(ctx, statement)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+// query runs a query, scans each row into the variables of into, and then calls each.
+func (s *server) query(ctx context.Context, statement string, into []any, each func()) error {
+	return sqlswap.ForEachRow(ctx, s.db, statement, nil, into, func() error {
+		each()
+		return nil
+	})
 }
 
 func (s *server) queryRow(ctx context.Context, statement string, into ...any) error {

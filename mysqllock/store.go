@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"iter"
 	"slices"
@@ -60,16 +59,12 @@ const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) 
 // Load implements swap.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	found := make(map[string]swap.Stored, len(names))
+	var name string
+	var value swap.Stored
 	err := s.do(ctx, func(ctx context.Context) error {
 		for some := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
 			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(some)+")",
-				func(rows *sql.Rows) error {
-					var name string
-					var value swap.Stored
-					err := rows.Scan(&name, &value.Version, &value.Value)
-					found[name] = damagedIfEmpty(value)
-					return err
-				})
+				[]any{&name, &value.Version, &value.Value}, func() { found[name] = damagedIfEmpty(value) })
 			if err != nil {
 				return err
 			}
@@ -147,13 +142,11 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 
 // page reads up to n entries, beginning at the name from.
 func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named, err error) {
+	var row swap.Named
 	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n),
-		func(rows *sql.Rows) error {
-			var row swap.Named
-			err := rows.Scan(&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now)
+		[]any{&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now}, func() {
 			row.Stored = damagedIfEmpty(row.Stored)
 			page = append(page, row)
-			return err
 		})
 	return page, err
 }

@@ -2,7 +2,6 @@ package mysqllock
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -17,13 +16,10 @@ func (s *server) tableNames() string {
 // tables returns errors in the definition of the tables: an operator may have created or
 // altered them without following the schema.
 func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
+	var table, engine, column string
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
-		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", func(rows *sql.Rows) error {
-		var table, engine, column string
-		if err := rows.Scan(&table, &engine, &column); err != nil {
-			return err
-		}
+		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", []any{&table, &engine, &column}, func() {
 		if engine != "InnoDB" {
 			unfit = append(unfit, &configError{
 				problem: table + " is in the engine " + engine + ", not InnoDB",
@@ -36,24 +32,22 @@ func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
 				hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
 			})
 		}
-		return nil
 	})
 	return unfit, err
 }
 
 // triggers finds triggers and events that may change the stored entries.
-func (s *server) triggers(ctx context.Context) (found []driver.Finding) {
+func (s *server) triggers(ctx context.Context) []driver.Finding {
+	var found engine.Findings
 	for _, x := range []struct{ kind, statement string }{
 		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.tableNames() + ")"},
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
 			literalOf(s.Prefix+"names"), literalOf(s.Prefix+"lost"))},
 	} {
-		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // some users may not read the table
-			var name string
-			err := rows.Scan(&name)
-			found = append(found, engine.Found(driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
-				"DROP "+strings.ToUpper(x.kind)+" `"+name+"`")...)
-			return err
+		var name string
+		_ = s.query(ctx, x.statement, []any{&name}, func() { // some users may not read the table
+			found.Add(true, driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
+				"DROP "+strings.ToUpper(x.kind)+" `"+name+"`")
 		})
 	}
 	return found

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -100,41 +101,23 @@ func (d *lockDriver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...dr
 	return checkLeases(ctx, tx, sqlRows(tx), d.server.options, leases)
 }
 
-// A scan reads the columns of a row.
-type scan = func(dest ...any) error
-
-// queryRows runs a query inside of a transaction, and calls each for every row.
-type queryRows func(ctx context.Context, statement string, args []any, each func(scan) error) error
+// queryRows runs a query inside of a transaction. It scans each row into the variables of
+// into, and then calls each.
+type queryRows func(ctx context.Context, statement string, args, into []any, each func() error) error
 
 func pgxRows(tx pgx.Tx) queryRows {
-	return func(ctx context.Context, statement string, args []any, each func(scan) error) error {
+	return func(ctx context.Context, statement string, args, into []any, each func() error) error {
 		rows, err := tx.Query(ctx, statement, args...)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, into, each)
 		}
-		defer rows.Close()
-		for rows.Next() {
-			if err := each(rows.Scan); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+		return err
 	}
 }
 
 func sqlRows(tx *sql.Tx) queryRows {
-	return func(ctx context.Context, statement string, args []any, each func(scan) error) error {
-		rows, err := tx.QueryContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if err := each(rows.Scan); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+	return func(ctx context.Context, statement string, args, into []any, each func() error) error {
+		return sqlswap.ForEachRow(ctx, tx, statement, args, into, each)
 	}
 }
 
@@ -166,12 +149,9 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 		") ORDER BY name FOR NO KEY UPDATE)" +
 		" SELECT pg_catalog.encode(" + octets("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
 	rows := engine.LockedRows{}
-	err = query(ctx, statement, names, func(scan scan) error {
-		var name, entry string
-		var now int64
-		if err := scan(&name, &entry, &now); err != nil {
-			return err
-		}
+	var name, entry string
+	var now int64
+	err = query(ctx, statement, names, []any{&name, &entry, &now}, func() error {
 		n, err := hex.DecodeString(name)
 		if err != nil {
 			return err

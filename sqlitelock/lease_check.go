@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -209,26 +210,17 @@ type attached struct{ schema, path string }
 
 // files returns the files that may have the locks.
 func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
-	rows, err := c.tx.QueryContext(ctx, "PRAGMA database_list")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var number int
-		var f attached
-		if err := rows.Scan(&number, &f.schema, &f.path); err != nil {
-			return nil, err
-		}
-		if f.path == "" { // in memory
-			continue
-		}
+	var number int
+	var f attached
+	err = sqlswap.ForEachRow(ctx, c.tx, "PRAGMA database_list", nil, []any{&number, &f.schema, &f.path}, func() error {
 		f.schema = `"` + strings.ReplaceAll(f.schema, `"`, `""`) + `"`
-		if info, err := os.Stat(f.path); c.file == nil || err == nil && os.SameFile(info, c.file) {
+		info, err := os.Stat(f.path)
+		if f.path != "" && (c.file == nil || err == nil && os.SameFile(info, c.file)) { // without a path it is in memory
 			all = append(all, f)
 		}
-	}
-	return all, rows.Err()
+		return nil
+	})
+	return all, err
 }
 
 // lockOne takes the write lock on a file with locks in it, and checks that the file is
@@ -274,19 +266,11 @@ func foreign(err error) bool {
 // the file.
 func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 	theirs, err := library(func(query string, f func(string)) error {
-		rows, err := c.tx.QueryContext(ctx, query)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
 		var s string
-		for rows.Next() {
-			if err := rows.Scan(&s); err != nil {
-				return err
-			}
+		return sqlswap.ForEachRow(ctx, c.tx, query, nil, []any{&s}, func() error {
 			f(s)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	switch {
 	case ctx.Err() != nil:
