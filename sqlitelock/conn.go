@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,14 +20,25 @@ import (
 // conn is one connection to the file, for one goroutine at a time. It uses the SQLite
 // driver directly, because a transaction costs a third more through database/sql.
 type conn struct {
-	c interface {
-		sqldriver.Conn
-		sqldriver.ExecerContext
-	}
+	c              sqliteConn
 	stmts          []*stmt
 	args           []sqldriver.NamedValue // arguments of the statement that runs
 	checkpointNoop *stmt                  // the statement of logFrames
 }
+
+// sqliteConn has the methods of a connection of modernc.org/sqlite that conn uses, and
+// preparedStmt has those that a stmt uses.
+type (
+	sqliteConn interface {
+		sqldriver.Conn
+		sqldriver.ExecerContext
+	}
+	preparedStmt interface {
+		sqldriver.Stmt
+		sqldriver.StmtExecContext
+		sqldriver.StmtQueryContext
+	}
+)
 
 // connect opens an existing file. busy_timeout stays 0: this package waits for other
 // processes itself, because SQLite's busy handler ignores ctx.
@@ -40,23 +50,11 @@ func connect(path string) (*conn, error) {
 	if path[0] != '/' {
 		path = "/" + path // C:/locks.db
 	}
-	return connectTo("file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw")
-}
-
-func connectTo(dsn string) (*conn, error) {
-	c, err := (&sqlite.Driver{}).Open(dsn)
+	c, err := (&sqlite.Driver{}).Open("file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw")
 	if err != nil {
 		return nil, err
 	}
-	out := &conn{}
-	var ok bool
-	if out.c, ok = c.(interface {
-		sqldriver.Conn
-		sqldriver.ExecerContext
-	}); !ok {
-		return nil, errors.Join(errors.New("modernc.org/sqlite: a connection without ExecContext"), c.Close())
-	}
-	return out, nil
+	return &conn{c: c.(sqliteConn)}, nil //nolint:forcetypeassert // see sqliteConn
 }
 
 // script runs statements that are too rare to prepare.
@@ -71,17 +69,14 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing %q: %w", sql, err)
 	}
-	p, ok := s.(preparedStmt)
-	if !ok {
-		return nil, errors.Join(errors.New("modernc.org/sqlite: a statement without a context"), s.Close())
-	}
-	out := &stmt{c: c, s: p}
+	out := &stmt{c: c, s: s.(preparedStmt)} //nolint:forcetypeassert // see preparedStmt
 	c.stmts = append(c.stmts, out)
 	return out, nil
 }
 
 // prepareAll prepares statements for the lifetime of the connection.
 func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
+	statements[&c.checkpointNoop] = "PRAGMA wal_checkpoint(NOOP)"
 	for s, sql := range statements {
 		if *s, err = c.prepare(sql); err != nil {
 			return err
@@ -90,43 +85,26 @@ func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
 	return nil
 }
 
-func (c *conn) finish(s *stmt) error {
-	c.stmts = slices.DeleteFunc(c.stmts, func(x *stmt) bool { return x == s })
-	return s.s.Close()
-}
-
-// value runs a statement once, and returns its single value.
-func (c *conn) value(sql string) (v any, err error) {
-	s, err := c.prepare(sql)
-	if err != nil {
-		return nil, err
-	}
-	err = s.each(func(row []sqldriver.Value) { v = row[0] })
-	return v, errors.Join(err, c.finish(s))
-}
-
-// texts runs a query of one column of text once.
-func (c *conn) texts(sql string, f func(string)) error {
+// once runs a statement once, and calls f for every row.
+func (c *conn) once(sql string, f func(row []sqldriver.Value)) error {
 	s, err := c.prepare(sql)
 	if err != nil {
 		return err
 	}
-	err = s.each(func(row []sqldriver.Value) {
-		text, _ := row[0].(string)
-		f(text)
-	})
-	return errors.Join(err, c.finish(s))
+	c.stmts = c.stmts[:len(c.stmts)-1] // because once closes s
+	return errors.Join(s.each(f), s.s.Close())
+}
+
+// value runs a statement once, and returns its single value.
+func (c *conn) value(sql string) (v any, err error) {
+	err = c.once(sql, func(row []sqldriver.Value) { v = row[0] })
+	return v, err
 }
 
 // logFrames returns the number of pages in the log, according to SQLite's index in shared
 // memory. It runs a checkpoint that does nothing, which returns that number.
 func (c *conn) logFrames() (n int64, err error) {
-	if c.checkpointNoop == nil {
-		if c.checkpointNoop, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
-			return 0, err
-		}
-	}
-	err = c.checkpointNoop.each(func(row []sqldriver.Value) { n, _ = row[1].(int64) })
+	err = c.checkpointNoop.each(func(row []sqldriver.Value) { n = integer(row[1]) })
 	return n, err
 }
 
@@ -144,10 +122,10 @@ type stmt struct {
 	row []sqldriver.Value
 }
 
-type preparedStmt interface {
-	sqldriver.Stmt
-	sqldriver.StmtExecContext
-	sqldriver.StmtQueryContext
+// integer returns the number in a column, or 0 if an operator has changed its type.
+func integer(column sqldriver.Value) int64 {
+	n, _ := column.(int64)
+	return n
 }
 
 // exec runs s. It passes no ctx to SQLite: a statement takes microseconds, a ctx costs a

@@ -50,27 +50,11 @@ import (
 // pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
 // pawl.ErrStale.
 //
-// # Which ctx, and which errors?
-//
-// Use the ctx of Do for the statements: it ends when the lease is lost. A statement that
-// was under way then fails, and Do returns an error that matches pawl.ErrLost.
-//
-//   - pawl.ErrStale: the check refused, and nothing was committed.
-//   - A *pawl.LostError that is Finished: the transaction has committed.
-//   - Another *pawl.LostError: the transaction has not committed, unless Commit was
-//     interrupted; read the data.
-//
-// Do not use the ctx of Do for BeginTx: when it ends, database/sql rolls back, and
-// interrupts a Commit. An interrupted Commit may have committed, and Do then returns an
-// error that matches pawl.ErrLost and is not Finished. After CheckLease has returned nil,
-// the commit is safe however long it takes.
-//
-// If Commit succeeded, the work is done, even if Do then returns a *pawl.LostError: the
-// lease ended between the check and the release, and no other holder could get the name
-// before the commit. The error's Finished is true if the function returned nil.
-//
-// Release the lease after Commit, as Do does. Release waits until the transaction ends,
-// and fails with ErrUnavailable if that takes long; the client repeats it.
+// Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
+// BeginTx. docs/transactions.md says what the errors of Do mean then. After CheckLease
+// has returned nil, the commit is safe however long it takes. Release the lease after
+// Commit, as Do does. Release waits until the transaction ends, and fails with
+// ErrUnavailable if that takes long; the client repeats it.
 //
 // # Which transactions?
 //
@@ -265,13 +249,7 @@ func foreign(err error) bool {
 // record of them. So two copies in one process do not exclude each other, and can damage
 // the file.
 func (c *leaseCheck) sameLibrary(ctx context.Context) error {
-	theirs, err := library(func(query string, f func(string)) error {
-		var s string
-		return sqlswap.ForEachRow(ctx, c.tx, query, nil, []any{&s}, func() error {
-			f(s)
-			return nil
-		})
-	})
+	theirs, err := library(ctx, c.tx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -290,24 +268,29 @@ func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 
 // library identifies a copy of SQLite by its version and its compile options. These
 // queries read no file.
-func library(ask func(query string, f func(string)) error) (string, error) {
-	var said strings.Builder
+func library(ctx context.Context, q sqlswap.Querier) (string, error) {
+	var all, s string
 	for _, query := range []string{"SELECT sqlite_source_id()", "PRAGMA compile_options"} {
-		if err := ask(query, func(s string) { said.WriteString(s + "\n") }); err != nil {
+		err := sqlswap.ForEachRow(ctx, q, query, nil, []any{&s}, func() error {
+			all += s + "\n"
+			return nil
+		})
+		if err != nil {
 			return "", err
 		}
 	}
-	return said.String(), nil
+	return all, nil
 }
 
-// ownLibrary identifies the copy that this package uses.
+// ownLibrary identifies the copy that this package uses. That copy registers itself as
+// "sqlite".
 var ownLibrary = sync.OnceValues(func() (string, error) {
-	c, err := connectTo(":memory:")
+	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return "", err
 	}
-	said, err := library(c.texts)
-	return said, errors.Join(err, c.close())
+	said, err := library(context.Background(), db)
+	return said, errors.Join(err, db.Close())
 })
 
 func (c *leaseCheck) refused(problem, allowed string) error {

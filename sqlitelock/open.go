@@ -127,25 +127,32 @@ func (t *table) openWriter() error {
 	if err := t.disconnect(); err != nil { // close the connections of a busy attempt
 		return err
 	}
-	var err error
-	t.writer.conn, err = openWriter(t.path)
-	return err
+	c, err := connect(t.path)
+	if err != nil {
+		return err
+	}
+	t.writer.conn = &writer{conn: c} // after an error, disconnect closes it
+	return t.writer.conn.setUp()
 }
 
 func (t *table) openReader() error {
 	if err := t.reader.close(); err != nil { // close the connections of a busy attempt
 		return err
 	}
-	r, err := openReader(t.path)
-	if t.reader.conn = r; err != nil {
+	c, err := connect(t.path)
+	if err != nil {
+		return err
+	}
+	r := &reader{conn: c}
+	t.reader.conn = r
+	if err := r.setUp(); err != nil {
 		return err
 	}
 	page, err := r.value("PRAGMA page_size")
 	if err != nil {
 		return err
 	}
-	size, _ := page.(int64)
-	if t.files, err = identify(t.path, size); err != nil {
+	if t.files, err = identify(t.path, integer(page)); err != nil {
 		return err
 	}
 	return t.files.check(r.conn)

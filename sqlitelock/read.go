@@ -75,18 +75,6 @@ type reader struct {
 	lastSeen int64 // the id of the last signal that was read
 }
 
-func openReader(path string) (*reader, error) {
-	c, err := connect(path)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{conn: c}
-	if err := r.setUp(); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	return r, nil
-}
-
 func (r *reader) setUp() error {
 	if err := r.script(settings + "PRAGMA query_only = ON;"); err != nil {
 		return err
@@ -95,7 +83,7 @@ func (r *reader) setUp() error {
 	if err != nil {
 		return err
 	}
-	r.lastSeen, _ = last.(int64)
+	r.lastSeen = integer(last)
 	return r.prepareAll(map[**stmt]string{
 		&r.begin:         "BEGIN",
 		&r.end:           "ROLLBACK",

@@ -1,7 +1,6 @@
 package sqlitelock
 
 import (
-	"errors"
 	"fmt"
 
 	sqldriver "database/sql/driver"
@@ -140,20 +139,14 @@ PRAGMA wal_checkpoint;
 
 // checkSchema checks the tables of a file, without writing.
 func checkSchema(c *conn) (empty bool, err error) {
-	s, err := c.prepare(selectSchema)
-	if err != nil {
-		return false, err
-	}
 	var app, version, tables int64
 	var missing, triggers string
-	err = s.each(func(row []sqldriver.Value) {
-		app, _ = row[0].(int64)
-		version, _ = row[1].(int64)
-		tables, _ = row[2].(int64)
+	err = c.once(selectSchema, func(row []sqldriver.Value) {
+		app, version, tables = integer(row[0]), integer(row[1]), integer(row[2])
 		missing, _ = row[3].(string)
 		triggers, _ = row[4].(string)
 	})
-	if err := errors.Join(err, c.finish(s)); err != nil {
+	if err != nil {
 		return false, err
 	}
 	switch {

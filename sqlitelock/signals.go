@@ -32,12 +32,9 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	}
 	last := r.lastSeen
 	err = r.selectSignals.each(func(row []sqldriver.Value) {
-		last, _ = row[0].(int64)
+		last = integer(row[0])
 		token, _ := row[1].([]byte)
-		kind, _ := row[2].(int64)
-		fence, _ := row[3].(int64)
-		fences, _ := row[4].(int64)
-		s := driver.Signal{Kind: driver.SignalKind(kind), Fence: uint64(fence), Fences: int(fences)}
+		s := driver.Signal{Kind: driver.SignalKind(integer(row[2])), Fence: uint64(integer(row[3])), Fences: int(integer(row[4]))}
 		copy(s.Token[:], token)
 		own = append(own, s)
 	}, inbox, r.lastSeen)

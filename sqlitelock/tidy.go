@@ -29,8 +29,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	var rest locktable.Instant
 	err := w.selectRest.each(func(row []sqldriver.Value) {
 		cursor, _ = row[0].([]byte)
-		until, _ := row[1].(int64)
-		rest = locktable.Instant(until)
+		rest = instant(row[1])
 	})
 	pause := retention / 24
 	if err != nil || now < rest && rest <= now.Add(pause) { // a later rest was stored before the clock was set back

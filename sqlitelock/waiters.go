@@ -30,15 +30,12 @@ func (w *writer) Expire(name string, now locktable.Instant) (left int, next, las
 		return 0, 0, 0, err
 	}
 	err = w.selectEnds.each(func(row []sqldriver.Value) {
-		left, next, last = int(instant(row[0])), instant(row[1]), instant(row[2])
+		left, next, last = int(integer(row[0])), instant(row[1]), instant(row[2])
 	}, []byte(name))
 	return left, next, last, err
 }
 
-func instant(column sqldriver.Value) locktable.Instant {
-	n, _ := column.(int64)
-	return locktable.Instant(n)
-}
+func instant(column sqldriver.Value) locktable.Instant { return locktable.Instant(integer(column)) }
 
 // Load implements locktable.Rows.
 func (w *writer) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
@@ -59,10 +56,7 @@ func (w *writer) Load(name string, q locktable.QueueQuery) (s locktable.QueuePar
 		s.Own, since, id = &own[0], own[0].Since, ids[0]
 	}
 	if q.CountAhead && (s.Own != nil || q.CountEarlier) {
-		err = w.countAhead.each(func(row []sqldriver.Value) {
-			n, _ := row[0].(int64)
-			s.Ahead = int(n)
-		}, []byte(name), int64(since), id)
+		err = w.countAhead.each(func(row []sqldriver.Value) { s.Ahead = int(integer(row[0])) }, []byte(name), int64(since), id)
 	}
 	return s, err
 }
@@ -103,13 +97,12 @@ func (w *writer) changeWaiter(s *stmt, args ...sqldriver.Value) error {
 func waiters(s *stmt, name string, args ...sqldriver.Value) (out []locktable.Waiter, ids []int64, err error) {
 	var corrupt error
 	err = s.each(func(row []sqldriver.Value) {
-		id, _ := row[0].(int64)
 		b, _ := row[1].([]byte)
 		w, err := locktable.DecodeWaiter(b)
 		if err != nil && corrupt == nil {
 			corrupt = fmt.Errorf("row %d of those who wait for %s: %w", id, quote(name), err)
 		}
-		out, ids = append(out, w), append(ids, id)
+		out, ids = append(out, w), append(ids, integer(row[0]))
 	}, args...)
 	if err == nil {
 		err = corrupt

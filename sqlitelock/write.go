@@ -196,18 +196,6 @@ type writer struct {
 	entry, waiter             []byte // buffers for stored forms
 }
 
-func openWriter(path string) (*writer, error) {
-	c, err := connect(path)
-	if err != nil {
-		return nil, err
-	}
-	w := &writer{conn: c}
-	if err := w.setUp(); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	return w, nil
-}
-
 func (w *writer) setUp() error {
 	if err := w.script(settings); err != nil {
 		return err
