@@ -21,12 +21,10 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	err := with(ctx, d.server.conns, func(c *pgx.Conn) error {
-		for _, part := range []func(context.Context, *pgx.Conn) error{e.settings, e.tables, e.standbys, e.prepares} {
-			if err := part(ctx, c); err != nil {
-				return err
-			}
+		if err := e.settings(ctx, c); err != nil {
+			return err
 		}
-		return nil
+		return e.tables(ctx, c)
 	})
 	if err != nil {
 		return nil, opening(ctx, d.server, err)
@@ -49,14 +47,23 @@ type examination struct {
 	whole    bool // all tables exist and are readable
 }
 
-// settings checks the settings of the server and of this session.
+// settings checks the settings of the server and of this session, whether a failover can
+// lose grants, and whether a caller's pool prepares statements behind a pooler. A pool
+// opened by URL does not.
 func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
-	names := []string{"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version"}
-	var number int
+	names := []string{
+		"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version",
+		"synchronous_standby_names",
+	}
+	var number, standbys int
+	var pid uint32 // of the server process; a pooler announces another number
 	var now int64
+	var queue float64
 	values := make([]string, len(names))
 	asked := time.Now()
-	query, into := "SELECT pg_is_in_recovery(), "+clock+", current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
+	query, into := "SELECT pg_is_in_recovery(), "+clock+", current_setting('server_version_num')::int, pg_backend_pid(),"+
+		" (SELECT count(*) FROM pg_stat_replication), CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_notification_queue_usage() END",
+		[]any{&e.recovery, &now, &number, &pid, &standbys, &queue}
 	for i, name := range names {
 		query, into = query+", current_setting('"+name+"')", append(into, &values[i])
 	}
@@ -88,6 +95,15 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
 	e.found.Add(off > time.Since(asked)+5*time.Second || off < -5*time.Second, driver.SeverityInfo, "clock",
 		fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
+	e.found.Add(!e.recovery && standbys > 0 && strings.TrimSpace(set["synchronous_standby_names"]) == "", driver.SeverityWarning, "replication",
+		fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", standbys),
+		"set synchronous_standby_names, or check fences where it matters")
+	e.found.Add(queue > 0.5, driver.SeverityWarning, "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
+		"end the session that pg_stat_activity shows idle in a transaction")
+	mode := c.Config().DefaultQueryExecMode
+	e.found.Add(pid != c.PgConn().PID() && (mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeDescribeExec), driver.SeverityWarning, "pooler",
+		"the pool prepares statements: if the pooler is in transaction mode, another connection may get the next step, which then fails (42P05, 26000)",
+		"give the pool QueryExecModeCacheDescribe or QueryExecModeExec")
 	return nil
 }
 
@@ -144,41 +160,6 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 var columns = map[string][]string{
 	"locks":   {"name", "holders", "fence", "until", "version", "entry"},
 	"tidying": {"one", "version", "cursor_name", "rest"},
-}
-
-// standbys checks whether a failover can lose grants.
-func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
-	if e.recovery {
-		return nil
-	}
-	var n int
-	var names, commit string
-	var queue float64
-	err := c.QueryRow(ctx, "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names'),"+
-		" current_setting('synchronous_commit'), pg_notification_queue_usage()").Scan(&n, &names, &commit, &queue)
-	if err != nil {
-		return err
-	}
-	e.found.Add(n > 0 && strings.TrimSpace(names) == "", driver.SeverityWarning, "replication",
-		fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
-		"set synchronous_standby_names, or check fences where it matters")
-	e.found.Add(queue > 0.5, driver.SeverityWarning, "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
-		"end the session that pg_stat_activity shows idle in a transaction")
-	return nil
-}
-
-// prepares checks whether a caller's pool prepares statements behind a pooler. A pool
-// opened by URL does not.
-func (e *examination) prepares(ctx context.Context, c *pgx.Conn) error {
-	var pid uint32 // of the server process; a pooler announces another number
-	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		return err
-	}
-	mode := c.Config().DefaultQueryExecMode
-	e.found.Add(pid != c.PgConn().PID() && (mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeDescribeExec), driver.SeverityWarning, "pooler",
-		"the pool prepares statements: if the pooler is in transaction mode, another connection may get the next step, which then fails (42P05, 26000)",
-		"give the pool QueryExecModeCacheDescribe or QueryExecModeExec")
-	return nil
 }
 
 // pushing checks whether signals arrive. Behind a pooler the listener has to test that
