@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -225,9 +226,7 @@ type rows struct {
 	args     []any
 }
 
-// rowsOf returns the arguments for some swaps. The statement ignores swaps for which
-// alone returns true.
-func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
+func rowsOf(swaps []swap.Swap) rows {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
@@ -237,9 +236,6 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 		c := engine.ColumnsOf(w.Entry)
 		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
 		entries[i], holders[i], fences[i], ends[i] = w.Value, validText(c.Holders), int64(c.Fence), moment(c.Until)
-		if alone(&swaps[i]) {
-			names[i] = []byte{} // matches no row
-		}
 		common.From, common.To = max(common.From, w.Window.From), min(common.To, w.Window.To)
 	}
 	return rows{versions, common, []any{names, was, versions, entries, holders, fences, ends, moment(common.From), moment(common.To)}}
@@ -248,7 +244,7 @@ func rowsOf(swaps []swap.Swap, alone func(w *swap.Swap) bool) rows {
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
-	all := rowsOf(swaps, func(*swap.Swap) bool { return false })
+	all := rowsOf(swaps)
 	var signals []locktable.Signal
 	for _, w := range swaps {
 		signals = append(signals, w.Signals...)
@@ -276,38 +272,41 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	return done, nil
 }
 
-// swapTogether makes many swaps. If rows are locked, it repeats their swaps after a
-// moment, because most locks are short.
+// swapTogether makes many swaps, except those with new rows or signals: the table repeats
+// these steps alone. If rows are locked, swapTogether repeats their swaps after a moment,
+// because most locks are short.
 func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	done, err := s.swapAtOnce(ctx, swaps)
-	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
-		var which []int
-		var again []swap.Swap
-		for i, d := range done {
-			if errors.Is(d.Err, swap.ErrLocked) {
-				which, again = append(which, i), append(again, swaps[i])
-			}
-		}
-		if err != nil || len(which) == 0 || backoff.Wait(ctx, wait) != nil {
-			break
-		}
-		var now []swap.Swapped
-		if now, err = s.swapAtOnce(ctx, again); err != nil {
-			return nil, err
-		}
-		for k, i := range which {
-			done[i] = now[k]
+	done := make([]swap.Swapped, len(swaps))
+	var left []int
+	for i, w := range swaps {
+		if w.Version != 0 && len(w.Signals) == 0 {
+			left = append(left, i)
 		}
 	}
-	return done, err
+	pauses := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
+	for n := 0; len(left) > 0; n++ {
+		some := make([]swap.Swap, len(left))
+		for k, i := range left {
+			some[k] = swaps[i]
+		}
+		now, err := s.swapAtOnce(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range left {
+			done[i] = now[k]
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return !errors.Is(done[i].Err, swap.ErrLocked) })
+		if n == len(pauses) || len(left) > 0 && backoff.Wait(ctx, pauses[n]) != nil {
+			break
+		}
+	}
+	return done, nil
 }
 
-// isAlone reports whether a swap needs a statement of its own.
-func isAlone(w *swap.Swap) bool { return w.Version == 0 || len(w.Signals) > 0 }
-
-// swapAtOnce makes many swaps in one statement, except those with new rows or signals.
+// swapAtOnce makes many swaps of existing rows in one statement.
 func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	all := rowsOf(swaps, isAlone)
+	all := rowsOf(swaps)
 	index := make(map[string]int, len(swaps))
 	for i, w := range swaps {
 		index[w.Name] = i
@@ -327,15 +326,6 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 		if changedNothing(err) {
 			err = nil
 		}
-		for i := 0; i < len(swaps) && err == nil; i++ {
-			if w := swaps[i]; isAlone(&w) {
-				var one swap.Swapped
-				if one, err = s.swap(r.ctx, r.conn, w, shortWait); isLocked(err) {
-					one, err = swap.Swapped{Err: s.failed(err)}, nil
-				}
-				s.answer(r, w, one, func() { done[i] = one })
-			}
-		}
 		return err
 	})
 	if err != nil {
@@ -343,7 +333,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 	}
 	var left []int
 	for i := range swaps {
-		if !done[i].Done && !isAlone(&swaps[i]) {
+		if !done[i].Done {
 			left, done[i].Version = append(left, i), uint64(all.versions[i])
 		}
 	}
