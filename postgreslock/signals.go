@@ -273,15 +273,8 @@ func (l *listener) setPush(arrived bool) bool {
 func (l *listener) pauseAfterFailedPush() (over bool) {
 	l.setState(false)
 	l.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
-	pause := time.NewTicker(time.Second)
-	defer pause.Stop()
 	for range 60 {
-		select {
-		case <-pause.C:
-		case <-l.life.Done():
-			return true
-		}
-		if l.endIfUnused() {
+		if backoff.Wait(l.life, time.Second) != nil || l.endIfUnused() {
 			return true
 		}
 	}
