@@ -25,7 +25,6 @@ func newPoller(t *table) *engine.Poller {
 // pollSignals delivers new signals. If the file is no longer the opened one, it makes
 // all claims ask again, once, so that they get the error.
 func (t *table) pollSignals(ctx context.Context) error {
-	woken := t.wokenSincePoll.Swap(false)
 	r, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return err
@@ -33,8 +32,8 @@ func (t *table) pollSignals(ctx context.Context) error {
 	signals, err := r.receive(t.inbox)
 	whole := t.files.check(r.conn) == nil
 	t.reader.leave()
-	t.recordSignals(signals, woken)
 	for _, s := range signals {
+		t.claims.Signaled(s)
 		t.deliver(s)
 	}
 	if !whole && !t.replaced {
@@ -60,25 +59,9 @@ func (t *table) pace(waited time.Duration, _ int) time.Duration {
 
 // recordWakeup handles a datagram.
 func (t *table) recordWakeup() {
-	t.wokenSincePoll.Store(true)
 	select {
 	case t.woken <- struct{}{}:
 	default: // the poller has not yet handled an earlier wake-up
-	}
-}
-
-// recordSignals records whether a wake-up announced the new signals. If not, the sender
-// cannot reach this driver's socket, or the datagram arrived after the poll.
-func (t *table) recordSignals(signals []driver.Signal, woken bool) {
-	own := 0 // signals for this inbox; the others are changes for watches
-	for _, s := range signals {
-		if !locktable.IsChange(s) {
-			own++
-		}
-		t.claims.Signaled(s)
-	}
-	if own > 0 || woken && len(signals) == 0 {
-		t.announced.Store(woken)
 	}
 }
 

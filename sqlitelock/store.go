@@ -29,13 +29,12 @@ type table struct {
 	reader sharedConn[*reader]
 	leave  func() // ends the use of the mutex that the writers share
 
-	claims         *engine.Claims
-	socket         *wakeSocket   // nil if this system has none
-	woken          chan struct{} // has a value after a wake-up
-	wokenSincePoll atomic.Bool   // a wake-up arrived since the last poll
-	announced      atomic.Bool   // wake-ups announce signals, as far as this driver knows; see store and recordSignals
-	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
-	deliver        func(driver.Signal)
+	claims    *engine.Claims
+	socket    *wakeSocket   // nil if this system has none
+	woken     chan struct{} // has a value after a wake-up
+	announced atomic.Bool   // wake-ups announce signals, as far as this driver knows; see store
+	replaced  bool          // the last poll found that the file is not the opened one; only the poller uses this
+	deliver   func(driver.Signal)
 
 	closing sync.Once
 	life    context.Context // ends at Close
