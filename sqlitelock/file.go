@@ -31,41 +31,31 @@ func makeFile(path string, mustExist bool) (string, error) {
 	if err != nil {
 		return "", fileError(path, "", err)
 	}
-	if mustExist {
-		return existing(abs)
+	if !mustExist {
+		creatingFile.Lock()
+		defer creatingFile.Unlock()
+		if err := create(abs); err != nil {
+			return "", err
+		}
 	}
-	creatingFile.Lock()
-	defer creatingFile.Unlock()
+	return regular(abs, mustExist)
+}
 
+// create creates a file and its folder, if they are missing.
+func create(abs string) error {
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
-		return "", fileError(abs, "its folder cannot be made: choose another path, or make it yourself", err)
+		return fileError(abs, "its folder cannot be made: choose another path, or make it yourself", err)
 	}
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
 		if err := f.Close(); err != nil {
-			return "", fileError(abs, "", err)
+			return fileError(abs, "", err)
 		}
 	case !errors.Is(err, fs.ErrExist):
-		return "", fileError(abs, "the file cannot be made: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
+		return fileError(abs, "the file cannot be made: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
 	}
-	return regular(abs)
-}
-
-// existing is makeFile for a file that must exist. An empty file is also an error,
-// because it is not a database yet.
-func existing(abs string) (string, error) {
-	const hint = "is the path right? no lock was ever taken in it"
-	info, err := os.Stat(abs)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fileError(abs, hint, fs.ErrNotExist)
-	case err == nil && emptied(abs):
-		return regular(abs)
-	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
-		return "", fileError(abs, hint, emptyError{})
-	}
-	return regular(abs)
+	return nil
 }
 
 // emptyError means that the file exists, but is empty.
@@ -75,14 +65,18 @@ func (emptyError) Error() string { return "the file is empty" }
 
 func (emptyError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// regular checks that a file is regular, and returns its name without symbolic links.
-func regular(abs string) (string, error) {
+// regular checks that a file is regular, and returns its name without symbolic links. If
+// the file must exist, an empty file is also an error, because it is not a database yet.
+func regular(abs string, mustExist bool) (string, error) {
+	const noLock = "is the path right? no lock was ever taken in it"
+	var info os.FileInfo
 	real, err := filepath.EvalSymlinks(abs)
-	if err != nil {
-		return "", fileError(abs, "", err)
+	if err == nil {
+		info, err = os.Stat(real)
 	}
-	info, err := os.Stat(real)
 	switch {
+	case mustExist && errors.Is(err, fs.ErrNotExist):
+		return "", fileError(abs, noLock, fs.ErrNotExist)
 	case err != nil:
 		return "", fileError(abs, "", err)
 	case info.IsDir():
@@ -93,6 +87,8 @@ func regular(abs string) (string, error) {
 		err := &replacedError{path: real, how: truncated}
 		hint, _ := advice(err)
 		return "", fileError(abs, hint, err)
+	case mustExist && info.Size() == 0:
+		return "", fileError(abs, noLock, emptyError{})
 	}
 	return real, nil
 }
