@@ -40,18 +40,12 @@ type store struct {
 	at *server    // nil until the server has answered
 }
 
-// Time implements swap.Store.
+// Time implements swap.Store. A stamp is rounded down to whole milliseconds, and so is the
+// start of a window. The window ends 2 ms later, to make up for that.
 func (t *store) Time(ctx context.Context) (swap.Window, error) {
-	for {
-		// A stamp is rounded down to whole milliseconds, and so is the start of a window.
-		// The window ends 2 ms later, to make up for that.
-		if w, ok := t.clock.Window(time.Now()); ok {
-			return swap.Window{From: w.From - w.From%1000, To: w.To.Add(2 * time.Millisecond)}, nil
-		}
-		if _, err := t.greet(ctx); err != nil {
-			return swap.Window{}, err
-		}
-	}
+	w, err := t.clock.Ask(ctx, func(ctx context.Context) error { return second(t.greet(ctx)) })
+	w.From, w.To = w.From-w.From%1000, w.To.Add(2*time.Millisecond)
+	return w, err
 }
 
 // Load implements swap.Store.
@@ -60,15 +54,11 @@ func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	if err != nil {
 		return nil, err
 	}
-	entries := at.entries
+	entries, which := at.entries, any(bson.D{{Key: "$in", Value: names}})
 	if len(names) == 1 {
-		entries = at.latest
+		entries, which = at.latest, names[0]
 	}
 	asked := t.askBeside(ctx)
-	var which any = bson.D{{Key: "$in", Value: names}}
-	if len(names) == 1 {
-		which = names[0]
-	}
 	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: which}})
 	all := make([]swap.Stored, len(names))
 	if err == nil {
@@ -229,36 +219,36 @@ func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) 
 // Scan implements swap.Store.
 func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
 	return func(yield func(swap.Named, error) bool) {
-		fail := func(err error) { yield(swap.Named{}, t.failed(ctx, err)) }
-		at, err := t.server(ctx)
-		if err != nil {
-			fail(err)
-			return
-		}
-		c, err := at.entries.Find(ctx, from(prefix), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
-		if err != nil {
-			fail(err)
-			return
-		}
-		defer c.Close(ctx)
-		for c.Next(ctx) {
-			n, damaged := named(c)
-			w, err := t.Time(ctx)
-			if n.Now = w.From; err == nil && n.Name == "" {
-				err = damaged
-			}
-			if err != nil {
-				fail(err)
-				return
-			}
-			if !yield(n, damaged) {
-				return
-			}
-		}
-		if err := c.Err(); err != nil {
-			fail(err)
+		if err := t.scan(ctx, prefix, yield); err != nil {
+			yield(swap.Named{}, t.failed(ctx, err))
 		}
 	}
+}
+
+func (t *store) scan(ctx context.Context, prefix string, yield func(swap.Named, error) bool) error {
+	at, err := t.server(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := at.entries.Find(ctx, from(prefix), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	for c.Next(ctx) {
+		n, damaged := named(c)
+		w, err := t.Time(ctx)
+		if n.Now = w.From; err == nil && n.Name == "" {
+			err = damaged
+		}
+		if err != nil {
+			return err
+		}
+		if !yield(n, damaged) {
+			return nil
+		}
+	}
+	return c.Err()
 }
 
 // named decodes the document at a cursor. The error concerns only this document.
