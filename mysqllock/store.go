@@ -60,11 +60,12 @@ const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) 
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	found := make(map[string]swap.Stored, len(names))
 	var name string
-	var value swap.Stored
+	var version uint64
+	var value []byte
 	err := s.do(ctx, func(ctx context.Context) error {
 		for some := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
 			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(some)+")",
-				[]any{&name, &value.Version, &value.Value}, func() { found[name] = damagedIfEmpty(value) })
+				[]any{&name, &version, &value}, func() { found[name] = sqlswap.StoredOf(version, value) })
 			if err != nil {
 				return err
 			}
@@ -98,15 +99,6 @@ func (s *store) askTime(ctx context.Context) error {
 	}
 	s.clock.Learn(now, sent, time.Now())
 	return nil
-}
-
-// damagedIfEmpty replaces an empty entry by an invalid one, so that it does not count as
-// a free name. Only an operator empties an entry.
-func damagedIfEmpty(r swap.Stored) swap.Stored {
-	if len(r.Value) == 0 {
-		r.Value = []byte{0}
-	}
-	return r
 }
 
 // afterSwap notifies other clients of leases that a swap has broken, with rows in the
@@ -145,7 +137,7 @@ func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named
 	var row swap.Named
 	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n),
 		[]any{&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now}, func() {
-			row.Stored = damagedIfEmpty(row.Stored)
+			row.Stored = sqlswap.StoredOf(row.Stored.Version, row.Stored.Value)
 			page = append(page, row)
 		})
 	return page, err

@@ -73,7 +73,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		rows, _ := r.conn.Query(r.ctx, s.sql.load, bytesOf(names)) // ForEachRow returns its error
 		_, err := pgx.ForEachRow(rows, []any{&i, &version, &value, &now}, func() error {
 			if version.Valid {
-				all[i-1] = stored(version.Int64, value)
+				all[i-1] = sqlswap.StoredOf(uint64(version.Int64), value)
 			}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
@@ -84,15 +84,6 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		return nil, err
 	}
 	return all, nil
-}
-
-// stored makes an empty entry invalid, so that a name whose entry an operator has emptied
-// does not count as free.
-func stored(version int64, value []byte) swap.Stored {
-	if len(value) == 0 {
-		value = []byte{0}
-	}
-	return swap.Stored{Value: value, Version: uint64(version)}
 }
 
 func bytesOf(names []string) [][]byte {
@@ -136,7 +127,7 @@ func (s *store) page(r *request, from string, n int) (page []swap.Named, err err
 	var version, now int64
 	rows, _ := r.conn.Query(r.ctx, s.sql.page, []byte(textBefore(from)), []byte(from), n) // ForEachRow has the error
 	_, err = pgx.ForEachRow(rows, []any{&name, &version, &value, &now}, func() error {
-		page = append(page, swap.Named{Name: string(name), Stored: stored(version, value), Now: locktable.Instant(now)})
+		page = append(page, swap.Named{Name: string(name), Stored: sqlswap.StoredOf(uint64(version), value), Now: locktable.Instant(now)})
 		return nil
 	})
 	return page, err

@@ -15,6 +15,15 @@ func Names(swaps []swap.Swap, which []int) []string {
 	return names
 }
 
+// StoredOf returns the value in a row. It makes an empty value invalid, so that a name
+// whose entry an operator has emptied does not count as free.
+func StoredOf(version uint64, value []byte) swap.Stored {
+	if len(value) == 0 {
+		value = []byte{0}
+	}
+	return swap.Stored{Value: value, Version: version}
+}
+
 // LoadResults loads the values of names that a statement may not have changed, and
 // completes the results of their swaps. A result has the version that its swap would have
 // stored. LoadResults calls unchanged for a swap whose name still has its old value.
