@@ -3,6 +3,7 @@ package mysqllock_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 
@@ -42,19 +43,27 @@ func ExampleNew() {
 
 // Money moves only while the lease holds the name, whatever was paused or late.
 func ExampleCheckLease() {
-	pay := func(ctx context.Context, db *sql.DB, l *pawl.Lease) error {
-		tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
-		if err != nil {
-			return err
+	pay := func(ctx context.Context, locks *pawl.Client, db *sql.DB) error {
+		err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+			lease, _ := pawl.LeaseOf(ctx, "account:7")
+			tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
+				return err
+			}
+			if err := mysqllock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
+				return err // errors.Is(err, pawl.ErrStale): another holder may be at work
+			}
+			return tx.Commit()
+		})
+		var lost *pawl.LostError
+		if errors.As(err, &lost) && lost.Finished {
+			return nil // the transaction has committed under the lease: do not repeat it
 		}
-		defer tx.Rollback()
-		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
-			return err
-		}
-		if err := mysqllock.CheckLease(ctx, tx, l); err != nil {
-			return err // errors.Is(err, pawl.ErrStale): another holder may be at work
-		}
-		return tx.Commit()
+		return err
 	}
 	_ = pay
 }

@@ -3,6 +3,7 @@ package sqlitelock_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -60,21 +61,29 @@ func ExampleOpen() {
 // The data is in a file of its own, to which the file of the locks is attached. The
 // transaction writes only while the lease holds the name.
 func ExampleCheckLease() {
-	pay := func(ctx context.Context, work *sql.Conn, l *pawl.Lease) error {
-		// Once for each connection, outside of a transaction:
-		// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
-		tx, err := work.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
-		if err != nil {
-			return err
+	pay := func(ctx context.Context, locks *pawl.Client, work *sql.Conn) error {
+		err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+			lease, _ := pawl.LeaseOf(ctx, "account:7")
+			// Once for each connection, outside of a transaction:
+			// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
+			tx, err := work.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
+				return err
+			}
+			if err := sqlitelock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
+				return err // errors.Is(err, pawl.ErrStale): another holder may be at work
+			}
+			return tx.Commit()
+		})
+		var lost *pawl.LostError
+		if errors.As(err, &lost) && lost.Finished {
+			return nil // the transaction has committed under the lease: do not repeat it
 		}
-		defer tx.Rollback()
-		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
-			return err
-		}
-		if err := sqlitelock.CheckLease(ctx, tx, l); err != nil {
-			return err // errors.Is(err, pawl.ErrStale): another holder may be at work
-		}
-		return tx.Commit()
+		return err
 	}
 	_ = pay
 }
