@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -121,15 +120,4 @@ func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	}
 	defer free()
 	return f(c)
-}
-
-// undo rolls back an open transaction, within a second. If that fails, the pool closes
-// the connection later, and so the server rolls back.
-func undo(c *pgx.Conn) {
-	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, _ = c.Exec(ctx, "ROLLBACK")
 }

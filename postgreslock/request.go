@@ -124,7 +124,7 @@ func (s *store) run(r *request, f func(r *request) error) error {
 		free()
 		return nil
 	}
-	defer s.returnConn(c, free) // even if f panics
+	defer free() // before the caller gets its answer, so that its next request can use the connection
 	err = f(r)
 	s.ended(r.ctx, c, err)
 	if c.IsClosed() {
@@ -145,19 +145,6 @@ func (s *store) closeSocket(c *pgx.Conn, after time.Duration) {
 		case <-late.Done():
 		}
 		_ = c.PgConn().Conn().Close()
-	})
-}
-
-// returnConn returns the connection to the pool before the caller gets its answer, so
-// that the caller's next request can use it. Only a rollback runs in the background.
-func (s *store) returnConn(c *pgx.Conn, free func()) {
-	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
-		free()
-		return
-	}
-	s.running.Go(func() {
-		undo(c)
-		free()
 	})
 }
 

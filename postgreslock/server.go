@@ -47,7 +47,7 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 		return c, free, err
 	}
 	if err := s.prepare(ctx, c); err != nil {
-		if undo(c); isStandby(err) {
+		if isStandby(err) {
 			_ = c.Close(ctx) // the next connection may reach another server
 		}
 		free()
