@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 
@@ -81,4 +82,32 @@ func (t *table) fileFindings() (found engine.Findings) {
 func networked(kind string) []driver.Finding {
 	return engine.Found(driver.SeverityError, "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
 		"use a local disk, or another backend if several hosts share the locks")
+}
+
+// shared reports whether a file can be opened under another path, where it has other
+// companions.
+func shared(path string, info os.FileInfo) (found engine.Findings) {
+	links := reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Nlink") // on Unix
+	if links.CanUint() {
+		found.Add(links.Uint() > 1, driver.SeverityError, "hard links",
+			fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, links.Uint()),
+			fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // on Linux
+	found.Add(mountsFile(string(mounts), path), driver.SeverityError, "mount",
+		path+" is a mount of its own: a program that opens it at its source does not share its companion files, sees none of its locks, and damages it",
+		"mount the folder, so that the file, its -wal and its -shm are shared as one")
+	return found
+}
+
+// mountsFile reports whether a path is a mount point. The fifth word of each line of
+// mounts is a mount point.
+func mountsFile(mounts, path string) bool {
+	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
+	for line := range strings.Lines(mounts) {
+		if words := strings.Fields(line); len(words) > 4 && words[4] == escaped {
+			return true
+		}
+	}
+	return false
 }
