@@ -20,10 +20,14 @@ import (
 // conn is one connection to the file, for one goroutine at a time. It uses the SQLite
 // driver directly, because a transaction costs a third more through database/sql.
 type conn struct {
-	c              sqliteConn
-	stmts          []*stmt
-	args           []sqldriver.NamedValue // arguments of the statement that runs
-	checkpointNoop *stmt                  // the statement of logFrames
+	c     sqliteConn
+	stmts map[string]*stmt       // prepared for the lifetime of the connection, by their SQL
+	args  []sqldriver.NamedValue // arguments of the statement that runs
+}
+
+type stmt struct {
+	preparedStmt
+	row []sqldriver.Value // a buffer for each
 }
 
 // sqliteConn has the methods of a connection of modernc.org/sqlite that conn uses, and
@@ -54,7 +58,7 @@ func connect(path string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c.(sqliteConn)}, nil //nolint:forcetypeassert // see sqliteConn
+	return &conn{c: c.(sqliteConn), stmts: map[string]*stmt{}}, nil //nolint:forcetypeassert // see sqliteConn
 }
 
 // script runs statements that are too rare to prepare.
@@ -63,81 +67,34 @@ func (c *conn) script(sql string) error {
 	return err
 }
 
-// prepare prepares a statement for the lifetime of the connection.
-func (c *conn) prepare(sql string) (*stmt, error) {
+// prepared returns the prepared statement of some SQL.
+func (c *conn) prepared(sql string) (*stmt, error) {
+	if s := c.stmts[sql]; s != nil {
+		return s, nil
+	}
 	s, err := c.c.Prepare(sql)
 	if err != nil {
 		return nil, fmt.Errorf("preparing %q: %w", sql, err)
 	}
-	out := &stmt{c: c, s: s.(preparedStmt)} //nolint:forcetypeassert // see preparedStmt
-	c.stmts = append(c.stmts, out)
-	return out, nil
+	c.stmts[sql] = &stmt{preparedStmt: s.(preparedStmt)} //nolint:forcetypeassert // see preparedStmt
+	return c.stmts[sql], nil
 }
 
-// prepareAll prepares statements for the lifetime of the connection.
-func (c *conn) prepareAll(statements map[**stmt]string) (err error) {
-	statements[&c.checkpointNoop] = "PRAGMA wal_checkpoint(NOOP)"
-	for s, sql := range statements {
-		if *s, err = c.prepare(sql); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// once runs a statement once, and calls f for every row.
-func (c *conn) once(sql string, f func(row []sqldriver.Value)) error {
-	s, err := c.prepare(sql)
-	if err != nil {
-		return err
-	}
-	c.stmts = c.stmts[:len(c.stmts)-1] // because once closes s
-	return errors.Join(s.each(f), s.s.Close())
-}
-
-// value runs a statement once, and returns its single value.
-func (c *conn) value(sql string) (v any, err error) {
-	err = c.once(sql, func(row []sqldriver.Value) { v = row[0] })
-	return v, err
-}
-
-// logFrames returns the number of pages in the log, according to SQLite's index in shared
-// memory. It runs a checkpoint that does nothing, which returns that number.
-func (c *conn) logFrames() (n int64, err error) {
-	err = c.checkpointNoop.each(func(row []sqldriver.Value) { n = integer(row[1]) })
-	return n, err
-}
-
-func (c *conn) close() error {
-	var errs []error
-	for _, s := range c.stmts {
-		errs = append(errs, s.s.Close())
-	}
-	return errors.Join(append(errs, c.c.Close())...)
-}
-
-type stmt struct {
-	c   *conn
-	s   preparedStmt
-	row []sqldriver.Value
-}
-
-// integer returns the number in a column, or 0 if an operator has changed its type.
-func integer(column sqldriver.Value) int64 {
-	n, _ := column.(int64)
-	return n
-}
-
-// exec runs s. It passes no ctx to SQLite: a statement takes microseconds, a ctx costs a
-// goroutine each time, and an interrupted transaction would have to be rolled back.
-func (s *stmt) exec(args ...sqldriver.Value) error {
-	_, err := s.s.ExecContext(context.Background(), s.c.bind(args))
+// exec runs a statement.
+func (c *conn) exec(sql string, args ...sqldriver.Value) error {
+	_, err := c.change(sql, args...)
 	return err
 }
 
-// change runs s, and returns how many rows it changed.
-func (s *stmt) change(args ...sqldriver.Value) (int, error) {
-	r, err := s.s.ExecContext(context.Background(), s.c.bind(args))
+// change runs a statement, and returns how many rows it changed. It passes no ctx to
+// SQLite: a statement takes microseconds, a ctx costs a goroutine each time, and an
+// interrupted transaction would have to be rolled back.
+func (c *conn) change(sql string, args ...sqldriver.Value) (int, error) {
+	s, err := c.prepared(sql)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(context.Background(), c.bind(args))
 	if err != nil {
 		return 0, err
 	}
@@ -145,9 +102,13 @@ func (s *stmt) change(args ...sqldriver.Value) (int, error) {
 	return int(n), err
 }
 
-// each runs s and calls f for every row. f must not keep the row.
-func (s *stmt) each(f func(row []sqldriver.Value), args ...sqldriver.Value) error {
-	rows, err := s.s.QueryContext(context.Background(), s.c.bind(args))
+// each runs a query, and calls f for every row. f must not keep the row.
+func (c *conn) each(sql string, f func(row []sqldriver.Value), args ...sqldriver.Value) error {
+	s, err := c.prepared(sql)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), c.bind(args))
 	if err != nil {
 		return err
 	}
@@ -165,12 +126,39 @@ func (s *stmt) each(f func(row []sqldriver.Value), args ...sqldriver.Value) erro
 	}
 }
 
+// value runs a query, and returns its single value.
+func (c *conn) value(sql string) (v any, err error) {
+	err = c.each(sql, func(row []sqldriver.Value) { v = row[0] })
+	return v, err
+}
+
 func (c *conn) bind(args []sqldriver.Value) []sqldriver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {
 		c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 	return c.args
+}
+
+// integer returns the number in a column, or 0 if an operator has changed its type.
+func integer(column sqldriver.Value) int64 {
+	n, _ := column.(int64)
+	return n
+}
+
+// logFrames returns the number of pages in the log, according to SQLite's index in shared
+// memory. It runs a checkpoint that does nothing, which returns that number.
+func (c *conn) logFrames() (n int64, err error) {
+	err = c.each("PRAGMA wal_checkpoint(NOOP)", func(row []sqldriver.Value) { n = integer(row[1]) })
+	return n, err
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.c.Close())...)
 }
 
 // A ctxMutex is a mutex whose Lock can be cancelled, see sharedConn.queue. It is fair,

@@ -32,8 +32,8 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		}
 		return errors.Join(
 			err,
-			r.journalMode.each(func(row []sqldriver.Value) { mode = row[0] }),
-			r.quickCheck.each(func(row []sqldriver.Value) { check = row[0] }),
+			r.each("PRAGMA journal_mode", func(row []sqldriver.Value) { mode = row[0] }),
+			r.each("PRAGMA quick_check(1)", func(row []sqldriver.Value) { check = row[0] }),
 		)
 	})
 	if err != nil {

@@ -132,7 +132,10 @@ func (t *table) openWriter() error {
 		return err
 	}
 	t.writer.conn = &writer{conn: c} // after an error, disconnect closes it
-	return t.writer.conn.setUp()
+	if err := c.script(settings); err != nil {
+		return err
+	}
+	return ensureSchema(c)
 }
 
 func (t *table) openReader() error {
@@ -145,9 +148,14 @@ func (t *table) openReader() error {
 	}
 	r := &reader{conn: c}
 	t.reader.conn = r
-	if err := r.setUp(); err != nil {
+	if err := r.script(settings + "PRAGMA query_only = ON;"); err != nil {
 		return err
 	}
+	last, err := r.value("SELECT coalesce(max(id), 0) FROM signals")
+	if err != nil {
+		return err
+	}
+	r.lastSeen = integer(last)
 	page, err := r.value("PRAGMA page_size")
 	if err != nil {
 		return err

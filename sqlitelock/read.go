@@ -65,45 +65,18 @@ func (t *table) read(ctx context.Context, f func(r *reader) error) error {
 // A reader is the connection that only reads.
 type reader struct {
 	*conn
-	selectEntry, selectSome    *stmt
-	selectSignals, dataVersion *stmt
-	journalMode, quickCheck    *stmt
-	selectFirst                *stmt
-	begin, end                 *stmt
 
 	version  any   // data_version at the last poll for signals
 	lastSeen int64 // the id of the last signal that was read
 }
 
-func (r *reader) setUp() error {
-	if err := r.script(settings + "PRAGMA query_only = ON;"); err != nil {
-		return err
-	}
-	last, err := r.value("SELECT coalesce(max(id), 0) FROM signals")
-	if err != nil {
-		return err
-	}
-	r.lastSeen = integer(last)
-	return r.prepareAll(map[**stmt]string{
-		&r.begin:         "BEGIN",
-		&r.end:           "ROLLBACK",
-		&r.selectEntry:   selectEntry,
-		&r.selectFirst:   selectFirst,
-		&r.selectSome:    selectSome,
-		&r.selectSignals: selectSignals,
-		&r.dataVersion:   "PRAGMA data_version",
-		&r.journalMode:   "PRAGMA journal_mode",
-		&r.quickCheck:    "PRAGMA quick_check(1)",
-	})
-}
-
 // snapshot runs f in a transaction, so that f reads the tables of entries and of waiters
 // at one moment.
 func (r *reader) snapshot(f func() error) error {
-	if err := r.begin.exec(); err != nil {
+	if err := r.exec("BEGIN"); err != nil {
 		return err
 	}
-	return errors.Join(f(), r.end.exec())
+	return errors.Join(f(), r.exec("ROLLBACK"))
 }
 
 // load reads an entry with all its waiters. If it cannot decode the entry, it returns an
@@ -111,7 +84,7 @@ func (r *reader) snapshot(f func() error) error {
 func (r *reader) load(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error
-	err := r.selectEntry.each(func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
+	err := r.each(selectEntry, func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
 	switch {
 	case err != nil:
 		return nil, err
@@ -123,7 +96,7 @@ func (r *reader) load(name string) (*locktable.Entry, error) {
 
 // some reads up to n entries with all their waiters, beginning at the name from.
 func (r *reader) some(from string, n int) ([]stored, error) {
-	page, err := some(r.selectSome, from, n)
+	page, err := some(r.conn, from, n)
 	for i := range page {
 		if err == nil && page[i].err == nil {
 			page[i].err = r.complete(page[i].name, page[i].entry)
@@ -139,15 +112,13 @@ type stored struct {
 	err   error // not nil if the entry cannot be decoded
 }
 
-const selectSome = "SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?"
-
 // some reads up to n rows, beginning at the name from.
-func some(s *stmt, from string, n int) ([]stored, error) {
+func some(c *conn, from string, n int) ([]stored, error) {
 	if from == "" {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character
 	}
 	var out []stored
-	err := s.each(func(row []sqldriver.Value) {
+	err := c.each("SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?", func(row []sqldriver.Value) {
 		name, _ := row[0].([]byte)
 		r := stored{name: string(name)}
 		if r.entry, r.err = decode(row[1]); r.err != nil {

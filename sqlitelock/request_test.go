@@ -100,7 +100,7 @@ func TestPatienceDoesNotEndWhileOthersWrite(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	begin := func() error { return d.table.writer.conn.begin.exec() }
+	begin := func() error { return d.table.writer.conn.exec(beginImmediate) }
 	if err := d.table.retry(others, begin); err != nil || pauses != 60 {
 		t.Fatalf("after %d pauses: %v", pauses, err)
 	}

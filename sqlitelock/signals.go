@@ -14,7 +14,10 @@ import (
 // leases and places anyway.
 const signalLife = 10 * time.Second
 
-const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
+const (
+	insertSignal  = "INSERT INTO signals (inbox, token, kind, fence, fences, at) VALUES (?, ?, ?, ?, ?, ?)"
+	selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
+)
 
 // dropSignals deletes old rows. It checks a few of the oldest rows only. Rows from the
 // future were written before the clock was set back.
@@ -26,12 +29,12 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	// data_version is cheap to read, and rises when any other connection changes the
 	// file. receive sets r.version after it has read the rows, so after an error the next
 	// call reads them again.
-	var version any
-	if err := r.dataVersion.each(func(row []sqldriver.Value) { version = row[0] }); err != nil || version == r.version {
+	version, err := r.value("PRAGMA data_version")
+	if err != nil || version == r.version {
 		return nil, err
 	}
 	last := r.lastSeen
-	err = r.selectSignals.each(func(row []sqldriver.Value) {
+	err = r.each(selectSignals, func(row []sqldriver.Value) {
 		last = integer(row[0])
 		token, _ := row[1].([]byte)
 		s := driver.Signal{Kind: driver.SignalKind(integer(row[2])), Fence: uint64(integer(row[3])), Fences: int(integer(row[4]))}

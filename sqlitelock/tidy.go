@@ -22,12 +22,12 @@ const (
 
 func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	old := now.Add(-signalLife)
-	if err := w.dropSignals.exec(int64(old), int64(now.Add(signalLife))); err != nil {
+	if err := w.exec(dropSignals, int64(old), int64(now.Add(signalLife))); err != nil {
 		return err
 	}
 	var cursor []byte
 	var rest locktable.Instant
-	err := w.selectRest.each(func(row []sqldriver.Value) {
+	err := w.each("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
 		cursor, _ = row[0].([]byte)
 		rest = instant(row[1])
 	})
@@ -36,7 +36,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 
-	rows, err := some(w.selectSome, string(cursor), tidyRows)
+	rows, err := some(w.conn, string(cursor), tidyRows)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 			}
 		}
 		if r.err == nil && r.entry.Forgettable(now, retention) {
-			if err := w.deleteEntry.exec([]byte(r.name)); err != nil {
+			if err := w.exec("DELETE FROM entries WHERE name = ?", []byte(r.name)); err != nil {
 				return err
 			}
 		}
@@ -57,5 +57,5 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	if len(rows) == tidyRows {
 		next, rest = rows[tidyRows-1].name+"\x00", 0
 	}
-	return w.setRest.exec([]byte(next), int64(rest))
+	return w.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(rest))
 }

@@ -138,7 +138,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 				did.signals = append(did.signals, s.Signal)
 				continue
 			}
-			if err := w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now)); err != nil {
+			if err := w.exec(insertSignal, s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now)); err != nil {
 				return err
 			}
 			did.sentTo = append(did.sentTo, s.Inbox)
@@ -164,14 +164,14 @@ func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktabl
 		return e, m, err
 	}
 	if w.entry = e.Append(w.entry[:0]); !bytes.Equal(w.entry, stored) {
-		err = w.upsertEntry.exec([]byte(s.Name), w.entry)
+		err = w.exec(upsertEntry, []byte(s.Name), w.entry)
 	}
 	return e, m, err
 }
 
 // load reads the stored form of an entry, which is empty if the name has no row.
 func (w *writer) load(name string) (stored []byte, err error) {
-	err = w.selectEntry.each(func(row []sqldriver.Value) {
+	err = w.each(selectEntry, func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
 			stored = []byte{0} // an operator edited it; an invalid entry does not count as free
 		}
@@ -182,60 +182,17 @@ func (w *writer) load(name string) (stored []byte, err error) {
 // A writer is the connection that changes the file.
 type writer struct {
 	*conn
-	begin, commit, rollback   *stmt
-	selectEntry, upsertEntry  *stmt
-	insertSignal, dropSignals *stmt
-	selectRest, setRest       *stmt
-	selectSome, deleteEntry   *stmt
-	selectFirst, selectOwn    *stmt
-	insertWaiter, countAhead  *stmt
-	updateWaiter              *stmt
-	deleteWaiter              *stmt
-	deleteLapsed, selectEnds  *stmt
-	copyLog, copyWholeLog     *stmt
-	entry, waiter             []byte // buffers for stored forms
-}
-
-func (w *writer) setUp() error {
-	if err := w.script(settings); err != nil {
-		return err
-	}
-	if err := ensureSchema(w.conn); err != nil {
-		return err
-	}
-	return w.prepareAll(map[**stmt]string{
-		&w.begin:        "BEGIN IMMEDIATE",
-		&w.commit:       "COMMIT",
-		&w.rollback:     "ROLLBACK",
-		&w.selectEntry:  selectEntry,
-		&w.upsertEntry:  "INSERT INTO entries (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry",
-		&w.deleteEntry:  "DELETE FROM entries WHERE name = ?",
-		&w.selectFirst:  selectFirst,
-		&w.selectOwn:    selectOwn,
-		&w.countAhead:   countAhead,
-		&w.insertWaiter: insertWaiter,
-		&w.updateWaiter: updateWaiter,
-		&w.deleteWaiter: deleteWaiter,
-		&w.deleteLapsed: deleteLapsed,
-		&w.selectEnds:   selectEnds,
-		&w.insertSignal: "INSERT INTO signals (inbox, token, kind, fence, fences, at) VALUES (?, ?, ?, ?, ?, ?)",
-		&w.dropSignals:  dropSignals,
-		&w.selectSome:   selectSome,
-		&w.selectRest:   "SELECT cursor, rest FROM tidying",
-		&w.setRest:      "UPDATE tidying SET cursor = ?, rest = ?",
-		&w.copyLog:      "PRAGMA wal_checkpoint",
-		&w.copyWholeLog: "PRAGMA wal_checkpoint(TRUNCATE)",
-	})
+	entry, waiter []byte // buffers for stored forms
 }
 
 // transaction runs f in a transaction that excludes every other writer from its
 // beginning. It rolls back after an error, and even if f panics, because an open
 // transaction would block every other writer.
 func (w *writer) transaction(f func() error) error {
-	err := w.begin.exec()
+	err := w.exec(beginImmediate)
 	if code(err) == sqlite3.SQLITE_ERROR { // a transaction is still open: its rollback failed
-		_ = w.rollback.exec()
-		err = w.begin.exec()
+		_ = w.exec("ROLLBACK")
+		err = w.exec(beginImmediate)
 	}
 	if err != nil {
 		return err
@@ -243,20 +200,24 @@ func (w *writer) transaction(f func() error) error {
 	done := false
 	defer func() {
 		if !done {
-			_ = w.rollback.exec() // fails if SQLite has rolled back already
+			_ = w.exec("ROLLBACK") // fails if SQLite has rolled back already
 		}
 	}()
 	if err := f(); err != nil {
 		return err
 	}
-	if err := w.commit.exec(); err != nil {
+	if err := w.exec("COMMIT"); err != nil {
 		return err
 	}
 	done = true
 	return nil
 }
 
-const selectEntry = "SELECT entry FROM entries WHERE name = ?"
+const (
+	beginImmediate = "BEGIN IMMEDIATE"
+	selectEntry    = "SELECT entry FROM entries WHERE name = ?"
+	upsertEntry    = "INSERT INTO entries (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry"
+)
 
 // decode decodes a column, which an operator may have edited to another type.
 func decode(column sqldriver.Value) (*locktable.Entry, error) {
@@ -266,13 +227,13 @@ func decode(column sqldriver.Value) (*locktable.Entry, error) {
 
 // checkpoint copies the log into the database, so that SQLite can reuse the log.
 func (w *writer) checkpoint() error {
-	return w.copyLog.each(func([]sqldriver.Value) {})
+	return w.each("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
 }
 
 // restartLog copies the log while it excludes all other connections, and reports whether
 // it succeeded. SQLite's own checkpoints do not exclude other connections. If several
 // processes write all the time, such checkpoints never finish, and the log grows.
 func (w *writer) restartLog() (done bool) {
-	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
+	err := w.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
 	return done && err == nil
 }

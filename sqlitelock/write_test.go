@@ -12,7 +12,7 @@ import (
 func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
 	d := open(t, file(t), nil)
 	w := d.table.writer.conn
-	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
+	err := errors.Join(w.exec(beginImmediate), w.exec(upsertEntry, []byte("job"), []byte("half a step")))
 	noError(t, err)
 	gets(t, d, mutex("job"))
 }
