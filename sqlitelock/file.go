@@ -68,7 +68,7 @@ func (emptyError) Is(target error) bool { return target == fs.ErrNotExist }
 // regular checks that a file is regular, and returns its name without symbolic links. If
 // the file must exist, an empty file is also an error, because it is not a database yet.
 func regular(abs string, mustExist bool) (string, error) {
-	const noLock = "is the path right? no lock was ever taken in it"
+	const noLockHint = "is the path right? no lock was ever taken in it"
 	var info os.FileInfo
 	real, err := filepath.EvalSymlinks(abs)
 	if err == nil {
@@ -76,7 +76,7 @@ func regular(abs string, mustExist bool) (string, error) {
 	}
 	switch {
 	case mustExist && errors.Is(err, fs.ErrNotExist):
-		return "", fileError(abs, noLock, fs.ErrNotExist)
+		return "", fileError(abs, noLockHint, fs.ErrNotExist)
 	case err != nil:
 		return "", fileError(abs, "", err)
 	case info.IsDir():
@@ -88,7 +88,7 @@ func regular(abs string, mustExist bool) (string, error) {
 		hint, _ := advice(err)
 		return "", fileError(abs, hint, err)
 	case mustExist && info.Size() == 0:
-		return "", fileError(abs, noLock, emptyError{})
+		return "", fileError(abs, noLockHint, emptyError{})
 	}
 	return real, nil
 }
