@@ -62,11 +62,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 		return parseDSN(dsn)
 	}
-	query, err := driver.URLParameters(u, what, urlParameters())
-	if err != nil {
-		return nil, err
-	}
-	p, rest, err := ownParameters(query)
+	p, query, rest, err := parameters(u)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +97,7 @@ func parseDSN(dsn string) (*parsed, error) {
 	if slash < 0 {
 		return nil, invalid("cannot be read", urlForm)
 	}
-	query, err := driver.URLParameters(&url.URL{RawQuery: raw}, what, urlParameters())
-	if err != nil {
-		return nil, err
-	}
-	p, rest, err := ownParameters(query)
+	p, query, rest, err := parameters(&url.URL{RawQuery: raw})
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +110,6 @@ func parseDSN(dsn string) (*parsed, error) {
 	return p, p.finish()
 }
 
-// urlParameters returns the names of all parameters that a URL can have, in order.
-func urlParameters() []string {
-	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
-}
-
 // theirs are the accepted parameters of go-sql-driver. go-sql-driver takes any other
 // name, even a misspelled one, as a variable of the session.
 var theirs = []string{
@@ -132,51 +119,48 @@ var theirs = []string{
 	"readTimeout", "rejectReadOnly", "serverPubKey", "timeTruncate", "timeout", "tls", "writeTimeout",
 }
 
-var own = map[string]func(p *parsed, v string) error{
-	"socket": func(*parsed, string) error { return nil },
-	"prefix": func(p *parsed, v string) error {
+// own are Pawl's own parameters. set reports whether a value is allowed.
+var own = map[string]struct {
+	set              func(p *parsed, v string) bool
+	problem, allowed string
+}{
+	"socket": {set: func(*parsed, string) bool { return true }},
+	"prefix": {func(p *parsed, v string) bool {
 		p.own.Prefix = v
-		if !goodPrefix.MatchString(v) {
-			return invalid("has a prefix that cannot be", "1 to 32 letters, digits and underscores")
-		}
-		return nil
-	},
-	"retention": func(p *parsed, v string) (err error) {
-		if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention < time.Minute {
-			return invalid("has a retention that cannot be", "a duration of 1m or more")
-		}
-		return nil
-	},
-	"create": func(p *parsed, v string) error {
+		return goodPrefix.MatchString(v)
+	}, "has a prefix that cannot be", "1 to 32 letters, digits and underscores"},
+	"retention": {func(p *parsed, v string) bool {
+		d, err := time.ParseDuration(v)
+		p.own.Retention = d
+		return err == nil && d >= time.Minute
+	}, "has a retention that cannot be", "a duration of 1m or more"},
+	"create": {func(p *parsed, v string) bool {
 		create, err := strconv.ParseBool(v)
-		if p.own.MustExist = !create; err != nil {
-			return invalid("has create that is neither true nor false", "true, false")
-		}
-		return nil
-	},
-	"pool": func(p *parsed, v string) (err error) {
-		if p.pool, err = strconv.Atoi(v); err != nil || p.pool < 2 || p.pool > 1000 {
-			return invalid("has a pool that cannot be", "2 to 1000 connections")
-		}
-		return nil
-	},
+		p.own.MustExist = !create
+		return err == nil
+	}, "has create that is neither true nor false", "true, false"},
+	"pool": {func(p *parsed, v string) bool {
+		n, err := strconv.Atoi(v)
+		p.pool = n
+		return err == nil && n >= 2 && n <= 1000
+	}, "has a pool that cannot be", "2 to 1000 connections"},
 }
 
-// ownParameters reads Pawl's own parameters, and returns the rest.
-func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
-	p, rest = &parsed{pool: defaultPool}, url.Values{}
-	p.tls, err = engine.ParseTLS(query, what)
-	for _, key := range slices.Sorted(maps.Keys(query)) {
-		set, ours := own[key]
-		switch {
-		case slices.Contains(engine.TLSParameters, key):
-		case !ours:
-			rest[key] = query[key]
-		case err == nil:
-			err = set(p, query.Get(key))
-		}
+// parameters reads the parameters of a URL. rest has those of go-sql-driver.
+func parameters(u *url.URL) (p *parsed, query, rest url.Values, err error) {
+	known := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
+	if query, err = driver.URLParameters(u, what, known); err != nil {
+		return nil, nil, nil, err
 	}
-	return p, rest, err
+	p, rest = &parsed{pool: defaultPool}, maps.Clone(query)
+	p.tls, err = engine.ParseTLS(query, what)
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(own)), engine.TLSParameters) {
+		if x, ours := own[key]; ours && query.Has(key) && err == nil && !x.set(p, query.Get(key)) {
+			err = invalid(x.problem, x.allowed)
+		}
+		rest.Del(key)
+	}
+	return p, query, rest, err
 }
 
 // defaultPool is the largest number of connections that a driver opens. A step keeps a
