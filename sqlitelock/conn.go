@@ -182,30 +182,31 @@ func (m ctxMutex) unlock() { <-m }
 // writing has the mutexes of the files that are open for writing. The drivers of one file
 // in one process share a mutex, so that they queue in order. Different processes have to
 // retry.
-var writing pathMutexes
+var (
+	writing      = map[string]*writeMutex{}
+	writingGuard sync.Mutex // protects writing
+)
 
-type pathMutexes struct {
-	mu     sync.Mutex
-	byPath map[string]ctxMutex
-	users  map[string]int
+type writeMutex struct {
+	ctxMutex
+	users int
 }
 
-// join returns the mutex of a file, and a function that ends its use.
-func (ms *pathMutexes) join(path string) (m ctxMutex, leave func()) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if ms.byPath == nil {
-		ms.byPath, ms.users = map[string]ctxMutex{}, map[string]int{}
+// joinWriting returns the mutex of a file, and a function that ends its use.
+func joinWriting(path string) (m ctxMutex, leave func()) {
+	writingGuard.Lock()
+	defer writingGuard.Unlock()
+	w := writing[path]
+	if w == nil {
+		w = &writeMutex{ctxMutex: newCtxMutex()}
+		writing[path] = w
 	}
-	if ms.users[path]++; ms.users[path] == 1 {
-		ms.byPath[path] = newCtxMutex()
-	}
-	return ms.byPath[path], func() {
-		ms.mu.Lock()
-		defer ms.mu.Unlock()
-		if ms.users[path]--; ms.users[path] == 0 {
-			delete(ms.byPath, path)
-			delete(ms.users, path)
+	w.users++
+	return w.ctxMutex, func() {
+		writingGuard.Lock()
+		defer writingGuard.Unlock()
+		if w.users--; w.users == 0 {
+			delete(writing, path)
 		}
 	}
 }
@@ -258,21 +259,19 @@ func (d *sharedConn[C]) leave() { d.mutex.unlock() }
 var errQueue = errors.New("others of this process wait for it, too")
 
 func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case d.mutex <- struct{}{}:
-			return nil
-		case <-d.closed:
-			return driver.ErrClosed
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			if _, bounded := ctx.Deadline(); !bounded {
-				return errQueue
-			}
-		}
+	var late <-chan time.Time
+	if _, bounded := ctx.Deadline(); !bounded {
+		late = time.After(patience)
+	}
+	select {
+	case d.mutex <- struct{}{}:
+		return nil
+	case <-d.closed:
+		return driver.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late:
+		return errQueue
 	}
 }
 

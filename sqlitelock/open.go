@@ -68,7 +68,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	var shared ctxMutex
-	shared, t.leave = writing.join(real)
+	shared, t.leave = joinWriting(real)
 	t.writer = sharedConn[*writer]{mutex: shared, closed: t.life.Done()}
 	t.reader = sharedConn[*reader]{mutex: newCtxMutex(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {

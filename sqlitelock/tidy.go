@@ -5,20 +5,18 @@ import (
 
 	"time"
 
+	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 // Writers delete names that were unused for the retention time: after about one
-// transaction in tidyEvery, another one checks tidyRows names. The table stores the
-// position, so that many short processes together check all names. After the last name,
-// tidying pauses.
+// transaction in tidyEvery, another one checks sqlswap.TidyRows names. The table stores
+// the position, so that many short processes together check all names. After the last
+// name, tidying pauses.
 //
 // Tidying needs no column and no index, because a fence contains the time of its grant,
 // and an entry the time of its value.
-const (
-	tidyEvery = 64
-	tidyRows  = 64
-)
+const tidyEvery = 64
 
 func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	old := now.Add(-signalLife)
@@ -36,7 +34,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 
-	rows, err := some(w.conn, string(cursor), tidyRows)
+	rows, err := some(w.conn, string(cursor), sqlswap.TidyRows)
 	if err != nil {
 		return err
 	}
@@ -54,8 +52,8 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		}
 	}
 	next, rest := "\x00", now.Add(pause)
-	if len(rows) == tidyRows {
-		next, rest = rows[tidyRows-1].name+"\x00", 0
+	if len(rows) == sqlswap.TidyRows {
+		next, rest = sqlswap.Next(rows[len(rows)-1].name), 0
 	}
 	return w.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(rest))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/sqlswap"
 )
 
 func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
@@ -12,7 +14,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	options := &Options{now: c.Now, Retention: time.Hour}
 	d := open(t, path, options)
 	d.table.tidyEvery = 1 << 30
-	const used = 3 * tidyRows
+	const used = 3 * sqlswap.TidyRows
 	var last uint64
 	for i := range used {
 		claim := mutex(fmt.Sprintf("job %d", i))
