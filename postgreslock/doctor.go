@@ -17,17 +17,17 @@ import (
 // replication, tables and rights, each entry, the pooler, the clock.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	e := &examination{driver: d}
-	if d.closed.Load() {
+	if d.store.closing.Err() != nil {
 		return nil, driver.ErrClosed
 	}
-	err := with(ctx, d.server.conns, func(c *pgx.Conn) error {
+	err := with(ctx, d.store.conns, func(c *pgx.Conn) error {
 		if err := e.settings(ctx, c); err != nil {
 			return err
 		}
 		return e.tables(ctx, c)
 	})
 	if err != nil {
-		return nil, opening(ctx, d.server, err)
+		return nil, opening(ctx, d.store.server, err)
 	}
 	if e.whole {
 		e.found = append(e.found, locktable.Damaged(ctx, d)...)
@@ -109,7 +109,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 
 // tables checks the tables, and the rights of this user on them.
 func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
-	o := e.driver.server.options
+	o := e.driver.store.options
 	var missing []string
 	e.whole = !e.recovery
 	for _, name := range []string{"locks", "tidying"} {
@@ -166,11 +166,11 @@ var columns = map[string][]string{
 // first.
 func (e *examination) pushing(ctx context.Context) {
 	d := e.driver
-	if !d.server.options.NoPush && d.server.pooled.Load() {
-		d.listener.tryPush(ctx)
+	if !d.store.options.NoPush && d.store.pooled.Load() {
+		d.store.listener.tryPush(ctx)
 	}
-	off := d.server.options.NoPush
+	off := d.store.options.NoPush
 	e.found.Add(off, driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
-	e.found.Add(!off && !d.listener.pushes(), driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
+	e.found.Add(!off && !d.store.listener.pushes(), driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
 		"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
 }

@@ -81,12 +81,12 @@ type LeaseChecker interface {
 
 // CheckLease implements LeaseChecker.
 func (d *lockDriver) CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, tx, pgxRows(tx), d.server.options, leases)
+	return checkLeases(ctx, tx, pgxRows(tx), d.store.options, leases)
 }
 
 // CheckLeaseSQL implements LeaseChecker.
 func (d *lockDriver) CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
-	return checkLeases(ctx, tx, sqlRows(tx), d.server.options, leases)
+	return checkLeases(ctx, tx, sqlRows(tx), d.store.options, leases)
 }
 
 // queryRows runs a query inside of a transaction. It scans each row into the variables of

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,9 +22,7 @@ func init() { engine.Register(openURL, "postgres", "postgresql") }
 
 type lockDriver struct {
 	engine.TrackedAll
-	server   *server
-	listener *listener
-	closed   atomic.Bool
+	store *store
 }
 
 // New makes a driver over a pool. Closing the driver does not close the pool. The driver
@@ -116,10 +113,10 @@ func build(from conns, o *Options, where string) (*lockDriver, error) {
 
 // drive makes a driver over a server that has its conns.
 func drive(s *server, closePool func()) *lockDriver {
-	d := &lockDriver{server: s}
-	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
-	d.listener = store.listener
-	over := &table{swap.New(store, store.inbox, store.deliver), d, closePool}
+	d := &lockDriver{}
+	store := newStore(s, closePool, func(signal driver.Signal) { d.Deliver(signal) })
+	d.store = store
+	over := &table{swap.New(store, store.inbox, store.deliver), store.listener}
 	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d
 }
@@ -131,7 +128,7 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 
 // Release implements driver.Driver.
 func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.listener.claimEnded()
+	d.store.listener.claimEnded()
 	return d.TrackedAll.Release(ctx, l)
 }
 
@@ -201,20 +198,11 @@ const connections = 16
 // keep a connection. For a locked row, each step sets its own limit.
 const tableWait = "5s"
 
-// table is the driver's table of locks. Closing it also closes the listener and the pool.
+// table is the driver's table of locks. A listener receives its signals.
 type table struct {
 	*swap.Table
-	driver *lockDriver
-	pool   func()
-}
-
-func (t *table) Close() error {
-	t.driver.closed.Store(true)
-	t.driver.listener.close()
-	err := t.Table.Close()
-	t.pool()
-	return err
+	listener *listener
 }
 
 // Subscribe implements locktable.Pushing.
-func (t *table) Subscribe(f func(up bool)) (stop func()) { return t.driver.listener.listenForWatch(f) }
+func (t *table) Subscribe(f func(up bool)) (stop func()) { return t.listener.listenForWatch(f) }

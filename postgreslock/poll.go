@@ -18,7 +18,7 @@ func (l *listener) pollClaims() bool {
 	names, byName := engine.ByName(l.claims.All(time.Now()))
 	for some := range slices.Chunk(names, namesPerRead) {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(l.life, requestTimeout)
+		ctx, cancel := context.WithTimeout(l.store.closing, requestTimeout)
 		all, err := l.store.Load(ctx, some)
 		cancel()
 		if err != nil {
@@ -32,7 +32,7 @@ func (l *listener) pollClaims() bool {
 				}
 			}
 			for _, s := range l.claims.Compare(byName[name], e, asked) {
-				l.deliver(s)
+				l.store.deliver(s)
 			}
 		}
 	}

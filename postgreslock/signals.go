@@ -23,11 +23,7 @@ import (
 // down. So each time that listening begins, the client reads the entries of its claims,
 // and delivers the missed signals.
 type listener struct {
-	server  *server
-	store   *store
-	inbox   string
-	deliver func(driver.Signal)
-
+	store  *store
 	claims *engine.Claims
 
 	mu            sync.Mutex     // protects all below
@@ -37,8 +33,6 @@ type listener struct {
 	up            bool // signals arrive now
 	push          pushState
 
-	life    context.Context
-	end     context.CancelFunc
 	running sync.WaitGroup
 }
 
@@ -58,23 +52,12 @@ const (
 	notifyTimeout  = 2 * time.Second // the time limit of the wait for a notification to itself
 )
 
-func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
-	l := &listener{server: s.server, store: s, inbox: inbox, deliver: deliver, claims: engine.NewClaims()}
-	l.life, l.end = context.WithCancel(context.Background())
-	return l
-}
-
-func (l *listener) close() {
-	l.end()
-	l.running.Wait()
-}
-
 // pushes reports whether signals arrive. Until the listener has tested that, pushes
 // returns true if there is no pooler.
 func (l *listener) pushes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.push == works || l.push == untried && !l.server.pooled.Load()
+	return l.push == works || l.push == untried && !l.store.pooled.Load()
 }
 
 // tryPush listens for a while, even without a claim, and waits until the listener has
@@ -100,13 +83,13 @@ func (l *listener) tryPush(ctx context.Context) {
 func (l *listener) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.server.options.NoPush {
+	if !l.store.options.NoPush {
 		l.beginLocked()
 	}
 }
 
 func (l *listener) beginLocked() {
-	if !l.runs && l.life.Err() == nil {
+	if !l.runs && l.store.closing.Err() == nil {
 		l.runs = true
 		l.running.Go(l.run)
 	}
@@ -115,7 +98,7 @@ func (l *listener) beginLocked() {
 // listenForWatch starts to listen for a watch, until stop is called. It calls f each time
 // that signals begin to arrive (true) or cease to (false).
 func (l *listener) listenForWatch(f func(up bool)) (stop func()) {
-	if l.server.options.NoPush {
+	if l.store.options.NoPush {
 		f(false)
 		return func() {}
 	}
@@ -168,7 +151,7 @@ func (l *listener) endIfUnused() bool {
 
 // run listens until endIfUnused returns true.
 func (l *listener) run() {
-	wanted, end := context.WithCancel(l.life)
+	wanted, end := context.WithCancel(l.store.closing)
 	defer end()
 	engine.Subscription{
 		Run: func(_ context.Context, subscribed func()) {
@@ -188,13 +171,13 @@ const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_ca
 // listen opens one connection and listens on it. It returns true if no claim and no watch
 // needs it any more, and false if run has to call it again.
 func (l *listener) listen(subscribed func()) (over bool) {
-	ctx, cancel := context.WithTimeout(l.life, requestTimeout)
+	ctx, cancel := context.WithTimeout(l.store.closing, requestTimeout)
 	defer cancel()
-	config, err := l.server.reach(ctx)
+	config, err := l.store.reach(ctx)
 	if err != nil {
 		return false
 	}
-	if err := l.server.beforeConnect(ctx, config); err != nil {
+	if err := l.store.beforeConnect(ctx, config); err != nil {
 		return false
 	}
 	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
@@ -204,16 +187,16 @@ func (l *listener) listen(subscribed func()) (over bool) {
 		return false
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.store.closing), time.Second)
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if !l.server.pooled.Load() { // behind a pooler, other clients would get the setting
+	if !l.store.pooled.Load() { // behind a pooler, other clients would get the setting
 		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
 			return false
 		}
 	}
-	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.inbox)}.Sanitize()); err != nil {
+	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.store.inbox)}.Sanitize()); err != nil {
 		return false
 	}
 	if !l.testPush(c) {
@@ -235,14 +218,14 @@ func (l *listener) listen(subscribed func()) (over bool) {
 // pool, because the listening connection receives its own notifications even behind a
 // pooler.
 func (l *listener) testPush(c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(l.life, notifyTimeout)
+	ctx, cancel := context.WithTimeout(l.store.closing, notifyTimeout)
 	defer cancel()
-	err := with(ctx, l.server, func(other *pgx.Conn) error {
-		_, err := other.Exec(ctx, "SELECT pg_catalog.pg_notify($1, 'listening')", channel(l.inbox))
+	err := with(ctx, l.store, func(other *pgx.Conn) error {
+		_, err := other.Exec(ctx, "SELECT pg_catalog.pg_notify($1, 'listening')", channel(l.store.inbox))
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.server.pooled.Load()) // an error, such as an exhausted pool, says nothing about listening
+		return l.setPush(!l.store.pooled.Load()) // an error, such as an exhausted pool, says nothing about listening
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
@@ -257,7 +240,7 @@ func (l *listener) testPush(c *pgx.Conn) bool {
 }
 
 func (l *listener) setPush(arrived bool) bool {
-	if l.life.Err() != nil {
+	if l.store.closing.Err() != nil {
 		return false
 	}
 	l.mu.Lock()
@@ -272,9 +255,9 @@ func (l *listener) setPush(arrived bool) bool {
 // listener tests again, because the pooler may be gone.
 func (l *listener) pauseAfterFailedPush() (over bool) {
 	l.setState(false)
-	l.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
+	l.store.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
 	for range 60 {
-		if backoff.Wait(l.life, time.Second) != nil || l.endIfUnused() {
+		if backoff.Wait(l.store.closing, time.Second) != nil || l.endIfUnused() {
 			return true
 		}
 	}
@@ -284,24 +267,24 @@ func (l *listener) pauseAfterFailedPush() (over bool) {
 // receiveOrPing waits for a signal, or pings the server after a long silence. It reports
 // whether the connection still works.
 func (l *listener) receiveOrPing(c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(l.life, backoff.JitterDown(pingAfter))
+	ctx, cancel := context.WithTimeout(l.store.closing, backoff.JitterDown(pingAfter))
 	defer cancel()
 	n, err := c.WaitForNotification(ctx)
 	switch {
 	case err == nil:
 		l.deliverPayload(n.Payload)
 		return true
-	case ctx.Err() == nil || l.life.Err() != nil || c.IsClosed():
+	case ctx.Err() == nil || l.store.closing.Err() != nil || c.IsClosed():
 		return false
 	}
-	ctx, cancel = context.WithTimeout(l.life, requestTimeout)
+	ctx, cancel = context.WithTimeout(l.store.closing, requestTimeout)
 	defer cancel()
 	return c.Ping(ctx) == nil
 }
 
 func (l *listener) deliverPayload(payload string) {
 	if s, ok := engine.DecodeSignal(payload); ok {
-		l.deliver(s)
+		l.store.deliver(s)
 	}
 }
 

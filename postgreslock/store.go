@@ -40,11 +40,13 @@ type store struct {
 	closing context.Context
 	close   context.CancelFunc
 	running engine.Background
+
+	closePool func()
 }
 
-func newStore(s *server, deliver func(driver.Signal)) *store {
+func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
 	t := &store{
-		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
+		server: s, closePool: closePool, sql: s.options.statements(), inbox: rand.Text()[:16],
 		longWaits: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
@@ -53,7 +55,7 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 	}
 	t.closing, t.close = context.WithCancel(context.Background())
 	t.tidier = sqlswap.Tidier{Life: t.closing, Running: &t.running, Tidy: func(ctx context.Context) { _ = t.request(ctx, t.tidySome) }}
-	t.listener = newListener(t, t.inbox, t.deliver)
+	t.listener = &listener{store: t, claims: engine.NewClaims()}
 	return t
 }
 
@@ -188,6 +190,8 @@ func (s *store) Properties() driver.Properties {
 // has returned before its request's answer, nothing waits for that answer any more.
 func (s *store) Close() error {
 	s.close()
+	s.listener.running.Wait()
 	s.running.Close()
+	s.closePool()
 	return nil
 }
