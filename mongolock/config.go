@@ -10,16 +10,10 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A configError means that two clients could read different entries in a collection, that
-// the server may delete entries, or that an entry has no room for another claim.
-type configError struct{ problem, hint string }
-
-func (e *configError) Error() string { return e.problem }
-
 // checkConfig returns an error if the collection of the entries is unfit, as far as the
 // user has the right to read its settings. A missing collection is not an error: the
 // driver creates it.
-func (t *store) checkConfig(ctx context.Context, g *greeting) *configError {
+func (t *store) checkConfig(ctx context.Context, g *greeting) *engine.ConfigError {
 	bad := cmp.Or(t.checkOptions(ctx), t.checkIndexes(ctx))
 	if bad == nil && g.router() {
 		bad = t.checkShards(ctx)
@@ -27,7 +21,7 @@ func (t *store) checkConfig(ctx context.Context, g *greeting) *configError {
 	return bad
 }
 
-func (t *store) checkOptions(ctx context.Context) *configError {
+func (t *store) checkOptions(ctx context.Context) *engine.ConfigError {
 	const hint = "use another collection (collection=NAME), which mongolock makes"
 	all, err := t.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: t.Collection}})
 	if err != nil || len(all) != 1 {
@@ -39,24 +33,24 @@ func (t *store) checkOptions(ctx context.Context) *configError {
 	}
 	switch {
 	case has("collation"):
-		return &configError{"the collection " + t.Collection + " has a collation, by which names that differ are one", hint}
+		return &engine.ConfigError{Problem: "the collection " + t.Collection + " has a collation, by which names that differ are one", Hint: hint}
 	case has("capped"):
-		return &configError{"the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", hint}
+		return &engine.ConfigError{Problem: "the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", Hint: hint}
 	case all[0].Type != "" && all[0].Type != "collection":
-		return &configError{t.Collection + " is a " + all[0].Type + ", and not a collection", hint}
+		return &engine.ConfigError{Problem: t.Collection + " is a " + all[0].Type + ", and not a collection", Hint: hint}
 	}
 	return nil
 }
 
 // checkIndexes returns an error for an index that makes the server delete entries too
 // early: any TTL index except the driver's own.
-func (t *store) checkIndexes(ctx context.Context) *configError {
+func (t *store) checkIndexes(ctx context.Context) *engine.ConfigError {
 	all, _ := t.db.Collection(t.Collection).Indexes().ListSpecifications(ctx)
 	for _, s := range all {
 		if _, err := s.KeysDocument.LookupErr("forget"); err != nil && s.ExpireAfterSeconds != nil {
-			return &configError{
-				problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", by which the server deletes locks while they are held",
-				hint:    "drop the TTL index: db.getCollection(NAME).dropIndex(INDEX)",
+			return &engine.ConfigError{
+				Problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", by which the server deletes locks while they are held",
+				Hint:    "drop the TTL index: db.getCollection(NAME).dropIndex(INDEX)",
 			}
 		}
 	}
@@ -65,7 +59,7 @@ func (t *store) checkIndexes(ctx context.Context) *configError {
 
 // checkShards checks the shard key of the collection. With any other key than _id,
 // several shards can each have a document for the same name.
-func (t *store) checkShards(ctx context.Context) *configError {
+func (t *store) checkShards(ctx context.Context) *engine.ConfigError {
 	var c struct {
 		Key     bson.Raw `bson:"key"`
 		Dropped bool     `bson:"dropped"`
@@ -76,9 +70,9 @@ func (t *store) checkShards(ctx context.Context) *configError {
 	if err != nil || c.Dropped || len(fields) == 0 || len(fields) == 1 && fields[0].Key() == "_id" {
 		return nil //nolint:nilerr // as above
 	}
-	return &configError{
-		problem: "the collection " + t.Collection + " is sharded by " + c.Key.String() + ": two shards can have an entry of one name",
-		hint:    "leave the collection unsharded, or shard it by _id",
+	return &engine.ConfigError{
+		Problem: "the collection " + t.Collection + " is sharded by " + c.Key.String() + ": two shards can have an entry of one name",
+		Hint:    "leave the collection unsharded, or shard it by _id",
 	}
 }
 

@@ -30,7 +30,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	if unfit := t.checkConfig(ctx, g); unfit != nil {
-		return engine.Found(driver.SeverityError, "collection", unfit.problem, unfit.hint), nil //nolint:nilerr // a finding
+		return engine.Found(driver.SeverityError, "collection", unfit.Problem, unfit.Hint), nil //nolint:nilerr // a finding
 	}
 	at, err := t.server(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
@@ -75,9 +76,9 @@ func (t *store) checkSize(s *swap.Swap) error {
 	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabel+64) <= t.most {
 		return nil
 	}
-	return &configError{
-		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Previous), t.most),
-		hint:    "too many hold or wait for one name: use several names",
+	return &engine.ConfigError{
+		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Previous), t.most),
+		Hint:    "too many hold or wait for one name: use several names",
 	}
 }
 

@@ -41,9 +41,6 @@ var hints = []struct {
 const oldHint = "MongoDB 4.4.2 or later is needed"
 
 func advice(err error) (hint string, permanent bool) {
-	if unfit, ok := errors.AsType[*configError](err); ok {
-		return unfit.hint, true
-	}
 	if _, ok := errors.AsType[*locktable.CorruptError](err); ok {
 		return "this name cannot be locked until its document is repaired, or deleted while no client holds it", true
 	}

@@ -23,14 +23,13 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, s.failed(ctx, err, nil)
 	}
 	var found []driver.Finding
-	if err := v.fit(); err != nil {
-		hint, _ := s.advice(err)
-		found = engine.Found(driver.SeverityError, "server", err.Error(), hint)
+	if e := v.fit(); e != nil {
+		found = engine.Found(driver.SeverityError, "server", e.Problem, e.Hint)
 	}
 	found = append(found, s.rights(ctx)...)
 	unfit, _ := s.tables(ctx)
 	for _, e := range unfit {
-		found = append(found, engine.Found(driver.SeverityError, "tables", e.problem, e.hint)...)
+		found = append(found, engine.Found(driver.SeverityError, "tables", e.Problem, e.Hint)...)
 	}
 	if len(found) == 0 {
 		found = locktable.Damaged(ctx, d)

@@ -87,9 +87,6 @@ func (s *server) failed(ctx context.Context, err, before error) error {
 }
 
 func (s *server) advice(err error) (hint string, permanent bool) {
-	if unfit, ok := errors.AsType[*configError](err); ok {
-		return unfit.hint, !unfit.passing
-	}
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
 		return "this name cannot be locked until its row in " + s.names + " is repaired, or deleted while no client holds it", true
 	}

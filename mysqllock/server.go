@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
 )
 
@@ -112,7 +113,7 @@ func (s *server) checkServer(ctx context.Context) error {
 		}
 		s.remade.CompareAndSwap(nil, gone)
 	}
-	var unfit []*configError
+	var unfit []*engine.ConfigError
 	if err == nil {
 		unfit, err = s.tables(ctx)
 	}
@@ -204,36 +205,28 @@ func (v variables) isolation() string {
 
 func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
-// configError means that a server, or a connection to it, is unfit for locks.
-type configError struct {
-	problem, hint string
-	passing       bool // the problem may be temporary
-}
-
-func (e *configError) Error() string { return e.problem }
-
 // fit returns an error for settings under which locks are not safe.
-func (v variables) fit() error {
+func (v variables) fit() *engine.ConfigError {
 	major, minor, maria := v.version()
 	switch {
 	case v["sql_select_limit"] != noLimit:
-		return &configError{problem: "sql_select_limit is " + v["sql_select_limit"], hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "sql_select_limit is " + v["sql_select_limit"], Hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
 	case maria && (major < 10 || major == 10 && minor < 6) || !maria && major < 8:
-		return &configError{problem: "its version is " + v["version"], hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
+		return &engine.ConfigError{Problem: "its version is " + v["version"], Hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
 	case strings.Contains(v["version"], "TiDB"):
-		return &configError{problem: "it is TiDB, version " + v["version"], hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
+		return &engine.ConfigError{Problem: "it is TiDB, version " + v["version"], Hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
 	case v.on("read_only") || v.on("innodb_read_only"):
-		return &configError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
+		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set so: give the address of the primary", Passing: true}
 	case !v.on("autocommit"):
-		return &configError{problem: "autocommit is off", hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "autocommit is off", Hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
-		return &configError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
+		return &engine.ConfigError{Problem: "the isolation level is READ UNCOMMITTED", Hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
 	case v.on("sql_safe_updates"):
-		return &configError{problem: "sql_safe_updates is on", hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "sql_safe_updates is on", Hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
 	case v.on("timestamp"):
-		return &configError{problem: "the session's clock is set", hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "the session's clock is set", Hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
 	case v.on("sysdate_is_now"):
-		return &configError{problem: "the server runs with sysdate-is-now", hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
+		return &engine.ConfigError{Problem: "the server runs with sysdate-is-now", Hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
 	}
 	return nil
 }

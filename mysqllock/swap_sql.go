@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -58,9 +59,9 @@ func (s *store) full(ctx context.Context, w *swap.Swap) error {
 	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= most {
 		return nil
 	}
-	return s.failed(ctx, &configError{
-		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), most),
-		hint:    tooBigHint,
+	return s.failed(ctx, &engine.ConfigError{
+		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), most),
+		Hint:    tooBigHint,
 	}, nil)
 }
 

@@ -15,21 +15,21 @@ func (s *server) tableNames() string {
 
 // tables returns errors in the definition of the tables: an operator may have created or
 // altered them without following the schema.
-func (s *server) tables(ctx context.Context) (unfit []*configError, err error) {
-	var table, engine, column string
+func (s *server) tables(ctx context.Context) (unfit []*engine.ConfigError, err error) {
+	var table, kind, column string
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
-		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", []any{&table, &engine, &column}, func() {
-		if engine != "InnoDB" {
-			unfit = append(unfit, &configError{
-				problem: table + " is in the engine " + engine + ", not InnoDB",
-				hint:    "tables of other engines neither lock rows nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
+		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", []any{&table, &kind, &column}, func() {
+		if kind != "InnoDB" {
+			unfit = append(unfit, &engine.ConfigError{
+				Problem: table + " is in the engine " + kind + ", not InnoDB",
+				Hint:    "tables of other engines neither lock rows nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
 			})
 		}
 		if !strings.EqualFold(column, "varbinary") {
-			unfit = append(unfit, &configError{
-				problem: table + " has names of the type " + column + ", not VARBINARY, so that a collation compares them",
-				hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
+			unfit = append(unfit, &engine.ConfigError{
+				Problem: table + " has names of the type " + column + ", not VARBINARY, so that a collation compares them",
+				Hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
 			})
 		}
 	})

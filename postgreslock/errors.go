@@ -77,9 +77,6 @@ func (e *connectError) Error() string {
 const unidentifiedHint = "ALTER TABLE ... REPLICA IDENTITY DEFAULT, or leave the tables out of the publication"
 
 func (s *server) advice(err error) (hint string, permanent bool) {
-	if e, ok := errors.AsType[*setupError](err); ok {
-		return e.hint, !e.passing
-	}
 	if _, ok := errors.AsType[exhaustedError](err); ok {
 		return "other code of this program uses all connections of the pool: give locks a pool of their own, or make it larger", false
 	}

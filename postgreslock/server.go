@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A server is a database. Before its first use, the driver checks it and creates the
@@ -75,8 +77,8 @@ func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
 // isStandby reports whether a failure means that the server is a standby, maybe since a
 // moment ago.
 func isStandby(err error) bool {
-	e, ok := errors.AsType[*setupError](err)
-	return ok && (e.hint == standbyHint || e.hint == readOnlyHint) || sqlState(err) == "25006"
+	e, ok := errors.AsType[*engine.ConfigError](err)
+	return ok && (e.Hint == standbyHint || e.Hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
 // ended handles a failure on a connection. If the server is a standby, ended closes the
@@ -87,14 +89,6 @@ func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 		_ = c.Close(ctx)
 	}
 }
-
-// setupError means that a server, or its tables, cannot be used.
-type setupError struct {
-	problem, hint string
-	passing       bool // the server was ready before, so a retry may help
-}
-
-func (e *setupError) Error() string { return e.problem }
 
 // prepare checks the server, and creates the tables. Many processes may do so at the same
 // time.
@@ -135,22 +129,24 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 	case err != nil:
 		return false, false, err
 	case forkName(called) != "":
-		return false, false, &setupError{
-			problem: "the server is " + forkName(called) + ", whose nodes have a clock each",
-			hint:    "use PostgreSQL itself, or another backend of Pawl",
+		return false, false, &engine.ConfigError{
+			Problem: "the server is " + forkName(called) + ", whose nodes have a clock each",
+			Hint:    "use PostgreSQL itself, or another backend of Pawl",
 		}
 	case number < 120000:
-		return false, false, &setupError{problem: fmt.Sprintf("the server's version is %d", number/10000), hint: "PostgreSQL 12 or later is needed"}
+		return false, false, &engine.ConfigError{Problem: fmt.Sprintf("the server's version is %d", number/10000), Hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
-		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint, s.once.Load()}
+		return false, false, &engine.ConfigError{
+			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Passing: s.once.Load(),
+		}
 	case readOnly:
-		return false, false, &setupError{
-			problem: "this user's sessions may not write: default_transaction_read_only is on", hint: readOnlyHint, passing: s.once.Load(),
+		return false, false, &engine.ConfigError{
+			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Passing: s.once.Load(),
 		}
 	case escapes && asText(c):
-		return false, false, &setupError{
-			problem: "the server answers with bytes in a form that pgx cannot read: bytea_output is escape",
-			hint:    "set bytea_output to hex for the user of the locks, or give the pool QueryExecModeCacheDescribe",
+		return false, false, &engine.ConfigError{
+			Problem: "the server answers with bytes in a form that pgx cannot read: bytea_output is escape",
+			Hint:    "set bytea_output to hex for the user of the locks, or give the pool QueryExecModeCacheDescribe",
 		}
 	}
 	if pooled = pid != c.PgConn().PID(); pooled {
@@ -164,16 +160,16 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 	var version int
 	switch err := c.QueryRow(ctx, "SELECT version FROM "+s.options.table("tidying")).Scan(&version); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, false, &setupError{
-			problem: "the row of " + s.options.table("tidying") + " is gone", hint: "run what `" + s.options.command() + "` prints, which puts it back",
+		return false, false, &engine.ConfigError{
+			Problem: "the row of " + s.options.table("tidying") + " is gone", Hint: "run what `" + s.options.command() + "` prints, which puts it back",
 		}
 	case err != nil:
 		return false, false, err
 	}
 	if version != schemaVersion {
-		return false, false, &setupError{
-			problem: fmt.Sprintf("the tables have version %d, and this program knows %d", version, schemaVersion),
-			hint:    "update this program, or give it a schema of its own",
+		return false, false, &engine.ConfigError{
+			Problem: fmt.Sprintf("the tables have version %d, and this program knows %d", version, schemaVersion),
+			Hint:    "update this program, or give it a schema of its own",
 		}
 	}
 	return true, pooled, nil
@@ -204,9 +200,9 @@ func checkTransactions(ctx context.Context, c *pgx.Conn) error {
 		return tx.Rollback(ctx)
 	}
 	if sqlState(err) == "08P01" {
-		return &setupError{
-			problem: "the pooler before the server allows no transaction: its pool_mode is statement",
-			hint:    "set pool_mode to transaction or session for the database of the locks",
+		return &engine.ConfigError{
+			Problem: "the pooler before the server allows no transaction: its pool_mode is statement",
+			Hint:    "set pool_mode to transaction or session for the database of the locks",
 		}
 	}
 	return err

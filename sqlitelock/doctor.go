@@ -24,7 +24,7 @@ import (
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
-	var odd *configError
+	var odd *engine.ConfigError
 	err := t.read(ctx, func(r *reader) error {
 		_, err := checkSchema(r.conn)
 		if errors.As(err, &odd) {
@@ -43,7 +43,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	found.Add(check != "ok", driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
 		"stop all that use it, move it away with its -wal and -shm, and start again")
 	if odd != nil {
-		found.Add(true, driver.SeverityError, "tables", odd.problem, odd.hint)
+		found.Add(true, driver.SeverityError, "tables", odd.Problem, odd.Hint)
 	}
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)

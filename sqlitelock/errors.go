@@ -59,7 +59,6 @@ const busyHint = "another process keeps the write lock: a backup, a stopped proc
 func advice(err error) (hint string, permanent bool) {
 	var replaced *replacedError
 	var corrupt *locktable.CorruptError
-	var foreign *configError
 	switch {
 	case errors.As(err, &replaced) && replaced.how == truncated:
 		return "what was locked in it is lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true
@@ -67,8 +66,6 @@ func advice(err error) (hint string, permanent bool) {
 		return "a program that opens the path now locks another file: stop every program that uses it, then start them again", true
 	case errors.As(err, &corrupt):
 		return "this name cannot be locked until its row is repaired, or deleted while no client holds it: DELETE FROM entries WHERE name = ...", true
-	case errors.As(err, &foreign):
-		return foreign.hint, true
 	case isFull(err):
 		return "the disk, or a quota, is full: leases end by themselves, new ones need some free space", false
 	case isBusy(err), errors.Is(err, errQueue):

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	sqldriver "database/sql/driver"
+
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // These constants identify a file of Pawl: "Pawl" as the header's application id, and the
@@ -77,10 +79,6 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA trusted_schema = OFF;
 `
 
-type configError struct{ problem, hint string }
-
-func (e *configError) Error() string { return e.problem }
-
 // ensureSchema creates the tables in an empty file. It refuses a file of another
 // application before it writes anything. While another process creates the tables,
 // ensureSchema returns a busy error, and its caller retries.
@@ -153,23 +151,23 @@ func checkSchema(c *conn) (empty bool, err error) {
 	case app == 0 && version == 0 && tables == 0:
 		return true, nil
 	case app != applicationID:
-		return false, &configError{
-			problem: fmt.Sprintf("it is the database of another application (application id %#x, %d tables and indexes)", app, tables),
-			hint:    "give locks a file of their own",
+		return false, &engine.ConfigError{
+			Problem: fmt.Sprintf("it is the database of another application (application id %#x, %d tables and indexes)", app, tables),
+			Hint:    "give locks a file of their own",
 		}
 	case version > schemaVersion:
-		return false, &configError{
-			problem: fmt.Sprintf("its schema has version %d, and this program knows %d", version, schemaVersion),
-			hint:    "a newer Pawl made it: update this program, or give it a file of its own",
+		return false, &engine.ConfigError{
+			Problem: fmt.Sprintf("its schema has version %d, and this program knows %d", version, schemaVersion),
+			Hint:    "a newer Pawl made it: update this program, or give it a file of its own",
 		}
 	case version != schemaVersion:
-		return false, &configError{problem: "its tables are those of a version before the first release", hint: afresh}
+		return false, &engine.ConfigError{Problem: "its tables are those of a version before the first release", Hint: afresh}
 	case missing != "":
-		return false, &configError{problem: "it lacks " + missing + " of its tables: they were dropped", hint: afresh}
+		return false, &engine.ConfigError{Problem: "it lacks " + missing + " of its tables: they were dropped", Hint: afresh}
 	case triggers != "":
-		return false, &configError{
-			problem: "it has triggers: " + triggers,
-			hint:    "a trigger that deletes or changes a row frees a lock that is held: DROP TRIGGER it, or give locks a file of their own",
+		return false, &engine.ConfigError{
+			Problem: "it has triggers: " + triggers,
+			Hint:    "a trigger that deletes or changes a row frees a lock that is held: DROP TRIGGER it, or give locks a file of their own",
 		}
 	}
 	return false, nil

@@ -7,15 +7,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// A ConfigError means that a server, a connection to it, or what it stores is unfit for
+// locks.
+type ConfigError struct {
+	Problem, Hint string
+	Passing       bool // the problem may be temporary
+}
+
+func (e *ConfigError) Error() string { return e.Problem }
+
 // Failure turns an error of an engine's client into a [*driver.Error]. The hint comes
-// from [CertificateHint], or otherwise from advice. Failure returns a *driver.Error, and
-// driver.ErrClosed, unchanged.
+// from a [ConfigError], from [CertificateHint], or otherwise from advice. Failure returns
+// a *driver.Error, and driver.ErrClosed, unchanged.
 func Failure(err error, backend string, op driver.Op, advice func(error) (hint string, permanent bool)) error {
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {
 		return err
 	}
 	hint, permanent := CertificateHint(err), false
-	if hint == "" {
+	if unfit, ok := errors.AsType[*ConfigError](err); ok {
+		hint, permanent = unfit.Hint, !unfit.Passing
+	} else if hint == "" {
 		hint, permanent = advice(err)
 	}
 	return &driver.Error{Backend: backend, Op: op, Hint: hint, Permanent: permanent, Err: err}

@@ -10,6 +10,18 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
+// A ConfigError has its own hint, and may be temporary.
+func TestAConfigErrorHasItsOwnHint(t *testing.T) {
+	advice := func(error) (string, bool) { return "look elsewhere", false }
+	for _, passing := range []bool{false, true} {
+		unfit := &engine.ConfigError{Problem: "it is off", Hint: "turn it on", Passing: passing}
+		e, typed := errors.AsType[*driver.Error](engine.Failure(fmt.Errorf("opening: %w", unfit), "redis x", "open", advice))
+		if !typed || e.Hint != "turn it on" || e.Permanent == passing {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
 func TestAFailureIsTypedOnce(t *testing.T) {
 	advice := func(err error) (string, bool) { return "look at " + err.Error(), true }
 	err := engine.Failure(io.EOF, "redis x", "open", advice)
