@@ -49,26 +49,21 @@ func blobs(all []string) string {
 	return strings.Join(each, ", ")
 }
 
-// columns are the readable part of an entry, as arguments. They show the state at the
+// columnsOf returns the readable part of an entry, as arguments: the last fence, the
+// holders, and when the last lease ends, or nil without holders. They show the state at the
 // last write; no client updates them when a lease expires.
-type columns struct {
-	fence   uint64
-	holders string
-	until   any // in the server's format; nil without holders
-}
-
-func columnsOf(e *locktable.Entry) columns {
+func columnsOf(e *locktable.Entry) []any {
 	c := engine.ColumnsOf(e)
-	out := columns{fence: c.Fence, holders: strings.ToValidUTF8(c.Holders, "?")}
-	if len(out.holders) > maxHolderChars {
-		if who := []rune(out.holders); len(who) > maxHolderChars {
-			out.holders = string(who[:maxHolderChars]) + "..."
+	holders := strings.ToValidUTF8(c.Holders, "?")
+	if len(holders) > maxHolderChars {
+		if who := []rune(holders); len(who) > maxHolderChars {
+			holders = string(who[:maxHolderChars]) + "..."
 		}
 	}
-	if c.Until > 0 {
-		out.until = c.Until.Time().Format("2006-01-02 15:04:05.000000")
+	if c.Until == 0 {
+		return []any{c.Fence, holders, nil}
 	}
-	return out
+	return []any{c.Fence, holders, c.Until.Time().Format("2006-01-02 15:04:05.000000")}
 }
 
 // maxHolderChars is the length at which Holders is cut, for a column of 255 characters.

@@ -133,13 +133,10 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 // version overflows, and that error undoes the statement. The statement does not change a
 // row of another client.
 func (s *store) insert(w swap.Swap, version uint64) string {
-	c := columnsOf(w.Entry)
 	return withLiterals("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
 		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
-		[]any{
-			[]byte(w.Name), version - 1, w.Value, c.fence, c.holders, c.until, []byte(w.Name),
-			version - 1, int64(w.Window.From), int64(w.Window.To),
-		})
+		slices.Concat([]any{[]byte(w.Name), version - 1, w.Value}, columnsOf(w.Entry),
+			[]any{[]byte(w.Name), version - 1, int64(w.Window.From), int64(w.Window.To)}))
 }
 
 // insertRowCount is the number of rows that the server counts for an insert: one for the
@@ -150,8 +147,7 @@ const insertRowCount = 3
 // would be a third of the server's cost, and formatting the values a quarter of the
 // client's.
 func (s *store) update(w swap.Swap, version uint64) execution {
-	c := columnsOf(w.Entry)
-	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
+	args := slices.Concat([]any{version, w.Value}, columnsOf(w.Entry), []any{[]byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)})
 	return func(ctx context.Context) (int64, error) {
 		if stmt := s.prepared.Load(); stmt != nil { //nolint:sqlclosecheck // it lives as long as the pool
 			n, err := changed(stmt.ExecContext(ctx, args...))
@@ -180,9 +176,9 @@ func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, which []int) st
 		if k > 0 {
 			b.WriteString(" UNION ALL ")
 		}
-		w, c := swaps[i], columnsOf(swaps[i].Entry)
+		w := swaps[i]
 		b.WriteString(withLiterals("SELECT ? AS name, ? AS old, ? AS version, CAST(? AS BINARY) AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
-			[]any{[]byte(w.Name), w.Version, out[i].Version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)}))
+			slices.Concat([]any{[]byte(w.Name), w.Version, out[i].Version, w.Value}, columnsOf(w.Entry), []any{int64(w.Window.From), int64(w.Window.To)})))
 	}
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
 		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+

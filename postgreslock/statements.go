@@ -2,6 +2,7 @@ package postgreslock
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -118,30 +119,20 @@ func (o *Options) regclass(name string) []byte {
 
 // identifier quotes a name, which may have several parts, in ASCII.
 func identifier(parts ...string) string {
-	var b strings.Builder
+	quoted := make([]string, len(parts))
 	for i, part := range parts {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		quoted := pgx.Identifier{part}.Sanitize()
-		if !strings.ContainsFunc(part, func(r rune) bool { return r >= utf8.RuneSelf }) {
-			b.WriteString(quoted)
-			continue
-		}
-		b.WriteString("U&")
-		for _, r := range quoted {
-			switch {
-			case r == '\\':
-				b.WriteString(`\\`)
-			case r < utf8.RuneSelf:
-				b.WriteRune(r)
-			default:
-				fmt.Fprintf(&b, `\+%06x`, r)
-			}
+		quoted[i] = pgx.Identifier{part}.Sanitize()
+		if strings.ContainsFunc(part, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			quoted[i] = "U&" + beyondASCII.ReplaceAllStringFunc(quoted[i], func(c string) string {
+				return fmt.Sprintf(`\+%06x`, []rune(c)[0])
+			})
 		}
 	}
-	return b.String()
+	return strings.Join(quoted, ".")
 }
+
+// beyondASCII matches a character that identifier escapes.
+var beyondASCII = regexp.MustCompile(`[^[:ascii:]]|\\`)
 
 // validText removes bytes that PostgreSQL refuses in text: NUL, and invalid UTF-8.
 func validText(s string) []byte {
