@@ -40,8 +40,8 @@ type store struct {
 	at *server    // nil until the server has answered
 }
 
-// Time implements swap.Store. A stamp is rounded down to whole milliseconds, and so is the
-// start of a window. The window ends 2 ms later, to make up for that.
+// Time implements swap.Store. A stamp is rounded down to whole milliseconds, and so is
+// the start of a window. The window ends 2 ms later, to make up for that.
 func (t *store) Time(ctx context.Context) (swap.Window, error) {
 	w, err := t.clock.Ask(ctx, func(ctx context.Context) error { return second(t.greet(ctx)) })
 	w.From, w.To = w.From-w.From%1000, w.To.Add(2*time.Millisecond)

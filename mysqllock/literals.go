@@ -50,8 +50,8 @@ func blobs(all []string) string {
 }
 
 // columnsOf returns the readable part of an entry, as arguments: the last fence, the
-// holders, and when the last lease ends, or nil without holders. They show the state at the
-// last write; no client updates them when a lease expires.
+// holders, and when the last lease ends, or nil without holders. They show the state at
+// the last write; no client updates them when a lease expires.
 func columnsOf(e *locktable.Entry) []any {
 	c := engine.ColumnsOf(e)
 	holders := strings.ToValidUTF8(c.Holders, "?")

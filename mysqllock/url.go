@@ -146,7 +146,7 @@ var own = map[string]struct {
 	}, "has a pool that cannot be", "2 to 1000 connections"},
 }
 
-// parameters reads the parameters of a URL. rest has those of go-sql-driver.
+// parameters reads the parameters of a URL. rest has the others.
 func parameters(u *url.URL) (p *parsed, query, rest url.Values, err error) {
 	known := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
 	if query, err = driver.URLParameters(u, what, known); err != nil {

@@ -19,8 +19,8 @@ import (
 // pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
 // it returns nil, no other claim can be granted one of these names until the transaction
 // ends, even if a lease expires before. So the transaction commits only under its leases,
-// even if the process was paused: the data needs no fence. The example has the code around
-// it.
+// even if the process was paused: the data needs no fence. The example has the code
+// around it.
 //
 // A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
 // also of pawl.All. Pass all leases to one call, in any order: two calls in one

@@ -23,8 +23,8 @@ import (
 // pawl.ErrStale, and names the lease, unless each lease holds its name at this moment. If
 // it returns nil, no other claim can be granted one of these names until the transaction
 // ends, even if a lease expires before. So the transaction commits only under its leases,
-// even if the process was paused: the data needs no fence. The example has the code around
-// it.
+// even if the process was paused: the data needs no fence. The example has the code
+// around it.
 //
 // A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
 // also of pawl.All. Pass all leases to one call, in any order. A lease that is passed
@@ -182,7 +182,8 @@ func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	err = sqlswap.ForEachRow(ctx, c.tx, "PRAGMA database_list", nil, []any{&number, &f.schema, &f.path}, func() error {
 		f.schema = `"` + strings.ReplaceAll(f.schema, `"`, `""`) + `"`
 		info, err := os.Stat(f.path)
-		if f.path != "" && (c.file == nil || err == nil && os.SameFile(info, c.file)) { // without a path it is in memory
+		inMemory := f.path == ""
+		if !inMemory && (c.file == nil || err == nil && os.SameFile(info, c.file)) {
 			all = append(all, f)
 		}
 		return nil
