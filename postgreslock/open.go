@@ -126,12 +126,6 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 	return d.TrackedAll.Renew(context.WithValue(ctx, renewing{}, len(leases)), leases)
 }
 
-// Release implements driver.Driver.
-func (d *lockDriver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.store.listener.claimEnded()
-	return d.TrackedAll.Release(ctx, l)
-}
-
 // withoutCancels prevents cancel requests: when the caller's ctx ends, pgx would ask the
 // server, on a new connection, to cancel the statement. PostgreSQL would then commit a
 // statement that waits for a synchronous standby without waiting further, and a failover

@@ -28,7 +28,7 @@ type listener struct {
 
 	mu            sync.Mutex     // protects all below
 	setWatchState *func(up bool) // called when signals begin or cease to arrive; nil without a watch
-	lastUsed      time.Time      // the last time at which there was a claim or a watch
+	unusedSince   time.Time      // when endIfUnused first found no claim and no watch; zero if there is one
 	runs          bool
 	up            bool // signals arrive now
 	push          pushState
@@ -67,7 +67,6 @@ func (l *listener) tryPush(ctx context.Context) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.push == untried {
-			l.lastUsed = time.Now()
 			l.beginLocked()
 		}
 		return l.push == untried
@@ -89,6 +88,7 @@ func (l *listener) begin() {
 }
 
 func (l *listener) beginLocked() {
+	l.unusedSince = time.Time{}
 	if !l.runs && l.store.closing.Err() == nil {
 		l.runs = true
 		l.running.Go(l.run)
@@ -113,7 +113,7 @@ func (l *listener) listenForWatch(f func(up bool)) (stop func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.setWatchState == &f { // if no other watch has replaced it
-			l.setWatchState, l.lastUsed = nil, time.Now()
+			l.setWatchState = nil
 		}
 	}
 }
@@ -128,22 +128,17 @@ func (l *listener) setState(up bool) {
 	}
 }
 
-// claimEnded records that a claim ends now.
-func (l *listener) claimEnded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lastUsed = time.Now()
-}
-
 // endIfUnused ends run, and returns true, if there was no claim and no watch for
 // unusedTimeout.
 func (l *listener) endIfUnused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if l.setWatchState != nil || l.claims.Any(now) {
-		l.lastUsed = now
-	} else if now.Sub(l.lastUsed) >= unusedTimeout {
+	switch now := time.Now(); {
+	case l.setWatchState != nil || l.claims.Any(now):
+		l.unusedSince = time.Time{}
+	case l.unusedSince.IsZero():
+		l.unusedSince = now
+	case now.Sub(l.unusedSince) >= unusedTimeout:
 		l.runs, l.up = false, false
 	}
 	return !l.runs
