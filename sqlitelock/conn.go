@@ -23,6 +23,8 @@ type conn struct {
 	c     sqliteConn
 	stmts map[string]*stmt       // prepared for the lifetime of the connection, by their SQL
 	args  []sqldriver.NamedValue // arguments of the statement that runs
+
+	buffer []byte // for a stored form that is written
 }
 
 type stmt struct {
@@ -213,16 +215,10 @@ func joinWriting(path string) (m ctxMutex, leave func()) {
 
 // A sharedConn shares one connection to the file: enter gives the connection to one
 // goroutine at a time, until it calls leave.
-type sharedConn[C connection] struct {
+type sharedConn struct {
 	mutex  ctxMutex
 	closed <-chan struct{} // closed by Close of the driver
-	conn   C               // only the goroutine that has the mutex uses it
-}
-
-// A connection is a *writer or a *reader.
-type connection interface {
-	comparable
-	close() error
+	conn   *conn           // only the goroutine that has the mutex uses it
 }
 
 // spinTries is the number of times that a caller retries, while other goroutines run,
@@ -234,7 +230,7 @@ const spinTries = 100
 
 // enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
 // after patience if ctx has no deadline.
-func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C, err error) {
+func (d *sharedConn) enter(ctx context.Context, patience time.Duration) (*conn, error) {
 	entered := d.mutex.tryLock()
 	for n := 0; !entered && n < spinTries; n++ {
 		runtime.Gosched()
@@ -242,23 +238,23 @@ func (d *sharedConn[C]) enter(ctx context.Context, patience time.Duration) (c C,
 	}
 	if !entered {
 		if err := d.queue(ctx, patience); err != nil {
-			return c, err
+			return nil, err
 		}
 	}
 	select {
 	case <-d.closed: // Close waits for the mutex, or has held it
 		d.mutex.unlock()
-		return c, driver.ErrClosed
+		return nil, driver.ErrClosed
 	default:
 		return d.conn, nil
 	}
 }
 
-func (d *sharedConn[C]) leave() { d.mutex.unlock() }
+func (d *sharedConn) leave() { d.mutex.unlock() }
 
 var errQueue = errors.New("others of this process wait for it, too")
 
-func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error {
+func (d *sharedConn) queue(ctx context.Context, patience time.Duration) error {
 	var late <-chan time.Time
 	if _, bounded := ctx.Deadline(); !bounded {
 		late = time.After(patience)
@@ -277,17 +273,16 @@ func (d *sharedConn[C]) queue(ctx context.Context, patience time.Duration) error
 
 // drain waits until the last goroutine has called leave. The driver is closed, so no
 // other goroutine enters.
-func (d *sharedConn[C]) drain() {
+func (d *sharedConn) drain() {
 	d.mutex <- struct{}{}
 	<-d.mutex
 }
 
 // close closes the connection, if there is one. Call it before the first enter, or after
 // drain.
-func (d *sharedConn[C]) close() error {
-	var none C
+func (d *sharedConn) close() error {
 	c := d.conn
-	if d.conn = none; c == none {
+	if d.conn = nil; c == nil {
 		return nil
 	}
 	return c.close()

@@ -25,15 +25,15 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
 	var odd *engine.ConfigError
-	err := t.read(ctx, func(r *reader) error {
-		_, err := checkSchema(r.conn)
+	err := t.read(ctx, func(c *conn) error {
+		_, err := checkSchema(c)
 		if errors.As(err, &odd) {
 			err = nil
 		}
 		return errors.Join(
 			err,
-			r.each("PRAGMA journal_mode", func(row []sqldriver.Value) { mode = row[0] }),
-			r.each("PRAGMA quick_check(1)", func(row []sqldriver.Value) { check = row[0] }),
+			c.each("PRAGMA journal_mode", func(row []sqldriver.Value) { mode = row[0] }),
+			c.each("PRAGMA quick_check(1)", func(row []sqldriver.Value) { check = row[0] }),
 		)
 	})
 	if err != nil {

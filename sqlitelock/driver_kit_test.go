@@ -91,8 +91,8 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 func ask(tb testing.TB, d *lockDriver, sql string) int64 {
 	tb.Helper()
 	var v any
-	err := d.table.read(ctx, func(r *reader) (err error) {
-		v, err = r.value(sql)
+	err := d.table.read(ctx, func(c *conn) (err error) {
+		v, err = c.value(sql)
 		return err
 	})
 	n, ok := v.(int64)

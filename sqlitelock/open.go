@@ -69,8 +69,8 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	t.life, t.end = context.WithCancel(context.Background())
 	var shared ctxMutex
 	shared, t.leave = joinWriting(real)
-	t.writer = sharedConn[*writer]{mutex: shared, closed: t.life.Done()}
-	t.reader = sharedConn[*reader]{mutex: newCtxMutex(), closed: t.life.Done()}
+	t.writer = sharedConn{mutex: shared, closed: t.life.Done()}
+	t.reader = sharedConn{mutex: newCtxMutex(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
 		t.end()
 		err = errors.Join(err, t.disconnect())
@@ -131,7 +131,7 @@ func (t *table) openWriter() error {
 	if err != nil {
 		return err
 	}
-	t.writer.conn = &writer{conn: c} // after an error, disconnect closes it
+	t.writer.conn = c // after an error, disconnect closes it
 	if err := c.script(settings); err != nil {
 		return err
 	}
@@ -146,24 +146,23 @@ func (t *table) openReader() error {
 	if err != nil {
 		return err
 	}
-	r := &reader{conn: c}
-	t.reader.conn = r
-	if err := r.script(settings + "PRAGMA query_only = ON;"); err != nil {
+	t.reader.conn = c
+	if err := c.script(settings + "PRAGMA query_only = ON;"); err != nil {
 		return err
 	}
-	last, err := r.value("SELECT coalesce(max(id), 0) FROM signals")
+	last, err := c.value("SELECT coalesce(max(id), 0) FROM signals")
 	if err != nil {
 		return err
 	}
-	r.lastSeen = integer(last)
-	page, err := r.value("PRAGMA page_size")
+	t.lastSeen = integer(last)
+	page, err := c.value("PRAGMA page_size")
 	if err != nil {
 		return err
 	}
 	if t.files, err = identify(t.path, integer(page)); err != nil {
 		return err
 	}
-	return t.files.check(r.conn)
+	return t.files.check(c)
 }
 
 // start begins to poll for signals, and passes them to deliver.

@@ -25,12 +25,12 @@ func newPoller(t *table) *engine.Poller {
 // pollSignals delivers new signals. If the file is no longer the opened one, it makes
 // all claims ask again, once, so that they get the error.
 func (t *table) pollSignals(ctx context.Context) error {
-	r, err := t.reader.enter(ctx, t.busyTimeout)
+	c, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return err
 	}
-	signals, err := r.receive(t.inbox)
-	whole := t.files.check(r.conn) == nil
+	signals, err := t.receive(c)
+	whole := t.files.check(c) == nil
 	t.reader.leave()
 	for _, s := range signals {
 		t.claims.Signaled(s)

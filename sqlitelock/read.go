@@ -15,9 +15,9 @@ import (
 // Read implements locktable.Table. It waits for no writer.
 func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	var e *locktable.Entry
-	err := t.read(ctx, func(r *reader) error {
-		return r.snapshot(func() (err error) {
-			e, err = r.load(name)
+	err := t.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			e, err = c.entry(name)
 			return err
 		})
 	})
@@ -30,9 +30,9 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 	return func(yield func(locktable.Row, error) bool) {
 		var now locktable.Instant // the time at which the page was read
 		page := func(from string, n int) (page []stored, err error) {
-			err = t.read(ctx, func(r *reader) error {
-				return r.snapshot(func() (err error) {
-					page, err = r.some(from, n)
+			err = t.read(ctx, func(c *conn) error {
+				return c.snapshot(func() (err error) {
+					page, err = c.page(from, n)
 					return err
 				})
 			})
@@ -50,56 +50,48 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 	}
 }
 
-func (t *table) read(ctx context.Context, f func(r *reader) error) error {
-	r, err := t.reader.enter(ctx, t.busyTimeout)
+func (t *table) read(ctx context.Context, f func(c *conn) error) error {
+	c, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return t.failed("read", err)
 	}
 	defer t.reader.leave()
-	if err := t.files.check(r.conn); err != nil {
+	if err := t.files.check(c); err != nil {
 		return t.failed("read", err)
 	}
-	return t.failed("read", t.retry(ctx, func() error { return f(r) }))
-}
-
-// A reader is the connection that only reads.
-type reader struct {
-	*conn
-
-	version  any   // data_version at the last poll for signals
-	lastSeen int64 // the id of the last signal that was read
+	return t.failed("read", t.retry(ctx, func() error { return f(c) }))
 }
 
 // snapshot runs f in a transaction, so that f reads the tables of entries and of waiters
 // at one moment.
-func (r *reader) snapshot(f func() error) error {
-	if err := r.exec("BEGIN"); err != nil {
+func (c *conn) snapshot(f func() error) error {
+	if err := c.exec("BEGIN"); err != nil {
 		return err
 	}
-	return errors.Join(f(), r.exec("ROLLBACK"))
+	return errors.Join(f(), c.exec("ROLLBACK"))
 }
 
-// load reads an entry with all its waiters. If it cannot decode the entry, it returns an
+// entry reads an entry with all its waiters. If it cannot decode the entry, it returns an
 // error, because an empty entry would be a free name.
-func (r *reader) load(name string) (*locktable.Entry, error) {
+func (c *conn) entry(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error
-	err := r.each(selectEntry, func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
+	err := c.each(selectEntry, func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
 	switch {
 	case err != nil:
 		return nil, err
 	case corrupt != nil:
 		return nil, fmt.Errorf("the row of %s: %w", quote(name), corrupt)
 	}
-	return e, r.complete(name, e)
+	return e, c.complete(name, e)
 }
 
-// some reads up to n entries with all their waiters, beginning at the name from.
-func (r *reader) some(from string, n int) ([]stored, error) {
-	page, err := some(r.conn, from, n)
+// page reads up to n entries with all their waiters, beginning at the name from.
+func (c *conn) page(from string, n int) ([]stored, error) {
+	page, err := c.rows(from, n)
 	for i := range page {
 		if err == nil && page[i].err == nil {
-			page[i].err = r.complete(page[i].name, page[i].entry)
+			page[i].err = c.complete(page[i].name, page[i].entry)
 		}
 	}
 	return page, err
@@ -112,8 +104,8 @@ type stored struct {
 	err   error // not nil if the entry cannot be decoded
 }
 
-// some reads up to n rows, beginning at the name from.
-func some(c *conn, from string, n int) ([]stored, error) {
+// rows reads up to n rows, beginning at the name from.
+func (c *conn) rows(from string, n int) ([]stored, error) {
 	if from == "" {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character
 	}

@@ -24,26 +24,26 @@ const (
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
 
-// receive reads the signals for inbox that are new since the last call.
-func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
+// receive reads the signals for this driver that are new since the last call.
+func (t *table) receive(c *conn) (own []driver.Signal, err error) {
 	// data_version is cheap to read, and rises when any other connection changes the
-	// file. receive sets r.version after it has read the rows, so after an error the next
+	// file. receive sets t.version after it has read the rows, so after an error the next
 	// call reads them again.
-	version, err := r.value("PRAGMA data_version")
-	if err != nil || version == r.version {
+	version, err := c.value("PRAGMA data_version")
+	if err != nil || version == t.version {
 		return nil, err
 	}
-	last := r.lastSeen
-	err = r.each(selectSignals, func(row []sqldriver.Value) {
+	last := t.lastSeen
+	err = c.each(selectSignals, func(row []sqldriver.Value) {
 		last = integer(row[0])
 		token, _ := row[1].([]byte)
 		s := driver.Signal{Kind: driver.SignalKind(integer(row[2])), Fence: uint64(integer(row[3])), Fences: int(integer(row[4]))}
 		copy(s.Token[:], token)
 		own = append(own, s)
-	}, inbox, r.lastSeen)
+	}, t.inbox, t.lastSeen)
 	if err != nil {
 		return nil, err
 	}
-	r.version, r.lastSeen = version, last
+	t.version, t.lastSeen = version, last
 	return own, nil
 }

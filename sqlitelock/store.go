@@ -25,14 +25,16 @@ type table struct {
 	tidyEvery   int // like busyTimeout, a constant except in tests
 	busyTimeout time.Duration
 
-	writer sharedConn[*writer] // its mutex is shared by the drivers of the file
-	reader sharedConn[*reader]
-	leave  func() // ends the use of the mutex that the writers share
+	writer sharedConn // its mutex is shared by the drivers of the file
+	reader sharedConn // it only reads
+	leave  func()     // ends the use of the mutex that the writers share
 
 	claims    *engine.Claims
 	socket    *wakeSocket   // nil if this system has none
 	woken     chan struct{} // has a value after a wake-up
 	announced atomic.Bool   // wake-ups announce signals, as far as this driver knows; see store
+	version   any           // data_version at the last poll; only the goroutine that has the reader uses this
+	lastSeen  int64         // the id of the last signal that was read; as above
 	replaced  bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver   func(driver.Signal)
 

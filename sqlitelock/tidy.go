@@ -18,14 +18,14 @@ import (
 // and an entry the time of its value.
 const tidyEvery = 64
 
-func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
+func (c *conn) tidy(now locktable.Instant, retention time.Duration) error {
 	old := now.Add(-signalLife)
-	if err := w.exec(dropSignals, int64(old), int64(now.Add(signalLife))); err != nil {
+	if err := c.exec(dropSignals, int64(old), int64(now.Add(signalLife))); err != nil {
 		return err
 	}
 	var cursor []byte
 	var rest locktable.Instant
-	err := w.each("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
+	err := c.each("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
 		cursor, _ = row[0].([]byte)
 		rest = instant(row[1])
 	})
@@ -34,19 +34,19 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 
-	rows, err := some(w.conn, string(cursor), sqlswap.TidyRows)
+	rows, err := c.rows(string(cursor), sqlswap.TidyRows)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		if r.err == nil && r.entry.Overflow.Len > 0 && r.entry.Overflow.FirstExpiry <= now {
 			// Its waiters may be dead, so run a step, which removes expired places.
-			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
+			if r.entry, _, r.err = c.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err
 			}
 		}
 		if r.err == nil && r.entry.Forgettable(now, retention) {
-			if err := w.exec("DELETE FROM entries WHERE name = ?", []byte(r.name)); err != nil {
+			if err := c.exec("DELETE FROM entries WHERE name = ?", []byte(r.name)); err != nil {
 				return err
 			}
 		}
@@ -55,5 +55,5 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	if len(rows) == sqlswap.TidyRows {
 		next, rest = sqlswap.Next(rows[len(rows)-1].name), 0
 	}
-	return w.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(rest))
+	return c.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(rest))
 }

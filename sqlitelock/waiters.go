@@ -25,11 +25,11 @@ const (
 )
 
 // Expire implements locktable.Rows.
-func (w *writer) Expire(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
-	if _, err = w.change(deleteLapsed, []byte(name), int64(now)); err != nil {
+func (c *conn) Expire(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+	if _, err = c.change(deleteLapsed, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
-	err = w.each(selectEnds, func(row []sqldriver.Value) {
+	err = c.each(selectEnds, func(row []sqldriver.Value) {
 		left, next, last = int(integer(row[0])), instant(row[1]), instant(row[2])
 	}, []byte(name))
 	return left, next, last, err
@@ -38,16 +38,16 @@ func (w *writer) Expire(name string, now locktable.Instant) (left int, next, las
 func instant(column sqldriver.Value) locktable.Instant { return locktable.Instant(integer(column)) }
 
 // Load implements locktable.Rows.
-func (w *writer) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
+func (c *conn) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
 	if q.First > 0 {
-		if s.First, _, err = waiters(w.conn, selectFirst, name, []byte(name), int64(q.First)); err != nil {
+		if s.First, _, err = c.waiters(selectFirst, name, []byte(name), int64(q.First)); err != nil {
 			return s, err
 		}
 	}
 	if q.Token.IsZero() {
 		return s, nil
 	}
-	own, ids, err := waiters(w.conn, selectOwn, name, q.Token[:], []byte(name))
+	own, ids, err := c.waiters(selectOwn, name, q.Token[:], []byte(name))
 	if err != nil {
 		return s, err
 	}
@@ -56,27 +56,27 @@ func (w *writer) Load(name string, q locktable.QueueQuery) (s locktable.QueuePar
 		s.Own, since, id = &own[0], own[0].Since, ids[0]
 	}
 	if q.CountAhead && (s.Own != nil || q.CountEarlier) {
-		err = w.each(countAhead, func(row []sqldriver.Value) { s.Ahead = int(integer(row[0])) }, []byte(name), int64(since), id)
+		err = c.each(countAhead, func(row []sqldriver.Value) { s.Ahead = int(integer(row[0])) }, []byte(name), int64(since), id)
 	}
 	return s, err
 }
 
 // Store implements locktable.Rows.
-func (w *writer) Store(name string, m locktable.QueueChanges) error {
+func (c *conn) Store(name string, m locktable.QueueChanges) error {
 	for _, x := range m.Left {
-		if err := w.changeWaiter(deleteWaiter, x.Token[:], []byte(name)); err != nil {
+		if err := c.changeWaiter(deleteWaiter, x.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Updated {
-		w.waiter = x.Append(w.waiter[:0])
-		if err := w.changeWaiter(updateWaiter, int64(x.Expires), w.waiter, x.Token[:], []byte(name)); err != nil {
+		c.buffer = x.Append(c.buffer[:0])
+		if err := c.changeWaiter(updateWaiter, int64(x.Expires), c.buffer, x.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Joined {
-		w.waiter = x.Append(w.waiter[:0])
-		err := w.exec(insertWaiter, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), w.waiter)
+		c.buffer = x.Append(c.buffer[:0])
+		err := c.exec(insertWaiter, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), c.buffer)
 		if err != nil {
 			return err
 		}
@@ -85,8 +85,8 @@ func (w *writer) Store(name string, m locktable.QueueChanges) error {
 }
 
 // changeWaiter runs a statement that changes the row of one waiter.
-func (w *writer) changeWaiter(sql string, args ...sqldriver.Value) error {
-	n, err := w.change(sql, args...)
+func (c *conn) changeWaiter(sql string, args ...sqldriver.Value) error {
+	n, err := c.change(sql, args...)
 	if err == nil && n != 1 {
 		err = &locktable.CorruptError{Problem: fmt.Sprintf("%d rows of one waiter", n)}
 	}
@@ -94,7 +94,7 @@ func (w *writer) changeWaiter(sql string, args ...sqldriver.Value) error {
 }
 
 // waiters reads rows of waiters, and their ids.
-func waiters(c *conn, sql, name string, args ...sqldriver.Value) (out []locktable.Waiter, ids []int64, err error) {
+func (c *conn) waiters(sql, name string, args ...sqldriver.Value) (out []locktable.Waiter, ids []int64, err error) {
 	var corrupt error
 	err = c.each(sql, func(row []sqldriver.Value) {
 		b, _ := row[1].([]byte)
@@ -110,12 +110,12 @@ func waiters(c *conn, sql, name string, args ...sqldriver.Value) (out []locktabl
 	return out, ids, err
 }
 
-// complete adds the waiters to an entry, in a transaction of the reader.
-func (r *reader) complete(name string, e *locktable.Entry) error {
+// complete adds the waiters to an entry, in a snapshot.
+func (c *conn) complete(name string, e *locktable.Entry) error {
 	if e.Overflow.Len == 0 {
 		return nil
 	}
-	all, _, err := waiters(r.conn, selectFirst, name, []byte(name), int64(everybody))
+	all, _, err := c.waiters(selectFirst, name, []byte(name), int64(everybody))
 	if err == nil && len(all) != e.Overflow.Len {
 		err = fmt.Errorf("the row of %s: %w", quote(name), &locktable.CorruptError{
 			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Overflow.Len, len(all)),

@@ -61,7 +61,7 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return did, err
 	}
 	defer t.writer.leave()
-	if err := t.files.check(w.conn); err != nil {
+	if err := t.files.check(w); err != nil {
 		return did, err
 	}
 	try := func() error {
@@ -90,7 +90,7 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 
 // runPeriodicWork does the periodic work for which no caller waits. If it fails, a later
 // call or another process repeats it.
-func (t *table) runPeriodicWork(w *writer) {
+func (t *table) runPeriodicWork(w *conn) {
 	if rand.N(t.tidyEvery) == 0 {
 		_ = w.transaction(func() error { return w.tidy(t.now(), t.Retention) })
 	}
@@ -121,7 +121,7 @@ type outcome struct {
 
 // step runs the steps inside a transaction. It checks the deadline there, because a
 // transaction that has the write lock is no longer delayed.
-func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+func (t *table) step(ctx context.Context, w *conn, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
 		if s.OnTime && ctx.Err() != nil {
@@ -151,27 +151,27 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 }
 
 // run runs f on an entry, and stores the entry if f changed it.
-func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.QueueChanges, error) {
-	stored, err := w.load(s.Name)
+func (c *conn) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.QueueChanges, error) {
+	stored, err := c.storedEntry(s.Name)
 	if err != nil {
 		return nil, locktable.QueueChanges{}, err
 	}
-	e, m, err := locktable.WithRows(w, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
+	e, m, err := locktable.WithRows(c, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
 		err = fmt.Errorf("the row of %s: %w", quote(s.Name), err)
 	}
 	if err != nil || !e.Changed {
 		return e, m, err
 	}
-	if w.entry = e.Append(w.entry[:0]); !bytes.Equal(w.entry, stored) {
-		err = w.exec(upsertEntry, []byte(s.Name), w.entry)
+	if c.buffer = e.Append(c.buffer[:0]); !bytes.Equal(c.buffer, stored) {
+		err = c.exec(upsertEntry, []byte(s.Name), c.buffer)
 	}
 	return e, m, err
 }
 
-// load reads the stored form of an entry, which is empty if the name has no row.
-func (w *writer) load(name string) (stored []byte, err error) {
-	err = w.each(selectEntry, func(row []sqldriver.Value) {
+// storedEntry reads the stored form of an entry, which is empty if the name has no row.
+func (c *conn) storedEntry(name string) (stored []byte, err error) {
+	err = c.each(selectEntry, func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
 			stored = []byte{0} // an operator edited it; an invalid entry does not count as free
 		}
@@ -179,20 +179,14 @@ func (w *writer) load(name string) (stored []byte, err error) {
 	return stored, err
 }
 
-// A writer is the connection that changes the file.
-type writer struct {
-	*conn
-	entry, waiter []byte // buffers for stored forms
-}
-
 // transaction runs f in a transaction that excludes every other writer from its
 // beginning. It rolls back after an error, and even if f panics, because an open
 // transaction would block every other writer.
-func (w *writer) transaction(f func() error) error {
-	err := w.exec(beginImmediate)
+func (c *conn) transaction(f func() error) error {
+	err := c.exec(beginImmediate)
 	if code(err) == sqlite3.SQLITE_ERROR { // a transaction is still open: its rollback failed
-		_ = w.exec("ROLLBACK")
-		err = w.exec(beginImmediate)
+		_ = c.exec("ROLLBACK")
+		err = c.exec(beginImmediate)
 	}
 	if err != nil {
 		return err
@@ -200,13 +194,13 @@ func (w *writer) transaction(f func() error) error {
 	done := false
 	defer func() {
 		if !done {
-			_ = w.exec("ROLLBACK") // fails if SQLite has rolled back already
+			_ = c.exec("ROLLBACK") // fails if SQLite has rolled back already
 		}
 	}()
 	if err := f(); err != nil {
 		return err
 	}
-	if err := w.exec("COMMIT"); err != nil {
+	if err := c.exec("COMMIT"); err != nil {
 		return err
 	}
 	done = true
@@ -226,14 +220,14 @@ func decode(column sqldriver.Value) (*locktable.Entry, error) {
 }
 
 // checkpoint copies the log into the database, so that SQLite can reuse the log.
-func (w *writer) checkpoint() error {
-	return w.each("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
+func (c *conn) checkpoint() error {
+	return c.each("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
 }
 
 // restartLog copies the log while it excludes all other connections, and reports whether
 // it succeeded. SQLite's own checkpoints do not exclude other connections. If several
 // processes write all the time, such checkpoints never finish, and the log grows.
-func (w *writer) restartLog() (done bool) {
-	err := w.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
+func (c *conn) restartLog() (done bool) {
+	err := c.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
 	return done && err == nil
 }
