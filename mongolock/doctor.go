@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,12 +42,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if len(rights) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	found = append(found, g.topology()...)
-	found = append(found, clock(g.LocalTime, sent, time.Now())...)
-	found = append(found, t.config(ctx)...)
-	found = append(found, t.majorities(ctx)...)
-	found = append(found, rights...)
-	found = append(found, t.indexes(ctx, at)...)
+	found = slices.Concat(found, g.topology(), clock(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorities(ctx), rights, t.indexes(ctx, at))
 	engine.SortFindings(found)
 	return found, t.failed(ctx, ctx.Err())
 }

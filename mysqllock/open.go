@@ -79,8 +79,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 		inbox: rand.Text()[:16], claims: engine.NewClaims(),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	walk := &tidying{}
-	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: func(ctx context.Context) { walk.tidySome(ctx, s) }}
+	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidySome}
 	d := &lockDriver{store: s}
 	s.deliver = func(x driver.Signal) { d.Deliver(x) }
 	table := swap.New(s, s.inbox, s.deliver)

@@ -25,6 +25,7 @@ type store struct {
 	claims  *engine.Claims
 	deliver func(driver.Signal)
 	tidier  sqlswap.Tidier
+	cursor  string          // the name at which tidying continues; empty: begin at a random name
 	life    context.Context // ends at Close
 	end     context.CancelFunc
 	running engine.Background

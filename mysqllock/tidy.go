@@ -12,20 +12,15 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// tidying deletes old names. It begins at a random name, so that many short processes
-// together check all names. A long process continues after the last checked name, and
-// begins again after the last name.
-type tidying struct {
-	cursor string // the name at which tidying continues; empty: begin at a random name
-}
-
 // lostLife is the age at which a row of a lost lease is deleted. By then, its client has
 // read the row, or detected the loss with a renewal.
 const lostLife = time.Minute
 
-// tidySome checks some names.
-func (t *tidying) tidySome(ctx context.Context, s *store) {
-	page, err := t.page(ctx, s)
+// tidySome checks some names. It begins at a random name, so that many short processes
+// together check all names. A long process continues after the last checked name, and
+// begins again after the last name.
+func (s *store) tidySome(ctx context.Context) {
+	page, err := s.nextPage(ctx)
 	if err != nil || len(page) == 0 {
 		return
 	}
@@ -40,16 +35,17 @@ func (t *tidying) tidySome(ctx context.Context, s *store) {
 	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
 }
 
-func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err error) {
-	if t.cursor == "" {
-		if t.cursor, err = s.randomName(ctx); err != nil {
+// nextPage reads the names that tidySome checks.
+func (s *store) nextPage(ctx context.Context) (page []swap.Named, err error) {
+	if s.cursor == "" {
+		if s.cursor, err = s.randomName(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if page, err = s.page(ctx, t.cursor, sqlswap.TidyRows); err != nil {
+	if page, err = s.page(ctx, s.cursor, sqlswap.TidyRows); err != nil {
 		return nil, err
 	}
-	if t.cursor = ""; len(page) < sqlswap.TidyRows {
+	if s.cursor = ""; len(page) < sqlswap.TidyRows {
 		first, err := s.page(ctx, "", sqlswap.TidyRows-len(page))
 		if err != nil {
 			return nil, err
@@ -57,7 +53,7 @@ func (t *tidying) page(ctx context.Context, s *store) (page []swap.Named, err er
 		page = append(page, first...)
 	}
 	if len(page) > 0 {
-		t.cursor = sqlswap.Next(page[len(page)-1].Name)
+		s.cursor = sqlswap.Next(page[len(page)-1].Name)
 	}
 	return page, nil
 }

@@ -56,14 +56,14 @@ func TestOldNamesAreForgotten(t *testing.T) {
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
 		return n
 	}
-	own, other := &tidying{}, tidies(t, db)
+	other := tidies(t, db)
 	for _, c := range []struct {
 		retention time.Duration
 		left      int
 	}{{time.Hour, 300}, {time.Microsecond, 30}} {
 		other.Retention = c.retention
 		for range 12 {
-			own.tidySome(ctx, other)
+			other.tidySome(ctx)
 		}
 		if n := count("pawl_names"); n != c.left {
 			t.Errorf("with a retention of %v %d names are left, want %d", c.retention, n, c.left)
@@ -98,7 +98,8 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	}
 	other := tidies(t, db)
 	for i := range 1000 {
-		(&tidying{}).tidySome(ctx, other) // another process
+		other.cursor = "" // another process
+		other.tidySome(ctx)
 		var left int
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left))
 		if left == 601 {
