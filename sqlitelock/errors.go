@@ -28,11 +28,7 @@ func extendedCode(err error) int {
 
 // isBusy reports whether another connection has locked the file at the moment.
 func isBusy(err error) bool {
-	switch code(err) {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-		return true
-	}
-	return false
+	return slices.Contains([]int{sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}, code(err))
 }
 
 func isFull(err error) bool {

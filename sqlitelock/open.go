@@ -15,8 +15,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters
-// are the fields of [Options]; create=false is MustExist.
 func init() { engine.Register(openURL, "sqlite") }
 
 type lockDriver struct {
