@@ -89,15 +89,11 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 // outdated answer, the driver could grant nothing, because the swap would fail, but it
 // could report a loss although the lease holds.
 func (t *store) serverOf(g *greeting) *server {
-	acknowledged, newest := writeconcern.Majority(), readconcern.Linearizable()
+	acknowledged, newest, read := writeconcern.Majority(), readconcern.Linearizable(), readconcern.Majority()
 	if !g.replicas() {
-		acknowledged.Journal, newest = new(true), readconcern.Local()
+		acknowledged.Journal, newest, read = new(true), readconcern.Local(), readconcern.Local()
 	}
 	o := options.Collection().SetWriteConcern(acknowledged).SetReadPreference(readpref.Primary())
-	read := readconcern.Majority()
-	if !g.replicas() {
-		read = newest
-	}
 	return &server{
 		entries: t.db.Collection(t.Collection, o.SetReadConcern(read)),
 		latest:  t.db.Collection(t.Collection, o.SetReadConcern(newest)),
