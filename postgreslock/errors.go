@@ -68,10 +68,10 @@ func (e *connectError) Error() string {
 		}
 	}
 	refused := func(line string) bool { return strings.HasSuffix(line, "server refused TLS connection") }
-	if !slices.ContainsFunc(troubles, func(line string) bool { return !refused(line) }) {
-		return strings.Join(append([]string{first}, troubles...), "; ")
+	if others := slices.DeleteFunc(slices.Clone(troubles), refused); len(others) > 0 {
+		troubles = others
 	}
-	return strings.Join(append([]string{first}, slices.DeleteFunc(troubles, refused)...), "; ")
+	return strings.Join(append([]string{first}, troubles...), "; ")
 }
 
 const unidentifiedHint = "ALTER TABLE ... REPLICA IDENTITY DEFAULT, or leave the tables out of the publication"

@@ -218,10 +218,8 @@ const (
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many clients may do this at once
-			return err
-		}
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
+		// Many clients may do this at once, so the wait is long.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'; SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
 			return err
 		}
 		var there bool

@@ -186,12 +186,11 @@ func (l *listener) listen(subscribed func()) (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
+	begin := "LISTEN " + pgx.Identifier{channel(l.store.inbox)}.Sanitize()
 	if !l.store.pooled.Load() { // behind a pooler, other clients would get the setting
-		if _, err := c.Exec(ctx, noIdleTimeout); err != nil {
-			return false
-		}
+		begin += "; " + noIdleTimeout
 	}
-	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.store.inbox)}.Sanitize()); err != nil {
+	if _, err := c.Exec(ctx, begin); err != nil {
 		return false
 	}
 	if !l.testPush(c) {
