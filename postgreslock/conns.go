@@ -21,11 +21,8 @@ type conns interface {
 	// because the pool's owner may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
-	// most returns the largest number of connections.
-	most() int
-
-	// exhausted reports whether all connections are in use.
-	exhausted() bool
+	// use returns the number of connections in use, and the largest number: 0 is no limit.
+	use() (n, most int)
 }
 
 type pool struct{ *pgxpool.Pool }
@@ -46,11 +43,9 @@ func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-func (p pool) most() int { return int(p.Config().MaxConns) }
-
-func (p pool) exhausted() bool {
+func (p pool) use() (n, most int) {
 	s := p.Stat()
-	return s.AcquiredConns() >= s.MaxConns()
+	return int(s.AcquiredConns()), int(s.MaxConns())
 }
 
 type database struct{ *sql.DB }
@@ -64,16 +59,9 @@ func (d database) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	})
 }
 
-func (d database) most() int {
-	if most := d.Stats().MaxOpenConnections; most > 0 {
-		return most
-	}
-	return connections
-}
-
-func (d database) exhausted() bool {
+func (d database) use() (n, most int) {
 	s := d.Stats()
-	return s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections
+	return s.InUse, s.MaxOpenConnections
 }
 
 var errNotPgx = errors.New("its connections are not those of github.com/jackc/pgx/v5/stdlib")
@@ -110,10 +98,16 @@ func (e exhaustedError) Error() string {
 }
 func (e exhaustedError) Unwrap() error { return e.err }
 
+// exhausted reports whether all connections are in use.
+func exhausted(from conns) bool {
+	n, most := from.use()
+	return most > 0 && n >= most
+}
+
 func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	c, free, err := from.take(ctx)
 	if err != nil {
-		if ctx.Err() != nil && from.exhausted() {
+		if ctx.Err() != nil && exhausted(from) {
 			err = exhaustedError{err}
 		}
 		return err

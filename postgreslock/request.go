@@ -69,7 +69,7 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, ove
 	if !connected {
 		wait = answerTimeout // the request waits for a connection, not for a row
 	}
-	if others := s.awaitAnswer(wait, end, done); !connected && others == 0 && s.exhausted() {
+	if others := s.awaitAnswer(wait, end, done); !connected && others == 0 && exhausted(s) {
 		return exhaustedError{ctx.Err()}
 	}
 	return ctx.Err()
@@ -115,7 +115,7 @@ func (s *store) recordTime(began time.Time) {
 func (s *store) run(r *request, f func(r *request) error) error {
 	c, free, err := s.connect(r.ctx)
 	if err != nil {
-		if r.ctx.Err() != nil && s.exhausted() {
+		if r.ctx.Err() != nil && exhausted(s) {
 			err = exhaustedError{err}
 		}
 		return err

@@ -1,6 +1,7 @@
 package postgreslock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -45,9 +46,11 @@ type store struct {
 }
 
 func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
+	_, most := s.use()
+	most = cmp.Or(most, connections)
 	t := &store{
 		server: s, closePool: closePool, sql: s.options.statements(), inbox: rand.Text()[:16],
-		longWaits: make(chan struct{}, max(1, s.most()/4)), unawaited: make(chan struct{}, s.most()*3/4),
+		longWaits: make(chan struct{}, max(1, most/4)), unawaited: make(chan struct{}, most*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Signaled(signal)
