@@ -3,7 +3,6 @@ package mysqllock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -22,14 +21,14 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, s.failed(ctx, err, nil)
 	}
-	var found []driver.Finding
+	var found engine.Findings
 	if e := v.fit(); e != nil {
-		found = engine.Found(driver.SeverityError, "server", e.Problem, e.Hint)
+		found.Add(true, driver.SeverityError, "server", e.Problem, e.Hint)
 	}
-	found = append(found, s.rights(ctx)...)
+	s.rights(ctx, &found)
 	unfit, _ := s.tables(ctx)
 	for _, e := range unfit {
-		found = append(found, engine.Found(driver.SeverityError, "tables", e.Problem, e.Hint)...)
+		found.Add(true, driver.SeverityError, "tables", e.Problem, e.Hint)
 	}
 	if len(found) == 0 {
 		found = locktable.Damaged(ctx, d)
@@ -38,26 +37,29 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if _, _, maria := v.version(); maria {
 		product = "MariaDB"
 	}
-	found = slices.Concat(found, s.triggers(ctx), s.dropped(), v.settings(), s.writableReplica(ctx), s.clocks(ctx), s.connections(),
-		engine.Version(product, v["version"]))
+	s.triggers(ctx, &found)
+	s.dropped(&found)
+	v.settings(&found)
+	s.writableReplica(ctx, &found)
+	s.clocks(ctx, &found)
+	s.connections(&found)
+	found = append(found, engine.Version(product, v["version"])...)
 	engine.SortFindings(found)
 	return found, ctx.Err()
 }
 
 // dropped reports a table that the driver created again although the other one existed.
-func (s *store) dropped() []driver.Finding {
+func (s *store) dropped(found *engine.Findings) {
 	const advice = "find out who drops it; a backup that is restored has to have both tables"
 	gone := s.remade.Load()
-	var found engine.Findings
 	found.Add(gone == &s.names, driver.SeverityError, "tables",
 		s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences", advice)
 	found.Add(gone == &s.lost, driver.SeverityWarning, "tables",
 		s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal", advice)
-	return found
 }
 
 // rights tries each right, with statements that match no row.
-func (s *store) rights(ctx context.Context) (found []driver.Finding) {
+func (s *store) rights(ctx context.Context, found *engine.Findings) {
 	for _, x := range []struct{ table, column string }{{s.names, "version"}, {s.lost, "at"}} {
 		table, column := x.table, x.column
 		for _, statement := range []string{
@@ -73,19 +75,17 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 				if n == noSuchTable {
 					detail = table + " is not there"
 				}
-				found = append(found, engine.Found(driver.SeverityError, "rights", detail, hint)...)
+				found.Add(true, driver.SeverityError, "rights", detail, hint)
 				break
 			}
 		}
 	}
-	return found
 }
 
 // settings reports the settings of the server and of the session that make locks less
 // durable, or slower.
-func (v variables) settings() []driver.Finding {
+func (v variables) settings(found *engine.Findings) {
 	atCommit, logs := v["innodb_flush_log_at_trx_commit"], v.on("log_bin")
-	var found engine.Findings
 	found.Add(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
 		": a crash forgets up to a second of grants, which are then granted again, with greater fences", "set it to 1")
 	found.Add(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
@@ -98,36 +98,30 @@ func (v variables) settings() []driver.Finding {
 		"send all clients to one node, or keep the clocks together and compare fences where the data is")
 	found.Add(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
 		"READ COMMITTED locks less; CheckLease takes whatever the transaction has")
-	return found
 }
 
 // manyClosedConns is the number of closed idle connections that is worth a finding.
 const manyClosedConns = 1000
 
 // clocks compares the server's clock with the client's.
-func (s *store) clocks(ctx context.Context) []driver.Finding {
+func (s *store) clocks(ctx context.Context, found *engine.Findings) {
 	var now locktable.Instant
 	sent := time.Now()
 	if err := s.queryRow(ctx, "SELECT "+serverTime, &now); err != nil {
-		return nil
+		return
 	}
 	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
-	var found engine.Findings
 	found.Add(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
 		"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
-	return found
 }
 
 // connections checks how long calls wait for the pool, and how long its connections last.
-func (s *store) connections() []driver.Finding {
+func (s *store) connections(found *engine.Findings) {
 	stats := s.db.Stats()
-	if stats.MaxIdleClosed > manyClosedConns {
-		return engine.Found(driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
-			"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
-	}
-	var found engine.Findings
-	found.Add(stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
+	ended := stats.MaxIdleClosed > manyClosedConns
+	found.Add(ended, driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
+		"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
+	found.Add(!ended && stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
 		fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
 		"a larger pool, or one that is for locks only: a renewal that waits may come too late")
-	return found
 }

@@ -37,8 +37,7 @@ func (s *server) tables(ctx context.Context) (unfit []*engine.ConfigError, err e
 }
 
 // triggers finds triggers and events that may change the stored entries.
-func (s *server) triggers(ctx context.Context) []driver.Finding {
-	var found engine.Findings
+func (s *server) triggers(ctx context.Context, found *engine.Findings) {
 	for _, x := range []struct{ kind, statement string }{
 		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.tableNames() + ")"},
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
@@ -50,12 +49,11 @@ func (s *server) triggers(ctx context.Context) []driver.Finding {
 				"DROP "+strings.ToUpper(x.kind)+" `"+name+"`")
 		})
 	}
-	return found
 }
 
 // writableReplica reports a server that takes writes although it replicates another one:
 // on MariaDB, and on MySQL if the user may ask.
-func (s *server) writableReplica(ctx context.Context) (found []driver.Finding) {
+func (s *server) writableReplica(ctx context.Context, found *engine.Findings) {
 	for _, statement := range []string{
 		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",
 		"SELECT service_state = 'ON' FROM performance_schema.replication_applier_status",
@@ -63,9 +61,9 @@ func (s *server) writableReplica(ctx context.Context) (found []driver.Finding) {
 		running := false
 		_ = s.queryRow(ctx, statement, &running)
 		if running {
-			return engine.Found(driver.SeverityWarning, "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
+			found.Add(true, driver.SeverityWarning, "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
 				"set read_only=1 on all servers but one, and give all clients the address of that one")
+			return
 		}
 	}
-	return nil
 }
