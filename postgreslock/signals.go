@@ -26,24 +26,19 @@ type listener struct {
 	store  *store
 	claims *engine.Claims
 
+	// pushed reports whether notifications that the client sends to itself arrive. It is
+	// nil before the first test, and false if a pooler shares the listening session with
+	// other clients.
+	pushed atomic.Pointer[bool]
+
 	mu            sync.Mutex     // protects all below
 	setWatchState *func(up bool) // called when signals begin or cease to arrive; nil without a watch
 	unusedSince   time.Time      // when endIfUnused first found no claim and no watch; zero if there is one
 	runs          bool
 	up            bool // signals arrive now
-	push          pushState
 
 	running sync.WaitGroup
 }
-
-// pushState says whether notifications that the client sends to itself arrive.
-type pushState int
-
-const (
-	untried pushState = iota
-	works
-	fails // a pooler shares the listening session with other clients
-)
 
 const (
 	unusedTimeout  = 5 * time.Second // the time for which a client still listens after its last claim or watch
@@ -55,23 +50,15 @@ const (
 // pushes reports whether signals arrive. Until the listener has tested that, pushes
 // returns true if there is no pooler.
 func (l *listener) pushes() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.push == works || l.push == untried && !l.store.pooled.Load()
+	pushed := l.pushed.Load()
+	return pushed != nil && *pushed || pushed == nil && !l.store.pooled.Load()
 }
 
 // tryPush listens for a while, even without a claim, and waits until the listener has
 // tested whether signals arrive, ctx ends, or twice notifyTimeout has passed.
 func (l *listener) tryPush(ctx context.Context) {
-	isUntried := func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.push == untried {
-			l.beginLocked()
-		}
-		return l.push == untried
-	}
-	for began := time.Now(); isUntried() && time.Since(began) < 2*notifyTimeout; {
+	for began := time.Now(); l.pushed.Load() == nil && time.Since(began) < 2*notifyTimeout; {
+		l.begin()
 		if backoff.Wait(ctx, 10*time.Millisecond) != nil {
 			return
 		}
@@ -237,11 +224,7 @@ func (l *listener) setPush(arrived bool) bool {
 	if l.store.closing.Err() != nil {
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.push = fails; arrived {
-		l.push = works
-	}
+	l.pushed.Store(&arrived)
 	return arrived
 }
 
