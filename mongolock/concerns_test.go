@@ -44,9 +44,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 	} {
 		d, err := concrete(New(client.Database(database()), &Options{NoPush: true}))
 		noError(t, err)
-		d.store.mu.Lock()
-		d.store.at = d.store.serverOf(&one.g)
-		d.store.mu.Unlock()
+		d.store.at.Store(d.store.serverOf(&one.g))
 		mu.Lock()
 		sent = nil
 		mu.Unlock()

@@ -43,10 +43,7 @@ func (g *greeting) replicas() bool { return g.SetName != "" || g.router() }
 
 // server returns the server's abilities. It asks the server for them once.
 func (t *store) server(ctx context.Context) (*server, error) {
-	t.mu.Lock()
-	at := t.at
-	t.mu.Unlock()
-	if at != nil {
+	if at := t.at.Load(); at != nil {
 		return at, nil
 	}
 	g, err := t.greet(ctx)
@@ -56,14 +53,10 @@ func (t *store) server(ctx context.Context) (*server, error) {
 	if unfit := t.checkConfig(ctx, g); unfit != nil {
 		return nil, engine.Failure(unfit, t.place(), "", advice)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.at == nil && t.life.Err() == nil {
-		at = t.serverOf(g)
-		t.at = at
+	if at := t.serverOf(g); t.life.Err() == nil && t.at.CompareAndSwap(nil, at) {
 		t.loops.Go(func() { t.index(at) })
 	}
-	return t.at, t.life.Err()
+	return t.at.Load(), t.life.Err()
 }
 
 // greet asks the server for its kind and its time.

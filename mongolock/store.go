@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,12 +32,10 @@ type store struct {
 
 	life  context.Context // ends at Close
 	end   context.CancelFunc
-	loops sync.WaitGroup
+	loops engine.Background
 
 	db *mongo.Database
-
-	mu sync.Mutex // protects at; server starts its loops under it, so that Close can prevent that
-	at *server    // nil until the server has answered
+	at atomic.Pointer[server] // nil until the server has answered
 }
 
 // Time implements swap.Store. A stamp is rounded down to whole milliseconds, and so is
@@ -289,10 +287,8 @@ func (t *store) Properties() driver.Properties {
 
 // Close implements swap.Store.
 func (t *store) Close() error {
-	t.mu.Lock()
-	t.end() // under the lock, so that server starts no loop afterwards
-	t.mu.Unlock()
-	t.loops.Wait()
+	t.end()
+	t.loops.Close()
 	if t.close != nil {
 		t.close()
 	}
