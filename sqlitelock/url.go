@@ -1,9 +1,7 @@
 package sqlitelock
 
 import (
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -33,40 +31,37 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 		return "", nil, invalid("has no path")
 	}
 
-	o = &Options{}
-	type parameter struct {
-		set     func(v string) error
-		allowed string
-	}
-	known := map[string]parameter{
-		"retention": {duration(&o.Retention), "a duration, like 24h"},
-		"poll":      {duration(&o.Poll), "a duration, like 10ms"},
-		"create": {func(v string) error {
-			create, err := strconv.ParseBool(v)
-			o.MustExist = !create
-			return err
-		}, "true, false"},
-	}
-	query, err := driver.URLParameters(u, "sqlite URL", slices.Collect(maps.Keys(known)))
+	query, err := driver.URLParameters(u, "sqlite URL", []string{"create", "poll", "retention"})
 	if err != nil {
 		return "", nil, err
 	}
+	o = &Options{}
 	for key := range query {
-		if known[key].set(query.Get(key)) != nil {
-			return "", nil, &driver.InvalidError{
-				What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: known[key].allowed,
-			}
+		v, allowed := query.Get(key), "true, false"
+		switch key {
+		case "create":
+			var create bool
+			create, err = strconv.ParseBool(v)
+			o.MustExist = !create
+		case "poll":
+			allowed = "a duration, like 10ms"
+			o.Poll, err = duration(v)
+		case "retention":
+			allowed = "a duration, like 24h"
+			o.Retention, err = duration(v)
+		}
+		if err != nil {
+			return "", nil, &driver.InvalidError{What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: allowed}
 		}
 	}
 	return path, o, nil
 }
 
 // duration parses a duration, and refuses 0, which would mean the default.
-func duration(d *time.Duration) func(string) error {
-	return func(v string) (err error) {
-		if *d, err = time.ParseDuration(v); err == nil && *d == 0 {
-			err = strconv.ErrRange
-		}
-		return err
+func duration(v string) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if d == 0 {
+		err = strconv.ErrRange
 	}
+	return d, err
 }
