@@ -124,23 +124,21 @@ func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 
 // Scan implements swap.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
-	return sqlswap.Scan(prefix, func(from string, n int) (page []swap.Named, err error) {
-		err = s.do(ctx, func(ctx context.Context) error {
-			page, err = s.page(ctx, from, n)
-			return err
-		})
-		return page, err
-	}, func(row swap.Named) string { return row.Name })
+	return sqlswap.Scan(prefix, func(from string, n int) ([]swap.Named, error) { return s.page(ctx, from, n) },
+		func(row swap.Named) string { return row.Name })
 }
 
 // page reads up to n entries, beginning at the name from.
 func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named, err error) {
+	statement := fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n)
 	var row swap.Named
-	err = s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n),
-		[]any{&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now}, func() {
+	err = s.do(ctx, func(ctx context.Context) error {
+		page = nil
+		return s.query(ctx, statement, []any{&row.Name, &row.Stored.Version, &row.Stored.Value, &row.Now}, func() {
 			row.Stored = sqlswap.StoredOf(row.Stored.Version, row.Stored.Value)
 			page = append(page, row)
 		})
+	})
 	return page, err
 }
 
