@@ -28,7 +28,7 @@ type store struct {
 	clock  swap.Clock
 	claims *engine.Claims
 	most   int    // the server's limit for a document, in bytes
-	close  func() // closes what the driver opened; nil if it opened nothing
+	close  func() // closes what the driver opened
 
 	life  context.Context // ends at Close
 	end   context.CancelFunc
@@ -289,8 +289,6 @@ func (t *store) Properties() driver.Properties {
 func (t *store) Close() error {
 	t.end()
 	t.loops.Close()
-	if t.close != nil {
-		t.close()
-	}
+	t.close()
 	return nil
 }
