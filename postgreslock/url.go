@@ -123,14 +123,8 @@ func rereadFiles(url string, last *pgx.ConnConfig) func(context.Context, *pgx.Co
 			now.Password = cmp.Or(now.Password, last.Password)
 			last = now
 		}
-		c.TLSConfig, c.Password = last.TLSConfig.Clone(), last.Password
-		fallbacks := slices.Clone(c.Fallbacks) // cloned, because connections share it
-		for i, f := range last.Fallbacks {
-			each := *fallbacks[i]
-			each.TLSConfig = f.TLSConfig.Clone()
-			fallbacks[i] = &each
-		}
-		c.Fallbacks = fallbacks
+		own := last.Copy()
+		c.TLSConfig, c.Password, c.Fallbacks = own.TLSConfig, own.Password, own.Fallbacks
 		return nil
 	}
 }
