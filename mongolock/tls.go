@@ -19,7 +19,6 @@ var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFil
 // A dialer reads the files of the URL again for the TLS of each connection. MongoDB's
 // client reads them once.
 type dialer struct {
-	net.Dialer
 	url  string                     // a URL with only the parameters of TLS
 	last atomic.Pointer[tls.Config] // the last valid content of the files
 
@@ -56,21 +55,14 @@ func (d *dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	if now.Validate() == nil && now.TLSConfig != nil { // if not, another program may be writing the files
 		d.last.Store(now.TLSConfig)
 	}
-	config := d.last.Load().Clone()
-	config.ServerName = addr
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		config.ServerName = host
+	secure := tls.Dialer{Config: d.last.Load()}
+	conn, err := secure.DialContext(ctx, network, addr)
+	if err != nil || d.revocation == nil || secure.Config.InsecureSkipVerify {
+		return conn, err
 	}
-	conn, err := d.Dialer.DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	secured := tls.Client(conn, config)
-	if err = secured.HandshakeContext(ctx); err == nil && d.revocation != nil && !config.InsecureSkipVerify {
-		err = ocsp.Verify(ctx, secured.ConnectionState(), d.revocation)
-	}
-	if err != nil {
+	state := conn.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // tls.Dialer promises the type
+	if err := ocsp.Verify(ctx, state, d.revocation); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return secured, nil
+	return conn, nil
 }
