@@ -94,29 +94,23 @@ func parameters(u *url.URL) (url.Values, error) {
 }
 
 // setOwn reads the fields of Options.
-func (p *parsed) setOwn(query url.Values) error {
-	for name, set := range map[string]struct {
-		set     func(v string) error
-		allowed string
-	}{
-		"collection": {func(v string) error { p.own.Collection = v; return nil }, "a name"},
-		"retention": {func(v string) (err error) {
-			if p.own.Retention, err = time.ParseDuration(v); err == nil && p.own.Retention == 0 {
-				err = strconv.ErrRange // 0 would mean the default
-			}
-			return err
-		}, "a duration, like 24h"},
-		"push": {func(v string) error {
-			push, err := strconv.ParseBool(v)
-			p.own.NoPush = !push
-			return err
-		}, "true, false"},
-	} {
-		if query.Has(name) && (query.Get(name) == "" || set.set(query.Get(name)) != nil) {
-			return invalid("has a "+name+" that cannot be read", set.allowed)
+func (p *parsed) setOwn(query url.Values) (err error) {
+	if p.own.Collection = query.Get("collection"); query.Has("collection") && p.own.Collection == "" {
+		return invalid("has a collection that cannot be read", "a name")
+	}
+	if query.Has("retention") { // but not 0, which would mean the default
+		if p.own.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.own.Retention == 0 {
+			return invalid("has a retention that cannot be read", "a duration, like 24h")
 		}
 	}
-	_, err := p.own.withDefaults()
+	if query.Has("push") {
+		push, err := strconv.ParseBool(query.Get("push"))
+		if err != nil {
+			return invalid("has a push that cannot be read", "true, false")
+		}
+		p.own.NoPush = !push
+	}
+	_, err = p.own.withDefaults()
 	return err
 }
 

@@ -119,48 +119,47 @@ var theirs = []string{
 	"readTimeout", "rejectReadOnly", "serverPubKey", "timeTruncate", "timeout", "tls", "writeTimeout",
 }
 
-// own are Pawl's own parameters. set reports whether a value is allowed.
-var own = map[string]struct {
-	set              func(p *parsed, v string) bool
-	problem, allowed string
-}{
-	"socket": {set: func(*parsed, string) bool { return true }},
-	"prefix": {func(p *parsed, v string) bool {
-		p.own.Prefix = v
-		return goodPrefix.MatchString(v)
-	}, "has a prefix that cannot be", "1 to 32 letters, digits and underscores"},
-	"retention": {func(p *parsed, v string) bool {
-		d, err := time.ParseDuration(v)
-		p.own.Retention = d
-		return err == nil && d >= time.Minute
-	}, "has a retention that cannot be", "a duration of 1m or more"},
-	"create": {func(p *parsed, v string) bool {
-		create, err := strconv.ParseBool(v)
-		p.own.MustExist = !create
-		return err == nil
-	}, "has create that is neither true nor false", "true, false"},
-	"pool": {func(p *parsed, v string) bool {
-		n, err := strconv.Atoi(v)
-		p.pool = n
-		return err == nil && n >= 2 && n <= 1000
-	}, "has a pool that cannot be", "2 to 1000 connections"},
-}
+// own are Pawl's own parameters.
+var own = []string{"create", "pool", "prefix", "retention", "socket"}
 
 // parameters reads the parameters of a URL. rest has the others.
 func parameters(u *url.URL) (p *parsed, query, rest url.Values, err error) {
-	known := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
-	if query, err = driver.URLParameters(u, what, known); err != nil {
+	ours := slices.Concat(own, engine.TLSParameters)
+	if query, err = driver.URLParameters(u, what, slices.Concat(ours, theirs)); err != nil {
 		return nil, nil, nil, err
 	}
 	p, rest = &parsed{pool: defaultPool}, maps.Clone(query)
-	p.tls, err = engine.ParseTLS(query, what)
-	for _, key := range slices.Concat(slices.Sorted(maps.Keys(own)), engine.TLSParameters) {
-		if x, ours := own[key]; ours && query.Has(key) && err == nil && !x.set(p, query.Get(key)) {
-			err = invalid(x.problem, x.allowed)
-		}
-		rest.Del(key)
+	for _, name := range ours {
+		rest.Del(name)
+	}
+	if p.tls, err = engine.ParseTLS(query, what); err == nil {
+		err = p.setOwn(query)
 	}
 	return p, query, rest, err
+}
+
+func (p *parsed) setOwn(query url.Values) (err error) {
+	if query.Has("create") {
+		create, err := strconv.ParseBool(query.Get("create"))
+		if err != nil {
+			return invalid("has create that is neither true nor false", "true, false")
+		}
+		p.own.MustExist = !create
+	}
+	if query.Has("pool") {
+		if p.pool, err = strconv.Atoi(query.Get("pool")); err != nil || p.pool < 2 || p.pool > 1000 {
+			return invalid("has a pool that cannot be", "2 to 1000 connections")
+		}
+	}
+	if p.own.Prefix = query.Get("prefix"); query.Has("prefix") && !goodPrefix.MatchString(p.own.Prefix) {
+		return invalid("has a prefix that cannot be", "1 to 32 letters, digits and underscores")
+	}
+	if query.Has("retention") {
+		if p.own.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.own.Retention < time.Minute {
+			return invalid("has a retention that cannot be", "a duration of 1m or more")
+		}
+	}
+	return nil
 }
 
 // defaultPool is the largest number of connections that a driver opens. A step keeps a
