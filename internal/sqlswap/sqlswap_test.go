@@ -100,6 +100,16 @@ func TestLoadResultsTellsThreeCasesApart(t *testing.T) {
 	}
 }
 
+// A row without an entry, which only an operator makes, is no free name.
+func TestAnEmptiedRowIsDamaged(t *testing.T) {
+	for _, value := range [][]byte{nil, {}} {
+		s := StoredOf(7, value)
+		if _, err := locktable.Decode(s.Value); err == nil || len(s.Value) == 0 || s.Version != 7 {
+			t.Errorf("%+v, which reads without an error", s)
+		}
+	}
+}
+
 // A Tidier runs one Tidy at a time, with a time limit, and none after the store's Close.
 // Its caller does not wait for it, so a Tidy that waits for a locked row delays nothing.
 func TestATidierRunsOneTidyAtATime(t *testing.T) {
