@@ -81,13 +81,14 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
 	v.neverBlock()
-	a := &acquireCommand{job: f.job(v, where, url, byDefault, name, 0), asJSON: f.asJSON}
+	a := &acquireCommand{job: f.job(v, where, url, byDefault, name), asJSON: f.asJSON}
+	claim := f.acquire(name, f.lockOptions(0))
+	a.acquire = claim
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
 			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
 		}
 		defer a.file.discard()
-		claim := a.acquire
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 			if err := a.file.replaceable(ctx, c, where); err != nil {
 				return nil, err

@@ -138,9 +138,48 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 	return min(grace+reserve(ttl), ttl/2)
 }
 
-func (f *commandFlags) setCommand(j *job, path string, argv []string) {
-	j.path, j.argv, j.grace = path, argv, time.Duration(f.grace)
+// jobFlags are the flags that run, once and elect share: how to claim the lock, and which
+// command to run under it.
+type jobFlags struct {
+	claimFlags
+	commandFlags
+	maxHold seconds // not of elect
+}
+
+func newJobFlags() jobFlags { return jobFlags{claimFlags: newClaimFlags(30 * time.Second)} }
+
+func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
+	if err := f.commandFlags.check(cmd, args); err != nil {
+		return err
+	}
+	if err := f.claimFlags.check(cmd, args[0]); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("max-hold") {
+		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
+			return usage(cmd, err)
+		}
+	}
+	return f.graceFits(cmd, time.Duration(f.ttl))
+}
+
+// begin makes the job that runs the command of args under the lock args[0], and returns
+// the options of that lock without --health. The caller sets how the job claims the lock.
+func (f *jobFlags) begin(v *output, where *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
+	v.neverBlock()
+	url, byDefault, err := where.find(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	argv := f.argv(args)
+	path, err := findCommand(argv[0]) // here, so that a typo shows before the wait for the lock
+	if err != nil {
+		return nil, nil, err
+	}
+	j := f.job(v, where, url, byDefault, args[0])
+	j.path, j.argv, j.grace, j.maxHold = path, argv, time.Duration(f.grace), time.Duration(f.maxHold)
 	if f.hideURL {
 		j.hidden = []string{urlVariable, urlFileVariable}
 	}
+	return j, f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), nil
 }

@@ -14,13 +14,12 @@ import (
 )
 
 type electFlags struct {
-	commandFlags
-	claimFlags
+	jobFlags
 	value string
 }
 
 func newElect(v *output, where *location) *cobra.Command {
-	f := &electFlags{claimFlags: newClaimFlags(30 * time.Second)}
+	f := &electFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
 		Short: "Run a command on one of many hosts, the leader",
@@ -62,37 +61,23 @@ writes, and let the receiver refuse a smaller one.
 }
 
 func (f *electFlags) check(cmd *cobra.Command, args []string) error {
-	if err := f.commandFlags.check(cmd, args); err != nil {
+	if err := f.jobFlags.check(cmd, args); err != nil {
 		return err
 	}
-	if err := f.claimFlags.check(cmd, args[0]); err != nil {
-		return err
-	}
-	if err := driver.ValidateValue([]byte(f.value)); err != nil {
-		return usage(cmd, err)
-	}
-	return f.graceFits(cmd, time.Duration(f.ttl))
+	return usage(cmd, driver.ValidateValue([]byte(f.value)))
 }
 
 func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
-	v.neverBlock()
-	url, byDefault, err := where.find(cmd)
+	j, options, err := f.begin(v, where, cmd, args)
 	if err != nil {
 		return err
 	}
-	argv := f.argv(args)
-	path, err := findCommand(argv[0])
-	if err != nil {
-		return err
-	}
-	e := &election{terms: make(chan electionTerm)}
-	e.job = f.job(v, where, url, byDefault, args[0], 0)
-	f.setCommand(e.job, path, argv)
+	e := &election{job: j, terms: make(chan electionTerm)}
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
-		return pawl.Open(ctx, url, e.observe(f.options(v, where)))
+		return pawl.Open(ctx, j.url, e.observe(f.options(v, where)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
-	e.options = f.withHealth(f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), e.job)
+	e.options = f.withHealth(options, j)
 	if cmd.Flags().Changed("value") {
 		e.options = append(e.options, pawl.WithValue([]byte(f.value)))
 	}

@@ -165,7 +165,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
 // job makes a job that claims the name with these flags. The caller adds the rest.
-func (f *claimFlags) job(v *output, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
+func (f *claimFlags) job(v *output, where *location, url string, byDefault bool, name string) *job {
 	switch nested := os.Getenv(fenceVariable) != ""; { // if nested, the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
@@ -173,9 +173,8 @@ func (f *claimFlags) job(v *output, where *location, url string, byDefault bool,
 		v.say("the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL")
 	}
 	j := &job{
-		v: v, name: name, signals: catchSignals(),
-		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, where)) },
-		acquire: f.acquire(name, f.lockOptions(margin)),
+		v: v, name: name, url: url, signals: catchSignals(),
+		open: func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, where)) },
 	}
 	if f.noWait {
 		j.try, j.patience = true, tryTimeout

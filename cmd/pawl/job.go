@@ -22,6 +22,7 @@ import (
 type job struct {
 	v        *output
 	name     string
+	url      string
 	also     []string // the other names that are claimed with it
 	path     string
 	argv     []string

@@ -17,10 +17,8 @@ import (
 )
 
 type onceFlags struct {
-	claimFlags
-	commandFlags
+	jobFlags
 	atLeastOnce bool
-	maxHold     seconds
 	every       seconds
 	began       time.Time // when this pawl started, on this host's clock
 	key         string    // empty with --every
@@ -28,7 +26,7 @@ type onceFlags struct {
 }
 
 func newOnce(v *output, where *location) *cobra.Command {
-	f := &onceFlags{claimFlags: newClaimFlags(30 * time.Second)}
+	f := &onceFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "once [flags] NAME KEY|--every D -- COMMAND [ARG...]",
 		Short: "Run a command on one of many hosts, once for each key or period",
@@ -106,39 +104,18 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 	case driver.ValidateName(args[0]+clockSuffix) != nil && driver.ValidateName(args[0]) == nil:
 		return usage(cmd, fmt.Errorf("name has %d bytes; allowed with --every: at most %d", len(args[0]), driver.MaxName-len(clockSuffix)))
 	}
-	if err := f.commandFlags.check(cmd, f.args); err != nil {
+	if err := f.jobFlags.check(cmd, f.args); err != nil {
 		return err
 	}
-	if err := driver.ValidateValue([]byte(f.key)); err != nil {
-		return usage(cmd, err)
-	}
-	if err := f.claimFlags.check(cmd, f.args[0]); err != nil {
-		return err
-	}
-	if cmd.Flags().Changed("max-hold") {
-		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
-			return usage(cmd, err)
-		}
-	}
-	return f.graceFits(cmd, time.Duration(f.ttl))
+	return usage(cmd, driver.ValidateValue([]byte(f.key)))
 }
 
 func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
-	v.neverBlock()
-	url, byDefault, err := where.find(cmd)
+	j, options, err := f.begin(v, where, cmd, f.args)
 	if err != nil {
 		return err
 	}
-	argv := f.argv(f.args)
-	path, err := findCommand(argv[0])
-	if err != nil {
-		return err
-	}
-	margin := f.margin(cmd, time.Duration(f.ttl))
-	j := f.job(v, where, url, byDefault, f.args[0], margin)
-	f.setCommand(j, path, argv)
-	j.maxHold = time.Duration(f.maxHold)
-	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, margin) }
+	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, options) }
 	if f.atLeastOnce {
 		j.storeDone = func(l jobLease) error {
 			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.key)) //nolint:forcetypeassert // it has one name
@@ -156,7 +133,7 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 
 // claim takes the lock for a task that is not done. If the task is done, the error is a
 // ValueNotBelowError.
-func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin time.Duration) (jobLease, error) {
+func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options []pawl.LockOption) (jobLease, error) {
 	t := task{key: f.key, below: f.key}
 	if f.every > 0 {
 		start, err := serverTime(ctx, c, j.name, f.began)
@@ -174,7 +151,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, margin ti
 		return nil, err
 	}
 	j.key = t.key
-	options := append(f.lockOptions(margin), pawl.WithValueBelow([]byte(t.below)))
+	options = append(options, pawl.WithValueBelow([]byte(t.below)))
 	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}

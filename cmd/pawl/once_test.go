@@ -25,7 +25,7 @@ type host struct {
 func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
 	f.began = time.Now()
 	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
-	lease, err := f.claim(t.Context(), h.client, j, 0)
+	lease, err := f.claim(t.Context(), h.client, j, f.lockOptions(0))
 	switch {
 	case errors.Is(err, pawl.ErrValueNotBelow):
 		return false
@@ -52,7 +52,7 @@ func newHosts(t *testing.T, ahead ...time.Duration) (hosts []*host) {
 }
 
 func newOnceFlags(every time.Duration) *onceFlags {
-	return &onceFlags{claimFlags: newClaimFlags(30 * time.Second), every: seconds(every)}
+	return &onceFlags{jobFlags: newJobFlags(), every: seconds(every)}
 }
 
 // Five hosts have one line in their crontabs. Their clocks differ by seconds, and some
@@ -141,7 +141,7 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 		started := now()
 		time.Sleep(5 * time.Second) // to open the database
 		j := &job{name: "x"}
-		if _, err := f.claim(t.Context(), c, j, 0); err != nil || j.key != pawl.TimeKey(started) {
+		if _, err := f.claim(t.Context(), c, j, f.lockOptions(0)); err != nil || j.key != pawl.TimeKey(started) {
 			t.Errorf("the key is %s, want %s; %v", j.key, pawl.TimeKey(started), err)
 		}
 	})
@@ -201,7 +201,7 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 			noError(t, lease.Release(t.Context()))
 			f := newOnceFlags(0)
 			f.key = c.key
-			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, 0)
+			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, f.lockOptions(0))
 			if other := new(otherFormError); errors.As(err, &other) == c.fits {
 				t.Errorf("after %q the key %q is answered by %v", c.stored, c.key, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,14 +12,12 @@ import (
 )
 
 type runFlags struct {
-	claimFlags
-	commandFlags
-	also    []string
-	maxHold seconds
+	jobFlags
+	also []string
 }
 
 func newRun(v *output, where *location) *cobra.Command {
-	f := &runFlags{claimFlags: newClaimFlags(30 * time.Second)}
+	f := &runFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -77,17 +74,8 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
 }
 
 func (f *runFlags) check(cmd *cobra.Command, args []string) error {
-	if err := f.commandFlags.check(cmd, args); err != nil {
+	if err := f.jobFlags.check(cmd, args); err != nil {
 		return err
-	}
-	if err := f.claimFlags.check(cmd, args[0]); err != nil {
-		return err
-	}
-	given := cmd.Flags().Changed
-	if given("max-hold") {
-		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
-			return usage(cmd, err)
-		}
 	}
 	for i, name := range f.also {
 		if name == args[0] || slices.Contains(f.also[:i], name) {
@@ -97,24 +85,15 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 			return usage(cmd, err)
 		}
 	}
-	return f.graceFits(cmd, time.Duration(f.ttl))
+	return nil
 }
 
 func (f *runFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
-	v.neverBlock()
-	url, byDefault, err := where.find(cmd)
+	j, options, err := f.begin(v, where, cmd, args)
 	if err != nil {
 		return err
 	}
-	argv := f.argv(args)
-	path, err := findCommand(argv[0]) // here, so that a typo shows before the wait for the lock
-	if err != nil {
-		return err
-	}
-	j := f.job(v, where, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
-	f.setCommand(j, path, argv)
-	j.also, j.maxHold = f.also, time.Duration(f.maxHold)
-	options := f.lockOptions(f.margin(cmd, time.Duration(f.ttl)))
+	j.also = f.also
 	first := f.withHealth(options, j)
 	j.acquire = f.acquire(j.name, first)
 	if len(f.also) > 0 {
