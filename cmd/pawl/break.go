@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,14 +32,17 @@ type breakCommand struct {
 	asJSON bool
 }
 
-// end breaks a lease, with the name of the person and the reason. It returns how long the
-// name is closed.
-func (b *breakCommand) end(ctx context.Context, e pawl.Entry, fence uint64) (closed time.Duration, err error) {
+// end breaks the lease of a holder, with the name of the person and the reason, and
+// prints the receipt.
+func (b *breakCommand) end(ctx context.Context, e pawl.Entry, h pawl.Holder) error {
 	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
 	if o.Delay == 0 {
-		o.Delay = trust.BreakDelay(e.Holders, fence) // for the receipt; if it is 0, Break chooses the delay
+		o.Delay = trust.BreakDelay(e.Holders, h.Fence) // for the receipt; if it is 0, Break chooses the delay
 	}
-	return max(0, o.Delay), b.client.Break(ctx, b.name, fence, o)
+	if err := b.client.Break(ctx, b.name, h.Fence, o); err != nil {
+		return err
+	}
+	return b.receipt(h, max(0, o.Delay))
 }
 
 // defaultBy returns user@host. The process ID is of no use, because the process ends at
@@ -141,20 +145,15 @@ func (b *breakCommand) one(ctx context.Context, fence uint64) error {
 	if err != nil {
 		return err
 	}
-	closed, err := b.end(ctx, e, fence)
-	if err != nil {
-		if errors.Is(err, pawl.ErrNoSuchLease) {
-			return b.notHeld(ctx, fence)
-		}
-		return err
+	holder := pawl.Holder{Fence: fence}
+	if i := slices.IndexFunc(e.Holders, func(h pawl.Holder) bool { return h.Fence == fence }); i >= 0 {
+		holder = e.Holders[i]
 	}
-	var owner pawl.Owner
-	for _, h := range e.Holders {
-		if h.Fence == fence {
-			owner = h.Owner
-		}
+	err = b.end(ctx, e, holder)
+	if errors.Is(err, pawl.ErrNoSuchLease) {
+		return b.notHeld(ctx, fence)
 	}
-	return b.receipt(owner, fence, closed)
+	return err
 }
 
 // all breaks the leases of all current holders. The first break closes the name, so no
@@ -164,23 +163,17 @@ func (b *breakCommand) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	broken := 0
+	err = nobodyHolds(b.name)
 	for _, h := range e.Holders {
-		switch closed, err := b.end(ctx, e, h.Fence); {
-		case errors.Is(err, pawl.ErrNoSuchLease): // the holder has released meanwhile
-		case err != nil:
-			return err
-		default:
-			broken++
-			if err := b.receipt(h.Owner, h.Fence, closed); err != nil {
-				return err
-			}
+		end := b.end(ctx, e, h)
+		if errors.Is(end, pawl.ErrNoSuchLease) {
+			continue // the holder has released meanwhile
+		}
+		if err = end; err != nil {
+			break
 		}
 	}
-	if broken == 0 {
-		return nobodyHolds(b.name)
-	}
-	return nil
+	return err
 }
 
 func nobodyHolds(name string) error {
@@ -216,15 +209,15 @@ func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 	return b.one(ctx, fence)
 }
 
-func (b *breakCommand) receipt(owner pawl.Owner, fence uint64, closed time.Duration) error {
+func (b *breakCommand) receipt(h pawl.Holder, closed time.Duration) error {
 	if b.asJSON {
-		return printJSONLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
+		return printJSONLine(b.v.out, jsonBroken{Name: b.name, Fence: h.Fence, Owner: ownerJSON(h.Owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
 	}
 	until := ""
 	if closed > 0 {
 		until = fmt.Sprintf("; closed for %v", closed)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(owner.String()), fence, until)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(h.Owner.String()), h.Fence, until)
 	return err
 }
 
