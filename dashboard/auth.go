@@ -1,12 +1,9 @@
 package dashboard
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/binary"
 	"maps"
 	"net"
 	"net/http"
@@ -18,9 +15,9 @@ import (
 )
 
 const (
-	leastToken = 16 // bytes
-	sessionFor = 12 * time.Hour
-	sessionID  = 8 // bytes
+	leastToken  = 16 // bytes
+	sessionFor  = 12 * time.Hour
+	maxSessions = 10_000
 
 	// The limits for wrong tokens: triesAtOnce, and then one for each triesPause. They
 	// apply to each address. For all addresses together they are ten times as high.
@@ -32,17 +29,14 @@ const (
 )
 
 // auth checks the token, and keeps the sessions of browsers. A cookie does not have the
-// token in it. It has the end of its session, signed with a key of this process, so a
-// restart ends all sessions. auth remembers a session that has signed out until the
-// session's end.
+// token in it: its value is random. A restart ends all sessions.
 type auth struct {
 	asked bool
 	token [sha256.Size]byte // hashed, so that all comparisons have one length
 
-	mu    sync.Mutex // protects all below
-	key   [32]byte
-	over  map[string]time.Time // sessions that have signed out, and when to forget them
-	tries map[string]time.Time
+	mu       sync.Mutex           // protects all below
+	sessions map[string]time.Time // their ends, by the values of their cookies
+	tries    map[string]time.Time
 
 	spared time.Time // before this time no token of a throttled address is compared
 }
@@ -65,7 +59,12 @@ func (a *auth) hasSession(r *http.Request) bool {
 		return true
 	}
 	c, err := r.Cookie(cookieName(r))
-	return err == nil && a.valid(c.Value, time.Now())
+	if err != nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.sessions[c.Value])
 }
 
 // stillAllowed reports whether a request that was admitted is still allowed.
@@ -179,63 +178,34 @@ func (a *auth) wrong(from string, now time.Time) {
 	a.tries[everybody] = later(a.tries[everybody], triesPause/10)
 }
 
-// admit sets the cookie, for this dashboard only, because its path is the path of the
-// page that sets it.
+// admit begins a session. If there are too many, it first ends all others.
 func (a *auth) admit(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r), Value: a.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
-	})
+	session, now := rand.Text(), time.Now()
+	setCookie(w, r, session, int(sessionFor.Seconds()))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.sessions, func(_ string, end time.Time) bool { return end.Before(now) })
+	if a.sessions == nil || len(a.sessions) >= maxSessions {
+		a.sessions = map[string]time.Time{}
+	}
+	a.sessions[session] = now.Add(sessionFor)
 }
 
 // leave deletes the cookie, and ends its session, because there may be a copy of the
 // cookie.
 func (a *auth) leave(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(cookieName(r)); err == nil && a.valid(c.Value, time.Now()) {
-		a.endSession(c.Value, time.Now())
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		a.mu.Lock()
+		delete(a.sessions, c.Value)
+		a.mu.Unlock()
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	setCookie(w, r, "", -1)
 }
 
-// endSession remembers an ended session. If there are too many, it ends all sessions.
-func (a *auth) endSession(session string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.over, func(_ string, until time.Time) bool { return until.Before(now) })
-	if a.over == nil || len(a.over) >= maxAddresses {
-		if len(a.over) >= maxAddresses {
-			_, _ = rand.Read(a.key[:])
-		}
-		a.over = map[string]time.Time{}
-	}
-	a.over[session] = now.Add(sessionFor)
-}
-
-// session returns a cookie's value: the session's end, random bytes, and the signature.
-func (a *auth) session(until time.Time) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
-	b = append(b, make([]byte, sessionID)...)
-	_, _ = rand.Read(b[8:])
-	return base64.RawURLEncoding.EncodeToString(append(b, a.sign(b)...))
-}
-
-func (a *auth) sign(b []byte) []byte {
-	a.mu.Lock()
-	key := a.key
-	a.mu.Unlock()
-	m := hmac.New(sha256.New, key[:])
-	m.Write(b)
-	return m.Sum(nil)
-}
-
-func (a *auth) valid(session string, now time.Time) bool {
-	b, err := base64.RawURLEncoding.DecodeString(session)
-	signed := 8 + sessionID
-	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], a.sign(b[:signed])) {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, over := a.over[session]
-	return !over && now.Unix() < int64(binary.BigEndian.Uint64(b[:8]))
+// setCookie sets the cookie for this dashboard only, because its path is the path of the
+// page that sets it.
+func setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: value, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	})
 }

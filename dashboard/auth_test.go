@@ -81,7 +81,7 @@ func TestCookiesCannotBeForged(t *testing.T) {
 		}
 		_, own := signIn(s, t, token, nil)
 		changed := []byte(own.Value)
-		changed[3] ^= 1 // a later end of the session
+		changed[3] ^= 1
 		if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
 			t.Errorf("a changed one was answered with %d", w.Code)
 		}
@@ -277,8 +277,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 	})
 }
 
-// A session stays ended, even if many others sign out later. The handler remembers a
-// bounded number of ended sessions.
+// A session stays ended, even if many others sign out later.
 func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})

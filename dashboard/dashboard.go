@@ -71,6 +71,8 @@ type Handler struct {
 	streams chan struct{} // has room for MaxStreams
 	routes  map[string]route
 
+	proofKey [sha256.Size]byte
+
 	life context.Context //nolint:containedctx // ends with Close
 	end  context.CancelFunc
 	ran  sync.WaitGroup
@@ -97,7 +99,7 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
 	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
-	_, _ = rand.Read(h.auth.key[:]) // it never fails
+	_, _ = rand.Read(h.proofKey[:]) // it never fails
 	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.routes = h.table()
 	h.ran.Go(func() { h.names.Run(h.life) })
