@@ -16,23 +16,25 @@ func (s *Overview) Run(ctx context.Context) {
 		wanted, shown := s.demand(r.watched)
 		r.follow(shown)
 		now := time.Now()
-		switch due, timed := r.due(wanted); {
-		case timed && !now.Before(due):
+		scan, read, fresh := r.due(now, wanted)
+		switch {
+		case !now.Before(scan):
 			r.scan(ctx)
-		case wanted && r.hasChanged() && !now.Before(r.readDue):
+		case !now.Before(read):
 			r.read(ctx)
-		case wanted && r.pause > staleAfter && !now.Before(r.fresh.Add(staleAfter)):
+		case !now.Before(fresh):
 			r.fresh = now
 			for name := range shown {
 				r.Refresh(name)
 			}
 		default:
-			if wanted && r.hasChanged() {
-				due = earlier(due, r.readDue)
-			} else if wanted && r.pause > staleAfter {
-				due = earlier(due, r.fresh.Add(staleAfter))
+			timer := time.NewTimer(min(scan.Sub(now), read.Sub(now), fresh.Sub(now)))
+			select {
+			case <-timer.C:
+			case <-r.wake:
+			case <-ctx.Done():
 			}
-			r.wait(ctx, due, timed)
+			timer.Stop()
 		}
 	}
 }
@@ -50,43 +52,27 @@ type runner struct {
 	failing   time.Time // the time since which scans fail; zero if they succeed
 }
 
-// due returns the time of the next scan, if there will be one.
-func (r *runner) due(wanted bool) (at time.Time, timed bool) {
-	switch {
-	case wanted:
-		return r.scannedAt.Add(r.pause), true
-	case r.o.Background > 0:
-		return r.scannedAt.Add(max(r.o.Background, r.pause)), true
+// due returns when to scan all names, to read those that have changed, and to read the
+// shown ones between two scans. What is not due comes in an hour.
+func (r *runner) due(now time.Time, wanted bool) (scan, read, fresh time.Time) {
+	later := now.Add(time.Hour)
+	scan, read, fresh = later, later, later
+	if !wanted {
+		if r.o.Background > 0 {
+			scan = r.scannedAt.Add(max(r.o.Background, r.pause))
+		}
+		return scan, read, fresh
 	}
-	return time.Time{}, false
-}
-
-func (r *runner) hasChanged() bool {
+	scan = r.scannedAt.Add(r.pause)
+	if r.pause > staleAfter {
+		fresh = r.fresh.Add(staleAfter)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.changed) > 0
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+	if len(r.changed) > 0 {
+		read = r.readDue
 	}
-	return b
-}
-
-// wait returns at due, if timed is set, or when rouse is called or ctx ends.
-func (r *runner) wait(ctx context.Context, due time.Time, timed bool) {
-	var fires <-chan time.Time
-	if timed {
-		timer := time.NewTimer(time.Until(due))
-		defer timer.Stop()
-		fires = timer.C
-	}
-	select {
-	case <-fires:
-	case <-r.wake:
-	case <-ctx.Done():
-	}
+	return scan, read, fresh
 }
 
 // follow watches the names that are shown, and no others.
