@@ -17,18 +17,33 @@ type column struct {
 	head  string
 	cells int // its width; 0 for the columns that share the rest
 	from  int // the width of the narrowest screen that shows it
-	text  func(m *model, r *overview.Row) (string, screen.Style)
+	text  cell
 }
+
+// A cell returns the text of a column for a row.
+type cell func(m *model, r *overview.Row) (string, screen.Style)
 
 var columns = []column{
 	{"NAME", 0, 0, func(m *model, r *overview.Row) (string, screen.Style) { return words.Plain(r.Name), 0 }},
 	{"HOLDER", 0, 48, (*model).holderCell},
-	{"KIND", 9, 70, (*model).kindCell},
-	{"FENCE", 16, 100, (*model).fenceCell},
-	{"HELD", 6, 30, (*model).heldCell},
-	{"LEFT", 8, 0, (*model).leftCell},
-	{"", 12, 120, (*model).barCell},
+	{"KIND", 9, 70, ifHeld("-", (*model).kindCell)},
+	{"FENCE", 16, 100, ifHeld("-", func(_ *model, r *overview.Row) (string, screen.Style) {
+		return strconv.FormatUint(r.Holders[0].Fence, 10), 0
+	})},
+	{"HELD", 6, 30, ifHeld("-", func(m *model, r *overview.Row) (string, screen.Style) { return ago(m.view.Held(r, m.now)), 0 })},
+	{"LEFT", 8, 0, ifHeld("-", (*model).leftCell)},
+	{"", 12, 120, ifHeld("", (*model).barCell)},
 	{"WAITING", 12, 60, (*model).waitingCell},
+}
+
+// ifHeld returns the text of a column that shows only none for a name without holders.
+func ifHeld(none string, text cell) cell {
+	return func(m *model, r *overview.Row) (string, screen.Style) {
+		if len(r.Holders) == 0 {
+			return none, 0
+		}
+		return text(m, r)
+	}
 }
 
 const gap = 2 // between columns
@@ -142,9 +157,6 @@ func (m *model) holderCell(r *overview.Row) (string, screen.Style) {
 }
 
 func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
-	if len(r.Holders) == 0 {
-		return "-", 0
-	}
 	words := overview.KindWords(r.Holders[0].Permits, r.Holders[0].Limit)
 	for _, h := range r.Holders[1:] {
 		if overview.KindWords(h.Permits, h.Limit) != words {
@@ -152,20 +164,6 @@ func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 		}
 	}
 	return words, 0
-}
-
-func (m *model) fenceCell(r *overview.Row) (string, screen.Style) {
-	if len(r.Holders) == 0 {
-		return "-", 0
-	}
-	return strconv.FormatUint(r.Holders[0].Fence, 10), 0
-}
-
-func (m *model) heldCell(r *overview.Row) (string, screen.Style) {
-	if len(r.Holders) == 0 {
-		return "-", 0
-	}
-	return ago(m.view.Held(r, m.now)), 0
 }
 
 // least is the holder that has the least time left. The row has at least one holder.
@@ -179,9 +177,6 @@ func (m *model) least(r *overview.Row) (i int) {
 }
 
 func (m *model) leftCell(r *overview.Row) (string, screen.Style) {
-	if len(r.Holders) == 0 {
-		return "-", 0
-	}
 	return leftWords(r.Left(m.least(r), m.now), r.AnyOverdue())
 }
 
@@ -196,9 +191,6 @@ func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 
 // barCell shows how much of the time of the lease is left.
 func (m *model) barCell(r *overview.Row) (string, screen.Style) {
-	if len(r.Holders) == 0 {
-		return "", 0
-	}
 	const cells = 10
 	i, full := m.least(r), 0
 	if ttl := r.TTLs[i]; ttl > 0 {
