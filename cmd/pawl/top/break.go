@@ -18,24 +18,21 @@ import (
 // A question asks whether to break a lease. It has the fence that was shown, so that the
 // answer cannot break the lease of a later holder.
 type question struct {
-	name     string
-	fence    uint64
-	owner    pawl.Owner
-	since    time.Time
-	released bool
-	delay    time.Duration // of pawl.BreakOptions: 0 if it is not known
-	typed    string
-	wrong    bool // the last answer was not the name or the fence
+	name string
+	pawl.Holder
+	delay time.Duration // of pawl.BreakOptions: 0 if it is not known
+	typed string
+	wrong bool // the last answer was not the name or the fence
 }
 
 // askToBreak asks about the only lease of a row. If there are several, the user has to
 // choose one first.
-func (m *model) askToBreak(r *overview.Row, holder int) {
+func (m *model) askToBreak(r *overview.Row) {
 	switch len(r.Holders) {
 	case 0:
 		m.say(true, "nobody holds %s", words.Plain(r.Name))
 	case 1:
-		m.ask(r, holder)
+		m.ask(r, 0)
 	default:
 		m.opened, m.inside = r.Name, cursor{}
 		m.say(false, "%d leases: choose one, then b", len(r.Holders))
@@ -43,10 +40,8 @@ func (m *model) askToBreak(r *overview.Row, holder int) {
 }
 
 func (m *model) ask(r *overview.Row, holder int) {
-	h := &r.Holders[holder]
-	m.question = &question{
-		name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released, delay: cmp.Or(m.delay, trust.BreakDelay(r.Holders, h.Fence)),
-	}
+	h := r.Holders[holder]
+	m.question = &question{name: r.Name, Holder: h, delay: cmp.Or(m.delay, trust.BreakDelay(r.Holders, h.Fence))}
 }
 
 // answer handles a key while the question is open. A pasted line end does not answer it:
@@ -60,7 +55,7 @@ func (m *model) answer(k screen.Key, pasted bool) order {
 	case k == "enter" && pasted:
 	case k == "enter" && q.means(q.typed):
 		m.question = nil
-		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.fence)
+		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
 		return order{breaks: q}
 	case k == "enter":
 		q.wrong = true
@@ -76,7 +71,7 @@ func (q *question) means(typed string) bool {
 	switch typed {
 	case "":
 		return false
-	case strings.TrimSpace(q.name), words.Plain(q.name), screen.Clean(q.name), screen.Clean(words.Plain(q.name)), strconv.FormatUint(q.fence, 10):
+	case strings.TrimSpace(q.name), words.Plain(q.name), screen.Clean(q.name), screen.Clean(words.Plain(q.name)), strconv.FormatUint(q.Fence, 10):
 		return true
 	}
 	return false
@@ -86,9 +81,9 @@ func (q *question) means(typed string) bool {
 func (m *model) broke(q *question, err error) {
 	switch {
 	case err == nil && q.delay > 0:
-		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.owner, q.fence, q.delay)
+		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.Owner, q.Fence, q.delay)
 	case err == nil:
-		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.owner, q.fence)
+		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.Owner, q.Fence)
 	case errors.Is(err, pawl.ErrNoSuchLease), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
 		m.say(true, "nothing was broken: %s", words.Bare(err))
 	default: // the answer may have been lost
@@ -102,16 +97,16 @@ func (m *model) drawQuestion() []screen.Line {
 	q := m.question
 	told := "Pawl notifies its holder. The name can be locked again at once."
 	switch {
-	case q.released:
+	case q.Released:
 		told = "It was released, and is kept for its minimum hold."
 	case q.delay > 0:
 		told = "Pawl notifies its holder. The name stays closed for " + q.delay.String() + "."
 	}
 	lines := []screen.Line{
 		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
-		screen.Text("fence    "+strconv.FormatUint(q.fence, 10), 0),
-		screen.Text("holder   "+q.owner.String(), 0),
-		screen.Text("held for "+ago(m.view.Since(q.since, m.now)), 0),
+		screen.Text("fence    "+strconv.FormatUint(q.Fence, 10), 0),
+		screen.Text("holder   "+q.Owner.String(), 0),
+		screen.Text("held for "+ago(m.view.Since(q.Since, m.now)), 0),
 		{},
 		screen.Text(told, 0),
 		screen.Text("Pawl cannot notify a holder that is paused or cut off. Only a check of the", 0),
@@ -120,7 +115,7 @@ func (m *model) drawQuestion() []screen.Line {
 	r := m.view.Row(q.name)
 	ask := screen.Text("Type the name or the fence to break it:", screen.Bold)
 	switch {
-	case r == nil || !slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence }):
+	case r == nil || !slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.Fence }):
 		ask = screen.Text("This lease is over: there is nothing to break any more.", screen.Bold|screen.Yellow)
 	case q.wrong:
 		ask = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)

@@ -136,7 +136,7 @@ func frames(t *testing.T) []frame {
 	}
 	broke := func(err error) func(m *model) {
 		return func(m *model) {
-			m.broke(&question{name: "nightly", fence: 17, owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}, delay: m.delay}, err)
+			m.broke(&question{name: "nightly", Holder: pawl.Holder{Fence: 17, Owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}}, delay: m.delay}, err)
 		}
 	}
 	return []frame{

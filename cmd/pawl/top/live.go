@@ -159,7 +159,7 @@ func (l *liveView) open(ctx context.Context) {
 func (l *liveView) breakLease(ctx context.Context, q *question) {
 	bounded, cancel := context.WithTimeout(ctx, breakFor)
 	defer cancel()
-	err := l.all.Client().Break(bounded, q.name, q.fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
+	err := l.all.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
 	l.all.Refresh(q.name)
 	select {
 	case l.broken <- outcome{q, err}:

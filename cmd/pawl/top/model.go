@@ -119,24 +119,24 @@ func (m *model) press(k screen.Key, pasted bool) order {
 	case m.asking:
 		m.typeFilter(k, pasted)
 	case pasted: // ignored: no key was pressed
+	case k == "q":
+		return order{quit: true}
 	case m.help:
-		if m.help = false; k == "q" {
-			return order{quit: true}
-		}
+		m.help = false
+	case k == "?", k == "h":
+		m.help = true
+	case k == "b" && m.readOnly:
+		m.say(true, "pawl top breaks leases only with --allow-break")
 	case m.opened != "":
-		return m.pressInside(k)
+		m.pressInside(k)
 	default:
-		return m.pressList(k)
+		m.pressList(k)
 	}
 	return order{}
 }
 
-func (m *model) pressList(k screen.Key) order {
+func (m *model) pressList(k screen.Key) {
 	switch k {
-	case "q":
-		return order{quit: true}
-	case "?", "h":
-		m.help = true
 	case "/":
 		m.asking, m.before = true, m.filter
 	case "esc":
@@ -154,10 +154,8 @@ func (m *model) pressList(k screen.Key) order {
 			m.opened, m.inside = r.Name, cursor{}
 		}
 	case "b":
-		if m.readOnly {
-			m.say(true, readOnlyWords)
-		} else if r := m.selected(); r != nil {
-			m.askToBreak(r, 0)
+		if r := m.selected(); r != nil {
+			m.askToBreak(r)
 		}
 	default:
 		if m.cursor.move(k, len(m.rows), m.pageRows()) {
@@ -167,22 +165,15 @@ func (m *model) pressList(k screen.Key) order {
 			}
 		}
 	}
-	return order{}
 }
 
-func (m *model) pressInside(k screen.Key) order {
+func (m *model) pressInside(k screen.Key) {
 	r := m.view.Row(m.opened)
 	switch k {
-	case "q":
-		return order{quit: true}
-	case "?", "h":
-		m.help = true
 	case "esc", "left", "backspace":
 		m.opened = ""
 	case "b":
 		switch {
-		case m.readOnly:
-			m.say(true, readOnlyWords)
 		case r == nil || len(r.Holders) == 0:
 			m.say(true, "nobody holds %s", words.Plain(m.opened))
 		case m.inside.at < len(r.Holders):
@@ -195,7 +186,6 @@ func (m *model) pressInside(k screen.Key) order {
 			m.inside.move(k, len(r.Holders)+len(r.Waiters), m.pageRows())
 		}
 	}
-	return order{}
 }
 
 func (m *model) pageRows() int { return max(1, m.size.height-5) }
@@ -263,5 +253,3 @@ func edited(text string, k screen.Key) string {
 	}
 	return text
 }
-
-const readOnlyWords = "pawl top breaks leases only with --allow-break"

@@ -69,7 +69,7 @@ func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 				t.Fatalf("%q breaks", k)
 			}
 		}
-		if o := m.press("enter", false); o.breaks == nil || o.breaks.fence != 17 || o.breaks.name != "x" {
+		if o := m.press("enter", false); o.breaks == nil || o.breaks.Fence != 17 || o.breaks.name != "x" {
 			t.Errorf("%q and enter: %+v", typed, o)
 		}
 	}
@@ -79,7 +79,7 @@ func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 func TestNamesThatCannotBeTyped(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
-		q := question{name: name, fence: 17}
+		q := question{name: name, Holder: pawl.Holder{Fence: 17}}
 		for _, typed := range []string{name, words.Plain(name), screen.Clean(words.Plain(name)), "17"} {
 			if !q.means(typed) {
 				t.Errorf("%q does not mean %q", typed, name)
