@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,12 +51,9 @@ cannot be examined, and 0 otherwise.`,
 					})
 				}
 				if !asJSON {
-					if err := printFindings(v.out, findings); err != nil {
-						return err
-					}
-					return verdict(findings)
+					return cmp.Or(printFindings(v.out, findings), verdict(findings))
 				}
-				for _, f := range findings { // fields may be added, but never change
+				for _, f := range findings {
 					if err := printJSONLine(v.out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
 						return err
 					}

@@ -44,10 +44,9 @@ func (p *latencyStats) json() jsonLatency {
 }
 
 func printBench(out io.Writer, backend string, clients int, cycles, handovers latencyStats) error {
-	if _, err := fmt.Fprintf(out, "%s, clients: %d\n\n", visible.Text(backend), clients); err != nil {
-		return err
-	}
-	t := newTable(out, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, clients: %d\n\n", visible.Text(backend), clients)
+	t := newTable(&b, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
 	row := func(what string, p latencyStats) {
 		if len(p.took) == 0 {
 			t.row(what, "-", "-", "-", "-", "-")
@@ -57,7 +56,9 @@ func printBench(out io.Writer, backend string, clients int, cycles, handovers la
 	}
 	row("cycle", cycles)
 	row("hand-over", handovers)
-	return t.flush()
+	t.Flush()
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // threeDigits rounds a duration to about three digits.

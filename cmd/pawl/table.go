@@ -18,7 +18,8 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	t := newTable(out, "NAME", "KIND", "HOLDER", "FENCE", "SINCE", "LEFT", "WAITING")
+	var b strings.Builder
+	t := newTable(&b, "NAME", "KIND", "HOLDER", "FENCE", "SINCE", "LEFT", "WAITING")
 	for _, e := range entries {
 		waiting := fmt.Sprint(len(e.Waiters))
 		if len(e.Holders) == 0 {
@@ -32,7 +33,9 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 			t.row(words.Plain(e.Name), overview.KindWords(h.Permits, h.Limit)+differ, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
 		}
 	}
-	return t.flush()
+	t.Flush()
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // printEntry prints the entry of `pawl show` for people.
@@ -58,34 +61,29 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 	if e.Value != nil {
 		state += fmt.Sprintf("; its value is %q", e.Value)
 	}
-	if _, err := fmt.Fprintf(out, "%s %s\n", words.Plain(e.Name), state); err != nil {
-		return err
-	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", words.Plain(e.Name), state)
 	if len(e.Holders) > 0 {
-		fmt.Fprintln(out)
-		t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
+		b.WriteByte('\n')
+		t := newTable(&b, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
 		for _, h := range e.Holders {
 			t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+		t.Flush()
 	}
 	if len(e.Waiters) > 0 {
-		fmt.Fprintln(out)
-		t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
+		b.WriteByte('\n')
+		t := newTable(&b, "PLACE", "KIND", "WAITER", "SINCE")
 		for i, w := range e.Waiters {
 			t.row(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), clock(w.Since, now))
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+		t.Flush()
 	}
 	if differ := words.Limits(&e); differ != "" {
-		_, err := fmt.Fprintf(out, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", differ)
-		return err
+		fmt.Fprintf(&b, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", differ)
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // whyListed returns why a name without holders is listed.
@@ -107,31 +105,19 @@ func clock(t, now time.Time) string {
 
 func left(d time.Duration) string { return words.Brief(d).String() + " left" }
 
-// table has aligned columns, and no blanks at the ends of its lines.
-type table struct {
-	out io.Writer
-	buf strings.Builder
-	tab *tabwriter.Writer
-}
+// A table has aligned columns, and no blanks at the ends of its lines. It is written by
+// Flush, which cannot fail here.
+type table struct{ *tabwriter.Writer }
 
-func newTable(out io.Writer, heads ...string) *table {
-	t := &table{out: out}
-	t.tab = tabwriter.NewWriter(&t.buf, 0, 0, 2, ' ', 0)
+func newTable(out *strings.Builder, heads ...string) table {
+	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	t.row(heads...)
 	return t
 }
 
-func (t *table) row(cells ...string) {
+func (t table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = visible.Text(c)
 	}
-	fmt.Fprintln(t.tab, strings.Join(cells, "\t"))
-}
-
-func (t *table) flush() error {
-	if err := t.tab.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(t.out, t.buf.String())
-	return err
+	fmt.Fprintln(t, strings.Join(cells, "\t"))
 }
