@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -240,29 +242,17 @@ func (t task) fits(name string, stored []byte) error {
 // formOf returns the form of a key: its length, its punctuation, and the positions of its
 // digits.
 func formOf(key string) string {
-	var form strings.Builder
-	word := []rune{} // a run of letters and digits
-	end := func() {
-		kind := '0'
-		for _, r := range word {
-			if !unicode.IsDigit(r) {
-				kind = 'a'
-			}
+	return keyWord.ReplaceAllStringFunc(key, func(word string) string {
+		kind := "0"
+		if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) }) {
+			kind = "a"
 		}
-		form.WriteString(strings.Repeat(string(kind), len(word)))
-		word = word[:0]
-	}
-	for _, r := range key {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			word = append(word, r)
-			continue
-		}
-		end()
-		form.WriteRune(r)
-	}
-	end()
-	return form.String()
+		return strings.Repeat(kind, utf8.RuneCountInString(word))
+	})
 }
+
+// keyWord is a run of letters and digits.
+var keyWord = regexp.MustCompile(`[\pL\p{Nd}]+`)
 
 // otherFormError is the error for a key of another form, as wrong usage.
 type otherFormError struct{ name, key, stored string }
