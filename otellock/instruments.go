@@ -48,13 +48,12 @@ type instruments struct {
 	losses, failures metric.Int64Counter
 
 	names   bool
-	known   map[label]labels // the attributes, prepared; empty with Names
+	known   map[label]metric.MeasurementOption // the attributes, prepared; empty with Names
 	reading metric.Registration
 
 	mu      sync.Mutex         // protects all below
 	counts  map[string]*counts // by name; without Names, only ""
 	pending []measurement
-	spare   []measurement // an empty slice for the next measurements
 }
 
 // counts are the current numbers of a name's waiting claims and held leases.
@@ -75,8 +74,7 @@ const (
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
-	i := &instruments{names: names, known: map[label]labels{}, counts: map[string]*counts{}}
-	i.pending, i.spare = make([]measurement, 0, maxPending), make([]measurement, 0, maxPending)
+	i := &instruments{names: names, known: map[label]metric.MeasurementOption{}, counts: map[string]*counts{}}
 	var stale metric.Int64Counter
 	var errs [7]error
 	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waits)
@@ -107,17 +105,17 @@ func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
 // with its first event has no rate then, so an alert would miss the first lost lease.
 func (i *instruments) begin(stale metric.Int64Counter) {
 	ctx := context.Background()
-	know := func(key, value string) labels {
-		l := newLabels(label{key, value}.attributes()...)
-		i.known[label{key, value}] = l
-		return l
+	know := func(key, value string) metric.MeasurementOption {
+		attributes := i.label("", key, value)
+		i.known[label{key, value}] = attributes
+		return attributes
 	}
-	stale.Add(ctx, 0, know("", "").add...)
+	stale.Add(ctx, 0, know("", ""))
 	for _, reason := range reasons {
-		i.losses.Add(ctx, 0, know(reasonKey, reason).add...)
+		i.losses.Add(ctx, 0, know(reasonKey, reason))
 	}
 	for _, op := range ops {
-		i.failures.Add(ctx, 0, know(opKey, op).add...)
+		i.failures.Add(ctx, 0, know(opKey, op))
 	}
 	for _, outcome := range outcomes {
 		know(outcomeKey, outcome)
@@ -158,27 +156,18 @@ func (i *instruments) record(n measurement, waiting, held int64) {
 // takeLocked takes the measurements, to record them without the mutex.
 func (i *instruments) takeLocked() []measurement {
 	batch := i.pending
-	if i.pending, i.spare = i.spare, nil; i.pending == nil { // another batch is being measured
-		i.pending = make([]measurement, 0, maxPending)
-	}
+	i.pending = make([]measurement, 0, maxPending)
 	return batch
 }
 
 func (i *instruments) measure(batch []measurement) {
-	if len(batch) == 0 {
-		return
-	}
 	for _, n := range batch {
 		ctx := n.ctx
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		n.histogram.Record(ctx, n.seconds, i.label(n.name, outcomeKey, n.outcome).record...)
+		n.histogram.Record(ctx, n.seconds, i.label(n.name, outcomeKey, n.outcome))
 	}
-	clear(batch)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.spare = batch[:0]
 }
 
 // read is OpenTelemetry's callback when the metrics are read.
@@ -193,8 +182,8 @@ func (i *instruments) read(_ context.Context, o metric.Observer) error {
 	i.measure(batch)
 	for name, c := range now {
 		l := i.label(name, "", "")
-		o.ObserveInt64(i.waiting, c.waiting, l.observe...)
-		o.ObserveInt64(i.held, c.held, l.observe...)
+		o.ObserveInt64(i.waiting, c.waiting, l)
+		o.ObserveInt64(i.held, c.held, l)
 	}
 	return nil
 }
@@ -213,35 +202,18 @@ func (i *instruments) close() {
 // A label is an attribute of a measurement, besides the name.
 type label struct{ key, value string }
 
-func (l label) attributes() []attribute.KeyValue {
-	if l.key == "" {
-		return nil
-	}
-	return []attribute.KeyValue{attribute.String(l.key, l.value)}
-}
-
-// labels are the attributes of a measurement, as options.
-type labels struct {
-	add     []metric.AddOption
-	record  []metric.RecordOption
-	observe []metric.ObserveOption
-}
-
-func newLabels(attributes ...attribute.KeyValue) labels {
-	o := metric.WithAttributeSet(attribute.NewSet(attributes...))
-	return labels{[]metric.AddOption{o}, []metric.RecordOption{o}, []metric.ObserveOption{o}}
-}
-
 // label returns the attributes of a measurement. begin has prepared most labels, because
 // making labels takes longer than measuring.
-func (i *instruments) label(name, key, value string) labels {
-	l := label{key, value}
-	if known, ok := i.known[l]; ok {
+func (i *instruments) label(name, key, value string) metric.MeasurementOption {
+	if known, ok := i.known[label{key, value}]; ok {
 		return known
 	}
-	attributes := l.attributes()
+	var attributes []attribute.KeyValue
+	if key != "" {
+		attributes = append(attributes, attribute.String(key, value))
+	}
 	if i.names {
 		attributes = append(attributes, attribute.String(nameKey, name))
 	}
-	return newLabels(attributes...)
+	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }

@@ -49,7 +49,6 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -109,13 +108,10 @@ type teller struct {
 
 	queue sync.Map // the waiting claims, by Event.Claim
 	spans sync.Map // the traced leases: trace.Span by Event.Claim
-
-	queues, traced atomic.Int64 // the sizes of queue and spans, mostly 0
 }
 
 func (t *teller) queued(e pawl.QueuedEvent) {
 	if _, before := t.queue.LoadOrStore(e.Claim, struct{}{}); !before {
-		t.queues.Add(1)
 		t.record(measurement{name: e.Name}, 1, 0)
 	}
 }
@@ -123,11 +119,8 @@ func (t *teller) queued(e pawl.QueuedEvent) {
 // answered records the end of a claim, and the duration of its wait.
 func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, held int64) {
 	waiting := int64(0)
-	if t.queues.Load() > 0 {
-		if _, queued := t.queue.LoadAndDelete(e.Claim); queued {
-			t.queues.Add(-1)
-			waiting = -1
-		}
+	if _, queued := t.queue.LoadAndDelete(e.Claim); queued {
+		waiting = -1
 	}
 	t.record(measurement{t.wait, e.Ctx, e.Name, outcome, waited.Seconds()}, waiting, held)
 }
@@ -185,7 +178,6 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 	_, hold := t.tracer.Start(e.Ctx, "pawl hold", trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(e.Ctx)),
 		trace.WithAttributes(attribute.String(nameKey, e.Name), fence))
 	if hold.IsRecording() {
-		t.traced.Add(1)
 		t.spans.Store(e.Claim, hold)
 	}
 }
@@ -193,11 +185,7 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 // over records the end of a lease, and the duration for which it was held.
 func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
 	t.record(measurement{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
-	if t.traced.Load() == 0 {
-		return
-	}
 	if span, ok := t.spans.LoadAndDelete(e.Claim); ok {
-		t.traced.Add(-1)
 		span := span.(trace.Span) //nolint:forcetypeassert // nothing else is stored there
 		span.SetAttributes(attribute.String(outcomeKey, outcome))
 		if err != nil && outcome != "detached" {
@@ -217,9 +205,9 @@ func (t *teller) released(e pawl.ReleasedEvent) {
 
 func (t *teller) lost(e pawl.LostEvent) {
 	t.over(e.Event, e.Held, "lost", e.Err)
-	t.losses.Add(e.Ctx, 1, t.label(e.Name, reasonKey, reasons[e.Err.Reason]).add...)
+	t.losses.Add(e.Ctx, 1, t.label(e.Name, reasonKey, reasons[e.Err.Reason]))
 }
 
 func (t *teller) failed(e pawl.FailedEvent) {
-	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, string(e.Op)).add...)
+	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, string(e.Op)))
 }
