@@ -246,15 +246,10 @@ func (o *Object) others() map[string]string {
 // mentions reports whether a body has the fence in it, and not only as a part of a longer
 // number.
 func mentions(body []byte, fence uint64) bool {
-	number := strconv.AppendUint(nil, fence, 10)
-	digit := func(i int) bool { return i >= 0 && i < len(body) && '0' <= body[i] && body[i] <= '9' }
-	for at := 0; ; at++ {
-		i := bytes.Index(body[at:], number)
-		if i < 0 {
-			return false
-		}
-		if at += i; !digit(at-1) && !digit(at+len(number)) {
+	for number := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r < '0' || '9' < r }) {
+		if string(number) == strconv.FormatUint(fence, 10) {
 			return true
 		}
 	}
+	return false
 }
