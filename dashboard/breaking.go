@@ -41,27 +41,32 @@ func wishOf(q url.Values) (w wish, err error) {
 	return w, driver.ValidateFence(w.fence)
 }
 
-// mayBreak reports whether leases can be broken here, and refuses the request if not.
-func (h *Handler) mayBreak(w http.ResponseWriter, r *http.Request) bool {
+// breaking serves a page that breaks leases: a GET asks, and a POST breaks.
+func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
 	if !h.o.AllowBreak {
 		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
-	}
-	return h.o.AllowBreak
-}
-
-// askBreak shows the lease to break, and asks for its name.
-func (h *Handler) askBreak(w http.ResponseWriter, r *http.Request) {
-	if !h.mayBreak(w, r) {
 		return
 	}
-	wanted, err := wishOf(r.URL.Query())
-	if err != nil {
+	values := r.URL.Query()
+	if r.Method == http.MethodPost {
+		if err := r.ParseForm(); err != nil {
+			h.refuse(w, r, http.StatusBadRequest, "The form cannot be read.")
+			return
+		}
+		values = r.PostForm
+	}
+	wanted, err := wishOf(values)
+	switch {
+	case err != nil:
 		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
-		return
+	case r.Method == http.MethodPost:
+		h.breakLease(w, r, wanted)
+	default:
+		h.breakForm(w, r, wanted, 0, "")
 	}
-	h.breakForm(w, r, wanted, 0, "")
 }
 
+// breakForm shows the lease to break, and asks for its name.
 func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish, status int, complaint string) {
 	number := strconv.FormatUint(wanted.fence, 10)
 	who, said := text("p", "No lease with this fence is seen now: it may be over already.", class("notice")), markup.HTML{}
@@ -127,19 +132,7 @@ func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
 
 // breakLease breaks the lease with the fence that the page has shown, and no other. If
 // two people break it at once, the page tells the second that it is broken already.
-func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
-	if !h.mayBreak(w, r) {
-		return
-	}
-	if err := r.ParseForm(); err != nil {
-		h.refuse(w, r, http.StatusBadRequest, "The form cannot be read.")
-		return
-	}
-	wanted, err := wishOf(r.PostForm)
-	if err != nil {
-		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
-		return
-	}
+func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, wanted wish) {
 	if !isTyped(r.PostForm.Get("typed"), wanted.name) {
 		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
 		return
@@ -151,7 +144,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabel)], "") // for the holder
 	row, _ := h.rowOf(h.latest(r), wanted.name)                          // for the log; Break reads the name by itself
 	delay := h.delay(row, wanted.fence)
-	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: label})
+	err := h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: label})
 	h.audit(ctx, wanted, max(0, delay), by, err)
 	switch {
 	case err == nil:

@@ -138,7 +138,7 @@ func (h *Handler) table() map[string]route {
 	return map[string]route{
 		"":          {get: h.list},
 		"name":      {get: h.name},
-		"break":     {get: h.askBreak, post: h.breakLease},
+		"break":     {get: h.breaking, post: h.breaking},
 		"health":    {get: h.healthPage},
 		"metrics":   {get: h.metrics, under: addresses},
 		"healthz":   {get: h.healthz, open: true, under: allHosts},
