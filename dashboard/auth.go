@@ -44,12 +44,7 @@ type auth struct {
 // allow reports whether a request has the token, or a valid cookie.
 func (a *auth) allow(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	if a.hasSession(r) {
-		return true
-	}
-	// A program with the token may share its address, such as that of a proxy, with a
-	// program that guesses. So some tokens of a throttled address are compared, too.
-	return bearer && (a.spares(r) && a.is(given) || a.checkToken(w, r, given))
+	return a.hasSession(r) || bearer && a.checkToken(w, r, given, true)
 }
 
 // hasSession reports whether a request has a valid cookie, or needs none. It ignores a
@@ -93,10 +88,12 @@ func cookieName(r *http.Request) string {
 	return "pawl_session"
 }
 
-// checkToken compares a token, unless too many wrong tokens came from its address.
-func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string) bool {
+// checkToken compares a token, unless too many wrong tokens came from its address. A
+// program with the token may share its address, such as that of a proxy, with a program
+// that guesses. So if spare is set, checkToken accepts some tokens of a throttled address.
+func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string, spare bool) bool {
 	now, from := time.Now(), addressOf(r)
-	if wait := a.throttled(from, now); wait > 0 {
+	if wait := a.throttled(from, now); wait > 0 && !(spare && a.spares(now) && a.is(given)) {
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		return false
 	}
@@ -109,11 +106,7 @@ func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string) 
 
 // spares reports whether to compare a token although its address is throttled. That
 // happens 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
-func (a *auth) spares(r *http.Request) bool {
-	now := time.Now()
-	if a.throttled(addressOf(r), now) <= 0 {
-		return false
-	}
+func (a *auth) spares(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Before(a.spared) {

@@ -39,7 +39,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	given := r.PostFormValue("token")
-	if given == "" || !h.auth.checkToken(w, r, given) {
+	if given == "" || !h.auth.checkToken(w, r, given, false) {
 		h.askToken(w, r, "This is not the token.")
 		return
 	}
