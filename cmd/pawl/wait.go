@@ -80,9 +80,12 @@ func (w *waitCommand) on(ctx context.Context, open func(context.Context, func(*p
 	}
 	defer cancel()
 	err := open(bound, func(c *pawl.Client) error {
-		err := w.watch(bound, c)
+		if w.once {
+			return w.inspect(bound, c)
+		}
+		err := c.WaitUntilFree(bound, w.name)
 		if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
-			return w.inspectOnce(ctx, c)
+			return w.inspect(ctx, c)
 		}
 		return err
 	})
@@ -92,34 +95,24 @@ func (w *waitCommand) on(ctx context.Context, open func(context.Context, func(*p
 	return orSignal(ctx, err)
 }
 
-// inspectOnce ends a wait whose --wait has passed. It inspects the name once more,
-// because the last event of the watch may be old: the database may have failed since.
-func (w *waitCommand) inspectOnce(ctx context.Context, c *pawl.Client) error {
+// inspect ends a wait with --wait 0, or one whose --wait has passed. The latter inspects
+// the name once more, because the last event of the watch may be old: the database may
+// have failed since.
+func (w *waitCommand) inspect(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	e, err := c.Inspect(ctx, w.name)
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), w.once && err != nil:
 		return err
 	case err != nil:
 		return w.unanswered()
 	case isFree(&e):
 		return nil
-	}
-	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
-}
-
-func (w *waitCommand) watch(ctx context.Context, c *pawl.Client) error {
-	if !w.once {
-		return c.WaitUntilFree(ctx, w.name)
-	}
-	for e, err := range c.Watch(ctx, w.name) {
-		if err != nil || isFree(&e) {
-			return err
-		}
+	case w.once:
 		return &exit{code: exitHeld, err: notAcquiredError{errors.New(inTheWay(&e))}}
 	}
-	return ctx.Err()
+	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
 }
 
 func isFree(e *pawl.Entry) bool {
