@@ -107,25 +107,20 @@ var errDone = errors.New("done")
 // observe makes the client pass its leases to the election, and warn when the backend
 // is down.
 func (e *election) observe(o *pawl.Options) *pawl.Options {
-	acquired := o.Observer.Acquired
-	o.Observer.Acquired = func(a pawl.AcquiredEvent) {
+	own := &pawl.Observer{Acquired: func(a pawl.AcquiredEvent) {
 		e.leading = a.Lease
 		e.down.Store(false)
-		if acquired != nil {
-			acquired(a)
+	}}
+	if o.Observer.Failed == nil { // it is not set without -v
+		own.Failed = func(f pawl.FailedEvent) {
+			trouble, _ := errors.AsType[*pawl.BackendError](f.Err)
+			permanent := trouble != nil && trouble.Permanent // a retry cannot cure it, so the election ends
+			if !permanent && f.Op == pawl.OpAcquire && !e.down.Swap(true) {
+				e.v.warn("%s; trying again", words.Bare(f.Err))
+			}
 		}
 	}
-	failed := o.Observer.Failed
-	o.Observer.Failed = func(f pawl.FailedEvent) {
-		trouble, _ := errors.AsType[*pawl.BackendError](f.Err)
-		switch {
-		case failed != nil:
-			failed(f)
-		case trouble != nil && trouble.Permanent: // a retry cannot cure it, so the election ends
-		case f.Op == pawl.OpAcquire && !e.down.Swap(true):
-			e.v.warn("%s; trying again", words.Bare(f.Err))
-		}
-	}
+	o.Observer = pawl.JoinObservers(own, o.Observer)
 	return o
 }
 
