@@ -103,20 +103,24 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 // command could release that lease any more. Attaching renews a lease. So replaceable
 // attaches the handle only after Inspect has shown that the lease is over. Otherwise a
 // job that retries would keep a dead job's lease alive.
+//
+// The lease may also be held in another schema or under another prefix, which a handle
+// may not contain. Fences only rise, so if the last fence of the name is smaller, the
+// lease was never in this database. If the name has no fence, the database may have
+// deleted it; then replaceable allows the replacement of an old handle.
 func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *location) error {
 	if h.old == "" {
 		return nil
 	}
-	if stored, fence, ok := leaseOf(h.old); ok {
-		name := where.withoutNamespace(stored)
-		e, err := c.Inspect(ctx, name)
-		if err != nil && !errors.Is(err, pawl.ErrInvalid) {
-			return err
-		}
-		for _, holder := range e.Holders {
-			if holder.Fence == fence && !holder.Released {
-				return h.stillHeld(name, fence)
-			}
+	stored, fence, _ := leaseOf(h.old) // Attach refuses what is no handle
+	name := where.withoutNamespace(stored)
+	e, inspected := c.Inspect(ctx, name)
+	if inspected != nil && !errors.Is(inspected, pawl.ErrInvalid) {
+		return inspected
+	}
+	for _, holder := range e.Holders {
+		if holder.Fence == fence && !holder.Released {
+			return h.stillHeld(name, fence)
 		}
 	}
 	lease, err := c.Attach(ctx, pawl.Handle(h.old))
@@ -124,8 +128,12 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	switch {
 	case over && lost.Err != nil: // the handle is from another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
+	case over && inspected != nil:
+		return inspected
+	case over && (e.Fence >= fence || e.Fence == 0 && time.Since(h.since) > remembered):
+		return nil
 	case over:
-		return h.checkEnded(ctx, c, where.withoutNamespace(lost.Name), lost.Fence)
+		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
 	case err != nil:
@@ -144,22 +152,6 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 // remembered is the time for which every backend keeps the last fence of a name by
 // default.
 const remembered = 24 * time.Hour
-
-// checkEnded refuses to replace a handle whose lease may be held in another schema or
-// under another prefix, which a handle may not contain. Fences only rise, so if the last
-// fence of the name is smaller, the lease was never in this database. If the name has no
-// fence, the database may have deleted it; then checkEnded allows the replacement of an
-// old handle.
-func (h *handleFile) checkEnded(ctx context.Context, c *pawl.Client, name string, fence uint64) error {
-	e, err := c.Inspect(ctx, name)
-	switch {
-	case err != nil:
-		return err
-	case e.Fence >= fence, e.Fence == 0 && time.Since(h.since) > remembered:
-		return nil
-	}
-	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
-}
 
 // An acquireCommand is one `pawl acquire`: a job that leaves its lock held.
 type acquireCommand struct {
