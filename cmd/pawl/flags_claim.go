@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,17 +144,15 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	if problem := f.contradiction(given); problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
-	for _, err := range []error{
+	if err := cmp.Or(
 		driver.ValidateName(name),
 		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
 		driver.ValidateDelay("--min-hold", time.Duration(f.minHold)),
 		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
 		driver.ValidateDelay("--wait", time.Duration(f.wait)),
 		validateLabels(f.labels),
-	} {
-		if err != nil {
-			return usage(cmd, err)
-		}
+	); err != nil {
+		return usage(cmd, err)
 	}
 	f.noWait = f.noWait || given("wait") && f.wait == 0
 	if f.skip {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
@@ -79,10 +80,8 @@ func (w *watchCommand) whenUsed(ctx context.Context, where *location, cmd *cobra
 		return err
 	}
 	for {
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(ctx, watchPause) != nil {
 			return nil
-		case <-time.After(watchPause):
 		}
 		c, err := where.open(ctx, cmd)
 		if _, unused := errors.AsType[*unusedError](err); unused {
@@ -117,10 +116,8 @@ func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) err
 				}
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Wait(ctx, watchPause) != nil {
 			return nil
-		case <-time.After(watchPause):
 		}
 	}
 }
