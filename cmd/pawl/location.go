@@ -42,59 +42,50 @@ func isMemory(rawURL string) bool { return strings.HasPrefix(rawURL, "mem:") }
 
 // find returns the URL to open, and whether it is the default.
 func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err error) {
-	if cmd.Flags().Changed("url") {
-		if l.url == "" { // maybe from an unset variable; the default file would exclude no other host
-			return "", false, usage(cmd, errors.New("--url is empty"))
-		}
-		return l.url, false, checkScheme(cmd, l.url)
-	}
-	rawURL, set := os.LookupEnv(urlVariable)
+	value, set := os.LookupEnv(urlVariable)
 	_, inFile := os.LookupEnv(urlFileVariable)
-	switch {
+	switch given := cmd.Flags().Changed("url"); {
+	case given && l.url == "": // maybe from an unset variable; the default file would exclude no other host
+		err = errors.New("--url is empty")
+	case given:
+		rawURL, err = l.url, checkScheme(l.url)
 	case set && inFile:
-		return "", false, usage(cmd, errors.New(urlVariable+" and "+urlFileVariable+" are mutually exclusive"))
-	case set && rawURL == "": // the secret is missing
-		return "", false, usage(cmd, errors.New(urlVariable+" is empty; set it to a URL, or unset it for the default file"))
+		err = errors.New(urlVariable + " and " + urlFileVariable + " are mutually exclusive")
+	case set && value == "": // the secret is missing
+		err = errors.New(urlVariable + " is empty; set it to a URL, or unset it for the default file")
 	case inFile:
 		if rawURL, err = l.readURL(); err != nil {
-			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
+			err = fmt.Errorf("%s: %w", urlFileVariable, err)
 		}
-		if !hasScheme(rawURL) { // do not show it: the file may be another one, with secrets
-			return "", false, usage(cmd, fmt.Errorf("%s: the first line of %s is no URL of a backend; want one of %s%s",
-				urlFileVariable, words.Plain(os.Getenv(urlFileVariable)), strings.Join(backends(), " "), leftOut))
-		}
-		return rawURL, false, checkScheme(cmd, rawURL)
 	case set:
-		return rawURL, false, checkScheme(cmd, rawURL)
+		rawURL, err = value, checkScheme(value)
+	default:
+		var file string
+		if file, err = defaultFile(); err != nil {
+			err = errors.New("no home directory for the default file; set --url or " + urlVariable)
+		}
+		rawURL, byDefault = fileURL(file), true
 	}
-	file, err := defaultFile()
-	if err != nil {
-		return "", false, usage(cmd, errors.New("no home directory for the default file; set --url or "+urlVariable))
-	}
-	return fileURL(file), true, nil
+	return rawURL, byDefault, usage(cmd, err)
 }
 
 // findNamespace refuses an empty namespace, which may come from an unset variable: all
 // tenants would then share their names.
 func (l *location) findNamespace(cmd *cobra.Command) error {
 	value, set := os.LookupEnv(namespaceVariable)
-	switch {
-	case cmd.Flags().Changed("namespace"):
-		if l.namespace == "" {
-			return usage(cmd, errors.New("--namespace is empty"))
-		}
+	switch given := cmd.Flags().Changed("namespace"); {
+	case given && l.namespace == "":
+		return usage(cmd, errors.New("--namespace is empty"))
+	case given:
 	case set && value == "":
 		return usage(cmd, errors.New(namespaceVariable+" is empty; set it to a namespace, or unset it for none"))
+	case value == "":
+		return nil
 	default:
 		l.namespace = value
 	}
-	if l.namespace == "" {
-		return nil
-	}
-	if _, err := l.path(); err != nil {
-		return usage(cmd, err)
-	}
-	return nil
+	_, err := l.path()
+	return usage(cmd, err)
 }
 
 // path returns the namespaces from the outermost to the innermost. --namespace separates
@@ -151,10 +142,14 @@ func (l *location) readURL() (string, error) {
 		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
 	}
 	line, _, _ := strings.Cut(strings.TrimPrefix(string(text), byteOrderMark), "\n")
-	if l.fromFile = strings.TrimSpace(line); l.fromFile == "" {
+	switch line = strings.TrimSpace(line); {
+	case line == "":
 		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
+	case !hasScheme(line): // do not show it: the file may be another one, with secrets
+		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(backends(), " "), leftOut)
 	}
-	return l.fromFile, nil
+	l.fromFile = line
+	return line, nil
 }
 
 // warn warns on a terminal that other users can see a password in --url.
@@ -176,17 +171,17 @@ func hasScheme(rawURL string) bool {
 
 // checkScheme returns an error for a URL that no backend of this build accepts. The
 // library's error would name a package to import.
-func checkScheme(cmd *cobra.Command, rawURL string) error {
+func checkScheme(rawURL string) error {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	switch {
 	case !ok: // usually a path; if not, it may be a password
-		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
+		return fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " "))
 	case hasScheme(rawURL):
 		return nil
 	case strings.Contains(rawURL, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
-		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut))
+		return fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut)
 	}
-	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut))
+	return fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut)
 }
 
 // defaultFile is the file of this user by the XDG base directory specification, which

@@ -203,7 +203,7 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 		err = usage(cmd, errors.New("URL is empty"))
 	default:
 		url = args[0]
-		err = checkScheme(cmd, url)
+		err = usage(cmd, checkScheme(url))
 	}
 	if err != nil {
 		return "", err
