@@ -118,21 +118,13 @@ type Viewer struct {
 // Join adds a viewer, until Leave is called.
 func (s *Overview) Join() *Viewer {
 	v := &Viewer{s: s}
-	s.mu.Lock()
-	s.viewers[v] = struct{}{}
-	s.mu.Unlock()
-	s.rouse()
+	s.change(func() { s.viewers[v] = struct{}{} })
 	return v
 }
 
 // Show sets the names that the viewer shows, so that the backend pushes their changes. It
 // does that for at most 256 names of all viewers together.
-func (v *Viewer) Show(names []string) {
-	v.s.mu.Lock()
-	v.shown = names
-	v.s.mu.Unlock()
-	v.s.rouse()
-}
+func (v *Viewer) Show(names []string) { v.s.change(func() { v.shown = names }) }
 
 // Next waits for a view that is newer than seen. The error is ctx's.
 func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
@@ -152,15 +144,13 @@ func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 }
 
 // Leave removes the viewer. A second Leave does nothing.
-func (v *Viewer) Leave() {
-	v.s.mu.Lock()
-	delete(v.s.viewers, v)
-	v.s.mu.Unlock()
-	v.s.rouse()
-}
+func (v *Viewer) Leave() { v.s.change(func() { delete(v.s.viewers, v) }) }
 
-// rouse wakes Run. It does not block.
-func (s *Overview) rouse() {
+// change changes what mu protects, and wakes Run. It does not block.
+func (s *Overview) change(f func()) {
+	s.mu.Lock()
+	f()
+	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -168,12 +158,7 @@ func (s *Overview) rouse() {
 }
 
 // Refresh marks a name as changed, so that Run reads it soon. It does not block.
-func (s *Overview) Refresh(name string) {
-	s.mu.Lock()
-	s.changed[name] = struct{}{}
-	s.mu.Unlock()
-	s.rouse()
-}
+func (s *Overview) Refresh(name string) { s.change(func() { s.changed[name] = struct{}{} }) }
 
 // publish shows a new view to all viewers.
 func (s *Overview) publish(v *View) {

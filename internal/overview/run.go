@@ -159,7 +159,6 @@ func (r *runner) read(ctx context.Context) {
 			delete(r.changed, name)
 		}
 	}
-	more := len(r.changed) > 0
 	r.mu.Unlock()
 	last := r.View()
 	v := last.copy()
@@ -179,7 +178,4 @@ func (r *runner) read(ctx context.Context) {
 	v.inherit(last)
 	r.history.compare(last, v)
 	r.publish(v)
-	if more {
-		r.rouse()
-	}
 }
