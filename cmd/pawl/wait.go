@@ -43,7 +43,9 @@ The exit code is 0, or:
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			w := waitCommand{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
-			err := w.run(ctx, v, where, cmd)
+			err := w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
+				return withClient(ctx, v, where, cmd, f, nothing)
+			})
 			if e, ok := errors.AsType[*exit](err); ok && quiet && errors.Is(err, errNotAcquired) {
 				e.err = nil
 			}
@@ -61,12 +63,6 @@ type waitCommand struct {
 	name     string
 	patience time.Duration // 0 is no limit
 	once     bool
-}
-
-func (w *waitCommand) run(ctx context.Context, v *output, where *location, cmd *cobra.Command) error {
-	return w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
-		return withClient(ctx, v, where, cmd, f, nothing)
-	})
 }
 
 // on waits, with the client that open passes to its function.
