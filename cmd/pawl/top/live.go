@@ -56,7 +56,7 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 				o = l.model.press(e.Key, e.Pasted)
 			}
 			if o.suspend {
-				l.screen.Suspend()
+				l.screen.Suspend(true)
 			}
 			if q := o.breaks; q != nil {
 				l.screen.Go(func() { l.breakLease(ctx, q) })

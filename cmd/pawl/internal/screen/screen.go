@@ -248,17 +248,6 @@ func doneWithin(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Suspend gives the terminal back, and stops the group of this process, as Ctrl-Z does
-// outside of raw mode. In raw mode Ctrl-Z is a key like others. Suspend returns when the
-// process is continued, and has taken over the terminal again.
-func (s *Screen) Suspend() { s.suspend(true) }
-
-// resumeLocked takes over the terminal again. Another program may have had it meanwhile.
-func (s *Screen) resumeLocked() {
-	for errors.Is(s.terminal.Resume(), syscall.EINTR) {
-	}
-}
-
 // send passes an event on, unless the screen is closed.
 func (s *Screen) send(e Event) {
 	select {

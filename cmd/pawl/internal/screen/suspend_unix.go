@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 
@@ -19,30 +20,38 @@ func (s *Screen) catchSignals() {
 func (s *Screen) signaled(g os.Signal) {
 	switch g {
 	case unix.SIGTSTP:
-		s.suspend(false)
-		return
+		s.Suspend(false)
 	case unix.SIGWINCH:
 		s.resized.Store(true)
-		return
-	}
-	s.mu.Lock() // SIGCONT: another program may have had the terminal
-	defer s.mu.Unlock()
-	if !s.closed {
-		_ = s.giveBack(func() { _ = s.terminal.Suspend() })
-		s.resumeLocked()
+	default: // SIGCONT: another program may have had the terminal
+		s.without(func() {})
 	}
 }
 
-func (s *Screen) suspend(group bool) {
+// Suspend gives the terminal back, and stops this process, or with group its group, as
+// Ctrl-Z does outside of raw mode. In raw mode Ctrl-Z is a key like others. Suspend
+// returns when the process is continued, and has taken over the terminal again.
+func (s *Screen) Suspend(group bool) {
+	if s.stop == nil {
+		return
+	}
+	s.without(func() {
+		signal.Stop(s.signals) // the SIGCONT that ends the stop is no reason to suspend again
+		signal.Ignore(unix.SIGTSTP)
+		s.stop(group)
+		s.catchSignals()
+	})
+}
+
+// without calls f while the terminal is given back.
+func (s *Screen) without(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.stop == nil {
+	if s.closed {
 		return
 	}
 	_ = s.giveBack(func() { _ = s.terminal.Suspend() })
-	signal.Stop(s.signals) // the SIGCONT that ends the stop is no reason to suspend again
-	signal.Ignore(unix.SIGTSTP)
-	s.stop(group)
-	s.catchSignals()
-	s.resumeLocked()
+	f()
+	for errors.Is(s.terminal.Resume(), unix.EINTR) {
+	}
 }

@@ -8,10 +8,9 @@ import (
 
 func newTerminal(o tcell.TerminfoScreenOption) (tcell.Screen, error) { return tcell.NewScreen(o) }
 
-// Windows has no Ctrl-Z.
-
 func (*Screen) catchSignals() {}
 
 func (*Screen) signaled(os.Signal) {}
 
-func (*Screen) suspend(bool) {}
+// Suspend does nothing: Windows has no Ctrl-Z.
+func (*Screen) Suspend(bool) {}
