@@ -52,15 +52,12 @@ The exit code is 0, or:
   # The same with a variable.
   handle=$(pawl acquire deploy)
   printf %s "$handle" | pawl release`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := oneName(cmd, args); err != nil {
-				return err
-			}
+		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("handle") && f.file == "" {
 				return usage(cmd, errors.New("--handle is empty"))
 			}
 			return f.check(cmd, args[0])
-		},
+		}),
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(v, where, cmd, args[0])

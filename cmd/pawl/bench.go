@@ -44,10 +44,7 @@ The exit code is 0, 64 for wrong usage, 69 if the database is unavailable, or 75
 if another bench is running.`,
 		Example: `  pawl bench --url redis://cache.example:6379
   pawl bench --duration 1m --clients 16 --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := none(cmd, args); err != nil {
-				return err
-			}
+		Args: cobra.MatchAll(none, func(cmd *cobra.Command, _ []string) error {
 			switch d := time.Duration(duration); {
 			case d < 100*time.Millisecond || d > time.Hour:
 				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", d))
@@ -55,7 +52,7 @@ if another bench is running.`,
 				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, mostClients))
 			}
 			return nil
-		},
+		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, _, err := where.find(cmd)

@@ -92,10 +92,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
   pawl break --yes --reason 'the host is being replaced' nightly
   # Break every current holder, with half a minute to stop.
   pawl break --yes --delay 30s nightly`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := oneName(cmd, args); err != nil {
-				return err
-			}
+		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
 			switch fenced := cmd.Flags().Changed("fence"); {
 			case yes && fenced:
 				return usage(cmd, errors.New("--fence and --yes are mutually exclusive"))
@@ -109,7 +106,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 				return usage(cmd, err)
 			}
 			return usage(cmd, b.delay.check())
-		},
+		}),
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)

@@ -59,12 +59,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
   pawl serve --allow-break --listen 127.0.0.1:8080
   pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
     --tls-cert cert.pem --tls-key key.pem`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := none(cmd, args); err != nil {
-				return err
-			}
-			return s.check(cmd)
-		},
+		Args:              cobra.MatchAll(none, s.check),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
@@ -98,7 +93,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 }
 
 // check returns an error for flags that are invalid, or would give everyone access.
-func (s *serveCommand) check(cmd *cobra.Command) error {
+func (s *serveCommand) check(cmd *cobra.Command, _ []string) error {
 	host, _, err := net.SplitHostPort(s.listen)
 	problem := ""
 	switch {

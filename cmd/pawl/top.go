@@ -39,12 +39,7 @@ when it started; 128 + n after signal n.`,
 		Example: `  pawl top
   pawl top report:
   pawl top --allow-break`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := optionalPrefix(cmd, args); err != nil {
-				return err
-			}
-			return usage(cmd, delay.check())
-		},
+		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usage(cmd, delay.check()) }),
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.out != os.Stdout || !screen.Drawable() {

@@ -32,12 +32,9 @@ The exit code is 0, or:
   pawl wait migration && ./server
   # Is it free now?
   pawl wait -q -w 0 nightly && echo free`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := oneName(cmd, args); err != nil {
-				return err
-			}
+		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
 			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(patience)))
-		},
+		}),
 		ValidArgsFunction: completeName(where),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
