@@ -15,15 +15,10 @@ var assets embed.FS
 
 // asset serves an embedded file.
 func asset(name, kind string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		body, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			http.Error(w, "pawl: "+err.Error(), http.StatusInternalServerError)
-			return
-		}
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(body)
+		http.ServeFileFS(w, r, assets, "assets/"+name)
 	}
 }
 
