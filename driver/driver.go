@@ -385,12 +385,13 @@ func (s FenceSurvival) String() string {
 	return string(s)
 }
 
-// Finding is one thing that a Diagnoser found.
+// Finding is one thing that a Diagnoser found. In JSON it has the keys that
+// `pawl doctor --json` prints.
 type Finding struct {
-	Severity Severity
-	Subject  string // the examined part
-	Detail   string // the result
-	Advice   string // what to do; empty for a fact that is not a problem
+	Severity Severity `json:"severity"`
+	Subject  string   `json:"subject"` // the examined part
+	Detail   string   `json:"detail"`  // the result
+	Advice   string   `json:"advice"`  // what to do; empty for a fact that is not a problem
 }
 
 // IsFact reports whether the finding only describes the server.

@@ -54,7 +54,7 @@ cannot be examined, and 0 otherwise.`,
 					return cmp.Or(printFindings(v.out, findings), verdict(findings))
 				}
 				for _, f := range findings {
-					if err := printJSONLine(v.out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
+					if err := printJSONLine(v.out, f); err != nil {
 						return err
 					}
 				}

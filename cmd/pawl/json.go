@@ -69,12 +69,6 @@ type (
 		P99MS     float64 `json:"p99_ms"`
 		MaxMS     float64 `json:"max_ms"`
 	}
-	jsonFinding struct {
-		Severity string `json:"severity"`
-		Subject  string `json:"subject"`
-		Detail   string `json:"detail"`
-		Advice   string `json:"advice"`
-	}
 )
 
 func printJSON(out io.Writer, e pawl.Entry) error { return printJSONLine(out, entryJSON(&e)) }
