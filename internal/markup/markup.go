@@ -69,10 +69,9 @@ func Join(all ...HTML) HTML {
 	return HTML{b.String()}
 }
 
-// Document is a whole document in English, with attributes for its html element.
-func Document(head, body HTML, attributes ...Part) HTML {
-	parts := append([]Part{Attr("lang", "en")}, attributes...)
-	return HTML{"<!doctype html>\n" + El("html", append(parts, El("head", head), body)...).s + "\n"}
+// Document is a whole document in English.
+func Document(head, body HTML) HTML {
+	return HTML{"<!doctype html>\n" + El("html", Attr("lang", "en"), El("head", head), body).s + "\n"}
 }
 
 // Attr is an attribute with a text as its value. Use [Link] for a URL. Attributes with a

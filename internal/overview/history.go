@@ -68,13 +68,6 @@ func (m *History) Of(name string) []PastLease {
 	return leases
 }
 
-// Names is the number of names in the history.
-func (m *History) Names() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.names)
-}
-
 // Break records by whom a lease was broken, because the backend does not show that.
 func (m *History) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
