@@ -10,7 +10,7 @@ import (
 
 // Run reads the backend until ctx ends. It is called once.
 func (s *Overview) Run(ctx context.Context) {
-	r := runner{Overview: s, watched: map[string]func(){}}
+	r := runner{Overview: s, watched: map[string]func(){}, clock: anySkew}
 	defer r.follow(nil)
 	for ctx.Err() == nil {
 		wanted, shown := s.demand(r.watched)
