@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"cmp"
 	"context"
 	"sync"
 )
@@ -25,10 +24,7 @@ type mark struct {
 // guard the time between the check and the write: a writer that is paused there can write
 // after a writer with a higher fence. Guard prevents that.
 func (m *Memory) Check(resource string, fence uint64) error {
-	if err := validate(resource, fence); err != nil {
-		return err
-	}
-	_, err := m.check(resource, fence)
+	_, err := m.check(resource, fence, true)
 	return err
 }
 
@@ -36,10 +32,10 @@ func (m *Memory) Check(resource string, fence uint64) error {
 // so the check and the write are one step. It returns the error of write, or of Check, or
 // of ctx if ctx ends while Guard waits for other writes. write gets ctx.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
-	if err := cmp.Or(lacking(ctx, "write", write), validate(resource, fence)); err != nil {
+	if err := lacking(ctx, "write", write); err != nil {
 		return err
 	}
-	k, err := m.check(resource, fence)
+	k, err := m.check(resource, fence, true)
 	if err != nil {
 		return err
 	}
@@ -49,7 +45,7 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if _, err := m.check(resource, fence); err != nil {
+	if _, err := m.check(resource, fence, true); err != nil {
 		return err // a higher fence came while this write waited for its turn
 	}
 	return write(ctx)
@@ -63,17 +59,8 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 // A caller that reads more than once calls CheckReader before the first read and after
 // the last. If both succeed, no writer came in between, and all reads are consistent.
 func (m *Memory) CheckReader(resource string, fence uint64) error {
-	if err := validate(resource, fence); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k := m.mark(resource)
-	if err := decide(resource, fence, k.written); err != nil {
-		return err
-	}
-	k.seen = max(k.seen, fence)
-	return nil
+	_, err := m.check(resource, fence, false)
+	return err
 }
 
 // GuardReader runs read between two calls of CheckReader. Other readers may run at the
@@ -92,20 +79,13 @@ func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64,
 	return m.CheckReader(resource, fence)
 }
 
-func (m *Memory) check(resource string, fence uint64) (*mark, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k := m.mark(resource)
-	if err := decide(resource, fence, k.seen); err != nil {
+// check accepts a fence of a writer or a reader, and returns the mark of the resource.
+func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error) {
+	if err := validate(resource, fence); err != nil {
 		return nil, err
 	}
-	k.written, k.seen = fence, fence
-	return k, nil
-}
-
-// mark returns the fences of a resource, and makes them if they are missing. The caller
-// holds mu.
-func (m *Memory) mark(resource string) *mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	k := m.known[resource]
 	if k == nil {
 		if m.known == nil {
@@ -114,5 +94,16 @@ func (m *Memory) mark(resource string) *mark {
 		k = &mark{turn: make(chan struct{}, 1)}
 		m.known[resource] = k
 	}
-	return k
+	highest := k.written
+	if writes {
+		highest = k.seen
+	}
+	if err := decide(resource, fence, highest); err != nil {
+		return nil, err
+	}
+	if writes {
+		k.written = fence
+	}
+	k.seen = max(k.seen, fence)
+	return k, nil
 }
