@@ -117,10 +117,7 @@ func (h *Handler) await(
 func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
 	if u.Parts != nil {
-		body, err := json.Marshal(u)
-		if err != nil {
-			return err
-		}
+		body, _ := json.Marshal(u) // it has nothing that can fail
 		message = append(append([]byte("data: "), body...), "\n\n"...)
 	}
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for a writer without deadlines

@@ -30,11 +30,7 @@ func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop co
 // untilSignal returns a ctx that ends with one of the signals. end returns its cause. A
 // signal that pawl ignored from its start stays ignored.
 func untilSignal(cmd *cobra.Command, end func(os.Signal) error, signals ...os.Signal) (context.Context, context.CancelFunc) {
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(cmd.Context())
 	caught := make(chan os.Signal, 1)
 	for _, s := range signals {
 		if !signal.Ignored(s) {

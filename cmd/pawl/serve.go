@@ -185,10 +185,7 @@ func hostOf(address string) string {
 
 // address returns the address for a browser.
 func (s *serveCommand) address(l net.Listener) string {
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return l.Addr().String()
-	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
 	host := hostOf(s.listen)
 	if len(s.hosts) > 0 {
 		host = s.hosts[0]

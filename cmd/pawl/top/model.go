@@ -70,9 +70,6 @@ func (m *model) see(v *overview.View) {
 
 // arrange computes the rows again, and keeps the cursor on its entry.
 func (m *model) arrange() {
-	if m.view == nil {
-		return
-	}
 	m.rows = m.view.Page(overview.Query{Sort: m.sort, Reversed: m.reversed}).Rows
 	if m.filter != "" {
 		m.rows = slices.DeleteFunc(slices.Clone(m.rows), func(r *overview.Row) bool { return !matches(r, m.filter) })
