@@ -52,12 +52,8 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 }
 
 // CheckReader is Check for a reader of an RWMutex. It refuses the reader if it has
-// accepted a writer with a higher fence. It accepts every other reader. From then on it
-// refuses each writer with a lower fence, which must have lost the lock before the reader
-// could get it.
-//
-// A caller that reads more than once calls CheckReader before the first read and after
-// the last. If both succeed, no writer came in between, and all reads are consistent.
+// accepted a writer with a higher fence. The package comment says how to read more than
+// once.
 func (m *Memory) CheckReader(resource string, fence uint64) error {
 	_, err := m.check(resource, fence, false)
 	return err

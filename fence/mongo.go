@@ -31,12 +31,7 @@ func Mongo(resource string, fence uint64) (filter, update map[string]any, err er
 
 // MongoReader is Mongo for a reader of an RWMutex. The filter matches the document unless
 // a writer with a higher fence has written to it. Use the update in a FindOneAndUpdate
-// that reads the document. From then on the document accepts every reader, and refuses
-// each writer with a lower fence, which must have lost the lock before the reader could
-// get it.
-//
-// A caller that reads more than once uses both maps at its first read and at its last. If
-// both succeed, no writer came in between, and all reads are consistent.
+// that reads the document. The package comment says how to read more than once.
 func MongoReader(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, nil, err

@@ -25,13 +25,8 @@ import (
 func RedisScript(write string) string { return redisScript("true", write) }
 
 // RedisReaderScript is RedisScript for a reader of an RWMutex. It runs read unless a
-// writer with a higher fence was accepted. It accepts every other reader. From then on
-// RedisScript refuses each writer with a lower fence than this reader's: that writer must
-// have lost the lock before the reader could get it. The script writes, so it runs on a
-// master.
-//
-// A caller that reads in several scripts runs this one first and last. If both succeed,
-// no writer came in between, and all reads are consistent.
+// writer with a higher fence was accepted. The script writes, so it runs on a master. The
+// package comment says how to read in several scripts.
 func RedisReaderScript(read string) string { return redisScript("false", read) }
 
 func redisScript(writes, script string) string {

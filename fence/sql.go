@@ -68,18 +68,13 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 }
 
 // CheckPostgresReader is CheckPostgres for a reader of an RWMutex. It refuses the reader
-// if it has accepted a writer with a higher fence. It accepts every other reader. From
-// then on it refuses each writer with a lower fence, which must have lost the lock before
-// the reader could get it.
+// if it has accepted a writer with a higher fence. The package comment says how to read
+// in several transactions, or something besides the database.
 //
 // Preferably call it outside of a transaction. Readers that call it in transactions wait
 // for each other until the transactions end.
 //
 //	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
-//
-// A caller that reads in several transactions, or reads something besides the database,
-// calls CheckPostgresReader before the first read and after the last. If both succeed, no
-// writer came in between, and all reads are consistent.
 func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
 	return check(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
 }
