@@ -40,7 +40,6 @@ func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, ti
 	return f.found, f.at, f.err
 }
 
-// healthPage shows the state of the backend.
 func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	m, c := h.latest(r), h.names.Client()
 	found, at, err := h.health.read(h.life, c)

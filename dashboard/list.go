@@ -91,7 +91,6 @@ func searchForm(q overview.Query) markup.HTML {
 	return markup.El("form", parts...)
 }
 
-// columns are the columns of the list.
 var columns = []struct {
 	words string
 	sort  overview.Sort // empty: not sortable
@@ -123,7 +122,6 @@ func listHead(q overview.Query) markup.HTML {
 	return markup.El("tr", cells...)
 }
 
-// listView renders a page of names.
 func listView(q overview.Query) pageView {
 	return func(m renderContext) (map[string]markup.HTML, []string) {
 		p := m.v.Page(q)

@@ -16,7 +16,6 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// asset serves an embedded file.
 func asset(name, kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -125,7 +124,6 @@ func (h *Handler) latest(r *http.Request) renderContext {
 	return renderContext{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
 }
 
-// region is an element with a part in it.
 func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) markup.HTML {
 	return markup.El(tag, append(more, markup.Attr("id", id), parts[id])...)
 }

@@ -106,7 +106,6 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 // word returns a text from outside, isolated so that its direction does not spread.
 func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
-// owner is a holder or a waiter.
 func owner(o pawl.Owner) markup.HTML {
 	name := o.Who()
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
@@ -158,10 +157,8 @@ func count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing
 }
 
-// class is the attribute of that name.
 func class(s string) markup.Attribute { return markup.Attr("class", s) }
 
-// text is an element with only text in it.
 func text(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, markup.Text(s))...)
 }

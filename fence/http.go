@@ -85,7 +85,6 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 	})
 }
 
-// headers reads the headers of a request.
 func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	tokens, resources := h.Values(HeaderToken), h.Values(HeaderResource)
 	switch {

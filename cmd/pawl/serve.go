@@ -127,7 +127,6 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// run serves until ctx ends.
 func (s *serveCommand) run(ctx context.Context, c *pawl.Client) error {
 	o, err := s.options()
 	if err != nil {

@@ -93,7 +93,6 @@ func (r *runner) follow(shown map[string]struct{}) {
 	}
 }
 
-// scan reads all names.
 func (r *runner) scan(ctx context.Context) {
 	last := r.View()
 	v := &View{Properties: r.c.Properties(), pages: &pages{}}

@@ -48,7 +48,6 @@ func ifHeld(none string, text cell) cell {
 
 const gap = 2 // between columns
 
-// drawList draws all names.
 func (m *model) drawList() []screen.Line {
 	top := []screen.Line{m.title()}
 	if m.size.height >= 8 {

@@ -116,7 +116,6 @@ func (l *liveView) draw() {
 	}
 }
 
-// start begins to show a backend.
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
 	l.model.where = c.Properties().Where

@@ -62,7 +62,6 @@ func newModel(delay time.Duration) *model {
 	return &model{delay: delay, sort: overview.ByAttention}
 }
 
-// see shows a new view.
 func (m *model) see(v *overview.View) {
 	m.view = v
 	m.arrange()
@@ -236,7 +235,6 @@ func (m *model) typeFilter(k screen.Key, pasted bool) {
 // longestAnswer is longer than any name.
 const longestAnswer = 1024
 
-// edited applies a key to a text.
 func edited(text string, k screen.Key) string {
 	r, is := k.Rune()
 	switch {
