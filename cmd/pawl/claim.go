@@ -21,32 +21,28 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		ctx, cancel = context.WithTimeout(context.Background(), j.patience)
 	}
 	defer cancel()
-	type claimed struct {
-		client *pawl.Client
-		lease  jobLease
-		err    error
-	}
-	got := make(chan claimed, 1)
+	var client *pawl.Client
+	var lease jobLease
+	var err error
+	ended := make(chan struct{})
 	go func() {
-		var a claimed
-		if a.client, a.err = j.open(ctx); a.err == nil {
-			a.lease, a.err = j.acquire(ctx, a.client)
-			if a.err != nil {
-				a.lease = nil // a nil interface, not a nil of a concrete type
+		defer close(ended)
+		if client, err = j.open(ctx); err == nil {
+			if lease, err = j.acquire(ctx, client); err != nil {
+				lease = nil // a nil interface, not a nil of a concrete type
 			}
-			if _, kept := errors.AsType[keptError](a.err); kept {
-				a.client = nil
+			if _, kept := errors.AsType[keptError](err); kept {
+				client = nil
 			}
 		}
-		got <- a
 	}()
 
 	late := ctx.Done()
 	var over <-chan time.Time
 	for {
 		select {
-		case a := <-got:
-			return a.client, a.lease, j.refused(isOver(ctx), a.err)
+		case <-ended:
+			return client, lease, j.refused(isOver(ctx), err)
 		case <-late:
 			late, over = nil, time.After(lateAnswerTimeout)
 		case <-over: // the goroutine goes on, and ends with pawl
@@ -54,18 +50,17 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 		case s := <-j.signals:
 			cancel()
 			j.askedToEnd()
-			var a claimed
-			ended := make(chan struct{})
+			released := make(chan struct{})
 			go func() {
-				defer close(ended)
-				if a = <-got; a.lease != nil {
-					j.releaseUnused(a.lease)
+				defer close(released)
+				if <-ended; lease != nil {
+					j.releaseUnused(lease)
 				}
 			}()
-			if !j.await(ended) {
+			if !j.await(released) {
 				return nil, nil, stoppedBy(s)
 			}
-			return a.client, nil, stoppedBy(s) // the caller closes it
+			return client, nil, stoppedBy(s) // the caller closes it
 		}
 	}
 }

@@ -61,21 +61,18 @@ func orSignal(ctx context.Context, err error) error {
 
 // untilDone returns the result of read, which may block for ever, for example on a
 // terminal, or the error of ctx when ctx ends.
-func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type result struct {
-		got T
-		err error
-	}
-	done := make(chan result, 1)
+func untilDone[T any](ctx context.Context, read func() (T, error)) (none T, _ error) {
+	var got T
+	var err error
+	done := make(chan struct{})
 	go func() {
-		got, err := read()
-		done <- result{got, err}
+		defer close(done)
+		got, err = read()
 	}()
 	select {
-	case r := <-done:
-		return r.got, r.err
+	case <-done:
+		return got, err
 	case <-ctx.Done():
-		var none T
 		return none, ctx.Err()
 	}
 }
@@ -92,23 +89,21 @@ func (w *endingWriter) Write(p []byte) (int, error) {
 	if w.stuck.Load() {
 		return 0, context.Canceled
 	}
-	type result struct {
-		n   int
-		err error
-	}
-	text, written := bytes.Clone(p), make(chan result, 1)
+	var n int
+	var err error
+	text, written := bytes.Clone(p), make(chan struct{})
 	go func() {
-		n, err := w.to.Write(text)
-		written <- result{n, err}
+		defer close(written)
+		n, err = w.to.Write(text)
 	}()
 	select {
-	case r := <-written:
-		return r.n, r.err
+	case <-written:
+		return n, err
 	case <-w.ctx.Done():
 	}
 	select {
-	case r := <-written:
-		return r.n, r.err
+	case <-written:
+		return n, err
 	case <-time.After(endFlush):
 		w.stuck.Store(true)
 		return 0, context.Canceled
