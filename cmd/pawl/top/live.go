@@ -28,11 +28,10 @@ type Options struct {
 // Run shows the names until a key or a signal ends it, or the terminal is gone. It closes
 // the client, which may be nil: then Run waits until Open returns one.
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
-	l := &liveView{Options: o, screen: s, model: newModel(o.Delay)}
+	l := &liveView{Options: o, screen: s, model: newModel(o.Delay), changes: make(chan func())}
 	l.model.idle, l.model.readOnly = o.Idle, !o.AllowBreak
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.opened, l.views, l.broken = make(chan *pawl.Client), make(chan *overview.View), make(chan outcome)
 	if c != nil {
 		l.start(ctx, c)
 	} else {
@@ -40,15 +39,11 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		l.draw()
 		select {
-		case c := <-l.opened:
-			l.start(ctx, c)
-		case v := <-l.views:
-			l.model.see(v)
-		case o := <-l.broken:
-			l.model.broke(o.of, o.err)
+		case change := <-l.changes:
+			change()
 		case <-ticker.C:
 		case e := <-l.screen.Events():
 			var o order
@@ -65,9 +60,6 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 				cancel()
 			}
 		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
 		}
 	}
 	if l.all == nil {
@@ -86,18 +78,20 @@ type liveView struct {
 	screen *screen.Screen
 	model  *model
 
-	all    *overview.Overview // nil while there is no client
-	viewer *overview.Viewer
-	shown  []string
-	opened chan *pawl.Client
-	views  chan *overview.View
-	broken chan outcome
+	all     *overview.Overview // nil while there is no client
+	viewer  *overview.Viewer
+	shown   []string
+	changes chan func() // from other goroutines; the one that owns the model calls them
 }
 
-// An outcome is the result of an attempt to break a lease.
-type outcome struct {
-	of  *question
-	err error
+// change passes f to the goroutine that owns the model, unless ctx ends.
+func (l *liveView) change(ctx context.Context, f func()) error {
+	select {
+	case l.changes <- f:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // tick is the time between two drawings of the screen, because times change.
@@ -125,15 +119,10 @@ func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.screen.Go(func() {
 		for v := l.all.View(); ; {
 			next, err := l.viewer.Next(ctx, v)
-			if err != nil {
+			if err != nil || l.change(ctx, func() { l.model.see(next) }) != nil {
 				return
 			}
 			v = next
-			select {
-			case l.views <- v:
-			case <-ctx.Done():
-				return
-			}
 		}
 	})
 }
@@ -145,9 +134,7 @@ func (l *liveView) open(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		select {
-		case l.opened <- c:
-		case <-ctx.Done():
+		if l.change(ctx, func() { l.start(ctx, c) }) != nil {
 			_ = l.Close(c)
 		}
 		return
@@ -160,8 +147,5 @@ func (l *liveView) breakLease(ctx context.Context, q *question) {
 	defer cancel()
 	err := l.all.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
 	l.all.Refresh(q.name)
-	select {
-	case l.broken <- outcome{q, err}:
-	case <-ctx.Done():
-	}
+	_ = l.change(ctx, func() { l.model.broke(q, err) })
 }
