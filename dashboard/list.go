@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
@@ -23,7 +24,8 @@ func listQuery(q url.Values) overview.Query {
 	return overview.Query{Prefix: q.Get("prefix"), Sort: by, Reversed: q.Get("reversed") != "", Offset: offset, Limit: rowsPerPage}
 }
 
-func listURL(q overview.Query) string {
+// listValues are the parameters of a list in a URL.
+func listValues(q overview.Query) url.Values {
 	v := url.Values{}
 	if q.Prefix != "" {
 		v.Set("prefix", q.Prefix)
@@ -37,16 +39,17 @@ func listURL(q overview.Query) string {
 	if q.Offset > 0 {
 		v.Set("offset", strconv.Itoa(q.Offset))
 	}
-	if len(v) == 0 {
-		return "./"
-	}
-	return "./?" + v.Encode()
+	return v
 }
+
+func listURL(q overview.Query) string { return strings.TrimSuffix("./?"+listValues(q).Encode(), "?") }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
 	all, _ := listView(q)(h.latest(r))
-	h.write(w, r, page{title: "Names", at: "./", live: "events?" + liveQuery("list", r.URL.Query()), body: []markup.Part{
+	live := listValues(q)
+	live.Set("view", "list")
+	h.write(w, r, page{title: "Names", at: "./", live: "events?" + live.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
 		region("div", "counts", all, class("counts")),
@@ -59,17 +62,6 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 		markup.El("noscript", text("p", "Without scripts this page shows how it was when it was loaded.", class("aside")),
 			markup.El("p", markup.El("a", markup.Link("href", listURL(q)), markup.Text("Load it again")))),
 	}})
-}
-
-// liveQuery returns the query of a stream for the query of its page.
-func liveQuery(view string, q url.Values) string {
-	v := url.Values{"view": {view}}
-	for _, k := range []string{"prefix", "sort", "reversed", "offset", "name"} {
-		if s := q.Get(k); s != "" {
-			v.Set(k, s)
-		}
-	}
-	return v.Encode()
 }
 
 func searchForm(q overview.Query) markup.HTML {

@@ -28,7 +28,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	}
 	m := h.latest(r)
 	all, _ := h.nameView(name)(m)
-	h.write(w, r, page{title: name, live: "events?" + liveQuery("name", url.Values{"name": {name}}), body: []markup.Part{
+	h.write(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
 		h.wasBroken(r.URL.Query()),
