@@ -168,7 +168,7 @@ func (f *claimFlags) job(v *output, where *location, url string, byDefault bool,
 	switch nested := os.Getenv(fenceVariable) != ""; { // if nested, the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
-	case byDefault && !f.quiet && !nested && v.onTerminal():
+	case byDefault && !f.quiet && !nested && v.onTerminal:
 		v.say("the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL")
 	}
 	j := &job{

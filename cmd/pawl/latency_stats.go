@@ -73,7 +73,7 @@ func threeDigits(d time.Duration) string {
 // showProgress shows a bar on a terminal until the caller calls end. tick counts a lock
 // that the caller has taken.
 func showProgress(v *output, total time.Duration) (tick, end func()) {
-	if !v.onTerminal() {
+	if !v.onTerminal {
 		return func() {}, func() {}
 	}
 	var done atomic.Int64

@@ -155,7 +155,7 @@ func (l *location) readURL() (string, error) {
 // warn warns on a terminal that other users can see a password in --url.
 func (l *location) warn() {
 	u, err := driver.ParseURL(l.url)
-	if err != nil || !l.v.onTerminal() {
+	if err != nil || !l.v.onTerminal {
 		return
 	}
 	if _, secret := u.User.Password(); secret || u.Query().Has("sentinel_password") {

@@ -31,6 +31,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 func main() { os.Exit(pawlMain()) }
@@ -38,7 +39,7 @@ func main() { os.Exit(pawlMain()) }
 // pawlMain is main, and returns the exit code, so that tests can run the command in their
 // own binary.
 func pawlMain() int {
-	return execute(&output{out: os.Stdout, err: os.Stderr}, os.Args[1:])
+	return execute(&output{os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd()))}, os.Args[1:])
 }
 
 // execute runs the command with these arguments, and prints its error.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/visible"
 )
@@ -33,7 +31,10 @@ import (
 // A write to standard error may block: Ctrl-S has stopped its terminal, or its pipe is
 // full. So commands that hold or wait for a lock call neverBlock first, and each command
 // calls it before it prints its error.
-type output struct{ out, err io.Writer }
+type output struct {
+	out, err   io.Writer
+	onTerminal bool // standard error is a terminal
+}
 
 // An errorWriter keeps the first error of its writes, for a caller that ignores them.
 type errorWriter struct {
@@ -73,14 +74,4 @@ func (v *output) flush(d time.Duration) {
 	if w, ok := v.err.(*asyncWriter); ok {
 		w.flush(d)
 	}
-}
-
-// onTerminal reports whether standard error is a terminal.
-func (v *output) onTerminal() bool {
-	to := v.err
-	if w, ok := to.(*endingWriter); ok {
-		to = w.to
-	}
-	_, async := to.(*asyncWriter)
-	return (async || to == os.Stderr) && term.IsTerminal(int(os.Stderr.Fd()))
 }

@@ -92,7 +92,7 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		}
 		return err
 	}, look.left
-	if p.v.onTerminal() {
+	if p.v.onTerminal {
 		o.Done = p.progress
 	}
 	err = prove.Run(ctx, o)
