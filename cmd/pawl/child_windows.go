@@ -163,11 +163,11 @@ func continues(os.Signal) bool { return false }
 // stopKey does nothing, because Windows has no Ctrl-Z.
 type stopKey chan os.Signal
 
-func (*stopKey) catch() {}
+func (stopKey) catch() {}
 
-func (*stopKey) leave() {}
+func (stopKey) leave() {}
 
-func (*stopKey) stop() {}
+func (stopKey) stop() {}
 
 func stopper() func(bool) { return nil }
 

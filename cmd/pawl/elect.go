@@ -72,7 +72,7 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	e := &election{job: j, terms: make(chan electionTerm)}
+	e := &election{job: j, terms: make(chan electionTerm), key: make(stopKey, 1)}
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, j.url, e.observe(f.options(v, where)))
 	}

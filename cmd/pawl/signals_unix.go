@@ -64,30 +64,24 @@ func continues(s os.Signal) bool { return s == unix.SIGCONT }
 // restore the default action of a signal that was caught, so pawl has to stop itself.
 type stopKey chan os.Signal
 
-func (k *stopKey) catch() {
-	if *k == nil {
-		*k = make(chan os.Signal, 1)
-	}
+func (k stopKey) catch() {
 	if !signal.Ignored(unix.SIGTSTP) {
-		signal.Notify(*k, unix.SIGTSTP)
+		signal.Notify(k, unix.SIGTSTP)
 	}
 }
 
 // leave stops catching Ctrl-Z, because a command starts, which will get the key.
-func (k *stopKey) leave() {
-	if *k == nil {
-		return
-	}
-	signal.Stop(*k)
+func (k stopKey) leave() {
+	signal.Stop(k)
 	select {
-	case <-*k:
+	case <-k:
 	default:
 	}
 }
 
 // stop stops pawl, and returns when it is continued. The terminal has sent the signal to
 // the others of the group, too.
-func (k *stopKey) stop() {
+func (stopKey) stop() {
 	if unix.Getpgrp() != sessionID() { // because no shell would continue a session's first process
 		stopProcess()
 	}
