@@ -13,8 +13,16 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/access"
 	"github.com/pawl-go/pawl/internal/trust"
 )
+
+func init() {
+	access.LeaseOf = func(handle string) (stored string, fence uint64) {
+		h, _ := Handle(handle).parse()
+		return h.Name, h.Fence
+	}
+}
 
 // A Handle is the text that [Lease.Detach] returns. [Client.Attach] takes it, in this
 // process or in another, and continues the lease. A Handle consists of letters, digits, -

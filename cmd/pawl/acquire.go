@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
+	"github.com/pawl-go/pawl/internal/access"
 )
 
 type acquireFlags struct {
@@ -109,7 +110,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 	if h.old == "" {
 		return nil
 	}
-	stored, fence, _ := leaseOf(h.old) // Attach refuses what is no handle
+	stored, fence := access.LeaseOf(h.old) // Attach refuses what is no handle
 	name := where.withoutNamespace(stored)
 	e, inspected := c.Inspect(ctx, name)
 	if inspected != nil && !errors.Is(inspected, pawl.ErrInvalid) {

@@ -3,11 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -27,21 +24,6 @@ import (
 // arguments.
 
 const handleBegin = "pawl1_"
-
-// leaseOf returns the stored name and the fence of a handle's lease. Only Attach checks
-// the whole handle.
-func leaseOf(handle string) (stored string, fence uint64, ok bool) {
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(handle, handleBegin))
-	if err != nil || len(b) < crc32.Size {
-		return "", 0, false
-	}
-	var lease struct {
-		Name  string `json:"n"`
-		Fence uint64 `json:"f"`
-	}
-	err = json.Unmarshal(b[:len(b)-crc32.Size], &lease)
-	return lease.Name, lease.Fence, err == nil
-}
 
 // maxHandle is longer than any handle, because a name has 255 bytes at most.
 const maxHandle = 4096

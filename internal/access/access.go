@@ -21,6 +21,10 @@ var Table func(memory any) any
 // prefixes from the outermost to the innermost, one at least. Package pawl sets it.
 var SetNamespaces func(options any, path []string)
 
+// LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. The result
+// for another text means nothing, and Attach refuses that text. Package pawl sets it.
+var LeaseOf func(handle string) (stored string, fence uint64)
+
 // prefixKey is the key under which a ctx has the prefix of WithPrefix.
 type prefixKey struct{}
 
