@@ -90,9 +90,9 @@ func cookieName(r *http.Request) string {
 	return "pawl_session"
 }
 
-// checkToken compares a token, unless too many wrong tokens came from its address. A
-// program with the token may share its address, such as that of a proxy, with a program
-// that guesses. So if spare is set, checkToken accepts some tokens of a throttled address.
+// checkToken compares a token, unless too many wrong tokens came from its address. With
+// spare it also accepts some tokens of a throttled address, because a program with the
+// token may share its address, such as a proxy's, with a program that guesses.
 func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string, spare bool) bool {
 	now, from := time.Now(), addressOf(r)
 	if wait := a.throttled(from, now); wait > 0 && !(spare && a.spares(now) && a.is(given)) {
