@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -176,3 +179,74 @@ func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	}
 	return at
 }
+
+// These variables contain the lock under which a command runs.
+const (
+	nameVariable   = "PAWL_NAME"
+	fenceVariable  = "PAWL_FENCE"
+	keyVariable    = "PAWL_KEY"
+	fencesVariable = "PAWL_FENCES" // with several names: a line for each, its fence first
+)
+
+// environment returns the environment of the child: pawl's own without the hidden
+// variables, plus the locks under which the child runs.
+func (j *job) environment(l jobLease) []string {
+	hidden := append([]string{nameVariable, fenceVariable, fencesVariable, keyVariable}, j.hidden...)
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		key, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(hidden, key)
+	})
+	if j.key != "" {
+		env = append(env, keyVariable+"="+j.key)
+	}
+	var fence uint64
+	switch l := l.(type) {
+	case *pawl.Lease:
+		fence = l.Fence()
+	case *pawl.GroupLease:
+		fence = l.Fence(j.name)
+		lines := fmt.Sprintf("%s=%d %s", fencesVariable, fence, j.name)
+		for _, name := range j.also {
+			lines += fmt.Sprintf("\n%d %s", l.Fence(name), name)
+		}
+		env = append(env, lines)
+	}
+	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
+}
+
+// parentsFences returns the fences, by name, of the locks under which another pawl runs
+// this one.
+func parentsFences() map[string]uint64 {
+	fences := map[string]uint64{}
+	lines := os.Getenv(fencesVariable) + "\n" + os.Getenv(fenceVariable) + " " + os.Getenv(nameVariable)
+	for line := range strings.SplitSeq(lines, "\n") {
+		fence, name, _ := strings.Cut(line, " ")
+		if n, err := strconv.ParseUint(fence, 10, 64); err == nil {
+			fences[name] = n
+		}
+	}
+	return fences
+}
+
+// A child is the command that runs under the lock, and its process group. child_unix.go
+// and child_windows.go implement it, both with these methods:
+//
+//	startChild(path, argv, env, signals)  starts it, in a group of its own
+//	pass(s)                               sends a signal to the group
+//	handleStop(s, held)                   handles its stop, as by Ctrl-Z
+//	check(ctx, line)                      runs a shell line meanwhile, and returns its error
+//	stop(killAt)                          ends the group, and reports whether it is gone
+//	key()                                 the signal of a terminal's key that ended it
+//	close()                               releases the terminal and other resources
+//
+// and with the channels ended, which receives its end once, paused and ctrlZ.
+
+// An ending is the end of a child: its exit code, and whether a signal ended it.
+type ending struct {
+	code int  // the exit code, 128 + n after signal n
+	cut  bool // a signal ended it
+}
+
+// killPatience is the time for which pawl waits for the end of a group after SIGKILL.
+// Then it reports that the group has not ended, and goes on.
+const killPatience = 2 * time.Second
