@@ -66,6 +66,7 @@ The exit code is 0, or:
 	}
 	f.add(cmd, "how long the lock stays held if it is not renewed", "keep the lock for at least this long, even if it is released sooner")
 	cmd.Flags().StringVar(&f.file, "handle", "", "write the handle to this `FILE`, which only this user can read")
+	completeFiles(cmd, "handle")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one object of JSON")
 	return cmd
 }

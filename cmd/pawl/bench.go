@@ -58,7 +58,6 @@ if another bench is running.`,
 			}
 			return nil
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, _, err := where.find(cmd)
 			if err != nil {
@@ -82,7 +81,6 @@ if another bench is running.`,
 	cmd.Flags().Var(&duration, "duration", "how long to measure, in all")
 	cmd.Flags().Var(&clients, "clients", "`N`, how many clients lock at the same time")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
-	noFiles(cmd, "duration", "clients")
 	return cmd
 }
 

@@ -130,10 +130,8 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	cmd.Flags().Var(&b.delay, "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
 	cmd.Flags().StringVar(&b.by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
 	cmd.Flags().StringVar(&b.reason, "reason", "", "tell the holder why")
-	noFiles(cmd, "by", "reason")
 	cmd.Flags().BoolVar(&b.asJSON, "json", false, "print a line of JSON for each broken lease")
 	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
-	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
 	return cmd
 }
 

@@ -33,7 +33,6 @@ func (f *commandFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
 	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND, which can still read them in that of pawl")
 	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" each third of --ttl; if it fails or takes as long, stop COMMAND and give up the lock")
-	noFiles(cmd, "grace", "shell", "health")
 }
 
 // argv is the command to run, taken from the arguments after NAME.

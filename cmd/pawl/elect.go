@@ -55,7 +55,6 @@ writes, and let the receiver refuse a smaller one.
 	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to no client for this long")
 	f.addOwner(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	noFiles(cmd, "value", "ttl", "lock-delay")
 	f.commandFlags.add(cmd)
 	return cmd
 }

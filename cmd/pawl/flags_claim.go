@@ -58,7 +58,6 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags.Var(&f.minHold, "min-hold", minHold)
 	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to no client for this long")
 	f.addRest(cmd)
-	noFiles(cmd, "limit", "permits", "ttl", "min-hold", "lock-delay")
 }
 
 func (f *claimFlags) addWait(cmd *cobra.Command) {
@@ -67,7 +66,6 @@ func (f *claimFlags) addWait(cmd *cobra.Command) {
 	flags.SetNormalizeFunc(flockSpelling)
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
 	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
-	noFiles(cmd, "wait")
 }
 
 // addRest adds the flags for labels, messages and the exit code.
@@ -77,13 +75,11 @@ func (f *claimFlags) addRest(cmd *cobra.Command) {
 	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	noFiles(cmd, "conflict-exit-code")
 }
 
 // addOwner adds the flags that describe the claim to people.
 func (f *claimFlags) addOwner(cmd *cobra.Command) {
 	cmd.Flags().Var(&f.labels, "label", "a label to show with the lock; repeatable")
-	noFiles(cmd, "label")
 }
 
 // addSkip adds --skip, for cron.
@@ -91,11 +87,14 @@ func (f *claimFlags) addSkip(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.skip, "skip", false, "if the lock is held, end silently with code 0: -n -q -E 0")
 }
 
-func noFiles(cmd *cobra.Command, flags ...string) {
+// completeFiles completes the names of files, as these flags take them.
+func completeFiles(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+		must(cmd.RegisterFlagCompletionFunc(name, filesOnly))
 	}
 }
+
+var filesOnly = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 
 // flockSpelling translates flock's name of a flag into pawl's.
 func flockSpelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -37,6 +37,7 @@ type handleSource struct {
 func (h *handleSource) add(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&h.file, "handle", "", "read the handle from this `FILE` (default: standard input)")
+	completeFiles(cmd, "handle")
 }
 
 // refuseArgs returns an error for arguments. It does not show them, because they may be a

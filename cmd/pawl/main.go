@@ -122,6 +122,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 		SilenceErrors: true,
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetOut(v.out)
 	root.SetErr(v.err)
 	root.SetFlagErrorFunc(flagError)
@@ -130,7 +131,6 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.PersistentFlags().SortFlags = false
 	root.PersistentFlags().StringVar(&where.namespace, "namespace", "", "see and lock only the names of this `NAMESPACE`, or of one inside another: A/B (default $PAWL_NAMESPACE, else all names)")
-	must(root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions))
 	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
 	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
 	addGroup(root, "See who holds what",
@@ -183,9 +183,8 @@ func shells(completion *cobra.Command) {
 // helpCommand replaces cobra's help command, and refuses an unknown topic.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:               "help [COMMAND]",
-		Short:             "Show the help of a command",
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {

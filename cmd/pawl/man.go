@@ -14,9 +14,10 @@ import (
 // newMan returns the hidden command man, for packagers.
 func newMan() *cobra.Command {
 	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write the manual pages into a folder",
-		Hidden: true,
+		Use:               "man DIR",
+		Short:             "Write the manual pages into a folder",
+		Hidden:            true,
+		ValidArgsFunction: filesOnly,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:

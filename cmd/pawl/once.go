@@ -75,7 +75,6 @@ n ended it, or:
 	cmd.Flags().Var(&f.every, "every", "the time from one start to the next, instead of KEY")
 	cmd.Flags().BoolVar(&f.atLeastOnce, "at-least-once", false, "it is done when COMMAND has succeeded, not when it starts")
 	cmd.Flags().Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
-	noFiles(cmd, "ttl", "every", "max-hold")
 	f.addRest(cmd)
 	f.addSkip(cmd)
 	f.commandFlags.add(cmd)

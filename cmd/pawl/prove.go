@@ -95,7 +95,6 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 			}
 			return p.valid(cmd, args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.check != "" { // judge a history from a file
 				return p.judge(p.check, cmp.Or(p.out, strings.TrimSuffix(p.check, filepath.Ext(p.check))+".html"))
@@ -124,7 +123,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	flags.StringVar(&p.planted, "planted", "", "plant the bug of this `NAME`")
 	flags.StringVar(&p.out, "out", "", "the `FILE` of the report (default pawl-prove-DATE-TIME.html); the history is beside it, .jsonl")
 	flags.StringVar(&p.check, "check", "", "check the history in this `FILE` again, and write its report, over an older one if it is there")
-	noFiles(cmd, "for", "workers", "ttl", "rate", "seed", "server-cmd", "server-pid", "failover-cmd")
+	completeFiles(cmd, "out", "check")
 	must(cmd.RegisterFlagCompletionFunc("planted", cobra.FixedCompletions(plants, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("faults", cobra.FixedCompletions(prove.Kinds(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd

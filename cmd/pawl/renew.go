@@ -28,8 +28,7 @@ it can be relied on. Otherwise it prints nothing.
 		Example: `  pawl renew --handle lock
   # For as long as a job runs.
   while sleep 200; do pawl renew --handle lock || break; done`,
-		Args:              h.refuseArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: h.refuseArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				if err := detach(ctx, l); err != nil || !asJSON {
@@ -59,8 +58,7 @@ believed to: release says so, and fails.
 ` + handleCodes,
 		Example: `  pawl release --handle lock
   printf %s "$handle" | pawl release`,
-		Args:              h.refuseArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: h.refuseArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				return l.Release(ctx)

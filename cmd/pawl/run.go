@@ -67,7 +67,6 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
 	flags.Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
-	noFiles(cmd, "max-hold")
 	must(cmd.RegisterFlagCompletionFunc("also", completeName(where)))
 	f.commandFlags.add(cmd)
 	return cmd

@@ -59,8 +59,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
   pawl serve --allow-break --listen 127.0.0.1:8080
   pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
     --tls-cert cert.pem --tls-key key.pem`,
-		Args:              cobra.MatchAll(none, s.check),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.MatchAll(none, s.check),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
@@ -88,7 +87,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	flags.StringVar(&s.cert, "tls-cert", "", "serve HTTPS with the certificate in this `FILE`")
 	flags.StringVar(&s.key, "tls-key", "", "and the key in this `FILE`")
 	flags.StringVar(&s.clientCA, "client-ca", "", "let in only who has a certificate of those in this `FILE`")
-	noFiles(cmd, "listen", "host", "delay")
+	completeFiles(cmd, "token-file", "tls-cert", "tls-key", "client-ca")
 	return cmd
 }
 

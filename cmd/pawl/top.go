@@ -51,7 +51,6 @@ when it started; 128 + n after signal n.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&allowBreak, "allow-break", false, "let leases be broken with the key b")
 	cmd.Flags().Var(&delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
-	noFiles(cmd, "delay")
 	return cmd
 }
 

@@ -11,12 +11,11 @@ import (
 
 func newVersion(v *output) *cobra.Command {
 	return &cobra.Command{
-		Use:               "version",
-		Short:             "Show the version of pawl and its backends",
-		Example:           "  pawl version",
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return printVersion(v) },
+		Use:     "version",
+		Short:   "Show the version of pawl and its backends",
+		Example: "  pawl version",
+		Args:    none,
+		RunE:    func(*cobra.Command, []string) error { return printVersion(v) },
 	}
 }
 

@@ -52,7 +52,6 @@ The exit code is 0, or:
 	cmd.Flags().SortFlags = false
 	cmd.Flags().VarP(&patience, "wait", "w", "give up after this long, connecting included; 0 means to look once (default: wait forever, while the database answers)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing if NAME is not free")
-	noFiles(cmd, "wait")
 	return cmd
 }
 
