@@ -162,7 +162,11 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return l, err
 	}
-	return c.lossesOf(history.Read(file))
+	h, err := history.Read(file)
+	if err != nil {
+		return l, err
+	}
+	return c.lossesOf(h), nil
 }
 
 // lock names the lock in the history. A reader of the history expects more of Pawl.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -31,40 +30,34 @@ type losses struct {
 	failed string // how workers ended in a way that no fault explains
 }
 
-// lossesOf reads a history.
-func (c loser) lossesOf(lines iter.Seq2[history.Line, error]) (losses, error) {
-	l := losses{Contender: c.name}
-	var all []history.Line
-	for line, err := range lines {
-		if err != nil {
-			return l, err
-		}
-		all = append(all, line)
-	}
-	verdict, err := check.Run(func(yield func(history.Line, error) bool) {
-		for _, line := range all {
-			if !yield(line, nil) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		return l, err
-	}
+// lossesOf counts the losses in a history.
+func (c loser) lossesOf(h *history.History) losses {
+	verdict := check.Run(h)
 	n := verdict.Numbers
-	l.Sections, l.Overlaps, l.Faults = n.Leases, verdict.Count[check.Overlap], n.FaultsByKind
-	l.WaitMedian, l.WaitP99 = n.WaitMedian, n.WaitP99
-	holders, stops := map[string][]*history.Claim{}, map[int][]*history.Fault{}
-	for _, line := range all {
-		switch {
-		case line.Write != nil && c.lost(line.Write):
+	l := losses{
+		Contender: c.name, Sections: n.Leases, Overlaps: verdict.Count[check.Overlap], Faults: n.FaultsByKind,
+		WaitMedian: n.WaitMedian, WaitP99: n.WaitP99,
+	}
+	for _, w := range h.Writes {
+		if c.lost(w) {
 			l.Updates++
-		case line.Claim != nil && line.Claim.Got > 0:
-			holders[line.Claim.Name] = append(holders[line.Claim.Name], line.Claim)
-		case line.Fault != nil && line.Fault.Kind == history.Stop:
-			stops[line.Fault.Worker] = append(stops[line.Fault.Worker], line.Fault)
-		case line.Worker != nil && !slices.Contains([]string{"done", "killed", "crashed"}, line.Worker.End):
-			l.failed += fmt.Sprintf("; worker %d: %s", line.Worker.Worker, line.Worker.End)
+		}
+	}
+	for _, w := range h.Workers {
+		if !slices.Contains([]string{"done", "killed", "crashed"}, w.End) {
+			l.failed += fmt.Sprintf("; worker %d: %s", w.Worker, w.End)
+		}
+	}
+	holders := map[string][]*history.Claim{}
+	for _, claim := range h.Claims {
+		if claim.Got > 0 {
+			holders[claim.Name] = append(holders[claim.Name], claim)
+		}
+	}
+	stops := map[int][]history.Fault{}
+	for _, f := range h.Faults {
+		if f.Kind == history.Stop {
+			stops[f.Worker] = append(stops[f.Worker], f)
 		}
 	}
 	var told []time.Duration
@@ -82,7 +75,7 @@ func (c loser) lossesOf(lines iter.Seq2[history.Line, error]) (losses, error) {
 	if len(told) > 0 {
 		l.ToldMedian, l.ToldWorst = told[len(told)/2], told[len(told)-1]
 	}
-	return l, nil
+	return l
 }
 
 // nextOf returns the first later grant on which a holder relied. A grant that was over
@@ -123,7 +116,7 @@ func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
 
 // runsAgain returns at, or, if the worker was stopped then, the end of the stop, because
 // a stopped holder learns nothing.
-func runsAgain(stops []*history.Fault, at int64) int64 {
+func runsAgain(stops []history.Fault, at int64) int64 {
 	for _, s := range stops {
 		if s.From <= at && at < s.To {
 			at = s.To

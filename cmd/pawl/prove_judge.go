@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -21,18 +20,16 @@ func (p *proof) judge(file, out string) error {
 		return err
 	}
 	defer in.Close()
-	v, err := check.Run(history.Read(in))
+	h, err := history.Read(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if _, err := in.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
+	v := check.Run(h)
 	f, err := os.Create(out)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(report.Write(f, history.Read(in), v), f.Close()); err != nil {
+	if err := errors.Join(report.Write(f, h, v), f.Close()); err != nil {
 		return err
 	}
 	return p.say(v, out, file)

@@ -62,18 +62,12 @@ func (r *result) read(file string) error {
 		return err
 	}
 	defer f.Close()
-	lines := history.Read(f)
-	r.verdict, err = check.Run(func(yield func(history.Line, error) bool) {
-		for l, err := range lines {
-			if l.Run != nil {
-				r.run = *l.Run
-			}
-			if !yield(l, err) {
-				return
-			}
-		}
-	})
-	return err
+	h, err := history.Read(f)
+	if err != nil {
+		return err
+	}
+	r.run, r.verdict = h.Run, check.Run(h)
+	return nil
 }
 
 const engineHead = "| engine | leases | faults | lost | taken over | stale writes refused | violations | proves nothing because | time | seed |\n" +

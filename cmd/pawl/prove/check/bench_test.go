@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"fmt"
 	"testing"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -19,9 +18,9 @@ func BenchmarkCheck(b *testing.B) {
 	lines := million(b)
 	b.ResetTimer()
 	for b.Loop() {
-		v, err := Run(each(lines))
-		if err != nil || len(v.Violations) > 0 {
-			b.Fatalf("%v\n%s", err, texts(v))
+		v := Run(historyOf(lines))
+		if len(v.Violations) > 0 {
+			b.Fatal(texts(v))
 		}
 		b.ReportMetric(float64(v.Numbers.PorcupinePieces), "pieces")
 		b.ReportMetric(float64(v.Numbers.PorcupineOperations), "operations")
@@ -30,8 +29,7 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func BenchmarkRule(b *testing.B) {
-	w, err := read(each(million(b)))
-	noError(b, err)
+	w := newWorld(historyOf(million(b)))
 	for _, r := range []struct {
 		name string
 		rule func(*name)
@@ -60,8 +58,10 @@ func BenchmarkFile(b *testing.B) {
 	b.SetBytes(int64(file.Len()))
 	b.ResetTimer()
 	for b.Loop() {
-		if v, err := Run(history.Read(bytes.NewReader(file.Bytes()))); err != nil || len(v.Violations) > 0 {
-			b.Fatal(fmt.Sprint(err), v)
+		h, err := history.Read(bytes.NewReader(file.Bytes()))
+		noError(b, err)
+		if v := Run(h); len(v.Violations) > 0 {
+			b.Fatal(texts(v))
 		}
 	}
 }

@@ -19,18 +19,18 @@ const (
 func (w *world) blindness() {
 	n := &w.Numbers
 	say := func(format string, args ...any) { w.Blind = append(w.Blind, fmt.Sprintf(format, args...)) }
-	if w.end.Interrupted {
-		say("The run was interrupted after %s.", at(w.end.At))
+	if w.End.Interrupted {
+		say("The run was interrupted after %s.", at(w.End.At))
 		return // the other reasons follow from that
 	}
-	for _, kind := range w.run.Faults {
+	for _, kind := range w.Run.Faults {
 		if n.FaultsByKind[kind] == 0 {
 			say("No fault of the kind %q did anything.", kind)
 		}
 	}
-	disturbed := len(w.run.Faults) > 0
+	disturbed := len(w.Run.Faults) > 0
 	chosen := func(kinds ...string) bool {
-		return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(w.run.Faults, k) })
+		return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(w.Run.Faults, k) })
 	}
 	if disturbed && n.Lost == 0 {
 		say("No holder lost its lease, so nothing shows that it would have heard of it.")
@@ -38,7 +38,7 @@ func (w *world) blindness() {
 	if disturbed && n.TakenOver == 0 {
 		say("No name was taken over from a holder that was dead or had lost it.")
 	}
-	if w.run.Fenced && chosen(history.Stop, history.Overstay) && n.Stale == 0 {
+	if w.Run.Fenced && chosen(history.Stop, history.Overstay) && n.Stale == 0 {
 		say("No write came too late, so that the fences had nothing to refuse.")
 	}
 	if n.Leases == 0 {
@@ -55,7 +55,7 @@ func (w *world) blindness() {
 	if n.Paused > n.Took/pausedAtMost {
 		say("This machine kept a process from running for %s of %s: it is too busy.", length(n.Paused), length(n.Took))
 	}
-	if w.run.Ordered && n.QueuePairs == 0 {
+	if w.Run.Ordered && n.QueuePairs == 0 {
 		say("No two claims waited in such a way that the queue could have served them in the wrong order.")
 	}
 	if n.Handovers == 0 {

@@ -6,12 +6,12 @@ import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 // A claim that was asked for before the calm part may have failed because processes were
 // starting.
 func (w *world) calmLoss() {
-	begun, calmEnd, ok := w.phase(history.Calm)
+	begun, calmEnd, ok := w.Phase(history.Calm)
 	if !ok {
 		return
 	}
 	calmEnd = min(calmEnd, w.firstFault)
-	for _, c := range w.claims {
+	for _, c := range w.Claims {
 		when, what := mishap(c)
 		if c.Asked < begun || when == 0 || when >= calmEnd || w.touchedClaim(c, c.Asked-settleTime, when) {
 			continue

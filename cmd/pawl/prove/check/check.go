@@ -9,18 +9,11 @@
 // lease was lost. The package says that, too: see Verdict.Blind.
 package check
 
-import (
-	"iter"
+import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 
-	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
-)
-
-// Run checks a history. The error is only about reading it.
-func Run(lines iter.Seq2[history.Line, error]) (*Verdict, error) {
-	w, err := read(lines)
-	if err != nil {
-		return nil, err
-	}
+// Run checks a history.
+func Run(h *history.History) *Verdict {
+	w := newWorld(h)
 	for _, n := range w.names {
 		w.overlap(n)
 		w.fences(n)
@@ -37,5 +30,5 @@ func Run(lines iter.Seq2[history.Line, error]) (*Verdict, error) {
 	w.calmLoss()
 	w.count()
 	w.blindness() // reads what count has counted
-	return w.verdict(), nil
+	return w.verdict()
 }

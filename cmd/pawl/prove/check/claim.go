@@ -58,7 +58,7 @@ func (w *world) over(c *history.Claim) int64 {
 	case c.Died != 0:
 		return c.Died
 	}
-	return w.last
+	return w.Last
 }
 
 // lastMoment returns the last time at which the client of a claim may have sent a request
@@ -74,7 +74,7 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	case c.Lost != 0:
 		return max(c.Lost, c.Told, c.Believed)
 	}
-	return w.last
+	return w.Last
 }
 
 // maxLateness is the time within which the server handles a request that its client has
@@ -92,23 +92,18 @@ func (w *world) gone(c *history.Claim) int64 {
 		return last + maxLateness/2
 	}
 	// Requests that the network held back arrive when the fault ends, or a little later.
-	from := last - w.run.TTL
+	from := last - w.Run.TTL
 	late := max(w.network.postpone(c.Worker, from, last, 0), w.faults.postpone(server, from, last, 0))
 	if late > last {
-		late += w.run.TTL
+		late += w.Run.TTL
 	}
-	return late + 2*w.run.TTL + maxLateness
+	return late + 2*w.Run.TTL + maxLateness
 }
 
 // gaveUp reports whether a claim was given up while no fault was in its way, so that
 // nothing is left of it a moment later.
 func (w *world) gaveUp(c *history.Claim) bool {
 	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+maxLateness)
-}
-
-// lastTime returns the latest of the times of a claim.
-func lastTime(c *history.Claim) int64 {
-	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died)
 }
 
 // sameClient reports whether one client of one process made both claims.

@@ -71,11 +71,10 @@ func TestRateUnderFaultsIsOfTheTimeInWhichTheServerRuns(t *testing.T) {
 		{fault(history.Stop, 1, 1200, 2000), 3},
 		{fault(history.ServerStop, server, 1250, 2000), 12},
 	} {
-		v, err := Run(each(lines(
+		v := Run(historyOf(lines(
 			hold(1, 0, 1010, 1020, 1), hold(2, 0, 1030, 1040, 2), hold(3, 0, 1050, 1060, 3), tt.fault,
 			&history.Phase{Phase: history.Calm, To: ms(1000)}, &history.Phase{Phase: history.Faults, From: ms(1000), To: ms(2000)},
 		)))
-		noError(t, err)
 		if got := v.Numbers.FaultRate; got != tt.want {
 			t.Errorf("%s: %v leases a second; want %v", tt.fault.Kind, got, tt.want)
 		}
@@ -112,8 +111,7 @@ func TestBlind(t *testing.T) {
 		), "the workers did too little"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Run(each(tt.lines))
-			noError(t, err)
+			v := Run(historyOf(tt.lines))
 			if all := strings.Join(v.Blind, "\n"); !strings.Contains(all, tt.want) {
 				t.Errorf("it is blind because\n%s\nwant %q", all, tt.want)
 			}

@@ -24,10 +24,10 @@ const (
 )
 
 // sortFaults keeps the faults that did something.
-func (w *world) sortFaults(faults []history.Fault) {
+func (w *world) sortFaults() {
 	var all, stops, network, forgotten, pauses []history.Fault
 	w.firstFault = math.MaxInt64
-	for _, f := range faults {
+	for _, f := range w.Faults {
 		if f.Kind == history.Pause {
 			pauses = append(pauses, f)
 			continue
@@ -50,11 +50,11 @@ func (w *world) sortFaults(faults []history.Fault) {
 		case history.ServerStop, history.ServerKill, history.ServerRestart: // one at a time
 			w.down += f.To - f.From
 		}
-		if w.run.Forgets && slices.Contains([]string{history.ServerKill, history.ServerRestart, history.FailOver}, f.Kind) {
+		if w.Run.Forgets && slices.Contains([]string{history.ServerKill, history.ServerRestart, history.FailOver}, f.Kind) {
 			forgotten = append(forgotten, f)
 		}
 		if f.Worker == server {
-			f.To += 2*w.run.TTL + reachedAgain
+			f.To += 2*w.Run.TTL + reachedAgain
 		}
 		all = append(all, f)
 	}
@@ -83,7 +83,7 @@ func (w *world) countPauses(pauses []history.Fault, stops timeline) {
 // controller, which has the registers.
 func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
 	workers := map[int]bool{}
-	for _, c := range w.claims {
+	for _, c := range w.Claims {
 		workers[c.Worker] = true
 	}
 	for _, p := range pauses {
@@ -101,13 +101,13 @@ func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
 // server or the machine was too slow then. The lock is not to blame for that, so it
 // counts as a fault of the run.
 func (w *world) slow() (all []history.Fault) {
-	for _, c := range w.claims {
+	for _, c := range w.Claims {
 		from, to, why := c.Asked, c.Answered, c.Error
 		switch {
 		case c.Release == history.Unknown:
 			from, to = c.Released, c.Freed
 		case c.Lost != 0: // a renewal was not answered
-			from, to, why = max(c.Got, c.Lost-w.run.TTL), c.Lost, c.Why
+			from, to, why = max(c.Got, c.Lost-w.Run.TTL), c.Lost, c.Why
 		case c.Answer != history.Unknown:
 			continue
 		}

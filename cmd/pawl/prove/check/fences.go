@@ -10,7 +10,7 @@ import (
 // fences finds grants of a name with the same fence, and fences that fall: a claim that
 // was asked for after another grant must have the greater fence.
 func (w *world) fences(n *name) {
-	if !w.run.Fenced {
+	if !w.Run.Fenced {
 		return
 	}
 	var a *history.Claim // the claim before b

@@ -23,8 +23,8 @@ type taken struct{ from, to int64 }
 // idle finds waiters that waited on though the name was free: they missed a wake-up.
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
-	for _, t := range append(w.taken(n), taken{w.last, w.last}) {
-		if t.from-until > w.run.TTL+idleFor {
+	for _, t := range append(w.taken(n), taken{w.Last, w.Last}) {
+		if t.from-until > w.Run.TTL+idleFor {
 			w.free(n, until, t.from)
 		}
 		until = max(until, t.to)
@@ -71,7 +71,7 @@ func (w *world) free(n *name, from, to int64) {
 		}
 		// In a queue a claim waits only for the claims that came before it.
 		before := pending
-		if w.run.Ordered && !behind[c] {
+		if w.Run.Ordered && !behind[c] {
 			n, _ := slices.BinarySearchFunc(pending, c.Asked+earlier, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
 			before = pending[:n]
 		}
@@ -89,7 +89,7 @@ func (w *world) free(n *name, from, to int64) {
 // waitsForNothing returns a part of the interval in which a claim has no reason to wait:
 // no fault touches it or a claim before it. If there is no such part, a and b are equal.
 func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
-	if to-from <= w.run.TTL+idleFor {
+	if to-from <= w.Run.TTL+idleFor {
 		return 0, 0
 	}
 	var reasons []taken
@@ -116,7 +116,7 @@ func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from,
 	}
 	slices.SortFunc(reasons, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
 	for _, r := range append(reasons, taken{to, to}) {
-		if r.from-from > 2*w.run.TTL+idleFor {
+		if r.from-from > 2*w.Run.TTL+idleFor {
 			return from, r.from
 		}
 		from = max(from, r.to)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -116,10 +115,10 @@ func lines(parts ...any) []history.Line {
 			r = p
 			continue
 		case *history.Claim:
-			l.Claim, end = p, max(end, lastTime(p))
+			l.Claim, end = p, max(end, p.Last())
 		case []*history.Claim:
 			for _, c := range p {
-				all, end = append(all, history.Line{Claim: c}), max(end, lastTime(c))
+				all, end = append(all, history.Line{Claim: c}), max(end, c.Last())
 			}
 			continue
 		case *history.Write:
@@ -150,21 +149,17 @@ func lines(parts ...any) []history.Line {
 	return append(all, history.Line{End: ends})
 }
 
-func each(lines []history.Line) iter.Seq2[history.Line, error] {
-	return func(yield func(history.Line, error) bool) {
-		for _, l := range lines {
-			if !yield(l, nil) {
-				return
-			}
-		}
+func historyOf(lines []history.Line) *history.History {
+	h := &history.History{}
+	for _, l := range lines {
+		h.Add(l)
 	}
+	return h
 }
 
 func verdict(t testing.TB, parts ...any) *Verdict {
 	t.Helper()
-	v, err := Run(each(lines(parts...)))
-	noError(t, err)
-	return v
+	return Run(historyOf(lines(parts...)))
 }
 
 // A historyCase is a history, and the rules that it breaks.

@@ -10,7 +10,7 @@ import (
 // all leases had expired.
 func (w *world) left() {
 	looked := map[string]bool{}
-	for _, l := range w.lefts {
+	for _, l := range w.Left {
 		looked[l.Name] = true
 		if l.Holders > 0 || l.Waiters > 0 {
 			w.add(Violation{Rule: Left, Name: l.Name, From: l.At, To: l.At},
@@ -18,7 +18,7 @@ func (w *world) left() {
 				l.Name, plural(l.Holders, "holder", "holders"), plural(l.Waiters, "waiter", "waiters"), at(l.At))
 		}
 	}
-	for _, n := range w.run.Names {
+	for _, n := range w.Run.Names {
 		if !looked[n.Name] {
 			w.Blind = append(w.Blind, fmt.Sprintf("The end of %q was not looked at, so that holders and waiters may be left.", n.Name))
 		}
@@ -28,7 +28,7 @@ func (w *world) left() {
 // failures finds processes that ended in a way that no fault explains, and a run that
 // ended before its time.
 func (w *world) failures() {
-	for _, p := range w.workers {
+	for _, p := range w.Workers {
 		switch p.End {
 		case "done", "killed", "crashed":
 		default:
@@ -36,9 +36,9 @@ func (w *world) failures() {
 				"Process %d of worker %d (PID %d) failed at %s: %s", p.Life, p.Worker, p.PID, at(p.To), p.End)
 		}
 	}
-	if w.end.Error != "" {
-		w.add(Violation{Rule: RunFailed, From: w.end.At, To: w.end.At},
-			"The run ended at %s before its time: %s", at(w.end.At), w.end.Error)
+	if w.End.Error != "" {
+		w.add(Violation{Rule: RunFailed, From: w.End.At, To: w.End.At},
+			"The run ended at %s before its time: %s", at(w.End.At), w.End.Error)
 	}
 }
 
@@ -46,7 +46,7 @@ func (w *world) failures() {
 // that died may have reported only some of its grants.
 func (w *world) allOrNothing() {
 	groups := map[int64][]*history.Claim{}
-	for _, c := range w.claims {
+	for _, c := range w.Claims {
 		if c.Group != 0 {
 			groups[c.Group] = append(groups[c.Group], c)
 		}

@@ -29,12 +29,12 @@ type lease struct {
 func (w *world) newStory(n *name) *story {
 	s := &story{name: n}
 	for _, c := range n.granted {
-		if w.run.Fenced || lasted(c) {
+		if w.Run.Fenced || lasted(c) {
 			s.leases = append(s.leases, w.lease(c))
 		}
 	}
 	slices.SortStableFunc(s.leases, func(a, b lease) int {
-		if w.run.Fenced {
+		if w.Run.Fenced {
 			return cmp.Compare(a.claim.Fence, b.claim.Fence)
 		}
 		return cmp.Or(cmp.Compare(a.claim.Got, b.claim.Got), cmp.Compare(a.endFrom, b.endFrom))
@@ -60,7 +60,7 @@ func (w *world) lease(c *history.Claim) lease {
 	if last := w.lastMoment(c); w.forgot(c, last) {
 		// It ended when the server lost it, and its holder did not know of it yet.
 		l.endFrom = c.Asked
-		l.endTo = last + 2*w.run.TTL + maxLateness
+		l.endTo = last + 2*w.Run.TTL + maxLateness
 	}
 	return l
 }
@@ -70,7 +70,7 @@ func (w *world) lease(c *history.Claim) lease {
 // the lease may last longer.
 func (w *world) ended(c *history.Claim) int64 {
 	if c.Release == history.Late {
-		return w.gone(c) + 2*w.run.TTL + maxLateness
+		return w.gone(c) + 2*w.Run.TTL + maxLateness
 	}
 	return w.gone(c)
 }
@@ -82,7 +82,7 @@ func (w *world) refusals(n *name) []step {
 	var others int64 // the time until which earlier claims may explain a refusal
 	for i, c := range n.claims {
 		until := w.over(c)
-		if c.Answer != history.Held && (c.Answer != history.Granted || !w.run.Fenced && !lasted(c)) {
+		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {
 			until = w.ended(c)
 		}
 		apart := others < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
@@ -90,7 +90,7 @@ func (w *world) refusals(n *name) []step {
 		if c.Answer != history.Held || c.How != history.Try || !apart {
 			continue
 		}
-		if w.forgotten.touched(server, c.Asked-3*w.run.TTL-maxLateness, c.Answered) {
+		if w.forgotten.touched(server, c.Asked-3*w.Run.TTL-maxLateness, c.Answered) {
 			continue
 		}
 		tries = append(tries, step{kind: refused, claim: c, from: c.Asked, to: c.Answered})

@@ -110,8 +110,7 @@ func TestTightenChangesNothing(t *testing.T) {
 		for range 3000 {
 			r := run(func(r *history.Run) { r.Fenced = fenced })
 			claims := fewClaims(dice, fenced)
-			w, err := read(each(lines(r, claims)))
-			noError(t, err)
+			w := newWorld(historyOf(lines(r, claims)))
 			w.linearizable(w.names[2])
 			narrowed := w.Count[Linearizable] == 0
 			explained := explained(w, w.names[2])
@@ -175,7 +174,7 @@ func explained(w *world, n *name) bool {
 			switch i := slices.Index(c.held, st.lease); st.kind {
 			case begins:
 				after := all{now.held + string(rune(st.lease)), max(now.fence, st.claim.Fence)}
-				return s.fits(c, st.claim) && (!w.run.Fenced || st.claim.Fence > now.fence), after
+				return s.fits(c, st.claim) && (!w.Run.Fenced || st.claim.Fence > now.fence), after
 			case ends:
 				return i >= 0, all{strings.ReplaceAll(now.held, string(rune(st.lease)), ""), now.fence}
 			default:

@@ -221,7 +221,7 @@ func TestMutations(t *testing.T) {
 					return
 				}
 				tried++
-				v := checked(t, m.lines)
+				v := checked(m.lines)
 				if !slices.ContainsFunc(rules, func(r string) bool { return v.Count[r] > 0 }) {
 					t.Errorf("no violation of the rules %q; there are\n%s", rules, texts(v))
 				}

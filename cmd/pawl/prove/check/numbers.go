@@ -11,9 +11,9 @@ import (
 // count counts what happened, whether it is right or not.
 func (w *world) count() {
 	n := &w.Numbers
-	n.Took = time.Duration(w.last)
+	n.Took = time.Duration(w.Last)
 	var waits, handovers []int64
-	for _, c := range w.claims {
+	for _, c := range w.Claims {
 		switch c.Answer {
 		case history.Held:
 			n.Refused++
@@ -67,7 +67,7 @@ func quantile(sorted []int64, percent int) time.Duration {
 // rate returns the number of leases that were granted in each second of a phase. off is
 // the part of the phase in which no lease could be granted.
 func (w *world) rate(phase string, off int64) float64 {
-	from, to, ok := w.phase(phase)
+	from, to, ok := w.Phase(phase)
 	if !ok || to-from <= off {
 		return 0
 	}

@@ -27,7 +27,7 @@ const (
 // only claims of one kind, and only of clients without another claim of the name, because
 // a client may pass a lease on among its own waiters.
 func (w *world) order(n *name) {
-	if !w.run.Ordered {
+	if !w.Run.Ordered {
 		return
 	}
 	waits := map[class][]*history.Claim{}

@@ -18,15 +18,15 @@ type book struct {
 // although a newer holder had used it.
 func (w *world) register() {
 	books := map[string]*book{}
-	begun, _, _ := w.phase(history.Calm) // claims from before the calm phase meet slow processes
+	begun, _, _ := w.Phase(history.Calm) // claims from before the calm phase meet slow processes
 	untouched := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settleTime, t) }
-	for _, x := range w.writes {
+	for _, x := range w.Writes {
 		c, n := w.byID[x.Claim], w.byName[x.Name]
 		if n == nil || c == nil || c.Name != x.Name {
 			w.wrong(Register, x, c, "It belongs to claim %d, and the history has no such claim of %q.", x.Claim, x.Name)
 			continue
 		}
-		if c.Answer == history.Granted && w.run.Fenced && c.Fence != x.Fence {
+		if c.Answer == history.Granted && w.Run.Fenced && c.Fence != x.Fence {
 			w.wrong(Register, x, c, "It came with the fence %d, but the claim was granted with the fence %d.", x.Fence, c.Fence)
 		}
 		b := books[x.Name]
@@ -57,7 +57,7 @@ func (w *world) fenced(b *book, x *history.Write, c *history.Claim) {
 		w.Numbers.Stale++
 	case b.newest == nil || x.Fence >= b.newest.Fence:
 		b.newest = x
-	case x.Accepted && w.run.Fenced:
+	case x.Accepted && w.Run.Fenced:
 		w.wrong(StaleAccepted, x, c, "It has the fence %d. Claim %d had used the register before it, at %s, with the greater fence %d.",
 			x.Fence, b.newest.Claim, at(b.newest.At), b.newest.Fence)
 	}
@@ -70,14 +70,14 @@ func (w *world) value(b *book, x *history.Write, c *history.Claim) {
 		b.value = x.Before
 	}
 	if !x.Accepted {
-		if !x.Stale && w.run.Fenced && c.Mode == history.Whole {
+		if !x.Stale && w.Run.Fenced && c.Mode == history.Whole {
 			w.wrong(Register, x, c, "The register had changed from %d to %d since the holder had read it, though no newer holder had used it.",
 				x.Read, x.Before)
 		}
 		return
 	}
 	w.Numbers.Writes++
-	if x.Read != x.Before && w.run.Fenced {
+	if x.Read != x.Before && w.Run.Fenced {
 		w.wrong(Register, x, c, "The holder had read %d and the register had %d, so that an update is lost.", x.Read, x.Before)
 	}
 	b.value = x.Read + 1

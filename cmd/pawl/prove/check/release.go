@@ -31,6 +31,6 @@ func (w *world) releaseLied(n *name) {
 // release of h is right: the holder of c was sure of it then, or c was granted after h,
 // because it has the greater fence or was asked for after the grant of h.
 func (w *world) heldBefore(h, c *history.Claim) bool {
-	later := c.Asked > h.Got || w.run.Fenced && c.Fence > h.Fence
+	later := c.Asked > h.Got || w.Run.Fenced && c.Fence > h.Fence
 	return h.Got < c.Got && (sure(c) || later) && !w.forgot(h, c.Got)
 }

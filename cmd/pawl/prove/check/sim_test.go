@@ -11,7 +11,7 @@ import (
 // A lock that keeps its promises breaks no rule, whatever the faults are.
 func TestRightHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := checked(t, someHistory(t))
+		v := checked(someHistory(t))
 		if len(v.Violations) > 0 {
 			t.Errorf("violations:\n%s", texts(v))
 		}
@@ -20,18 +20,14 @@ func TestRightHistories(t *testing.T) {
 
 // A simulated run of some minutes has enough in it to prove something.
 func TestSimulationIsNotBlind(t *testing.T) {
-	v := checked(t, simulate(1, 8, ms(200_000), ms(2), history.Stop, history.Kill, history.Silence))
+	v := checked(simulate(1, 8, ms(200_000), ms(2), history.Stop, history.Kill, history.Silence))
 	if len(v.Violations)+len(v.Blind) > 0 {
 		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Blind)
 	}
 	t.Logf("%+v", v.Numbers)
 }
 
-func checked(t rapid.TB, lines []history.Line) *Verdict {
-	v, err := Run(each(lines))
-	noError(t, err)
-	return v
-}
+func checked(lines []history.Line) *Verdict { return Run(historyOf(lines)) }
 
 func someHistory(t *rapid.T) []history.Line {
 	var kinds []string

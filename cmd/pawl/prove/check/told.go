@@ -59,7 +59,7 @@ func (w *world) stopsLooking(c *history.Claim) int64 {
 
 // firstOf returns the first of these times that is not never, or the end of the history.
 func (w *world) firstOf(times ...int64) int64 {
-	first := w.last
+	first := w.Last
 	for _, t := range times {
 		if t != 0 {
 			first = min(first, t)
@@ -71,7 +71,7 @@ func (w *world) firstOf(times ...int64) int64 {
 // notWoken reports a holder that saw the loss of its lease only because it looked. Only
 // Pawl promises to wake its holders up.
 func (w *world) notWoken(n *name, c *history.Claim) {
-	if c.Lost == 0 || w.run.Lock != "pawl" {
+	if c.Lost == 0 || w.Run.Lock != "pawl" {
 		return
 	}
 	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+toldWithin, toldWithin)
@@ -88,7 +88,7 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 func (w *world) successors(n *name) map[*history.Claim]*history.Claim {
 	begin := func(c *history.Claim) uint64 { return uint64(c.Asked) }
 	end := func(c *history.Claim) uint64 { return uint64(c.Got) }
-	if w.run.Fenced {
+	if w.Run.Fenced {
 		begin = func(c *history.Claim) uint64 { return c.Fence }
 		end = begin
 	}

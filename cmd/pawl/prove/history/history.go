@@ -118,6 +118,11 @@ type Claim struct {
 	Died int64 `json:"died,omitempty"`
 }
 
+// Last returns the latest of the times of a claim.
+func (c *Claim) Last() int64 {
+	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died)
+}
+
 // The modes, which say how much of the name a claim takes.
 const (
 	Whole   = "whole"   // no other holder beside it

@@ -54,7 +54,7 @@ const (
 // data returns what the script reads, as JSON without a "<".
 func (s *story) data(d *choice, v *check.Verdict) []byte {
 	e := embedded{
-		End: s.end, Workers: s.workers(), Rate: s.rate(), Gaps: append([][2]int64{}, d.gaps...),
+		End: s.Last, Workers: s.workers(), Rate: s.rate(), Gaps: append([][2]int64{}, d.gaps...),
 		// A nil slice would be null.
 		Names: []lockName{}, Phases: []history.Phase{}, Lives: []history.Worker{}, Faults: []history.Fault{},
 		Marks: [][4]int64{}, Violations: []violation{}, Shares: [][]int{},
@@ -69,18 +69,18 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 	}
 	for _, n := range s.names.list {
 		l := lockName{Name: visible.Text(n), Base: strconv.FormatUint(bases[n], 10), Limit: 1}
-		for _, known := range s.run.Names {
+		for _, known := range s.Run.Names {
 			if known.Name == n {
 				l.Kind, l.Limit = visible.Text(known.Kind), known.Limit
 			}
 		}
 		e.Names = append(e.Names, l)
 	}
-	for _, p := range s.phases {
+	for _, p := range s.Phases {
 		p.Phase = visible.Text(p.Phase)
 		e.Phases = append(e.Phases, p)
 	}
-	for _, l := range s.lives {
+	for _, l := range s.Workers {
 		l.End = visible.Text(l.End)
 		e.Lives = append(e.Lives, l)
 	}
@@ -107,11 +107,11 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 }
 
 func (s *story) workers() int {
-	n := s.run.Workers
+	n := s.Run.Workers
 	for _, c := range s.claims {
 		n = max(n, c.Worker+1)
 	}
-	for _, l := range s.lives {
+	for _, l := range s.Workers {
 		n = max(n, l.Worker+1)
 	}
 	return min(n, mostWorkers)
@@ -131,8 +131,8 @@ func (s *story) bases() map[string]uint64 {
 func (s *story) rate() []int {
 	rate := make([]int, rateParts)
 	for _, c := range s.claims {
-		if c.Got > 0 && s.end > 0 {
-			rate[min(int64(rateParts-1), c.Got/(s.end/rateParts+1))]++
+		if c.Got > 0 && s.Last > 0 {
+			rate[min(int64(rateParts-1), c.Got/(s.Last/rateParts+1))]++
 		}
 	}
 	return rate
@@ -141,7 +141,7 @@ func (s *story) rate() []int {
 // shares returns, for each name, for how many percent of each part of the run one of its
 // leases was held. Leases at the same time count more than once, up to 100.
 func (s *story) shares() [][]int {
-	part := s.end/shareParts + 1
+	part := s.Last/shareParts + 1
 	held := make([][shareParts]int64, len(s.names.list))
 	for _, c := range s.claims {
 		until := max(c.Got, c.Believed)

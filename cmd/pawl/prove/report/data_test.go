@@ -62,8 +62,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 	for i := range claims {
 		m.lines = append(m.lines, history.Line{Claim: &claims[i]})
 	}
-	s, err := gather(m.seq())
-	noError(t, err)
+	s := newStory(m.history())
 	var d struct {
 		Names  []lockName
 		Texts  []string

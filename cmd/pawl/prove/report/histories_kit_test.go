@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -47,44 +46,35 @@ type madeHistory struct {
 	v     *check.Verdict
 }
 
-func (m *madeHistory) seq() iter.Seq2[history.Line, error] {
-	return func(yield func(history.Line, error) bool) {
-		for _, l := range m.lines {
-			if !yield(l, nil) {
-				return
-			}
-		}
+func (m *madeHistory) history() *history.History {
+	h := &history.History{}
+	for _, l := range m.lines {
+		h.Add(l)
 	}
+	return h
 }
 
-// repeated yields the claims of a history again and again, each time later, and then the
+// repeated has the claims of a history again and again, each time later, and then the
 // other lines.
-func (m *madeHistory) repeated(claims int) iter.Seq2[history.Line, error] {
-	return func(yield func(history.Line, error) bool) {
-		for n := 0; n < claims; {
-			round := int64(n)
-			for _, l := range m.lines {
-				if l.Claim == nil {
-					continue
-				}
-				c := *l.Claim
-				c.ID += round
-				for _, t := range []*int64{&c.Asked, &c.Answered, &c.Got, &c.Believed, &c.Lost, &c.Told, &c.Released, &c.Freed, &c.Died} {
-					if *t != 0 {
-						*t += round * 10e6
-					}
-				}
-				if n++; !yield(history.Line{Claim: &c}, nil) {
-					return
+func (m *madeHistory) repeated(claims int) *history.History {
+	all := m.history()
+	once := all.Claims
+	all.Claims = nil
+	for n := 0; n < claims; {
+		round := int64(n)
+		for _, old := range once {
+			c := *old
+			c.ID += round
+			for _, t := range []*int64{&c.Asked, &c.Answered, &c.Got, &c.Believed, &c.Lost, &c.Told, &c.Released, &c.Freed, &c.Died} {
+				if *t != 0 {
+					*t += round * 10e6
 				}
 			}
-		}
-		for _, l := range m.lines {
-			if l.Claim == nil && !yield(l, nil) {
-				return
-			}
+			n++
+			all.Add(history.Line{Claim: &c})
 		}
 	}
+	return all
 }
 
 // granted returns the claims of a name that were granted, in the order of their grants.

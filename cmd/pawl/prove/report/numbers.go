@@ -77,7 +77,7 @@ func (p *page) faultTable() markup.HTML {
 	kinds := slices.Concat(faultKinds, slices.Sorted(maps.Keys(did)), slices.Sorted(maps.Keys(idle)))
 	var rows [][2]markup.HTML
 	for i, k := range kinds {
-		if slices.Index(kinds, k) < i || did[k] == 0 && idle[k] == 0 && !slices.Contains(p.run.Faults, k) {
+		if slices.Index(kinds, k) < i || did[k] == 0 && idle[k] == 0 && !slices.Contains(p.Run.Faults, k) {
 			continue
 		}
 		value := number(did[k])
@@ -130,7 +130,7 @@ func (p *page) lateWrites() markup.HTML {
 	n := &p.v.Numbers
 	why := "A holder that stands still cannot see that its lease is over, and may write late. Only the resource can refuse that " +
 		"write, by its fence: without fences, each lock of this kind loses updates under such faults."
-	if !p.run.Fenced {
+	if !p.Run.Fenced {
 		why = "This lock has no fences, so the register could not refuse late writes."
 	}
 	return markup.El("section", class("card"), text("h3", "Writes of late holders"),

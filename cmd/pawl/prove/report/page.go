@@ -56,7 +56,7 @@ func (p *page) body() markup.HTML {
 		markup.El("header", class("top"),
 			markup.El("p", class("brand"), text("span", "", class("mark"), markup.Attr("aria-hidden", "true")), markup.Text("Pawl")),
 			markup.El("p", class("where"), text("code", "pawl prove"), p.contender(), markup.Text(" on "),
-				foreign("b", cmp.Or(p.run.Backend, "an unknown backend")))),
+				foreign("b", cmp.Or(p.Run.Backend, "an unknown backend")))),
 		markup.El("main", id("main"),
 			p.verdict(),
 			p.remarks(),
@@ -77,10 +77,10 @@ func (p *page) body() markup.HTML {
 
 // contender names the lock, if it is not Pawl's.
 func (p *page) contender() markup.HTML {
-	if p.run.Lock == "" || p.run.Lock == "pawl" {
+	if p.Run.Lock == "" || p.Run.Lock == "pawl" {
 		return markup.HTML{}
 	}
-	return markup.Join(markup.Text(" of "), foreign("b", p.run.Lock))
+	return markup.Join(markup.Text(" of "), foreign("b", p.Run.Lock))
 }
 
 // summary returns the facts that a reader needs to judge the verdict, in one row.
@@ -101,7 +101,7 @@ func (p *page) summary() markup.HTML {
 	fact(number(p.v.Numbers.Lost), "of them lost", "")
 	many(p.workers(), "worker", "")
 	many(len(p.names.list), "name", "")
-	fact(length(time.Duration(p.run.TTL)), "TTL", "")
+	fact(length(time.Duration(p.Run.TTL)), "TTL", "")
 	fact(length(p.v.Numbers.Took), "long", "")
 	return list("counts", all)
 }
@@ -184,7 +184,7 @@ func claimsOf(x *check.Violation) string {
 
 // repeat says what was run, and how a reader repeats it.
 func (p *page) repeat() markup.HTML {
-	r := &p.run
+	r := &p.Run
 	var names []markup.HTML
 	for i, n := range r.Names {
 		if i > 0 {

@@ -13,7 +13,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"io"
-	"iter"
 	"strings"
 	"sync"
 
@@ -22,15 +21,11 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// Write writes the report of a history. The error is about reading the history, or about
-// w.
-func Write(w io.Writer, lines iter.Seq2[history.Line, error], v *check.Verdict) error {
-	s, err := gather(lines)
-	if err != nil {
-		return err
-	}
+// Write writes the report of a history.
+func Write(w io.Writer, h *history.History, v *check.Verdict) error {
+	s := newStory(h)
 	d := s.choose(v, maxDrawn)
-	_, err = w.Write(newPage(s, d, v).document(s.data(d, v)))
+	_, err := w.Write(newPage(s, d, v).document(s.data(d, v)))
 	return err
 }
 

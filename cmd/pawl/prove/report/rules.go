@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/visible"
 )
@@ -21,12 +22,19 @@ type rule struct {
 
 // rulesOf returns all rules, those first that matter most.
 func rulesOf(s *story, v *check.Verdict) []rule {
-	n, l := &v.Numbers, &s.looked
+	n := &v.Numbers
+	_, calm, _ := s.Phase(history.Calm)
+	fences := s.count(func(c *claim) bool { return c.Got != 0 && c.Fence != 0 })
+	lost := s.count(func(c *claim) bool { return c.end == endLost })
+	released := s.count(func(c *claim) bool { return c.end == endReleased })
+	waited := s.count(func(c *claim) bool { return c.Got != 0 && c.How != history.Try })
+	together := s.count(func(c *claim) bool { return c.Group != 0 && c.Group == c.ID })
+	early := s.count(func(c *claim) bool { return c.Asked < calm })
 	var unfenced, unordered string
-	if !s.run.Fenced {
+	if !s.Run.Fenced {
 		unfenced = "this lock has no fences"
 	}
-	if !s.run.Ordered {
+	if !s.Run.Ordered {
 		unordered = "this lock promises no order"
 	}
 	return []rule{
@@ -34,31 +42,31 @@ func rulesOf(s *story, v *check.Verdict) []rule {
 			"No two holders that exclude each other were sure of a name at the same time."},
 		{check.Linearizable, "no order explains the answers on %s", n.PorcupineOperations, "operation", "",
 			"One order of the claims and releases of each name explains all answers (porcupine searches it)."},
-		{check.FenceTwice, "two leases of %s with one fence", l.fences, "fence", unfenced,
+		{check.FenceTwice, "two leases of %s with one fence", fences, "fence", unfenced,
 			"No two leases of a name have the same fence."},
-		{check.FenceFalls, "the fence of %s fell", l.fences, "fence", unfenced,
+		{check.FenceFalls, "the fence of %s fell", fences, "fence", unfenced,
 			"A claim that was made after a grant got a greater fence than that grant."},
-		{check.StaleAccepted, "a write of an earlier holder of %s was accepted", l.writes, "write", unfenced,
+		{check.StaleAccepted, "a write of an earlier holder of %s was accepted", len(s.Writes), "write", unfenced,
 			"The register accepted no write of a holder after a later holder had used it."},
 		{check.Register, "the register of %s has a wrong value", n.Writes, "accepted write", unfenced,
 			"The register that checks fences has the value that its accepted writes give."},
-		{check.PlainLostInCalm, "an update of %s was lost without a fault", l.writes, "write", "",
+		{check.PlainLostInCalm, "an update of %s was lost without a fault", len(s.Writes), "write", "",
 			"The register that checks nothing lost no update that no fault explains."},
-		{check.LostNotTold, "a holder of %s did not see its loss", l.ended, "lost lease", "",
+		{check.LostNotTold, "a holder of %s did not see its loss", lost, "lost lease", "",
 			"A holder saw that its lease was over within a second of the next grant, if its process ran."},
-		{check.ReleaseLied, "a release of %s was wrong", l.releases, "release", "",
+		{check.ReleaseLied, "a release of %s was wrong", released, "release", "",
 			"A release that said “held until now” was right."},
 		{check.Order, "the order on %s was wrong", n.QueuePairs, "pair of claims", unordered,
 			"Claims that waited were served in the order in which they had asked."},
-		{check.Idle, "%s was free, and its waiters waited on", l.waited, "claim that waited", "",
+		{check.Idle, "%s was free, and its waiters waited on", waited, "claim that waited", "",
 			"No name stayed free while claims waited for it."},
-		{check.AllOrNothing, "a claim of several names got some, at %s", l.together, "such claim", "",
+		{check.AllOrNothing, "a claim of several names got some, at %s", together, "such claim", "",
 			"A claim of several names together got all of them, or none."},
-		{check.CalmLoss, "a loss of %s before the first fault", l.calmClaims, "claim", "",
+		{check.CalmLoss, "a loss of %s before the first fault", early, "claim", "",
 			"In the calm part no lease was lost and no claim failed, where the database answered in time."},
-		{check.Left, "%s was not left free", l.left, "name", "",
+		{check.Left, "%s was not left free", len(s.Left), "name", "",
 			"After the last worker had closed, no name had a holder or a waiter."},
-		{check.WorkerFailed, "a worker failed", len(s.lives), "process", "",
+		{check.WorkerFailed, "a worker failed", len(s.Workers), "process", "",
 			"Each process of a worker ended as it should, or by a fault."},
 		{check.RunFailed, "the run failed", 1, "run", "",
 			"The run ended without an error."},

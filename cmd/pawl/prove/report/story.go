@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -10,15 +9,11 @@ import (
 
 // A story is a history in the form that the report needs.
 type story struct {
-	run    history.Run
-	phases []history.Phase
+	*history.History
 	faults []history.Fault // in the order of their begin
-	lives  []history.Worker
-	claims []claim // in the order of Asked
-	marks  []mark  // in the order of time
-	end    int64   // the latest time of the history
+	claims []claim         // in the order of Asked
+	marks  []mark          // in the order of time
 	names  table
-	looked looked
 }
 
 // A claim of the history, with its use of the register.
@@ -60,7 +55,7 @@ func (c *claim) odd() bool { return c.end != endNone && c.end != endReleased }
 
 // over returns the last time of a claim.
 func (c *claim) over() int64 {
-	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died, c.used)
+	return max(c.Last(), c.used)
 }
 
 // A mark is a moment of the register: a refused write, or a lost update.
@@ -75,71 +70,22 @@ const (
 	markLost         // the register that does not check lost an update
 )
 
-// looked has the number of things that each rule could check, where check.Numbers does
-// not have it.
-type looked struct {
-	fences     int // leases with a fence
-	releases   int // releases that were answered with OK
-	ended      int // leases that were lost, or whose release came too late
-	waited     int // granted claims that waited if the name was not free
-	together   int // claims of several names
-	writes     int // writes that the registers got
-	calmClaims int
-	left       int // names that were looked at in the end
-}
-
-// gather reads a history.
-func gather(lines iter.Seq2[history.Line, error]) (*story, error) {
-	s := &story{}
-	var writes []*history.Write
-	for l, err := range lines {
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case l.Run != nil:
-			s.run = *l.Run
-			for _, n := range l.Run.Names {
-				s.names.add(n.Name)
-			}
-		case l.Phase != nil:
-			s.phases = append(s.phases, *l.Phase)
-			s.end = max(s.end, l.Phase.To)
-		case l.Claim != nil:
-			s.claims = append(s.claims, claim{Claim: l.Claim, end: endOf(l.Claim)})
-			s.names.add(l.Claim.Name)
-		case l.Write != nil:
-			writes = append(writes, l.Write)
-			s.names.add(l.Write.Name)
-		case l.Fault != nil:
-			s.faults = append(s.faults, *l.Fault)
-			s.end = max(s.end, l.Fault.To)
-		case l.Worker != nil:
-			s.lives = append(s.lives, *l.Worker)
-			s.end = max(s.end, l.Worker.To)
-		case l.Left != nil:
-			s.looked.left++
-			s.end = max(s.end, l.Left.At)
-		case l.End != nil:
-			s.end = max(s.end, l.End.At)
-		}
+func newStory(h *history.History) *story {
+	s := &story{History: h, faults: slices.Clone(h.Faults)}
+	slices.SortStableFunc(s.faults, func(a, b history.Fault) int { return cmp.Compare(a.From, b.From) })
+	for _, n := range h.Run.Names {
+		s.names.add(n.Name)
+	}
+	for _, c := range h.Claims {
+		s.claims = append(s.claims, claim{Claim: c, end: endOf(c)})
+		s.names.add(c.Name)
 	}
 	slices.SortStableFunc(s.claims, func(a, b claim) int { return cmp.Compare(a.Asked, b.Asked) })
-	slices.SortStableFunc(s.faults, func(a, b history.Fault) int { return cmp.Compare(a.From, b.From) })
-	s.use(writes)
-	s.look()
-	return s, nil
-}
-
-// use notes the writes: with their claims, and the odd ones as marks.
-func (s *story) use(writes []*history.Write) {
 	claims := make(map[int64]*claim, len(s.claims))
 	for i := range s.claims {
 		claims[s.claims[i].ID] = &s.claims[i]
 	}
-	s.looked.writes = len(writes)
-	for _, w := range writes {
-		s.end = max(s.end, w.At)
+	for _, w := range h.Writes {
 		if c := claims[w.Claim]; c != nil {
 			c.writes, c.used = c.writes+1, max(c.used, w.At)
 		}
@@ -151,33 +97,17 @@ func (s *story) use(writes []*history.Write) {
 		}
 	}
 	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
+	return s
 }
 
-// look counts what the rules could check.
-func (s *story) look() {
-	var calm int64 // the end of the calm phase
-	if i := slices.IndexFunc(s.phases, func(p history.Phase) bool { return p.Phase == history.Calm }); i >= 0 {
-		calm = s.phases[i].To
-	}
-	groups := map[int64]bool{}
-	count := func(n *int, is bool) {
-		if is {
-			*n++
-		}
-	}
+// count returns the number of claims of a kind.
+func (s *story) count(is func(c *claim) bool) (n int) {
 	for i := range s.claims {
-		c := &s.claims[i]
-		s.end = max(s.end, c.over())
-		if c.Group != 0 {
-			groups[c.Group] = true
+		if is(&s.claims[i]) {
+			n++
 		}
-		count(&s.looked.calmClaims, c.Asked < calm)
-		count(&s.looked.fences, c.Got != 0 && c.Fence != 0)
-		count(&s.looked.releases, c.end == endReleased)
-		count(&s.looked.ended, c.end == endLost)
-		count(&s.looked.waited, c.Got != 0 && c.How != history.Try)
 	}
-	s.looked.together = len(groups)
+	return n
 }
 
 // A table numbers texts, because most texts of a history occur often.

@@ -109,7 +109,7 @@ func (p *picker) take(i int) {
 
 // sample takes all claims of a time in the middle of the run: a third of the room.
 func (s *story) sample(p *picker) [2]int64 {
-	middle := s.end / 2
+	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
 	n := p.left / 3
 	first = max(0, min(first-n/2, len(s.claims)-n))
@@ -162,7 +162,7 @@ func (c *claim) far(times []int64) int64 {
 // apart.
 func (s *story) gaps(chosen []bool) [][2]int64 {
 	var gaps [][2]int64
-	apart := s.end / 5000
+	apart := s.Last / 5000
 	for i := range s.claims {
 		if chosen[i] {
 			continue

@@ -10,8 +10,7 @@ func TestThinning(t *testing.T) {
 	m := makeHistory(plan{seed: 5, leases: 15_000, faults: 10, seconds: 100})
 	m.overlap("b", .5)
 	const most = 3000
-	s, err := gather(m.seq())
-	noError(t, err)
+	s := newStory(m.history())
 	if len(s.claims) < 2*most {
 		t.Fatalf("the history has only %d claims", len(s.claims))
 	}
@@ -65,8 +64,7 @@ func TestThinningOfManyLosses(t *testing.T) {
 			l.Claim.Lost = l.Claim.Released
 		}
 	}
-	s, err := gather(m.seq())
-	noError(t, err)
+	s := newStory(m.history())
 	d := s.choose(m.v, 3000)
 	if len(d.claims) > 3000 || d.odd >= d.oddAll {
 		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), d.odd, d.oddAll)

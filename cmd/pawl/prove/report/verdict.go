@@ -84,8 +84,8 @@ func (p *page) remarks() markup.HTML {
 	for _, b := range blind {
 		remark("some", visible.Text(b))
 	}
-	if p.run.Planted != "" {
-		sentence := "This run has a planted bug, " + quoted(p.run.Planted) + ". "
+	if p.Run.Planted != "" {
+		sentence := "This run has a planted bug, " + quoted(p.Run.Planted) + ". "
 		if p.violations > 0 {
 			remark("", sentence+"It shows that the checker can fail: the lock itself is not accused.")
 		} else {
@@ -95,7 +95,7 @@ func (p *page) remarks() markup.HTML {
 	const forgets = "this server may forget its last writes when it is killed or fails over, as the documentation says. "
 	if p.v.Announced > 0 {
 		remark("some", "The checker excused "+counted(p.v.Announced, "overlap")+": "+forgets+"Two holders were possible then.")
-	} else if p.run.Forgets {
+	} else if p.Run.Forgets {
 		remark("", "T"+forgets[1:]+"Two holders would be excused then; there was no such case.")
 	}
 	if len(all) == 0 {

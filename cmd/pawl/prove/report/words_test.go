@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
 func TestWords(t *testing.T) {
@@ -55,7 +56,7 @@ func constants(t *testing.T, file string) []string {
 
 func TestEachRuleHasASentence(t *testing.T) {
 	for _, key := range constants(t, "../check/rules.go") {
-		if !slices.ContainsFunc(rulesOf(&story{}, &check.Verdict{}), func(r rule) bool { return r.key == key }) {
+		if !slices.ContainsFunc(rulesOf(newStory(&history.History{}), &check.Verdict{}), func(r rule) bool { return r.key == key }) {
 			t.Errorf("the page has no sentence for the rule %q", key)
 		}
 	}
