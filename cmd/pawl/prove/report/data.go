@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
@@ -14,7 +15,7 @@ import (
 type embedded struct {
 	End        int64            `json:"end"`
 	Workers    int              `json:"workers"`
-	Names      []lockName       `json:"names"`
+	Names      []history.Name   `json:"names"`
 	Texts      []string         `json:"texts"` // all other texts of claims
 	Phases     []history.Phase  `json:"phases"`
 	Lives      []history.Worker `json:"lives"`
@@ -24,14 +25,8 @@ type embedded struct {
 	Gaps       [][2]int64       `json:"gaps"`
 	Rate       []int            `json:"rate"`   // grants of all claims, in equal parts of the run
 	Shares     [][]int          `json:"shares"` // for each name, percent of each part for which it was held
-	Claims     map[string]any   `json:"claims"` // a column of numbers for each field
-}
-
-type lockName struct {
-	Name  string `json:"name"`
-	Kind  string `json:"kind"`
-	Limit int    `json:"limit"`
-	Base  string `json:"base"` // other fences are counted from it, because they may have 64 bits
+	Fields     []string         `json:"fields"` // the keys of the values of a claim
+	Claims     [][]any          `json:"claims"` // the values of each claim
 }
 
 type violation struct {
@@ -56,19 +51,18 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 	e := embedded{
 		End: s.Last, Workers: s.workers(), Rate: s.rate(), Gaps: append([][2]int64{}, d.gaps...),
 		// A nil slice would be null.
-		Names: []lockName{}, Phases: []history.Phase{}, Lives: []history.Worker{}, Faults: []history.Fault{},
+		Names: []history.Name{}, Phases: []history.Phase{}, Lives: []history.Worker{}, Faults: []history.Fault{},
 		Marks: [][4]int64{}, Violations: []violation{}, Shares: [][]int{},
 	}
 	if len(d.gaps) > 0 {
 		e.Shares = s.shares()
 	}
-	bases := s.bases()
-	e.Claims, e.Texts = s.columns(d, bases)
+	e.Fields, e.Claims, e.Texts = s.rows(d)
 	for i, text := range e.Texts {
 		e.Texts[i] = visible.Text(text)
 	}
 	for _, n := range s.names.list {
-		l := lockName{Name: visible.Text(n), Base: strconv.FormatUint(bases[n], 10), Limit: 1}
+		l := history.Name{Name: visible.Text(n), Limit: 1}
 		for _, known := range s.Run.Names {
 			if known.Name == n {
 				l.Kind, l.Limit = visible.Text(known.Kind), known.Limit
@@ -117,17 +111,6 @@ func (s *story) workers() int {
 	return min(n, mostWorkers)
 }
 
-// bases returns the smallest fence of each name.
-func (s *story) bases() map[string]uint64 {
-	bases := map[string]uint64{}
-	for _, c := range s.claims {
-		if base := bases[c.Name]; c.Fence != 0 && (base == 0 || c.Fence < base) {
-			bases[c.Name] = c.Fence
-		}
-	}
-	return bases
-}
-
 func (s *story) rate() []int {
 	rate := make([]int, rateParts)
 	for _, c := range s.claims {
@@ -165,78 +148,28 @@ func (s *story) shares() [][]int {
 	return shares
 }
 
-// columns returns the chosen claims as a column of numbers for each field, and the texts
-// that some of these numbers stand for.
-func (s *story) columns(d *choice, bases map[string]uint64) (columns map[string]any, texts []string) {
-	columns = map[string]any{"n": len(d.claims)}
-	field := func(key string, of func(c *claim) int64) {
-		column := make([]int64, len(d.claims))
-		for i, at := range d.claims {
-			column[i] = of(&s.claims[at])
-		}
-		columns[key] = packed(column)
-	}
-	number := func(key string, of func(c *claim) int) { field(key, func(c *claim) int64 { return int64(of(c)) }) }
-	// A time is 0 for never, or the time after Asked, plus 1. A time before Asked is
-	// negative; only a broken history has one.
-	later := func(key string, of func(c *claim) int64) {
-		field(key, func(c *claim) int64 {
-			switch t := of(c); {
-			case t == 0:
-				return 0
-			case t >= c.Asked:
-				return t - c.Asked + 1
-			default:
-				return t - c.Asked
-			}
-		})
-	}
+// rows returns the values of each chosen claim, their keys, and the texts for which some
+// of the values stand.
+func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 	t := table{}
 	t.add("") // so that 0 is no text
-	text := func(key string, of func(c *claim) string) {
-		number(key, func(c *claim) int { return t.add(short(of(c))) })
-	}
-
-	var id, asked int64
-	field("id", func(c *claim) int64 { return step(&id, c.ID) })
-	field("asked", func(c *claim) int64 { return step(&asked, c.Asked) })
-	later("answered", func(c *claim) int64 { return c.Answered })
-	later("got", func(c *claim) int64 { return c.Got })
-	later("believed", func(c *claim) int64 { return c.Believed })
-	later("lost", func(c *claim) int64 { return c.Lost })
-	later("told", func(c *claim) int64 { return c.Told })
-	later("released", func(c *claim) int64 { return c.Released })
-	later("freed", func(c *claim) int64 { return c.Freed })
-	later("died", func(c *claim) int64 { return c.Died })
-	later("used", func(c *claim) int64 { return c.used })
-	text("mode", func(c *claim) string { return c.Mode })
-	text("how", func(c *claim) string { return c.How })
-	text("answer", func(c *claim) string { return c.Answer })
-	text("problem", func(c *claim) string { return c.Error })
-	text("why", func(c *claim) string { return c.Why })
-	text("release", func(c *claim) string { return c.Release })
-	field("group", func(c *claim) int64 { return c.Group })
-	number("name", func(c *claim) int { return s.names.add(c.Name) })
-	number("worker", func(c *claim) int { return c.Worker })
-	number("life", func(c *claim) int { return c.Life })
-	number("client", func(c *claim) int { return c.Client })
-	number("weight", func(c *claim) int { return c.Weight })
-	number("writes", func(c *claim) int { return c.writes })
-	number("end", func(c *claim) int { return c.end })
-
-	fences := make([]any, len(d.claims)) // 0 for none, 1 for the smallest fence of the name, and so on
-	for i, at := range d.claims {
-		switch c := s.claims[at]; {
-		case c.Fence == 0:
-			fences[i] = 0
-		case c.Fence-bases[c.Name] >= 1<<53-1: // a number of a script has 53 bits
-			fences[i] = strconv.FormatUint(c.Fence-bases[c.Name]+1, 10)
-		default:
-			fences[i] = c.Fence - bases[c.Name] + 1
+	text := func(s string) int { return t.add(short(s)) }
+	rows = [][]any{}
+	for _, at := range d.claims {
+		c, fence := &s.claims[at], ""
+		if c.Fence != 0 {
+			fence = strconv.FormatUint(c.Fence, 10) // a number of a script has only 53 bits
 		}
+		rows = append(rows, []any{
+			c.ID, c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died, c.used,
+			c.Group, c.Worker, c.Life, c.Client, c.Weight, c.writes, c.end, s.names.add(c.Name), fence,
+			text(c.Mode), text(c.How), text(c.Answer), text(c.Error), text(c.Why), text(c.Release),
+		})
 	}
-	columns["fence"] = fences
-	return columns, t.list
+	keys = strings.Fields("id asked answered got believed lost told released freed died used " +
+		"group worker life client weight writes end name fence " +
+		"mode how answer problem why release")
+	return keys, rows, t.list
 }
 
 func short(s string) string {
@@ -248,37 +181,4 @@ func short(s string) string {
 		cut--
 	}
 	return s[:cut] + "…"
-}
-
-// step returns the difference between a value and the value before it.
-func step(before *int64, now int64) int64 {
-	d := now - *before
-	*before = now
-	return d
-}
-
-// sparse has the numbers of a column that are not 0. Each place is the difference from
-// the place before it.
-type sparse struct {
-	Places []int64 `json:"at"`
-	Values []int64 `json:"is"`
-}
-
-// packed returns numbers in the shortest form that the script reads: one number if all
-// are the same; if few are not 0, only these, with their places; otherwise all.
-func packed(column []int64) any {
-	same, few, before := true, sparse{}, int64(0)
-	for i, x := range column {
-		same = same && x == column[0]
-		if x != 0 {
-			few.Places, few.Values = append(few.Places, step(&before, int64(i))), append(few.Values, x)
-		}
-	}
-	switch {
-	case same && len(column) > 0:
-		return column[0]
-	case len(few.Values) < len(column)/4:
-		return few
-	}
-	return column
 }

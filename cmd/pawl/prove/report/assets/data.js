@@ -6,39 +6,11 @@ addEventListener("error", (e) => {
   notice.hidden = false;
 });
 
-// The data of the report. A claim is a number, its place in the columns. All times are in
-// nanoseconds from the begin of the run, and 0 is never.
+// The data of the report. A claim is a number, its place in the lists of values. All times
+// are in nanoseconds from the begin of the run, and 0 is never.
 const data = JSON.parse(document.getElementById("data").textContent);
-
-// column returns all numbers of a column. The data has it as a list, as one number if all
-// are the same, or as the numbers that are not 0 with their places.
-const column = (c, n, Kind = Float64Array) => {
-  const all = new Kind(n);
-  if (typeof c === "number") return all.fill(c);
-  if (Array.isArray(c)) { all.set(c); return all; }
-  let at = 0;
-  c.at.forEach((step, i) => { at += step; all[at] = c.is[i]; });
-  return all;
-};
-
-const claims = (() => {
-  const c = data.claims, n = c.n, all = { n, fence: c.fence };
-  for (const key of ["id", "asked"]) {
-    const list = all[key] = column(c[key], n);
-    for (let i = 1; i < n; i++) list[i] += list[i - 1];
-  }
-  // Later times come as the time since asked, plus 1.
-  for (const key of ["answered", "got", "believed", "lost", "told", "released", "freed", "died", "used"]) {
-    const list = all[key] = column(c[key], n);
-    for (let i = 0; i < n; i++) if (list[i] !== 0) list[i] += all.asked[i] - (list[i] > 0 ? 1 : 0);
-  }
-  for (const key of ["mode", "how", "answer", "problem", "why", "release", "worker", "life", "client", "name", "weight", "writes"]) {
-    all[key] = column(c[key], n, Int32Array);
-  }
-  all.group = column(c.group, n);
-  all.end = column(c.end, n, Uint8Array);
-  return all;
-})();
+const claims = { n: data.claims.length };
+data.fields.forEach((key, k) => { claims[key] = data.claims.map((values) => values[k]); });
 
 // How a claim ended, as in story.go.
 const NONE = 0, RELEASED = 1, LOST = 2, DIED = 3, UNKNOWN = 4, ASKING = 5;
@@ -79,10 +51,7 @@ const violations = data.violations.map((v, k) => ({ ...v, number: k + 1 })).sort
 const end = Math.max(1, data.end);
 
 // fenceOf returns a fence as text: it may have more digits than a number of a script.
-const fenceOf = (i) => {
-  const f = claims.fence[i];
-  return f === 0 ? "" : String(BigInt(data.names[claims.name[i]].base) + BigInt(f) - 1n);
-};
+const fenceOf = (i) => claims.fence[i];
 
 // pidOf returns the process of a claim.
 const processes = new Map(data.lives.map((l) => [`${l.worker} ${l.life}`, l]));
