@@ -37,7 +37,6 @@ type running struct {
 	Fault
 	random *rand.Rand
 	hit    int
-	ended  chan struct{} // closed at the end
 	late   map[*link]bool
 	resets bool // Silence ends with a reset
 }
@@ -51,10 +50,7 @@ func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 		panic("proxy: there is no fault of the kind " + f.Kind)
 	}
 	f.Most = max(f.Most, 0)
-	r := &running{
-		Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)),
-		ended: make(chan struct{}), late: make(map[*link]bool),
-	}
+	r := &running{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), late: map[*link]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault != nil {
@@ -82,14 +78,12 @@ func (p *Proxy) finish(r *running) (hit int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = nil
-	close(r.ended)
 	for _, l := range slices.Clone(p.links) {
 		if r.Kind == history.Swallow && l.hole || r.resets {
 			l.reset()
-			continue
+		} else {
+			l.makeAllDue()
 		}
-		l.requests.makeAllDue()
-		l.replies.makeAllDue()
 	}
 	return r.hit
 }

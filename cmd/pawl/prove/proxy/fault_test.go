@@ -190,7 +190,7 @@ func TestARequestThatWasGivenUpArrives(t *testing.T) {
 			w.says("lock")
 			p.hits(t, 1) // with Swallow it has arrived already
 			_ = w.Close()
-			p.eventually(t, func() bool { return w.link.requests.exhausted })
+			p.eventually(t, func() bool { return w.link.requests.end != goesOn })
 			if kind == history.Silence {
 				end()
 			}
@@ -237,7 +237,7 @@ func TestSwallowHasNoProperEnd(t *testing.T) {
 	w := p.worker(t)
 	end := p.Begin(Fault{Kind: history.Swallow})
 	w.says("lock")
-	p.eventually(t, func() bool { return w.link.replies.exhausted })
+	p.eventually(t, func() bool { return w.link.replies.end != goesOn })
 	w.says("unlock") // to no server
 	w.says("unlock")
 	p.eventually(t, func() bool { return w.link.requests.failed || len(w.link.requests.queue) == 0 })

@@ -5,29 +5,31 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 )
 
 // A link is a connection of the worker, and the connection to the target for it.
 type link struct {
-	proxy  *Proxy
-	target string
-	client net.Conn
-	life   context.Context // it ends with the link
-	end    context.CancelFunc
+	proxy   *Proxy
+	target  string
+	client  net.Conn
+	dialing context.Context // it ends with the link
+	end     context.CancelFunc
 
 	// The mutex of the proxy protects these.
-	server            net.Conn // nil until it is connected
+	changed           *sync.Cond // anything here or in the pipes, or the proxy's fault
+	server            net.Conn   // nil until it is connected
 	requests, replies pipe
 	hole              bool // Swallow has dropped a reply
 	over              bool
 }
 
 func newLink(p *Proxy, client net.Conn, target string) *link {
-	l := &link{proxy: p, target: target, client: client}
-	l.life, l.end = context.WithCancel(context.Background())
-	l.requests.init(l, &l.replies)
-	l.replies.init(l, &l.requests)
-	l.requests.from, l.replies.to = client, client
+	l := &link{proxy: p, target: target, client: client, changed: sync.NewCond(&p.mu)}
+	l.dialing, l.end = context.WithCancel(context.Background())
+	l.requests = pipe{link: l, other: &l.replies, from: client}
+	l.replies = pipe{link: l, other: &l.requests, to: client}
 	return l
 }
 
@@ -35,8 +37,12 @@ func newLink(p *Proxy, client net.Conn, target string) *link {
 func (l *link) run() {
 	p := l.proxy
 	p.loops.Go(l.requests.read) // before there is a server, so that a silent fault counts what it holds back
-	l.awaitSilence()
-	server, err := Dial(l.life, l.target)
+	p.mu.Lock()
+	for p.fault.silent() && !l.over {
+		l.changed.Wait()
+	}
+	p.mu.Unlock()
+	server, err := Dial(l.dialing, l.target)
 	p.mu.Lock()
 	if err != nil || l.over {
 		if err == nil {
@@ -53,21 +59,28 @@ func (l *link) run() {
 	l.requests.write()
 }
 
-// awaitSilence returns when the target may see the connection, or when the link is over.
-func (l *link) awaitSilence() {
-	for {
-		l.proxy.mu.Lock()
-		r := l.proxy.fault
-		l.proxy.mu.Unlock()
-		if !r.silent() {
-			return
-		}
-		select {
-		case <-r.ended:
-		case <-l.life.Done():
-			return
+// wait waits for a change, but no longer than d if that is not 0. The caller holds the
+// mutex.
+func (l *link) wait(d time.Duration) {
+	if d > 0 {
+		timer := time.AfterFunc(d, func() {
+			l.proxy.mu.Lock() // so that it is not before Wait
+			defer l.proxy.mu.Unlock()
+			l.changed.Broadcast()
+		})
+		defer timer.Stop()
+	}
+	l.changed.Wait()
+}
+
+// makeAllDue makes all pieces due. The caller holds the mutex.
+func (l *link) makeAllDue() {
+	for _, queue := range [][]piece{l.requests.queue, l.replies.queue} {
+		for i := range queue {
+			queue[i].due = time.Time{}
 		}
 	}
+	l.changed.Broadcast()
 }
 
 // Dial connects to a target.
@@ -102,6 +115,7 @@ func (l *link) leave() bool {
 	}
 	l.over = true
 	l.end()
+	l.changed.Broadcast()
 	l.proxy.links = slices.DeleteFunc(l.proxy.links, func(other *link) bool { return other == l })
 	return true
 }
