@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove"
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
@@ -115,7 +116,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	flags.Var(&p.ttl, "ttl", "how long a lease lasts without a renewal; faults last as long, so with a short TTL there are more of them")
 	flags.Var(&p.rate, "rate", "at most `N` claims a second by all workers; 0 for no limit")
 	flags.Var(&p.seed, "seed", "the number `N` from which faults and work are drawn (default random)")
-	flags.StringSliceVar(&p.faults, "faults", nil, "the `KINDS` of faults, separated by commas (default all that are possible): "+strings.Join(prove.Kinds(), ", "))
+	flags.StringSliceVar(&p.faults, "faults", nil, "the `KINDS` of faults, separated by commas (default all that are possible): "+strings.Join(history.Kinds(), ", "))
 	flags.StringVar(&p.server.Command, "server-cmd", "", "start the server with this `LINE` for "+shellName+"; then the faults of the server are possible")
 	flags.Var((*number)(&p.server.PID), "server-pid", "let the server with this process `ID` stand still now and then (server-stop)")
 	flags.StringVar(&p.server.FailOver, "failover-cmd", "", "fail the server over with this `LINE` for "+shellName)
@@ -125,7 +126,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	flags.StringVar(&p.check, "check", "", "check the history in this `FILE` again, and write its report, over an older one if it is there")
 	completeFiles(cmd, "out", "check")
 	must(cmd.RegisterFlagCompletionFunc("planted", cobra.FixedCompletions(plants, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("faults", cobra.FixedCompletions(prove.Kinds(), cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("faults", cobra.FixedCompletions(history.Kinds(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -174,8 +175,8 @@ func (p *proof) valid(cmd *cobra.Command, args []string) error {
 		problem = fmt.Sprintf("--server-pid is %d; allowed: the ID of a process", p.server.PID)
 	}
 	for _, k := range p.faults {
-		if !slices.Contains(prove.Kinds(), k) {
-			problem = fmt.Sprintf("--faults has %q; allowed: %s", k, wordList(prove.Kinds()))
+		if !slices.Contains(history.Kinds(), k) {
+			problem = fmt.Sprintf("--faults has %q; allowed: %s", k, wordList(history.Kinds()))
 		}
 	}
 	if problem != "" {

@@ -71,25 +71,12 @@ func Names() []history.Name {
 	}
 }
 
-// The kinds of faults, by the thing that suffers them.
-var (
-	ofProcesses = []string{history.Stop, history.Kill, history.Crash, history.Overstay}
-	ofNetwork   = []string{history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence}
-	ofServer    = []string{history.ServerStop, history.ServerKill, history.ServerRestart, history.FailOver}
-)
-
-func isNetwork(kind string) bool { return slices.Contains(ofNetwork, kind) }
-func isServers(kind string) bool { return slices.Contains(ofServer, kind) }
-
-// Kinds lists all kinds of faults.
-func Kinds() []string { return slices.Concat(ofProcesses, ofNetwork, ofServer) }
-
 // Possible lists the kinds that can be done: to processes always; to the network if a
 // proxy can stand in it; to the server as far as it is in the user's hands.
 func Possible(network bool, s ServerOptions) []string {
-	kinds := slices.Clone(ofProcesses)
+	kinds := slices.Clone(history.OfProcesses)
 	if network {
-		kinds = append(kinds, ofNetwork...)
+		kinds = append(kinds, history.OfNetwork...)
 	}
 	if s.Command != "" || s.PID > 0 {
 		kinds = append(kinds, history.ServerStop)

@@ -137,7 +137,7 @@ func (c *controller) run(ctx context.Context) error {
 
 // startSlots starts all workers.
 func (c *controller) startSlots() error {
-	network := slices.ContainsFunc(c.Faults, isNetwork)
+	network := slices.ContainsFunc(c.Faults, func(k string) bool { return slices.Contains(history.OfNetwork, k) })
 	for i := range c.Workers {
 		s := &slot{controller: c, worker: i, ack: make(chan string, 16)}
 		if network {

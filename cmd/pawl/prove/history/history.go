@@ -6,7 +6,10 @@
 // run. All processes of a run read the same clock. A time of 0 means: never.
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Format is the version of the lines. A reader refuses another one.
 const Format = 1
@@ -206,6 +209,16 @@ const (
 	// server may be.
 	Pause = "pause"
 )
+
+// The kinds of the run's faults, by the thing that suffers them.
+var (
+	OfProcesses = []string{Stop, Kill, Crash, Overstay}
+	OfNetwork   = []string{Cut, Delay, Reorder, Swallow, Silence}
+	OfServer    = []string{ServerStop, ServerKill, ServerRestart, FailOver}
+)
+
+// Kinds returns all kinds of the run's faults.
+func Kinds() []string { return slices.Concat(OfProcesses, OfNetwork, OfServer) }
 
 // PauseAtLeast is the shortest Pause that a run with this TTL writes down.
 func PauseAtLeast(ttl time.Duration) time.Duration {

@@ -29,8 +29,6 @@ type Fault struct {
 	Seed uint64        // decides all that is random
 }
 
-var kinds = []string{history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence}
-
 // running is a fault that has begun. The mutex of the proxy protects it. Methods that
 // accept nil do nothing without a fault.
 type running struct {
@@ -46,7 +44,7 @@ type running struct {
 // the proxy delivers the data that is still on its way at once, in order. Begin panics
 // while another fault of this proxy lasts.
 func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
-	if !slices.Contains(kinds, f.Kind) {
+	if !slices.Contains(history.OfNetwork, f.Kind) {
 		panic("proxy: there is no fault of the kind " + f.Kind)
 	}
 	f.Most = max(f.Most, 0)

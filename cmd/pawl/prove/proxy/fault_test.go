@@ -378,7 +378,7 @@ func TestNoStreamHasAHole(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for i := range 60 {
-		kind := kinds[i%len(kinds)]
+		kind := history.OfNetwork[i%len(history.OfNetwork)]
 		f := Fault{Kind: kind, Most: 3 * time.Millisecond, Seed: random.Uint64()}
 		end := p.Begin(f)
 		for begin := time.Now(); time.Since(begin) < 10*time.Millisecond; time.Sleep(time.Millisecond) {

@@ -213,7 +213,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // Close ends what is in any state: idle, silent, late, full, and about to connect.
 func TestCloseEndsEverything(t *testing.T) {
-	for _, kind := range append(slices.Clone(kinds), "none") {
+	for _, kind := range append(slices.Clone(history.OfNetwork), "none") {
 		t.Run(kind, func(t *testing.T) { checkClose(t, kind) })
 	}
 }

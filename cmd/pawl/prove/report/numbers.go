@@ -74,7 +74,7 @@ func (p *page) faultTable() markup.HTML {
 			idle[f.Kind]++
 		}
 	}
-	kinds := slices.Concat(faultKinds, slices.Sorted(maps.Keys(did)), slices.Sorted(maps.Keys(idle)))
+	kinds := slices.Concat(history.Kinds(), slices.Sorted(maps.Keys(did)), slices.Sorted(maps.Keys(idle)))
 	var rows [][2]markup.HTML
 	for i, k := range kinds {
 		if slices.Index(kinds, k) < i || did[k] == 0 && idle[k] == 0 && !slices.Contains(p.Run.Faults, k) {
@@ -90,13 +90,6 @@ func (p *page) faultTable() markup.HTML {
 		rows = append(rows, fact("None", "0"))
 	}
 	return card("Faults", rows...)
-}
-
-// The kinds of faults, in the order of history.
-var faultKinds = []string{
-	history.Stop, history.Kill, history.Crash, history.Overstay,
-	history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence,
-	history.ServerStop, history.ServerKill, history.ServerRestart, history.FailOver,
 }
 
 // meaning says what each kind of fault does.
@@ -119,7 +112,7 @@ var meaning = map[string]string{
 // key returns an entry of a legend, with the colour that the style has for it.
 func key(kind string) markup.HTML {
 	colour := "other"
-	if slices.Contains(faultKinds, kind) {
+	if meaning[kind] != "" {
 		colour = kind
 	}
 	return text("span", visible.Text(kind), class("key f-"+colour))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
@@ -104,12 +105,13 @@ func (p *page) legend() markup.HTML {
 		entry("m-stale", "late write refused"), entry("m-lost", "update lost without fences"),
 	}
 	var kinds []string
+	order := history.Kinds()
 	for _, f := range p.faults {
 		if !slices.Contains(kinds, f.Kind) {
 			kinds = append(kinds, f.Kind)
 		}
 	}
-	slices.SortStableFunc(kinds, func(a, b string) int { return slices.Index(faultKinds, a) - slices.Index(faultKinds, b) })
+	slices.SortStableFunc(kinds, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	var faults []markup.HTML
 	for _, k := range kinds {
 		faults = append(faults, markup.El("li", key(k)))

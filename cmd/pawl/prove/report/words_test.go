@@ -64,10 +64,10 @@ func TestEachRuleHasASentence(t *testing.T) {
 
 func TestEachKindOfFaultHasAColourAndAMeaning(t *testing.T) {
 	all := constants(t, "../history/history.go")
-	if !slices.Equal(slices.Sorted(maps.Keys(meaning)), slices.Sorted(slices.Values(faultKinds))) {
+	if !slices.Equal(slices.Sorted(maps.Keys(meaning)), slices.Sorted(slices.Values(history.Kinds()))) {
 		t.Error("the kinds with a meaning are others than those of the legend")
 	}
-	for _, kind := range faultKinds {
+	for _, kind := range history.Kinds() {
 		if !slices.Contains(all, kind) {
 			t.Errorf("no history has a fault %q", kind)
 		}
