@@ -26,8 +26,8 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bug.wrap != nil {
-		d = wrap(d, bug)
+	if bug.driver != nil {
+		d = wrap(d, bug.driver)
 	}
 	o := &pawl.Options{TTL: c.TTL, ID: fmt.Sprintf("prove-%d.%d.%d", c.Worker, c.Life, client)}
 	access.SetNamespaces(o, c.Namespace)
@@ -95,10 +95,10 @@ func (p *pawlClient) Limited(d time.Duration) Client {
 }
 
 func (p *pawlClient) lease(l Lease, name history.Name) Lease {
-	if p.bug.lease != nil {
-		return p.bug.lease(l, name)
+	if p.bug.toldLate == 0 || p.bug.kind != "" && p.bug.kind != name.Kind {
+		return l
 	}
-	return l
+	return &late{Lease: l, by: p.bug.toldLate}
 }
 
 func (p *pawlClient) lock(name history.Name, mode string, weight int) pawl.Lockable {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,13 +20,26 @@ import (
 // it. It changes what the product does at its edges: what reaches the backend, what the
 // backend answers, and what the holder of a lease learns.
 type plant struct {
-	what  string
-	url   func(url string, worker int) string
-	wrap  func(w *wrapped) // puts the bug into the driver
-	alone bool             // the driver has no other abilities, so that nothing passes the bug by
-	lease func(l Lease, name history.Name) Lease
-	some  bool   // All takes only its first name
-	needs string // the scheme of the URL that it needs; empty for any
+	what   string
+	needs  string // the scheme of the URL that it needs; empty for any
+	url    func(url string, worker int) string
+	driver *hooks // nil: the driver has no bug
+	some   bool   // All takes only its first name
+
+	toldLate time.Duration // how late a holder sees that its lease is over
+	kind     string        // of the names whose holders are told late; empty for all
+}
+
+// hooks are the places where a driver may have a bug. Each n counts the calls.
+type hooks struct {
+	alone   bool // the driver has no other abilities, so that nothing passes the bug by
+	name    func(name string) string
+	claim   func(c *driver.Claim, n int64)
+	grant   func(g *driver.Grant, n int64)
+	granted func(ctx context.Context, w *wrapped, c driver.Claim)
+	refusal func(w *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error)
+	renew   func(ctx context.Context, w *wrapped, l []driver.LeaseRef) ([]error, error)
+	release func(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error
 }
 
 // FenceNotChecked is the planted bug of the register.
@@ -33,102 +47,75 @@ const FenceNotChecked = "fence-not-checked"
 
 var plants = map[string]plant{
 	"release-without-token": {
-		what: "a late or second release ends the next lease",
-		wrap: func(w *wrapped) { w.release = releaseAnybody },
+		what:   "a late or second release ends the next lease",
+		driver: &hooks{release: releaseAnybody},
 	},
 	"renewal-says-yes": {
-		what: "one renewal of two does nothing, and claims success",
-		wrap: func(w *wrapped) { w.renew = renewHalf },
+		what:   "one renewal of two does nothing, and claims success",
+		driver: &hooks{renew: renewHalf},
 	},
 	"backend-clock-fast": {
-		what: "the backend ends leases after a third of their TTL",
-		wrap: func(w *wrapped) { w.claim, w.renew = claimThird, renewThird },
+		what:   "the backend ends leases after a third of their TTL",
+		driver: &hooks{claim: claimThird, renew: renewThird},
 	},
 	"fence-falls": {
 		what: "one fence of seven is a second old",
-		wrap: func(w *wrapped) {
-			w.grant = func(g *driver.Grant, n int64) {
-				if n%7 == 0 {
-					g.Fence -= 1_000_000
-				}
+		driver: &hooks{grant: func(g *driver.Grant, n int64) {
+			if n%7 == 0 {
+				g.Fence -= 1_000_000
 			}
-		},
+		}},
 	},
 	"fence-twice": {
-		what: "all fences of half a second are the same",
-		wrap: func(w *wrapped) { w.grant = func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 } },
+		what:   "all fences of half a second are the same",
+		driver: &hooks{grant: func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 }},
 	},
 	FenceNotChecked: {what: "the register takes any fence"},
 	"granted-though-held": {
-		what: "one refusal of thirty is a grant",
-		wrap: func(w *wrapped) { w.refusal = grantRefusal },
+		what:   "one refusal of thirty is a grant",
+		driver: &hooks{refusal: grantRefusal},
 	},
 	"lost-wake-up": {
-		what:  "a waiter hears nothing, and does not look again",
-		alone: true, wrap: func(w *wrapped) { w.refusal = refuseForAMinute },
+		what:   "a waiter hears nothing, and does not look again",
+		driver: &hooks{alone: true, refusal: refuseForAMinute},
 	},
 	"no-queue": {
-		what:  "waiters have no places, and try at random",
-		alone: true,
-		wrap: func(w *wrapped) {
-			w.claim = func(c *driver.Claim, _ int64) { c.Queue = false }
-			w.refusal = tryAgainSoon
-		},
+		what:   "waiters have no places, and try at random",
+		driver: &hooks{alone: true, claim: func(c *driver.Claim, _ int64) { c.Queue = false }, refusal: tryAgainSoon},
 	},
 	"one-permit-more": {
 		what: "a semaphore grants one permit too many",
-		wrap: func(w *wrapped) {
-			w.claim = func(c *driver.Claim, _ int64) {
-				if c.Limit != driver.Unlimited {
-					c.Limit++
-				}
+		driver: &hooks{claim: func(c *driver.Claim, _ int64) {
+			if c.Limit != driver.Unlimited {
+				c.Limit++
 			}
-		},
+		}},
 	},
 	"reader-beside-writer": {
 		what: "a writer lets readers in",
-		wrap: func(w *wrapped) {
-			w.claim = func(c *driver.Claim, _ int64) {
-				if strings.HasSuffix(c.Name, ":rw") {
-					c.Weight = 1
-				}
+		driver: &hooks{claim: func(c *driver.Claim, _ int64) {
+			if strings.HasSuffix(c.Name, ":rw") {
+				c.Weight = 1
 			}
-		},
+		}},
 	},
 	"names-folded": {
-		what:  "names that differ in case only are one lock",
-		alone: true, wrap: func(w *wrapped) { w.folded = true },
+		what:   "names that differ in case only are one lock",
+		driver: &hooks{alone: true, name: strings.ToLower},
 	},
 	"lease-ends-with-its-claim": {
-		what: "the end of the context of a claim ends its lease",
-		wrap: func(w *wrapped) { w.granted = releaseAfter },
+		what:   "the end of the context of a claim ends its lease",
+		driver: &hooks{granted: releaseAfter},
 	},
 	"release-does-nothing": {
-		what: "one release of ten does nothing, and claims success",
-		wrap: func(w *wrapped) { w.release = releaseNothing },
+		what:   "one release of ten does nothing, and claims success",
+		driver: &hooks{release: releaseNothing},
 	},
-	"loss-not-told": {
-		what:  "a holder never hears that its lease is over",
-		lease: func(l Lease, _ history.Name) Lease { return deaf{l} },
-	},
-	"loss-told-late": {
-		what:  "a holder hears of a loss a second late",
-		lease: func(l Lease, _ history.Name) Lease { return &late{Lease: l, by: time.Second} },
-	},
-	"two-leaders": {
-		what: "a leader hears of a loss ten seconds late",
-		lease: func(l Lease, name history.Name) Lease {
-			if name.Kind != history.Election {
-				return l
-			}
-			return &late{Lease: l, by: 10 * time.Second}
-		},
-	},
-	"all-or-some": {what: "an All is content with its first name", some: true},
-	"majority-of-one": {
-		what: "one node of three is a majority", needs: "redlock",
-		url: oneNode,
-	},
+	"loss-not-told":   {what: "a holder never hears that its lease is over", toldLate: math.MaxInt64},
+	"loss-told-late":  {what: "a holder hears of a loss a second late", toldLate: time.Second},
+	"two-leaders":     {what: "a leader hears of a loss ten seconds late", toldLate: 10 * time.Second, kind: history.Election},
+	"all-or-some":     {what: "an All is content with its first name", some: true},
+	"majority-of-one": {what: "one node of three is a majority", needs: "redlock", url: oneNode},
 }
 
 // Plants returns the names of the planted bugs, sorted, and what each bug is.
@@ -157,14 +144,8 @@ func oneNode(rawURL string, worker int) string {
 // wrapped is a driver with a bug.
 type wrapped struct {
 	driver.Driver
-	folded  bool
-	count   atomic.Int64
-	claim   func(c *driver.Claim, n int64)
-	grant   func(g *driver.Grant, n int64)
-	granted func(ctx context.Context, w *wrapped, c driver.Claim)
-	refusal func(w *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error)
-	renew   func(ctx context.Context, w *wrapped, l []driver.LeaseRef) ([]error, error)
-	release func(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error
+	*hooks
+	count atomic.Int64
 
 	mu     sync.Mutex
 	refuse map[driver.Token]refused
@@ -176,9 +157,9 @@ type refused struct {
 }
 
 // wrap puts a bug into a driver.
-func wrap(d driver.Driver, bug plant) driver.Driver {
-	w := &wrapped{Driver: d, refuse: map[driver.Token]refused{}}
-	if bug.wrap(w); bug.alone {
+func wrap(d driver.Driver, bug *hooks) driver.Driver {
+	w := &wrapped{Driver: d, hooks: bug, refuse: map[driver.Token]refused{}}
+	if bug.alone {
 		return w
 	}
 	return unwrappable{w}
@@ -193,11 +174,12 @@ func (u unwrappable) AcquireAll(context.Context, []driver.Claim) ([]driver.Grant
 	return nil, errors.ErrUnsupported
 }
 
-func (w *wrapped) name(n string) string {
-	if w.folded {
-		return strings.ToLower(n)
+// renamed returns the name as it reaches the backend.
+func (w *wrapped) renamed(name string) string {
+	if w.name == nil {
+		return name
 	}
-	return n
+	return w.name(name)
 }
 
 func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -209,7 +191,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 		return driver.Grant{}, r.err
 	}
 	sent := c
-	sent.Name = w.name(c.Name)
+	sent.Name = w.renamed(c.Name)
 	if w.claim != nil {
 		w.claim(&sent, n)
 	}
@@ -233,7 +215,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := slices.Clone(leases)
 	for i := range sent {
-		sent[i].Name = w.name(sent[i].Name)
+		sent[i].Name = w.renamed(sent[i].Name)
 	}
 	if w.renew != nil {
 		return w.renew(ctx, w, sent)
@@ -242,7 +224,7 @@ func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 }
 
 func (w *wrapped) Release(ctx context.Context, l driver.LeaseRef) error {
-	l.Name = w.name(l.Name)
+	l.Name = w.renamed(l.Name)
 	if w.release != nil {
 		return w.release(ctx, w, l, w.count.Add(1))
 	}
@@ -250,5 +232,5 @@ func (w *wrapped) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (w *wrapped) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return w.Driver.Inspect(ctx, w.name(name))
+	return w.Driver.Inspect(ctx, w.renamed(name))
 }

@@ -82,12 +82,6 @@ func releaseAfter(ctx context.Context, w *wrapped, c driver.Claim) {
 	})
 }
 
-// deaf is a lease that never shows its holder that it is over.
-type deaf struct{ Lease }
-
-func (deaf) Err() error            { return nil }
-func (deaf) Done() <-chan struct{} { return nil }
-
 // late is a lease that shows its holder with a delay that it is over.
 type late struct {
 	Lease
