@@ -129,7 +129,7 @@ func (c *controller) run(ctx context.Context) error {
 	calm := max(c.For/calmPart, 3*time.Second)
 	if err == nil {
 		sleep(ctx, warmUp)
-		c.spend(ctx, history.Calm, calm, nil)
+		c.spend(ctx, history.Calm, calm, func(context.Context) {})
 		c.spend(ctx, history.Faults, c.For-calm, c.doFaults)
 	}
 	return errors.Join(err, c.endPhase())
@@ -177,64 +177,47 @@ func (c *controller) spend(ctx context.Context, phase string, d time.Duration, b
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var besides sync.WaitGroup
-	if beside != nil {
-		besides.Go(func() { beside(within) })
-	}
-	begun := time.Now()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for within.Err() == nil {
-		select {
-		case <-within.Done():
-		case <-tick.C:
-			c.progress(phase, time.Since(begun), d)
-		}
-	}
+	besides.Go(func() { beside(within) })
+	c.progress(within, phase, d)
 	besides.Wait() // every fault is over
 	p.To = c.now()
 	c.write(history.Line{Phase: &p})
 }
 
-func (c *controller) progress(phase string, at, of time.Duration) {
-	if c.Done == nil {
-		return
+// progress says now and then how far the phase is, until ctx ends.
+func (c *controller) progress(ctx context.Context, phase string, of time.Duration) {
+	begun := time.Now()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if c.Done != nil {
+			c.mu.Lock()
+			p := Progress{Phase: phase, At: time.Since(begun), Of: of, Leases: c.leases, Faults: c.faults}
+			c.mu.Unlock()
+			c.Done(p)
+		}
 	}
-	c.mu.Lock()
-	p := Progress{Phase: phase, At: at, Of: of, Leases: c.leases, Faults: c.faults}
-	c.mu.Unlock()
-	c.Done(p)
 }
 
 // endPhase drains all workers, and looks at what is left.
 func (c *controller) endPhase() error {
 	p := history.Phase{Phase: history.Drain, From: c.now()}
 	c.draining.Store(true)
-	for _, s := range c.slots {
-		if process, _ := s.current(); process != nil {
-			process.order(worker.Order{Do: "drain"})
-		}
-	}
-	ended := make(chan struct{})
-	go func() { c.all.Wait(); close(ended) }()
-	limit := time.After(4*c.TTL + 60*time.Second)
+	c.each(func(p *process) { p.order(worker.Order{Do: "drain"}) })
+	ctx, cancel := context.WithTimeout(context.Background(), 4*c.TTL+60*time.Second)
+	defer cancel()
+	go func() { c.all.Wait(); cancel() }()
+	c.progress(ctx, history.Drain, 0)
 	var err error
-wait:
-	for {
-		select {
-		case <-ended:
-			break wait
-		case <-limit:
-			err = errors.New("workers did not end: they were killed")
-			for _, s := range c.slots {
-				if process, _ := s.current(); process != nil {
-					process.kill()
-				}
-			}
-			<-ended
-			break wait
-		case <-time.After(200 * time.Millisecond):
-			c.progress(history.Drain, time.Duration(c.now()-p.From), 0)
-		}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errors.New("workers did not end: they were killed")
+		c.each((*process).kill)
+		c.all.Wait()
 	}
 	if c.Left != nil {
 		left, failed := c.Left()
@@ -247,4 +230,13 @@ wait:
 	p.To = c.now()
 	c.write(history.Line{Phase: &p})
 	return err
+}
+
+// each calls do for the process of each worker.
+func (c *controller) each(do func(p *process)) {
+	for _, s := range c.slots {
+		if p, _ := s.current(); p != nil {
+			do(p)
+		}
+	}
 }

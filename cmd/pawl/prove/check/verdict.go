@@ -32,12 +32,12 @@ type Verdict struct {
 
 // A Violation is one place where a history breaks a rule.
 type Violation struct {
-	Rule   string
-	Name   string  // of the lock; empty if it concerns no lock
-	Text   string  // who, what and when: one or two sentences
-	From   int64   // when it began, as in the history
-	To     int64   // when it ended; From for a moment
-	Claims []int64 // the IDs of the claims that it is about
+	Rule   string  `json:"rule"`
+	Name   string  `json:"name"`   // of the lock; empty if it concerns no lock
+	Text   string  `json:"text"`   // who, what and when: one or two sentences
+	From   int64   `json:"from"`   // when it began, as in the history
+	To     int64   `json:"to"`     // when it ended; From for a moment
+	Claims []int64 `json:"claims"` // the IDs of the claims that it is about
 }
 
 // Numbers counts the events of a history, those that break no rule included.

@@ -13,33 +13,23 @@ import (
 
 // embedded is the data of the script. All texts are visible.
 type embedded struct {
-	End        int64            `json:"end"`
-	Workers    int              `json:"workers"`
-	Names      []history.Name   `json:"names"`
-	Texts      []string         `json:"texts"` // all other texts of claims
-	Phases     []history.Phase  `json:"phases"`
-	Lives      []history.Worker `json:"lives"`
-	Faults     []history.Fault  `json:"faults"`
-	Marks      [][4]int64       `json:"marks"` // kind, time, claim, name
-	Violations []violation      `json:"violations"`
-	Gaps       [][2]int64       `json:"gaps"`
-	Rate       []int            `json:"rate"`   // grants of all claims, in equal parts of the run
-	Shares     [][]int          `json:"shares"` // for each name, percent of each part for which it was held
-	Fields     []string         `json:"fields"` // the keys of the values of a claim
-	Claims     [][]any          `json:"claims"` // the values of each claim
-}
-
-type violation struct {
-	Rule   string  `json:"rule"`
-	Name   int     `json:"name"` // -1: none
-	Text   string  `json:"text"`
-	From   int64   `json:"from"`
-	To     int64   `json:"to"`
-	Claims []int64 `json:"claims"`
+	End        int64             `json:"end"`
+	Workers    int               `json:"workers"`
+	Names      []history.Name    `json:"names"`
+	Texts      []string          `json:"texts"` // all other texts of claims
+	Phases     []history.Phase   `json:"phases"`
+	Lives      []history.Worker  `json:"lives"`
+	Faults     []history.Fault   `json:"faults"`
+	Marks      [][4]int64        `json:"marks"` // kind, time, claim, name
+	Violations []check.Violation `json:"violations"`
+	Gaps       [][2]int64        `json:"gaps"`
+	Rate       []int             `json:"rate"`   // grants of all claims, in equal parts of the run
+	Shares     [][]int           `json:"shares"` // for each name, percent of each part for which it was held
+	Fields     []string          `json:"fields"` // the keys of the values of a claim
+	Claims     [][]any           `json:"claims"` // the values of each claim
 }
 
 const (
-	mostAccused = 100    // claims of one violation that the timeline marks
 	mostWorkers = 10_000 // keeps a broken history from a page with millions of rows
 	longText    = 400    // bytes; the report cuts off the rest of a claim's text
 	rateParts   = 600    // equal parts of the run, for the chart of all grants
@@ -52,7 +42,7 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 		End: s.Last, Workers: s.workers(), Rate: s.rate(), Gaps: append([][2]int64{}, d.gaps...),
 		// A nil slice would be null.
 		Names: []history.Name{}, Phases: []history.Phase{}, Lives: []history.Worker{}, Faults: []history.Fault{},
-		Marks: [][4]int64{}, Violations: []violation{}, Shares: [][]int{},
+		Marks: [][4]int64{}, Violations: []check.Violation{}, Shares: [][]int{},
 	}
 	if len(d.gaps) > 0 {
 		e.Shares = s.shares()
@@ -86,12 +76,9 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 		e.Marks = append(e.Marks, [4]int64{int64(m.kind), m.at, m.id, int64(m.name)})
 	}
 	for _, x := range v.Violations {
-		name, ok := s.names.at[x.Name]
-		if !ok {
-			name = -1
-		}
-		accused := append([]int64{}, x.Claims[:min(len(x.Claims), mostAccused)]...)
-		e.Violations = append(e.Violations, violation{visible.Text(x.Rule), name, visible.Text(x.Text), x.From, x.To, accused})
+		x.Rule, x.Name, x.Text = visible.Text(x.Rule), visible.Text(x.Name), visible.Text(x.Text)
+		x.Claims = append([]int64{}, x.Claims...)
+		e.Violations = append(e.Violations, x)
 	}
 	b, err := json.Marshal(e)
 	if err != nil {

@@ -6,18 +6,14 @@ import "golang.org/x/sys/unix"
 
 // Now is the host's monotonic clock, in nanoseconds. All processes of a host read the
 // same one, which Go's own time does not show.
-func Now() int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // every system has it
-	}
-	return t.Nano()
-}
+func Now() int64 { return read(unix.CLOCK_MONOTONIC) }
 
 // processorTime returns the processor time that this process has used, in nanoseconds.
-func processorTime() int64 {
+func processorTime() int64 { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func read(clock int32) int64 {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+	if err := unix.ClockGettime(clock, &t); err != nil {
 		panic(err) // every system has it
 	}
 	return t.Nano()

@@ -47,7 +47,7 @@ claims.id.forEach((id, i) => placeOf.set(id, i));
 const faults = data.faults;
 const marks = data.marks.map(([kind, at, claim, name]) => ({ kind, at, claim: placeOf.get(claim) ?? -1, name }))
   .filter((m) => m.claim >= 0);
-const violations = data.violations.map((v, k) => ({ ...v, number: k + 1 })).sort((a, b) => a.from - b.from);
+const violations = data.violations.map((v, k) => ({ ...v, name: data.names.findIndex((n) => n.name === v.name), number: k + 1 })).sort((a, b) => a.from - b.from);
 const end = Math.max(1, data.end);
 
 // fenceOf returns a fence as text: it may have more digits than a number of a script.
