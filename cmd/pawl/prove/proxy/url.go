@@ -78,12 +78,13 @@ func divide(rawURL string) location {
 		return not(reason)
 	}
 	switch scheme {
-	case "redis", "valkey":
-		return u.redis()
-	case "redis+unix":
-		return u.redisSocket()
+	case "redis", "valkey", "redis+unix":
+		return u.redis(scheme == "redis+unix")
 	case "redlock":
-		return u.redlock()
+		if u.has("addr") {
+			return not(nodesAfter)
+		}
+		return u.plain("6379")
 	case "postgres", "postgresql":
 		return u.postgres()
 	case "mysql", "mariadb":
@@ -91,7 +92,10 @@ func divide(rawURL string) location {
 	case "etcd":
 		return u.plain("2379")
 	case "nats":
-		return u.nats()
+		if u.on("tls") {
+			return not(encrypted)
+		}
+		return u.plain("4222")
 	case "mongodb":
 		return u.mongodb()
 	}
@@ -174,39 +178,24 @@ func target(host, port string) string {
 	return net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port))
 }
 
-func (u *parts) redis() location {
+// redis gives the client of a socket a host in place of the path. A host takes the same
+// parameters as a socket, the database among them.
+func (u *parts) redis(socket bool) location {
+	path, err := url.PathUnescape(u.path)
 	switch {
+	case socket && (err != nil || u.hosts != "" || path == ""):
+		return not(unreadable)
 	case u.has("master_set", "master_name"):
 		return not(sentinels)
 	case strings.Contains(u.hosts, ","), u.has("addr"), u.on("cluster"):
 		return not(clustered)
-	}
-	return u.plain("6379")
-}
-
-// redisSocket gives the client a host in place of the path. A host takes the same
-// parameters as a socket, the database among them.
-func (u *parts) redisSocket() location {
-	path, err := url.PathUnescape(u.path)
-	switch {
-	case err != nil || u.hosts != "" || path == "":
-		return not(unreadable)
-	case u.has("master_set", "master_name"):
-		return not(sentinels)
-	case u.has("addr"), u.on("cluster"):
-		return not(clustered)
+	case !socket:
+		return u.plain("6379")
 	case u.has(tlsParameters...):
 		return not(encrypted)
 	}
 	_, user, _ := strings.Cut(u.before, "://")
 	return location{before: "redis://" + user, after: strings.TrimPrefix(u.after, u.path), targets: []string{"unix:" + path}}
-}
-
-func (u *parts) redlock() location {
-	if u.has("addr") {
-		return not(nodesAfter)
-	}
-	return u.plain("6379")
 }
 
 func (u *parts) postgres() location {
@@ -223,13 +212,6 @@ func (u *parts) postgres() location {
 		port = cmp.Or(os.Getenv("PGPORT"), port) // pgx reads it then
 	}
 	return u.plain(port)
-}
-
-func (u *parts) nats() location {
-	if u.on("tls") {
-		return not(encrypted)
-	}
-	return u.plain("4222")
 }
 
 // mongodb reads the names of parameters as MongoDB does, in any case.
