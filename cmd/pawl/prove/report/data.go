@@ -72,7 +72,7 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 		f.Kind = visible.Text(f.Kind)
 		e.Faults = append(e.Faults, f)
 	}
-	for _, m := range d.marks {
+	for _, m := range s.marks {
 		e.Marks = append(e.Marks, [4]int64{int64(m.kind), m.at, m.id, int64(m.name)})
 	}
 	for _, x := range v.Violations {

@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,28 +16,17 @@ type page struct {
 	*story
 	drawn      *choice
 	v          *check.Verdict
-	rules      []rule         // those first that matter most
-	broken     map[string]int // the number of violations of each broken rule
-	violations int            // of all rules
-	gravest    int            // the index of the violation for the headline: the first of the rule that matters most
-	line       string         // the verdict
-	kind       string         // the class of the verdict in the style
+	rules      []rule // those first that matter most
+	violations int    // of all rules
+	gravest    int    // the index of the violation for the headline: the first of the rule that matters most
+	line       string // the verdict
+	kind       string // the class of the verdict in the style
 }
 
 func newPage(s *story, d *choice, v *check.Verdict) *page {
-	p := &page{story: s, drawn: d, v: v, rules: rulesOf(s, v), broken: map[string]int{}}
-	for _, x := range v.Violations {
-		p.broken[x.Rule]++
-	}
-	for key, n := range v.Count {
-		p.broken[key] = max(p.broken[key], n)
-	}
-	for _, key := range slices.Sorted(maps.Keys(p.broken)) {
-		p.violations += p.broken[key]
-		if p.gravity(key) < 0 { // of a later checker
-			says := visible.Text(key)
-			p.rules = append(p.rules, rule{key: key, says: "The rule " + says + " holds.", broken: says + " of %s"})
-		}
+	p := &page{story: s, drawn: d, v: v, rules: rulesOf(s, v)}
+	for _, n := range v.Count {
+		p.violations += n
 	}
 	for i, x := range v.Violations {
 		if p.gravity(x.Rule) < p.gravity(v.Violations[p.gravest].Rule) {
@@ -114,7 +101,7 @@ func (p *page) violationList() markup.HTML {
 	}
 	all := text("h2", "Violations", id("violations"))
 	for _, r := range p.rules {
-		if p.broken[r.key] > 0 {
+		if p.v.Count[r.key] > 0 {
 			all = markup.Join(all, p.violationsOf(r))
 		}
 	}
@@ -131,7 +118,7 @@ func (p *page) violationsOf(r rule) markup.HTML {
 			items = append(items, p.violationItem(i))
 		}
 	}
-	times, kept, all := "once", len(items), p.broken[r.key]
+	times, kept, all := "once", len(items), p.v.Count[r.key]
 	if all > 1 {
 		times = counted(all, "time")
 	}

@@ -104,13 +104,6 @@ func TestManyViolations(t *testing.T) {
 		"number 999")
 }
 
-// A later checker may have rules that this page does not know.
-func TestAnUnknownRule(t *testing.T) {
-	m := makeHistory(plan{leases: 500, seconds: 20})
-	m.v.Violations = []check.Violation{{Rule: "newer", Name: "a", Text: "It broke.", From: 1}}
-	wantWords(t, write(t, m), "FAILED: newer of “a” at 0.0 s", "The rule newer holds. newer – 1 violation")
-}
-
 // The file has no address of another place, and no way to run what it did not bring.
 func TestNothingComesFromElsewhere(t *testing.T) {
 	page := write(t, makeHistory(plan{leases: 500, seconds: 20, faults: 5}))
@@ -146,7 +139,8 @@ func TestHostileTexts(t *testing.T) {
 	m := makeHistory(plan{leases: 300, seconds: 20, faults: 5, names: []history.Name{{Name: evil, Kind: history.Mutex + evil, Limit: 1}}})
 	r := m.lines[0].Run
 	r.Version, r.Begun, r.Command, r.Backend, r.Lock, r.Planted, r.Faults = evil, evil, evil, evil, evil, evil, []string{evil}
-	m.v.Violations = []check.Violation{{Rule: check.Overlap, Name: evil, Text: evil, From: 1, Claims: []int64{1}}, {Rule: evil, Text: evil}}
+	m.v.Violations = []check.Violation{{Rule: check.Overlap, Name: evil, Text: evil, From: 1, Claims: []int64{1}}, {Rule: check.RunFailed, Text: evil}}
+	m.v.Count = map[string]int{check.Overlap: 1, check.RunFailed: 1}
 	m.v.Blind = []string{evil}
 	m.v.Numbers.FaultsByKind = map[string]int{evil: 3}
 	for _, l := range m.lines {

@@ -83,36 +83,31 @@ const (
 
 func (p *page) result(r rule) string {
 	switch {
-	case p.broken[r.key] > 0:
+	case p.v.Count[r.key] > 0:
 		return resultBroken
 	case r.off != "":
 		return resultOff
-	case r.looked == 0 && r.what != "":
+	case r.looked == 0:
 		return resultNothing
 	}
 	return resultHolds
 }
 
-// gravity returns the index of a rule, which is small for the rules that matter most. It
-// is -1 for an unknown rule.
+// gravity returns the index of a rule, which is small for the rules that matter most.
 func (p *page) gravity(key string) int {
 	return slices.IndexFunc(p.rules, func(r rule) bool { return r.key == key })
 }
 
 // headline returns a violation in a few words: "two holders of “m2” at 3 min 12.4 s".
 func (p *page) headline(x *check.Violation) string {
-	name := quoted(x.Name)
-	if x.Name == "" {
-		name = "a name"
-	}
-	return strings.ReplaceAll(p.rules[p.gravity(x.Rule)].broken, "%s", name) + " at " + moment(x.From, 1)
+	return strings.ReplaceAll(p.rules[p.gravity(x.Rule)].broken, "%s", quoted(x.Name)) + " at " + moment(x.From, 1)
 }
 
 // rulesTable says of each rule what it found, the broken ones first.
 func (p *page) rulesTable() markup.HTML {
 	var bad, good []markup.HTML
 	for _, r := range p.rules {
-		if p.broken[r.key] > 0 {
+		if p.v.Count[r.key] > 0 {
 			bad = append(bad, p.ruleRow(r))
 		} else {
 			good = append(good, p.ruleRow(r))
@@ -124,16 +119,13 @@ func (p *page) rulesTable() markup.HTML {
 }
 
 func (p *page) ruleRow(r rule) markup.HTML {
-	looked := "–"
-	if r.what != "" {
-		looked = plural(r.looked, r.what)
-	}
+	looked := plural(r.looked, r.what)
 	if n := p.v.Numbers.PorcupineGaveUp; r.key == check.Linearizable && n > 0 {
 		looked += "; it gave up on " + counted(n, "piece")
 	}
 	result := p.result(r)
 	words := map[string]string{
-		resultBroken: counted(p.broken[r.key], "violation"), resultHolds: "holds", resultNothing: "nothing to look at",
+		resultBroken: counted(p.v.Count[r.key], "violation"), resultHolds: "holds", resultNothing: "nothing to look at",
 		resultOff: "not checked: " + r.off,
 	}[result]
 	return markup.El("tr",

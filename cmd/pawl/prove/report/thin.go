@@ -8,42 +8,40 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 )
 
-// maxDrawn is the largest number of claims on the timeline, and maxMarks of marks. A
-// browser draws that many quickly, and the file has less than 10 MB.
-const (
-	maxDrawn = 60_000
-	maxMarks = 10_000
-)
+// maxDrawn is the largest number of claims on the timeline. A browser draws that many
+// quickly, and the file has less than 10 MB.
+const maxDrawn = 60_000
 
 // A choice is the part of a story that the timeline draws.
 type choice struct {
-	claims []int // indexes of story.claims, ascending
-	marks  []mark
-	odd    int        // how many of claims ended in another way than most
-	oddAll int        // the same number for the whole story
+	claims []int      // indexes of story.claims, ascending
 	sample [2]int64   // the time in which all claims are drawn
 	gaps   [][2]int64 // the times in which some are not
 }
 
-// choose chooses all claims, or, if they are more than most, those that a reader looks
-// for: claims that violate a rule, ended oddly, are near violations, are in a short time
-// of which all are drawn, or are near the begins and the ends of faults.
+// choose chooses all claims, or most of them if they are more.
 func (s *story) choose(v *check.Verdict, most int) *choice {
-	d := &choice{marks: thinned(s.marks, maxMarks)}
-	for i := range s.claims {
-		if s.claims[i].odd() {
-			d.oddAll++
-		}
-	}
+	d, p := &choice{}, &picker{chosen: make([]bool, len(s.claims)), left: most}
 	if len(s.claims) <= most {
-		d.odd = d.oddAll
 		for i := range s.claims {
+			p.take(i)
+		}
+	} else {
+		d.sample = s.pick(p, v)
+		d.gaps = s.gaps(p.chosen)
+	}
+	for i, chosen := range p.chosen {
+		if chosen {
 			d.claims = append(d.claims, i)
 		}
-		return d
 	}
+	return d
+}
 
-	p := &picker{chosen: make([]bool, len(s.claims)), left: most}
+// pick takes the claims that a reader looks for: claims that violate a rule, ended oddly,
+// are in a short time of which it takes all, are near violations, or are near the begins
+// and the ends of faults. It returns the short time.
+func (s *story) pick(p *picker, v *check.Verdict) (sample [2]int64) {
 	accused := map[int64]bool{}
 	var places, edges []int64
 	for _, x := range v.Violations {
@@ -67,27 +65,28 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 	for _, i := range thinned(odd, p.left*2/3) {
 		p.take(i)
 	}
-	d.sample = s.sample(p)
+	sample = s.sample(p)
 	p.nearest(s, places, p.left/2)
 	p.nearest(s, edges, p.left)
-	for i, chosen := range p.chosen {
-		if chosen {
-			d.claims = append(d.claims, i)
-		}
-		if chosen && s.claims[i].odd() {
-			d.odd++
+	return sample
+}
+
+// odd returns the number of odd claims that are drawn, and of all.
+func (s *story) odd(d *choice) (drawn, all int) {
+	for _, i := range d.claims {
+		if s.claims[i].odd() {
+			drawn++
 		}
 	}
-	d.gaps = s.gaps(p.chosen)
-	return d
+	return drawn, s.count((*claim).odd)
 }
 
 // thinned returns at most n of a list, evenly.
-func thinned[T any](list []T, n int) []T {
+func thinned(list []int, n int) []int {
 	if len(list) <= n {
 		return list
 	}
-	some := make([]T, n)
+	some := make([]int, n)
 	for i := range some {
 		some[i] = list[i*len(list)/n]
 	}

@@ -18,8 +18,8 @@ func TestThinning(t *testing.T) {
 	if len(d.claims) > most || len(d.claims) < most*9/10 {
 		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), most)
 	}
-	if d.odd != d.oddAll || d.odd == 0 {
-		t.Errorf("%d of %d odd claims are drawn", d.odd, d.oddAll)
+	if odd, all := s.odd(d); odd != all || odd == 0 {
+		t.Errorf("%d of %d odd claims are drawn", odd, all)
 	}
 	drawn := map[int64]bool{}
 	for i, at := range d.claims {
@@ -66,7 +66,7 @@ func TestThinningOfManyLosses(t *testing.T) {
 	}
 	s := newStory(m.history())
 	d := s.choose(m.v, 3000)
-	if len(d.claims) > 3000 || d.odd >= d.oddAll {
-		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), d.odd, d.oddAll)
+	if odd, all := s.odd(d); len(d.claims) > 3000 || odd >= all {
+		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), odd, all)
 	}
 }

@@ -36,26 +36,20 @@ func (p *page) timeline() markup.HTML {
 
 // thinning says what the timeline leaves out.
 func (p *page) thinning() markup.HTML {
-	d, whole := p.drawn, len(p.drawn.claims) == len(p.claims)
-	if whole && len(d.marks) == len(p.marks) {
+	d := p.drawn
+	if len(d.claims) == len(p.claims) {
 		return markup.HTML{}
 	}
-	words := ""
-	if !whole {
-		words = fmt.Sprintf("The timeline draws %s of %s: ", number(len(d.claims)), counted(len(p.claims), "claim"))
-		of := "all"
-		if d.odd != d.oddAll {
-			of = number(d.odd) + " of the"
-		}
-		words += of + " " + number(d.oddAll) + " that were lost, died or have no known end"
-		words += fmt.Sprintf(", those of all violations and around them, those nearest to the begins and ends of faults, "+
-			"and all that began from %s to %s. Where it leaves out others, the line below the phases is grey, and the shade of "+
-			"a name is the share of the time for which it was held; the waits are of those that are drawn. The check, the chart of leases above the timeline and all numbers are of all claims. ",
-			moment(d.sample[0], 1), moment(d.sample[1], 1))
+	of := "all"
+	odd, all := p.odd(d)
+	if odd < all {
+		of = number(odd) + " of the"
 	}
-	if len(d.marks) < len(p.marks) {
-		words += fmt.Sprintf("It draws %s of %s refused writes and lost updates.", number(len(d.marks)), number(len(p.marks)))
-	}
+	words := fmt.Sprintf("The timeline draws %s of %s: %s %s that were lost, died or have no known end, "+
+		"those of all violations and around them, those nearest to the begins and ends of faults, "+
+		"and all that began from %s to %s. Where it leaves out others, the line below the phases is grey, and the shade of "+
+		"a name is the share of the time for which it was held; the waits are of those that are drawn. The check, the chart of leases above the timeline and all numbers are of all claims.",
+		number(len(d.claims)), counted(len(p.claims), "claim"), of, number(all), moment(d.sample[0], 1), moment(d.sample[1], 1))
 	return text("p", words, class("notice"), id("thinned"))
 }
 
@@ -66,12 +60,8 @@ func (p *page) controls() markup.HTML {
 	group := func(name string, parts ...markup.Part) markup.HTML {
 		return markup.El("div", append(parts, class("group"), markup.Attr("role", "group"), markup.Attr("aria-label", name))...)
 	}
-	choice := func(name, words string, options ...string) markup.HTML {
-		parts := []markup.Part{id(name)}
-		for i, o := range options {
-			parts = append(parts, text("option", o, markup.Int("value", int64(i-1))))
-		}
-		return markup.El("label", markup.Text(words+" "), markup.El("select", parts...))
+	choice := func(name, words string) markup.HTML { // the script adds the other options
+		return markup.El("label", markup.Text(words+" "), markup.El("select", id(name), text("option", "all", markup.Int("value", -1))))
 	}
 	var jumps []markup.Part
 	if len(p.v.Violations) > 0 {
@@ -84,7 +74,7 @@ func (p *page) controls() markup.HTML {
 		group("Zoom", b("out", "−", "Zoom out (-)", markup.Attr("aria-label", "Zoom out")),
 			b("in", "+", "Zoom in (+)", markup.Attr("aria-label", "Zoom in")), b("all", "All", "The whole run (0)")),
 		group("Jump", jumps...),
-		group("Filter", choice("name", "Name", "all"), choice("worker", "Worker", "all"),
+		group("Filter", choice("name", "Name"), choice("worker", "Worker"),
 			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), id("losses")),
 				markup.Text(" only losses")),
 			markup.El("label", class("check"), markup.El("input", markup.Attr("type", "checkbox"), id("rows")),

@@ -18,8 +18,6 @@ func (p *page) outcome() (line, kind string) {
 	switch {
 	case len(v.Violations) > 0:
 		return "FAILED: " + p.headline(&v.Violations[p.gravest]), "bad"
-	case p.violations > 0:
-		return "FAILED: " + counted(p.violations, "violation"), "bad"
 	case len(v.Blind) > 0:
 		return "Proves nothing: " + lowered(visible.Text(v.Blind[0])), "some"
 	}
