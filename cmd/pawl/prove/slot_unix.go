@@ -125,11 +125,7 @@ func (s *slot) over(c *history.Claim) {
 func (s *slot) ask(q *worker.Ask) *worker.Answer {
 	s.controller.mu.Lock()
 	defer s.controller.mu.Unlock()
-	r := s.registers[q.Name]
-	if r == nil {
-		return &worker.Answer{Claim: q.Claim, Stale: true}
-	}
-	a, w := r.serve(q, s.CheckFences)
+	a, w := s.registers[q.Name].serve(q, s.CheckFences)
 	if w != nil {
 		w.At = s.now()
 		s.writeLocked(history.Line{Write: w})

@@ -73,9 +73,6 @@ func (w *world) illegal(n *name, s *story, p *piece) {
 			first = &p.steps[i]
 		}
 	}
-	if first == nil {
-		first = &p.steps[0]
-	}
 	c := first.claim
 	about := []*history.Claim{c}
 	for _, st := range p.steps {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -31,16 +30,12 @@ type Proxy struct {
 	fault *running // nil without a fault
 }
 
-// Start listens on one port of 127.0.0.1 for each target: "host:port" or "unix:/path".
-// It does not connect to a target before the worker connects to the proxy.
+// Start listens on one port of 127.0.0.1 for each target that Split returned. It does not
+// connect to a target before the worker connects to the proxy.
 func Start(targets []string) (*Proxy, error) {
 	p := &Proxy{}
 	p.life, p.end = context.WithCancel(context.Background())
 	for _, t := range targets {
-		if err := check(t); err != nil {
-			p.Close()
-			return nil, err
-		}
 		l, err := new(net.ListenConfig).Listen(p.life, "tcp", "127.0.0.1:0")
 		if err != nil {
 			p.Close()
@@ -50,15 +45,6 @@ func Start(targets []string) (*Proxy, error) {
 		p.loops.Go(func() { p.serve(l, t) })
 	}
 	return p, nil
-}
-
-func check(target string) error {
-	path, isPath := strings.CutPrefix(target, "unix:")
-	_, port, err := net.SplitHostPort(target)
-	if isPath && path == "" || !isPath && (err != nil || port == "") {
-		return fmt.Errorf("proxy: the target %q is neither host:port nor unix:/path", target)
-	}
-	return nil
 }
 
 // Addresses returns the addresses of the listeners, in the order of the targets.

@@ -28,16 +28,6 @@ func TestItForwardsToEachTarget(t *testing.T) {
 	}
 }
 
-func TestStartRefusesWhatIsNoTarget(t *testing.T) {
-	for _, target := range []string{"", "host", "unix:"} {
-		if p, err := Start([]string{"127.0.0.1:1", target}); err == nil {
-			p.Close()
-			t.Errorf("it takes the target %q", target)
-		}
-	}
-	nothingIsLeft(t)
-}
-
 // Both directions are full at the same time, and each ends by itself.
 func TestStreamsStayAsTheyAre(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{1})
