@@ -81,8 +81,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		Run:     history.Run{Version: version(), Command: p.repeat(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.forgets},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
-	if isMemory(url) { // processes share no memory
-		o.Workers, o.Clients = 1, int(p.workers)
+	if isMemory(url) { // processes share no memory, and the clients of one process share a memory by its name
+		o.Workers, o.Clients, o.URL = 1, int(p.workers), "mem:prove"
 	}
 	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
 	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {

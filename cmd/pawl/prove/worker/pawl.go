@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/access"
-	"github.com/pawl-go/pawl/memlock"
 )
 
 // OpenPawl opens a client of Pawl, with the planted bug if the Config names one.
@@ -22,7 +20,7 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	if bug.url != nil {
 		url = bug.url(url, c.Worker)
 	}
-	d, err := open(ctx, url)
+	d, err := driver.Open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +36,18 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	return &pawlClient{locks: locks, bug: bug}, nil
 }
 
-// memory returns the memory that the clients of this process share if their URL is mem:.
-var memory = sync.OnceValue(func() *memlock.Memory { return memlock.NewMemory(nil) })
-
 // isMemory reports whether only one process can use the locks of a URL.
 func isMemory(url string) bool { return strings.HasPrefix(url, "mem:") }
 
 // leftInMemory returns what the names still have in the memory of this process.
 func leftInMemory(c *Config) ([]history.Left, error) {
-	o := &pawl.Options{}
+	ctx, o := context.Background(), &pawl.Options{}
 	access.SetNamespaces(o, c.Namespace)
-	locks, err := pawl.New(memory().Driver(), o)
+	locks, err := pawl.Open(ctx, c.URL, o)
 	if err != nil {
 		return nil, err
 	}
-	left, err := Left(context.Background(), locks, c.Names, 3*c.TTL)
+	left, err := Left(ctx, locks, c.Names, 3*c.TTL)
 	return left, errors.Join(err, locks.Close())
 }
 
@@ -74,13 +69,6 @@ func Left(ctx context.Context, locks *pawl.Client, names []history.Name, patienc
 			return left, err
 		}
 	}
-}
-
-func open(ctx context.Context, url string) (driver.Driver, error) {
-	if isMemory(url) {
-		return memory().Driver(), nil
-	}
-	return driver.Open(ctx, url)
 }
 
 type pawlClient struct {
