@@ -94,8 +94,7 @@ func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from,
 	}
 	var reasons []taken
 	disturbed := func(worker int, from, to int64) {
-		t := w.faults[worker]
-		for _, s := range t[w.faults.firstLasting(worker, from-idleSettled):] {
+		for _, s := range w.faults.lasting(worker, from-idleSettled) {
 			if s.from > to {
 				break
 			}

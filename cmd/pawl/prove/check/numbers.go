@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -73,13 +72,11 @@ func (w *world) rate(phase string, off int64) float64 {
 	}
 	leases := 0
 	for _, n := range w.names {
-		leases += granted(n, to) - granted(n, from)
+		for _, c := range n.granted {
+			if from <= c.Got && c.Got < to {
+				leases++
+			}
+		}
 	}
 	return float64(leases) / time.Duration(to-from-off).Seconds()
-}
-
-// granted returns the number of leases of a name that were granted before t.
-func granted(n *name, t int64) int {
-	i, _ := slices.BinarySearchFunc(n.granted, t, func(c *history.Claim, t int64) int { return cmp.Compare(c.Got, t) })
-	return i
 }

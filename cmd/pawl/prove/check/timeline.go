@@ -38,19 +38,14 @@ func newTimeline(faults []history.Fault) timeline {
 	return t
 }
 
-// begun returns the number of faults of the worker that began at that time or before.
-func (t timeline) begun(worker int, at int64) int {
-	spans := t[worker]
-	return sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
-}
-
 // lastTouch returns the latest instant, up to at, at which a fault of the worker lasted.
 func (t timeline) lastTouch(worker int, at int64) int64 {
-	n := t.begun(worker, at)
-	if n == 0 {
+	spans := t[worker]
+	begun := sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
+	if begun == 0 {
 		return never
 	}
-	return min(at, t[worker][n-1].latestEnd)
+	return min(at, spans[begun-1].latestEnd)
 }
 
 // touched reports whether a fault of the worker lasted at some instant of the interval.
@@ -59,8 +54,7 @@ func (t timeline) touched(worker int, from, to int64) bool { return t.lastTouch(
 // postpone returns the time at, or a later one: pause after the end of each fault of the
 // worker that lasts at from or later, and begins before the time that is returned.
 func (t timeline) postpone(worker int, from, at, pause int64) int64 {
-	spans := t[worker]
-	for _, s := range spans[t.firstLasting(worker, from):] {
+	for _, s := range t.lasting(worker, from) {
 		if s.from > at {
 			break
 		}
@@ -69,11 +63,10 @@ func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	return at
 }
 
-// firstLasting is the index of the first of the worker's faults that may last at that
-// time or later.
-func (t timeline) firstLasting(worker int, at int64) int {
+// lasting returns the worker's faults, from the first on that lasts at that time or later.
+func (t timeline) lasting(worker int, at int64) []span {
 	spans := t[worker]
-	return sort.Search(len(spans), func(i int) bool { return spans[i].latestEnd >= at })
+	return spans[sort.Search(len(spans), func(i int) bool { return spans[i].latestEnd >= at }):]
 }
 
 // touchedClaim reports whether a fault of the claim's worker or of the server lasted at
