@@ -83,11 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	done := make(chan struct{})
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		worker.WatchPauses(done, history.PauseAtLeast(c.TTL), func(from, to int64) {
-			c.write(history.Line{Fault: &history.Fault{
-				Kind: history.Pause, Worker: -1, From: from - c.Epoch, To: to - c.Epoch, Hit: 1,
-			}})
-		})
+		worker.WatchPauses(done, &c.Config, -1, func(f *history.Fault) { c.write(history.Line{Fault: f}) })
 	})
 	err := c.run(ctx)
 	close(done)

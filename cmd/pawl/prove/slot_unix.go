@@ -58,13 +58,8 @@ func (s *slot) follow(p *process) (end string) {
 			s.mu.Lock()
 			s.open[m.Open.ID] = m.Open
 			s.mu.Unlock()
-		case m.Pause != nil:
-			s.write(history.Line{Fault: m.Pause})
-		case m.Left != nil:
-			m.Left.At = s.now()
-			s.write(history.Line{Left: m.Left})
-		case m.Over != nil:
-			s.over(m.Over)
+		case m.Line != nil:
+			s.record(*m.Line)
 		case m.Still != nil:
 			s.mu.Lock()
 			if c := s.open[m.Still.Claim]; c != nil {
@@ -94,7 +89,7 @@ func (s *slot) follow(p *process) (end string) {
 		if c.Died = at; c.Got == 0 {
 			c.Answer = history.Unknown
 		}
-		s.over(c)
+		s.record(history.Line{Claim: c})
 	}
 	switch {
 	case end != "":
@@ -108,8 +103,13 @@ func (s *slot) follow(p *process) (end string) {
 	return end
 }
 
-// over writes down a claim that is over.
-func (s *slot) over(c *history.Claim) {
+// record writes a line of the worker down.
+func (s *slot) record(l history.Line) {
+	c := l.Claim
+	if c == nil {
+		s.write(l)
+		return
+	}
 	s.mu.Lock()
 	delete(s.open, c.ID)
 	s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *slot) over(c *history.Claim) {
 	if c.Got > 0 {
 		s.leases++
 	}
-	s.writeLocked(history.Line{Claim: c})
+	s.writeLocked(l)
 }
 
 // ask asks the register of a name.

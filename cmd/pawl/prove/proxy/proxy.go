@@ -22,21 +22,19 @@ import (
 type Proxy struct {
 	listeners []net.Listener
 	loops     sync.WaitGroup
-	life      context.Context // it ends with Close
-	end       context.CancelFunc
 
-	mu    sync.Mutex // protects what is below, and in every link and pipe
-	links []*link
-	fault *running // nil without a fault
+	mu     sync.Mutex // protects what is below, and in every link and pipe
+	closed bool
+	links  []*link
+	fault  *running // nil without a fault
 }
 
 // Start listens on one port of 127.0.0.1 for each target that Split returned. It does not
 // connect to a target before the worker connects to the proxy.
 func Start(targets []string) (*Proxy, error) {
 	p := &Proxy{}
-	p.life, p.end = context.WithCancel(context.Background())
 	for _, t := range targets {
-		l, err := new(net.ListenConfig).Listen(p.life, "tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			p.Close()
 			return nil, fmt.Errorf("proxy: %w", err)
@@ -66,10 +64,7 @@ func (p *Proxy) serve(listener net.Listener, target string) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default: // too many open files, or the client has gone already
-			select {
-			case <-p.life.Done():
-			case <-time.After(10 * time.Millisecond):
-			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
@@ -78,7 +73,7 @@ func (p *Proxy) serve(listener net.Listener, target string) {
 func (p *Proxy) connect(client net.Conn, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life.Err() != nil || p.fault.cuts() {
+	if p.closed || p.fault.cuts() {
 		reset(client)
 		return
 	}
@@ -100,7 +95,7 @@ func (p *Proxy) cut() int {
 // Close resets all connections, and returns when all goroutines of the proxy have ended.
 func (p *Proxy) Close() {
 	p.mu.Lock()
-	p.end() // under the mutex, so that connect adds no link after cut
+	p.closed = true // so that connect adds no link after cut
 	for _, l := range p.listeners {
 		_ = l.Close()
 	}

@@ -147,7 +147,7 @@ func (a *actor) answered(err error, claims ...*history.Claim) bool {
 		c.Answered = at
 		if err != nil {
 			c.Answer, c.Error = a.client.AnswerOf(err), err.Error()
-			a.send(Message{Over: c})
+			a.send(Message{Line: &history.Line{Claim: c}})
 			continue
 		}
 		c.Answer, c.Got = history.Granted, at

@@ -42,13 +42,11 @@ type Answer struct {
 // A Message is one line that a worker sends. Exactly one of its fields is set.
 type Message struct {
 	Ready bool           `json:"ready,omitempty"` // it has opened all its clients
+	Line  *history.Line  `json:"line,omitempty"`  // for the history: a claim that is over, a pause, what a name still has
 	Open  *history.Claim `json:"open,omitempty"`  // a claim as it stands: asked, granted
-	Over  *history.Claim `json:"over,omitempty"`  // a claim that is over
 	Still *Still         `json:"still,omitempty"`
 	Ask   *Ask           `json:"ask,omitempty"`
 	Fault string         `json:"fault,omitempty"` // Crash or Overstay: it does that now
-	Pause *history.Fault `json:"pause,omitempty"` // the time in which it did not run
-	Left  *history.Left  `json:"left,omitempty"`  // what a name still has, if no other process can look
 	Error string         `json:"error,omitempty"` // why it gives up
 	Bye   bool           `json:"bye,omitempty"`   // all is released and closed
 }

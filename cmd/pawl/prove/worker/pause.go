@@ -1,12 +1,17 @@
 package worker
 
-import "time"
+import (
+	"time"
 
-// WatchPauses calls f for each time, of least or longer, in which this process did not
-// run, until done is closed: the machine was busy, or a signal had stopped the process.
-// If the process used a processor meanwhile, that is no pause: its goroutines kept each
-// other from running.
-func WatchPauses(done <-chan struct{}, least time.Duration, f func(from, to int64)) {
+	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
+)
+
+// WatchPauses calls f for each time in which the process of a worker did not run, until
+// done is closed: the machine was busy, or a signal had stopped the process. If the
+// process used a processor meanwhile, that is no pause: its goroutines kept each other
+// from running.
+func WatchPauses(done <-chan struct{}, c *Config, worker int, f func(*history.Fault)) {
+	least := int64(history.PauseAtLeast(c.TTL))
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for last, used := Now(), processorTime(); ; last, used = Now(), processorTime() {
@@ -15,8 +20,8 @@ func WatchPauses(done <-chan struct{}, least time.Duration, f func(from, to int6
 			return
 		case <-tick.C:
 		}
-		if now := Now(); now-last >= int64(least) && processorTime()-used < (now-last)/2 {
-			f(last, now)
+		if now := Now(); now-last >= least && processorTime()-used < (now-last)/2 {
+			f(&history.Fault{Kind: history.Pause, Worker: worker, From: last - c.Epoch, To: now - c.Epoch, Hit: 1})
 		}
 	}
 }

@@ -159,6 +159,6 @@ func (s *holding) release() {
 		default:
 			c.Release, c.Error = history.Unknown, errs[i].Error()
 		}
-		s.send(Message{Over: c})
+		s.send(Message{Line: &history.Line{Claim: c}})
 	}
 }

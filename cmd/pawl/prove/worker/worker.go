@@ -55,11 +55,7 @@ func Run(in io.Reader, out io.Writer, open Opener) int {
 	w.draining, w.drain = context.WithCancel(context.Background())
 	defer w.drain()
 	go w.listen(lines)
-	go WatchPauses(nil, history.PauseAtLeast(w.Config.TTL), func(from, to int64) {
-		w.send(Message{Pause: &history.Fault{
-			Kind: history.Pause, Worker: w.Worker, From: from - w.Epoch, To: to - w.Epoch, Hit: 1,
-		}})
-	})
+	go WatchPauses(nil, &w.Config, w.Worker, func(f *history.Fault) { w.send(Message{Line: &history.Line{Fault: f}}) })
 	if err := w.work(open); err != nil {
 		w.send(Message{Error: err.Error()})
 		return 1
@@ -144,7 +140,8 @@ func (w *worker) work(open Opener) error {
 	}
 	names, err := leftInMemory(&w.Config)
 	for _, l := range names {
-		w.send(Message{Left: &l})
+		l.At = w.now()
+		w.send(Message{Line: &history.Line{Left: &l}})
 	}
 	return err
 }
