@@ -127,19 +127,16 @@ func (p *picker) nearest(s *story, times []int64, n int) {
 		return
 	}
 	slices.Sort(times)
-	type near struct {
-		far int64
-		i   int
-	}
-	var list []near
+	var rest []int
+	far := make([]int64, len(s.claims))
 	for i := range s.claims {
 		if !p.chosen[i] {
-			list = append(list, near{s.claims[i].far(times), i})
+			rest, far[i] = append(rest, i), s.claims[i].far(times)
 		}
 	}
-	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.i, b.i)) })
-	for _, x := range list[:min(n, len(list))] {
-		p.take(x.i)
+	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+	for _, i := range rest[:min(n, len(rest))] {
+		p.take(i)
 	}
 }
 

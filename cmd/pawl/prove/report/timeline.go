@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -94,17 +95,16 @@ func (p *page) legend() markup.HTML {
 		entry("e-wait", "waits"), entry("e-refused", "asks, gets nothing"),
 		entry("m-stale", "late write refused"), entry("m-lost", "update lost without fences"),
 	}
-	var kinds []string
-	order := history.Kinds()
+	kinds := map[string]bool{}
 	for _, f := range p.faults {
-		if !slices.Contains(kinds, f.Kind) {
-			kinds = append(kinds, f.Kind)
-		}
+		kinds[f.Kind] = true
 	}
-	slices.SortStableFunc(kinds, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	var faults []markup.HTML
-	for _, k := range kinds {
-		faults = append(faults, markup.El("li", key(k)))
+	for _, k := range slices.Concat(history.Kinds(), slices.Sorted(maps.Keys(kinds))) {
+		if kinds[k] {
+			faults = append(faults, markup.El("li", key(k)))
+		}
+		delete(kinds, k)
 	}
 	return markup.El("div", class("legends"),
 		markup.El("div", text("h3", "Leases"), list("legend", leases)),
