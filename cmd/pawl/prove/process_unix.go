@@ -20,10 +20,9 @@ import (
 // A process is one life of a worker.
 type process struct {
 	cmd   *exec.Cmd
-	in    io.WriteCloser
 	lines *bufio.Scanner
 
-	mu     sync.Mutex // protects in
+	mu     sync.Mutex // protects orders
 	orders *json.Encoder
 
 	ended  chan struct{} // closed when the process is over, and its output was read to the end
@@ -45,7 +44,7 @@ func startProcess(command []string, c worker.Config, stderr io.Writer) (*process
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, in: in, lines: bufio.NewScanner(out), orders: json.NewEncoder(in), ended: make(chan struct{})}
+	p := &process{cmd: cmd, lines: bufio.NewScanner(out), orders: json.NewEncoder(in), ended: make(chan struct{})}
 	p.lines.Buffer(nil, 1<<20)
 	if err := p.orders.Encode(c); err != nil { // it ended at once
 		p.kill()
@@ -84,7 +83,6 @@ func (p *process) kill() {
 // wait returns the exit code; -1 if a signal ended it.
 func (p *process) wait() int {
 	err := p.cmd.Wait()
-	_ = p.in.Close()
 	close(p.ended)
 	if e, is := errors.AsType[*exec.ExitError](err); is {
 		return e.ExitCode()

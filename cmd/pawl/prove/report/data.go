@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -163,9 +162,5 @@ func short(s string) string {
 	if len(s) <= longText {
 		return s
 	}
-	cut := longText
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return strings.ToValidUTF8(s[:longText], "") + "…" // without a part of a letter
 }

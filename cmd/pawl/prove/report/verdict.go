@@ -2,8 +2,6 @@ package report
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/visible"
@@ -19,19 +17,9 @@ func (p *page) outcome() (line, kind string) {
 	case len(v.Violations) > 0:
 		return "FAILED: " + p.headline(&v.Violations[p.gravest]), "bad"
 	case len(v.Blind) > 0:
-		return "Proves nothing: " + lowered(visible.Text(v.Blind[0])), "some"
+		return "Proves nothing: " + strings.ToLower(v.Blind[0][:1]) + visible.Text(v.Blind[0][1:]), "some"
 	}
 	return "Held: " + counted(v.Numbers.Leases, "lease") + ", " + counted(faults, "fault") + ", no violation.", "good"
-}
-
-// lowered returns a sentence as it stands after a colon.
-func lowered(s string) string {
-	first, n := utf8.DecodeRuneInString(s)
-	second, _ := utf8.DecodeRuneInString(s[n:])
-	if unicode.IsUpper(first) && !unicode.IsUpper(second) {
-		return string(unicode.ToLower(first)) + s[n:]
-	}
-	return s
 }
 
 // verdict returns the top of the page.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -106,21 +105,13 @@ func (*late) Done() <-chan struct{} { return nil }
 
 // some holds the first of the names, and says that it holds all.
 func (p *pawlClient) some(ctx context.Context, names []history.Name) ([]Lease, error) {
-	leases := make([]Lease, len(names))
-	for i, n := range names {
-		l := p.lock(n, history.Whole, 1)
-		lease, err := l.TryLock(ctx)
-		if i == 0 {
-			lease, err = l.Lock(ctx)
-		}
-		switch {
-		case err == nil:
-			leases[i] = lease
-		case errors.Is(err, pawl.ErrHeld) && i > 0:
-			leases[i] = fictional{leases[0]}
-		default:
-			return nil, err
-		}
+	first, err := p.lock(names[0], history.Whole, 1).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases := []Lease{first}
+	for range names[1:] {
+		leases = append(leases, fictional{first})
 	}
 	return leases, nil
 }
