@@ -5,7 +5,6 @@ package prove
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"io"
 	"os/exec"
 	"sync"
@@ -82,10 +81,7 @@ func (p *process) kill() {
 
 // wait returns the exit code; -1 if a signal ended it.
 func (p *process) wait() int {
-	err := p.cmd.Wait()
+	_ = p.cmd.Wait()
 	close(p.ended)
-	if e, is := errors.AsType[*exec.ExitError](err); is {
-		return e.ExitCode()
-	}
-	return 0
+	return p.cmd.ProcessState.ExitCode()
 }

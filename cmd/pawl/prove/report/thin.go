@@ -17,20 +17,29 @@ type choice struct {
 	claims []int      // indexes of story.claims, ascending
 	sample [2]int64   // the time in which all claims are drawn
 	gaps   [][2]int64 // the times in which some are not
+
+	chosen []bool // each claim of the story
+	left   int    // how many claims there is room for
+}
+
+func (d *choice) take(i int) {
+	if !d.chosen[i] && d.left > 0 {
+		d.chosen[i] = true
+		d.left--
+	}
 }
 
 // choose chooses all claims, or most of them if they are more.
 func (s *story) choose(v *check.Verdict, most int) *choice {
-	d, p := &choice{}, &picker{chosen: make([]bool, len(s.claims)), left: most}
+	d := &choice{chosen: make([]bool, len(s.claims)), left: most}
 	if len(s.claims) <= most {
 		for i := range s.claims {
-			p.take(i)
+			d.take(i)
 		}
 	} else {
-		d.sample = s.pick(p, v)
-		d.gaps = s.gaps(p.chosen)
+		s.pick(d, v)
 	}
-	for i, chosen := range p.chosen {
+	for i, chosen := range d.chosen {
 		if chosen {
 			d.claims = append(d.claims, i)
 		}
@@ -40,8 +49,8 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 
 // pick takes the claims that a reader looks for: claims that violate a rule, ended oddly,
 // are in a short time of which it takes all, are near violations, or are near the begins
-// and the ends of faults. It returns the short time.
-func (s *story) pick(p *picker, v *check.Verdict) (sample [2]int64) {
+// and the ends of faults.
+func (s *story) pick(d *choice, v *check.Verdict) {
 	accused := map[int64]bool{}
 	var places, edges []int64
 	for _, x := range v.Violations {
@@ -57,18 +66,18 @@ func (s *story) pick(p *picker, v *check.Verdict) (sample [2]int64) {
 	for i := range s.claims {
 		switch c := &s.claims[i]; {
 		case accused[c.ID]:
-			p.take(i)
+			d.take(i)
 		case c.odd():
 			odd = append(odd, i)
 		}
 	}
-	for _, i := range thinned(odd, p.left*2/3) {
-		p.take(i)
+	for _, i := range thinned(odd, d.left*2/3) {
+		d.take(i)
 	}
-	sample = s.sample(p)
-	p.nearest(s, places, p.left/2)
-	p.nearest(s, edges, p.left)
-	return sample
+	s.sample(d)
+	s.nearest(d, places, d.left/2)
+	s.nearest(d, edges, d.left)
+	s.gaps(d)
 }
 
 // odd returns the number of odd claims that are drawn, and of all.
@@ -93,36 +102,20 @@ func thinned(list []int, n int) []int {
 	return some
 }
 
-// A picker chooses claims, as long as there is room.
-type picker struct {
-	chosen []bool
-	left   int
-}
-
-func (p *picker) take(i int) {
-	if !p.chosen[i] && p.left > 0 {
-		p.chosen[i] = true
-		p.left--
-	}
-}
-
 // sample takes all claims of a time in the middle of the run: a third of the room.
-func (s *story) sample(p *picker) [2]int64 {
+func (s *story) sample(d *choice) {
 	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
-	n := p.left / 3
+	n := d.left / 3
 	first = max(0, min(first-n/2, len(s.claims)-n))
-	if n == 0 {
-		return [2]int64{}
-	}
 	for i := first; i < first+n; i++ {
-		p.take(i)
+		d.take(i)
+		d.sample = [2]int64{s.claims[first].Asked, s.claims[i].Asked}
 	}
-	return [2]int64{s.claims[first].Asked, s.claims[first+n-1].Asked}
 }
 
 // nearest takes up to n claims, those first that are nearest to one of the times.
-func (p *picker) nearest(s *story, times []int64, n int) {
+func (s *story) nearest(d *choice, times []int64, n int) {
 	if len(times) == 0 {
 		return
 	}
@@ -130,13 +123,13 @@ func (p *picker) nearest(s *story, times []int64, n int) {
 	var rest []int
 	far := make([]int64, len(s.claims))
 	for i := range s.claims {
-		if !p.chosen[i] {
+		if !d.chosen[i] {
 			rest, far[i] = append(rest, i), s.claims[i].far(times)
 		}
 	}
 	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
 	for _, i := range rest[:min(n, len(rest))] {
-		p.take(i)
+		d.take(i)
 	}
 }
 
@@ -154,21 +147,19 @@ func (c *claim) far(times []int64) int64 {
 	return far
 }
 
-// gaps returns the times in which claims are left out. It joins what no eye could tell
+// gaps finds the times in which claims are left out. It joins what no eye could tell
 // apart.
-func (s *story) gaps(chosen []bool) [][2]int64 {
-	var gaps [][2]int64
+func (s *story) gaps(d *choice) {
 	apart := s.Last / 5000
 	for i := range s.claims {
-		if chosen[i] {
+		if d.chosen[i] {
 			continue
 		}
 		from, to := s.claims[i].Asked, s.claims[i].over()
-		if n := len(gaps); n > 0 && from <= gaps[n-1][1]+apart {
-			gaps[n-1][1] = max(gaps[n-1][1], to)
+		if n := len(d.gaps); n > 0 && from <= d.gaps[n-1][1]+apart {
+			d.gaps[n-1][1] = max(d.gaps[n-1][1], to)
 		} else {
-			gaps = append(gaps, [2]int64{from, to})
+			d.gaps = append(d.gaps, [2]int64{from, to})
 		}
 	}
-	return gaps
 }
