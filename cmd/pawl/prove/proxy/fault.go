@@ -44,10 +44,6 @@ type running struct {
 // the proxy delivers the data that is still on its way at once, in order. Begin panics
 // while another fault of this proxy lasts.
 func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
-	if !slices.Contains(history.OfNetwork, f.Kind) {
-		panic("proxy: there is no fault of the kind " + f.Kind)
-	}
-	f.Most = max(f.Most, 0)
 	r := &running{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), late: map[*link]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()

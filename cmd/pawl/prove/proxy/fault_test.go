@@ -322,8 +322,7 @@ func TestBeginTakesOneFaultAtATime(t *testing.T) {
 		}()
 		p.Begin(f)
 	}
-	panics(Fault{Kind: history.Kill})
-	end := p.Begin(Fault{Kind: history.Delay, Most: -1})
+	end := p.Begin(Fault{Kind: history.Delay})
 	panics(Fault{Kind: history.Delay})
 	if end() != 0 {
 		t.Error("a fault without data has hit something")

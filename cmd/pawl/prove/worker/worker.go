@@ -39,17 +39,19 @@ type worker struct {
 	waiting sync.Mutex
 	answers map[int64]chan Answer // by claim
 
-	pace  sync.Mutex
-	start time.Time // the earliest time of the next claim
+	pace <-chan time.Time // gets a time for each claim; nil if Rate has no limit
 }
 
 // Run is the process: it reads its Config from in, and returns its exit code.
 func Run(in io.Reader, out io.Writer, open Opener) int {
 	lines := json.NewDecoder(bufio.NewReader(in))
-	w := &worker{lines: json.NewEncoder(out), answers: map[int64]chan Answer{}, start: time.Now()}
+	w := &worker{lines: json.NewEncoder(out), answers: map[int64]chan Answer{}}
 	if err := lines.Decode(&w.Config); err != nil {
 		fmt.Fprintln(os.Stderr, "pawl prove: this is a worker; the controller starts it:", err)
 		return 1
+	}
+	if w.Rate > 0 {
+		w.pace = time.Tick(max(1, time.Duration(float64(time.Second)/w.Rate)))
 	}
 	w.nextID.Store(w.FirstID)
 	w.draining, w.drain = context.WithCancel(context.Background())
@@ -168,18 +170,11 @@ func (w *worker) openOne(open Opener, i int) (Client, error) {
 
 // turn waits until the worker may claim again.
 func (w *worker) turn() {
-	if w.Rate <= 0 {
+	if w.pace == nil {
 		return
 	}
-	w.pace.Lock()
-	at := w.start
-	if now := time.Now(); at.Before(now) {
-		at = now
-	}
-	w.start = at.Add(time.Duration(float64(time.Second) / w.Rate))
-	w.pace.Unlock()
 	select {
-	case <-time.After(time.Until(at)):
+	case <-w.pace:
 	case <-w.draining.Done():
 	}
 }
