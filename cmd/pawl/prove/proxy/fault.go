@@ -35,8 +35,9 @@ type running struct {
 	Fault
 	random *rand.Rand
 	hit    int
-	late   map[*link]bool
-	resets bool // Silence ends with a reset
+	late   map[*link]bool  // the links that Reorder has chosen, and whether it delays them
+	next   map[string]bool // whether it delays the next link to a target
+	resets bool            // Silence ends with a reset
 }
 
 // Begin begins a fault. Its result ends the fault, and returns how many pieces of data
@@ -44,7 +45,7 @@ type running struct {
 // the proxy delivers the data that is still on its way at once, in order. Begin panics
 // while another fault of this proxy lasts.
 func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
-	r := &running{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), late: map[*link]bool{}}
+	r := &running{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), late: map[*link]bool{}, next: map[string]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault != nil {
@@ -56,7 +57,7 @@ func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 		r.hit = p.cut()
 	case history.Reorder:
 		for _, l := range p.links {
-			r.chooseLate(p.links, l)
+			r.chooseLate(l)
 		}
 	case history.Silence:
 		r.resets = r.coin()
@@ -105,25 +106,17 @@ func (r *running) swallows(way *pipe) bool {
 	return true
 }
 
-// chooseLate decides whether Reorder delays a link. Of the links to one target, those
-// that are late and those that are not differ by one at most; a coin decides between
-// equals.
-func (r *running) chooseLate(all []*link, l *link) {
+// chooseLate decides whether Reorder delays a link. Of the links to one target, it delays
+// every other one; a coin decides about the first.
+func (r *running) chooseLate(l *link) {
 	if r == nil || r.Kind != history.Reorder {
 		return
 	}
-	balance := 0
-	for _, other := range all {
-		late, chosen := r.late[other]
-		switch {
-		case !chosen || other.target != l.target:
-		case late:
-			balance++
-		default:
-			balance--
-		}
+	late, chosen := r.next[l.target]
+	if !chosen {
+		late = r.coin()
 	}
-	r.late[l] = balance < 0 || balance == 0 && r.coin()
+	r.late[l], r.next[l.target] = late, !late
 }
 
 // delay returns how late a piece of data is, and counts it if the fault changes anything.

@@ -79,7 +79,7 @@ func (p *Proxy) connect(client net.Conn, target string) {
 	}
 	l := newLink(p, client, target)
 	p.links = append(p.links, l)
-	p.fault.chooseLate(p.links, l)
+	p.fault.chooseLate(l)
 	p.loops.Go(l.run)
 }
 
