@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ type embedded struct {
 	Phases     []history.Phase   `json:"phases"`
 	Lives      []history.Worker  `json:"lives"`
 	Faults     []history.Fault   `json:"faults"`
-	Marks      [][4]int64        `json:"marks"` // kind, time, claim, name
+	Marks      []mark            `json:"marks"`
 	Violations []check.Violation `json:"violations"`
 	Gaps       [][2]int64        `json:"gaps"`
 	Rate       []int             `json:"rate"`   // grants of all claims, in equal parts of the run
@@ -38,10 +39,8 @@ const (
 // data returns what the script reads, as JSON without a "<".
 func (s *story) data(d *choice, v *check.Verdict) []byte {
 	e := embedded{
-		End: s.Last, Workers: s.workers(), Rate: s.rate(), Gaps: append([][2]int64{}, d.gaps...),
-		// A nil slice would be null.
-		Names: []history.Name{}, Phases: []history.Phase{}, Lives: []history.Worker{}, Faults: []history.Fault{},
-		Marks: [][4]int64{}, Violations: []check.Violation{}, Shares: [][]int{},
+		End: s.Last, Workers: min(s.Run.Workers, mostWorkers), Phases: slices.Clone(s.Phases), Lives: slices.Clone(s.Workers),
+		Faults: slices.Clone(s.faults), Marks: s.marks, Violations: slices.Clone(v.Violations), Gaps: d.gaps, Rate: s.rate(),
 	}
 	if len(d.gaps) > 0 {
 		e.Shares = s.shares()
@@ -59,42 +58,24 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 		}
 		e.Names = append(e.Names, l)
 	}
-	for _, p := range s.Phases {
-		p.Phase = visible.Text(p.Phase)
-		e.Phases = append(e.Phases, p)
+	for i := range e.Phases {
+		e.Phases[i].Phase = visible.Text(e.Phases[i].Phase)
 	}
-	for _, l := range s.Workers {
-		l.End = visible.Text(l.End)
-		e.Lives = append(e.Lives, l)
+	for i := range e.Lives {
+		e.Lives[i].End = visible.Text(e.Lives[i].End)
 	}
-	for _, f := range s.faults {
-		f.Kind = visible.Text(f.Kind)
-		e.Faults = append(e.Faults, f)
+	for i := range e.Faults {
+		e.Faults[i].Kind = visible.Text(e.Faults[i].Kind)
 	}
-	for _, m := range s.marks {
-		e.Marks = append(e.Marks, [4]int64{int64(m.kind), m.at, m.id, int64(m.name)})
-	}
-	for _, x := range v.Violations {
+	for i := range e.Violations {
+		x := &e.Violations[i]
 		x.Rule, x.Name, x.Text = visible.Text(x.Rule), visible.Text(x.Name), visible.Text(x.Text)
-		x.Claims = append([]int64{}, x.Claims...)
-		e.Violations = append(e.Violations, x)
 	}
 	b, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // it has only numbers and texts
 	}
 	return b
-}
-
-func (s *story) workers() int {
-	n := s.Run.Workers
-	for _, c := range s.claims {
-		n = max(n, c.Worker+1)
-	}
-	for _, l := range s.Workers {
-		n = max(n, l.Worker+1)
-	}
-	return min(n, mostWorkers)
 }
 
 func (s *story) rate() []int {
@@ -140,7 +121,6 @@ func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 	t := table{}
 	t.add("") // so that 0 is no text
 	text := func(s string) int { return t.add(short(s)) }
-	rows = [][]any{}
 	for _, at := range d.claims {
 		c, fence := &s.claims[at], ""
 		if c.Fence != 0 {

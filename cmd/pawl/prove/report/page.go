@@ -86,7 +86,7 @@ func (p *page) summary() markup.HTML {
 	many(p.violations, "violation", kind)
 	many(p.v.Numbers.Leases, "lease", "")
 	fact(number(p.v.Numbers.Lost), "of them lost", "")
-	many(p.workers(), "worker", "")
+	many(p.Run.Workers, "worker", "")
 	many(len(p.names.list), "name", "")
 	fact(length(time.Duration(p.Run.TTL)), "TTL", "")
 	fact(length(p.v.Numbers.Took), "long", "")

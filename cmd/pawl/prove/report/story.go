@@ -60,9 +60,10 @@ func (c *claim) over() int64 {
 
 // A mark is a moment of the register: a refused write, or a lost update.
 type mark struct {
-	kind   int // markStale or markLost
-	at, id int64
-	name   int
+	Kind  int   `json:"kind"` // markStale or markLost
+	At    int64 `json:"at"`
+	Claim int64 `json:"claim"`
+	Name  int   `json:"name"`
 }
 
 const (
@@ -96,7 +97,7 @@ func newStory(h *history.History) *story {
 			s.marks = append(s.marks, mark{markLost, w.At, w.Claim, s.names.add(w.Name)})
 		}
 	}
-	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.At, b.At) })
 	return s
 }
 

@@ -9,6 +9,7 @@ addEventListener("error", (e) => {
 // The data of the report. A claim is a number, its place in the lists of values. All times
 // are in nanoseconds from the begin of the run, and 0 is never.
 const data = JSON.parse(document.getElementById("data").textContent);
+for (const [key, list] of Object.entries(data)) data[key] = list ?? []; // Go writes an empty list as null
 const claims = { n: data.claims.length };
 data.fields.forEach((key, k) => { claims[key] = data.claims.map((values) => values[k]); });
 
@@ -45,9 +46,11 @@ const placeOf = new Map();
 claims.id.forEach((id, i) => placeOf.set(id, i));
 
 const faults = data.faults;
-const marks = data.marks.map(([kind, at, claim, name]) => ({ kind, at, claim: placeOf.get(claim) ?? -1, name }))
+const marks = data.marks.map((m) => ({ ...m, claim: placeOf.get(m.claim) ?? -1 }))
   .filter((m) => m.claim >= 0);
-const violations = data.violations.map((v, k) => ({ ...v, name: data.names.findIndex((n) => n.name === v.name), number: k + 1 })).sort((a, b) => a.from - b.from);
+const violations = data.violations.map((v, k) => ({
+  ...v, number: k + 1, name: data.names.findIndex((n) => n.name === v.name), claims: v.claims ?? [],
+})).sort((a, b) => a.from - b.from);
 const end = Math.max(1, data.end);
 
 // fenceOf returns a fence as text: it may have more digits than a number of a script.
