@@ -103,7 +103,7 @@ func (w *pipe) write() {
 	defer mu.Unlock()
 	for w.hasDue() {
 		next := w.queue[0]
-		w.queue[0] = piece{} // frees the memory, which no longer counts when it is written
+		w.queue[0] = piece{} // so that the queue does not keep its data
 		w.queue = w.queue[1:]
 		mu.Unlock()
 		_, err := w.to.Write(next.data)
