@@ -100,7 +100,7 @@ func (c *conn) waiters(sql, name string, args ...sqldriver.Value) (out []locktab
 		b, _ := row[1].([]byte)
 		w, err := locktable.DecodeWaiter(b)
 		if err != nil && corrupt == nil {
-			corrupt = fmt.Errorf("row %d of those who wait for %s: %w", id, quote(name), err)
+			corrupt = fmt.Errorf("row %d of those who wait for %s: %w", integer(row[0]), quote(name), err)
 		}
 		out, ids = append(out, w), append(ids, integer(row[0]))
 	}, args...)
