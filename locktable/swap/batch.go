@@ -61,7 +61,7 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	}
 	for _, g := range left {
 		for k, i := range g {
-			refused, err := t.step(ctx, steps[i], true, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			refused, err := t.step(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 			if err != nil {
 				return err
 			}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -94,46 +92,4 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 	if left := e.Holders[0].ExpiresIn; left < 30*time.Minute {
 		t.Errorf("the last one has %v left, and was renewed for an hour", left)
 	}
-}
-
-// hanging is a client whose claims on one name get no answer.
-type hanging struct{ valuesClient }
-
-func (c *hanging) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	if len(swaps) == 1 && swaps[0].Name == "x" && len(swaps[0].Entry.Queue) > 0 {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return c.valuesClient.Swap(ctx, swaps)
-}
-
-// One of several renewals finds that its name has changed, so it is taken alone. A claim
-// of the same client on that name gets no answer meanwhile.
-func TestAClaimThatHangsHoldsUpNoRenewals(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		v := newValues(time.Now, time.Minute)
-		d := locktable.New(swap.New(&hanging{valuesClient{v, "inbox"}}, "inbox", func(driver.Signal) {}), "inbox")
-		var leases []driver.LeaseRef
-		for _, name := range []string{"x", "y", "z"} {
-			c := exclusive(false)
-			c.Name = name
-			must(d.Acquire(t.Context(), c))(t)
-			leases = append(leases, renewal(c, time.Hour)...)
-		}
-		go func() {
-			waiter := exclusive(true)
-			waiter.Name = "x"
-			_, _ = d.Acquire(t.Context(), waiter)
-		}()
-		synctest.Wait()
-		must(v.open().Renew(t.Context(), leases[:1]))(t)
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		answers, err := d.Renew(ctx, leases)
-		noError(t, errors.Join(append(answers, err)...))
-		if took := time.Since(began); took > 100*time.Millisecond {
-			t.Errorf("the renewals took %v", took)
-		}
-	})
 }

@@ -7,9 +7,10 @@ import (
 )
 
 // nameLocks are locks within the process: one goroutine at a time takes a single step on
-// a name, because only one of several concurrent swaps on a name can succeed. A batch of
-// steps does not lock. Goroutines get the lock of a name in the order of their calls,
-// those with ahead first. The zero value is ready.
+// a name, because only one of several concurrent swaps on a name can succeed, and a
+// Gatherer takes only one in a request. A batch of steps does not lock, and does not
+// gather. Goroutines get the lock of a name in the order of their calls, those with ahead
+// first. The zero value is ready.
 type nameLocks struct {
 	mu     sync.Mutex
 	queues map[string][]nameWaiter // for each name that is locked

@@ -46,11 +46,10 @@ const retriesWithoutPause = 4
 
 // step takes one step: it computes the step from the last known value of its name, swaps
 // the result in, and repeats that with the value in the answer until it succeeds. It
-// locks the name within this process, and unlocks it while a claim pauses. A step of a
-// batch waits no longer than lockPatience for that. refused is the store's error for this
-// step alone.
-func (t *Table) step(ctx context.Context, s locktable.Step, ofBatch bool, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
-	back, ready, locked := stepBack{}, false, false
+// locks the name within this process, and unlocks it while a claim pauses. refused is the
+// store's error for this step alone.
+func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
+	back, locked := stepBack{}, false
 	defer func() {
 		if locked {
 			t.names.unlock(s.Name)
@@ -62,11 +61,11 @@ func (t *Table) step(ctx context.Context, s locktable.Step, ofBatch bool, f func
 	}()
 	var r result
 	for fails := 0; err == nil; {
-		if !ready {
-			if locked, err = t.lockName(ctx, s, ofBatch); err != nil {
+		if !locked {
+			if err = t.names.lock(ctx, s.Name, !s.Place); err != nil { // steps that are not claims go first
 				break
 			}
-			ready = true
+			locked = true
 			if !r.load { // the first try
 				stored, known := t.cache.get(s.Name)
 				r = result{value: knownValue{Stored: stored}, load: !known}
@@ -87,10 +86,8 @@ func (t *Table) step(ctx context.Context, s locktable.Step, ofBatch bool, f func
 		switch r.end {
 		case taken, outdated: // the next try loads the value
 		case yielded:
-			if locked {
-				t.names.unlock(s.Name)
-			}
-			ready, locked, fails = false, false, 0
+			t.names.unlock(s.Name)
+			locked, fails = false, 0
 			err = back.pause(ctx)
 		case conflicted, late:
 			if fails++; fails > retriesWithoutPause { // after a pause, the known value is probably outdated
@@ -99,23 +96,6 @@ func (t *Table) step(ctx context.Context, s locktable.Step, ofBatch bool, f func
 		}
 	}
 	return r.refused, err
-}
-
-// lockPatience is the time for which a step of a batch waits for the lock of its name.
-// The step that has the lock may wait for an answer, or for a row that a transaction
-// keeps locked, and the answers to the batch wait for its last step.
-const lockPatience = 50 * time.Millisecond
-
-// lockName locks the name of a step. Steps that are not claims go first. A step of a batch
-// may go on without the lock. Then its swap may fail, and is repeated.
-func (t *Table) lockName(ctx context.Context, s locktable.Step, ofBatch bool) (locked bool, err error) {
-	if !ofBatch {
-		err = t.names.lock(ctx, s.Name, !s.Place)
-		return err == nil, err
-	}
-	patience, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
-	return t.names.lock(patience, s.Name, !s.Place) == nil, ctx.Err()
 }
 
 // pause waits after a step has failed several times. After late steps the pause grows,
