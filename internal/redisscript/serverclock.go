@@ -173,7 +173,7 @@ func (c *clock) ask() {
 // readTime parses the two lines of an answer to TIME: seconds and microseconds.
 func readTime(answer string) int64 {
 	var seconds, micros int64
-	if _, err := fmt.Sscan(answer, &seconds, &micros); err != nil {
+	if _, err := fmt.Sscanf(answer, "%d\n%d", &seconds, &micros); err != nil {
 		return 0
 	}
 	return seconds*1e6 + micros
