@@ -230,7 +230,8 @@ func (e *Election) begin() bool {
 	return true
 }
 
-// setStatus stores whether Run is under way, and why its last term, campaign or Run ended.
+// setStatus stores whether Run is under way, and why its last term, campaign or Run
+// ended.
 func (e *Election) setStatus(running bool, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

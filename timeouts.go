@@ -19,10 +19,11 @@ func (s *settings) attempt(ctx context.Context, storage *lazyctx.Storage, ttl ti
 	return storage.WithDeadline(ctx, now.Add(s.requestTimeout(ttl)))
 }
 
-// renewTimeout bounds the renewal of a batch. If one lease makes the batch hang, the client
-// renews the others in smaller batches, and at last one by one. The bounds of these leave
-// time for that, so that the other leases do not expire. A first batch gets more time: an
-// engine that compares and swaps takes several round trips while others change a name.
+// renewTimeout bounds the renewal of a batch. If one lease makes the batch hang, the
+// client renews the others in smaller batches, and at last one by one. The bounds of
+// these leave time for that, so that the other leases do not expire. A first batch gets
+// more time: an engine that compares and swaps takes several round trips while others
+// change a name.
 func (s *settings) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	if smaller {
 		return min(s.requestTimeout(ttl), ttl/12)

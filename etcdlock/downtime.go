@@ -11,10 +11,10 @@ import (
 )
 
 // While no client is open, the clock stands still. So a client that closes before the
-// last lease ends, or before a closed name opens, starts a timer. The timer is two keys. One is on an etcd lease; the
-// other stores that lease's length, and the last tick. If the first key is gone when the
-// next client opens, and no tick was written since, the length has passed. So a cron job
-// that retries sees a dead holder expire.
+// last lease ends, or before a closed name opens, starts a timer. The timer is two keys.
+// One is on an etcd lease; the other stores that lease's length, and the last tick. If
+// the first key is gone when the next client opens, and no tick was written since, the
+// length has passed. So a cron job that retries sees a dead holder expire.
 //
 // A process may end without Close, by log.Fatal or a signal. So a client that opens,
 // finds a name held or closed, and receives no ticks of other clients also starts the

@@ -87,8 +87,8 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	}
 }
 
-// timerOf returns the revision of the tick that the timer names, or 0 without a timer, and
-// that of the last tick.
+// timerOf returns two revisions: of the tick that the timer names, or 0 without a timer,
+// and of the last tick.
 func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64) {
 	t.Helper()
 	admin := client(t, c.Addrs()...)

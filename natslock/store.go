@@ -150,8 +150,8 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	// This request is repeated until a server answers. The requests below are not, because
-	// their answers may take long.
+	// This request is repeated until a server answers. The requests below are not,
+	// because their answers may take long.
 	if _, err := retryRead(ctx, s, s.find); err != nil {
 		return nil, err
 	}

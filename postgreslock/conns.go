@@ -21,7 +21,8 @@ type conns interface {
 	// because the pool's owner may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
-	// use returns the number of connections in use, and the largest number: 0 is no limit.
+	// use returns the number of connections in use, and the largest number: 0 is no
+	// limit.
 	use() (n, most int)
 }
 

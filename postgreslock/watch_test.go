@@ -84,8 +84,8 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 		releases(t, d, c)
 		return texts.count("") - before, texts.count("pg_notify") - was
 	}
-	// A busy machine, or the tidying of old names, may take a statement more, even several
-	// times, but not each time.
+	// A busy machine, or the tidying of old names, may take a statement more, even
+	// several times, but not each time.
 	best := func(name string) (statements, notifies int) {
 		statements = 1000
 		for tries := 0; tries < 200 && statements > 2; tries++ {

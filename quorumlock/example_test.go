@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// A quorum of three drivers. In production, each driver has a server of its own. Any driver
-// that is a driver.FenceRaiser will do, for example redislock's. They may be mixed.
+// A quorum of three drivers. In production, each driver has a server of its own. Any
+// driver that is a driver.FenceRaiser will do, for example redislock's. They may be
+// mixed.
 func ExampleNew() {
 	ctx := context.Background()
 	nodes := []driver.Driver{memlock.New(nil), memlock.New(nil), memlock.New(nil)}

@@ -24,10 +24,10 @@ import (
 // one of them yields.
 //
 // If the oldest claim has reached all nodes, each other claim yields once. So a split
-// costs at most N*N reads and 2(N-1) requests on N nodes, however many claims wait. If the oldest
-// claim has not reached all nodes, or a client's clock is off by more than half of
-// driver.MaxLead, claims may yield several times. But each claim yields only to older
-// claims, whose number is finite.
+// costs at most N*N reads and 2(N-1) requests on N nodes, however many claims wait. If
+// the oldest claim has not reached all nodes, or a client's clock is off by more than
+// half of driver.MaxLead, claims may yield several times. But each claim yields only to
+// older claims, whose number is finite.
 
 // ticketLead is the time by which a ticket is earlier than its claim. A node accepts
 // tickets from driver.MaxLead before the claim's arrival up to the arrival, on its own
@@ -39,8 +39,8 @@ func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixM
 
 // A claim yields a node to a claim with a majority only once it has seen that claim for
 // yieldToMajorityAfter: most leases are over by then, and a claim that has waited long
-// loses its turn on a node that it yields. A claim younger than yieldAtOnceUntil yields at
-// once, because the node still accepts its ticket.
+// loses its turn on a node that it yields. A claim younger than yieldAtOnceUntil yields
+// at once, because the node still accepts its ticket.
 const (
 	yieldToMajorityAfter = 200 * time.Millisecond
 	yieldAtOnceUntil     = (driver.MaxLead - ticketLead) * 3 / 4

@@ -228,6 +228,7 @@ func (c *conn) checkpoint() error {
 // it succeeded. SQLite's own checkpoints do not exclude other connections. If several
 // processes write all the time, such checkpoints never finish, and the log grows.
 func (c *conn) restartLog() (done bool) {
-	err := c.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) }) // not 0: a connection is busy
+	// The first column is not 0 if a connection is busy.
+	err := c.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) })
 	return done && err == nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// startCommandOfAnotherUser starts a pawl whose command changes its user, as sudo does. Root
-// may signal it all the same, so pawl runs without CAP_KILL.
+// startCommandOfAnotherUser starts a pawl whose command changes its user, as sudo does.
+// Root may signal it all the same, so pawl runs without CAP_KILL.
 func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 	b.t.Helper()
 	if os.Getuid() != 0 {

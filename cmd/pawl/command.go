@@ -127,8 +127,8 @@ func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
 	return usage(cmd, problem)
 }
 
-// margin returns how long before the end of its lease a lock counts as lost. It leaves the
-// child its grace, or the part that fits, before another client can get the lock.
+// margin returns how long before the end of its lease a lock counts as lost. It leaves
+// the child its grace, or the part that fits, before another client can get the lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
 	grace := time.Duration(f.grace)
 	if !cmd.Flags().Changed("grace") {

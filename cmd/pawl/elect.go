@@ -167,8 +167,9 @@ func (e *election) run() error {
 	}
 }
 
-// lead is the elected function. When the command ends, it returns an error: if it returned
-// nil and the lead was lost at the same moment, the Election would campaign again.
+// lead is the elected function. When the command ends, it returns an error: if it
+// returned nil and the lead was lost at the same moment, the Election would campaign
+// again.
 func (e *election) lead(ctx context.Context) error {
 	t := electionTerm{lease: e.leading, end: make(chan error, 1)}
 	select {

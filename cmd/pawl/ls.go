@@ -46,8 +46,8 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 }
 
 // list prints the names that begin with the prefix. It prints a table after it has read
-// all names, to align the columns. Last, where the user sees them, it prints the errors of
-// the names that it cannot read. They also set the exit code.
+// all names, to align the columns. Last, where the user sees them, it prints the errors
+// of the names that it cannot read. They also set the exit code.
 func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON bool) error {
 	var entries []pawl.Entry // of the table
 	var damaged []error

@@ -6,8 +6,8 @@
 // panics.
 //
 // Package html/template would do this, and more than is needed. But it calls methods by
-// name, so the linker keeps every method of every type. With it, the command would be half
-// as large again.
+// name, so the linker keeps every method of every type. With it, the command would be
+// half as large again.
 package markup
 
 import (

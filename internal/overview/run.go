@@ -53,7 +53,8 @@ type runner struct {
 }
 
 // due returns when to scan all names, to read those that have changed, and to read the
-// shown ones between two scans. What is not due comes in an hour.
+// shown ones between two scans. It returns the time in an hour for a thing that is not
+// due.
 func (r *runner) due(now time.Time, wanted bool) (scan, read, fresh time.Time) {
 	later := now.Add(time.Hour)
 	scan, read, fresh = later, later, later
@@ -184,7 +185,7 @@ func (r *runner) read(ctx context.Context) {
 // these facts bound the difference.
 type skew struct{ least, most time.Duration } // the bounds of the difference
 
-// anySkew is what is known before any view.
+// anySkew has the bounds that are known before any view.
 var anySkew = skew{-1 << 62, 1 << 62}
 
 // see learns from a view, and from the view before it.

@@ -63,7 +63,8 @@ func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	return at
 }
 
-// lasting returns the worker's faults, from the first on that lasts at that time or later.
+// lasting returns the worker's faults, from the first on that lasts at that time or
+// later.
 func (t timeline) lasting(worker int, at int64) []span {
 	spans := t[worker]
 	return spans[sort.Search(len(spans), func(i int) bool { return spans[i].latestEnd >= at }):]

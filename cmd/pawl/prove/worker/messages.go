@@ -42,7 +42,7 @@ type Answer struct {
 // A Message is one line that a worker sends. Exactly one of its fields is set.
 type Message struct {
 	Ready bool           `json:"ready,omitempty"` // it has opened all its clients
-	Line  *history.Line  `json:"line,omitempty"`  // for the history: a claim that is over, a pause, what a name still has
+	Line  *history.Line  `json:"line,omitempty"`  // for the history: an ended claim, a pause, what a name still has
 	Open  *history.Claim `json:"open,omitempty"`  // a claim as it stands: asked, granted
 	Still *Still         `json:"still,omitempty"`
 	Ask   *Ask           `json:"ask,omitempty"`

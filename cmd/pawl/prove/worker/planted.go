@@ -27,7 +27,7 @@ type plant struct {
 	some   bool   // All takes only its first name
 
 	toldLate time.Duration // how late a holder sees that its lease is over
-	kind     string        // of the names whose holders are told late; empty for all
+	kind     string        // of the names for which toldLate counts; empty for all
 }
 
 // hooks are the places where a driver may have a bug. Each n counts the calls.
