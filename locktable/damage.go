@@ -25,7 +25,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 		case err == nil:
 			continue
 		case e.Name == "":
-			own, hint := ownError(err)
+			hint, own := ownError(err)
 			return []driver.Finding{{
 				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + own.Error(),
 				Advice: cmp.Or(hint, "nothing works until that does"),
@@ -42,7 +42,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	case n > maxNamed:
 		names += fmt.Sprintf(" and %d more", n-maxNamed)
 	}
-	own, hint := ownError(first)
+	hint, own := ownError(first)
 	return []driver.Finding{{
 		Severity: driver.SeverityError, Subject: "damaged entries",
 		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], own),
@@ -50,11 +50,11 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	}}
 }
 
-// ownError returns the backend's own error, without the operation that failed, and its
-// hint.
-func ownError(err error) (own error, hint string) {
+// ownError returns the hint of a backend's error, and the error without the operation that
+// failed.
+func ownError(err error) (hint string, own error) {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
-		return e.Err, e.Hint
+		return e.Hint, e.Err
 	}
-	return err, ""
+	return "", err
 }
