@@ -50,8 +50,8 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	}}
 }
 
-// ownError returns the hint of a backend's error, and the error without the operation that
-// failed.
+// ownError returns the hint of a backend's error, and the error without the operation
+// that failed.
 func ownError(err error) (hint string, own error) {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		return e.Hint, e.Err
