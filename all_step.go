@@ -89,7 +89,7 @@ func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.
 	for _, cl := range s.claims {
 		least = min(least, cl.TTL)
 	}
-	bounded := s.c.settings.attempt(ctx, &first.request, least, sent.Mono)
+	bounded := s.c.settings.requestContext(ctx, &first.request, least, sent.Mono)
 	defer bounded.Cancel()
 	end := bounded.Ends()
 	claims := make([]driver.Claim, len(s.claims))

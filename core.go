@@ -145,7 +145,7 @@ func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 }
 
 func (c *core) releaseAgain(ctx context.Context, x *returner.Return[*claim], sent time.Time) (returner.Outcome, error) {
-	attempt := c.settings.attempt(ctx, nil, x.TTL, sent)
+	attempt := c.settings.requestContext(ctx, nil, x.TTL, sent)
 	defer attempt.Cancel()
 	err := c.driver.Release(attempt, x.Lease)
 	if err == nil || errors.Is(err, driver.ErrNoSuchLease) {

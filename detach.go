@@ -237,7 +237,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 			c.inboxes.Remove(cl.Token, &cl.inbox)
 		}
 	}()
-	attempt := c.settings.attempt(ctx, &cl.request, cl.TTL, sent.Mono)
+	attempt := c.settings.requestContext(ctx, &cl.request, cl.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{{Name: cl.Name, Token: cl.Token, TTL: cl.TTL}})
 	if err == nil && len(answers) == 1 {

@@ -161,7 +161,7 @@ func (c *core) wakeQueued(name string) {
 func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	c := h.c
 	h.leave(sent)
-	attempt := c.settings.attempt(bound, &h.request, h.claim.TTL, sent)
+	attempt := c.settings.requestContext(bound, &h.request, h.claim.TTL, sent)
 	defer attempt.Cancel()
 	c.waitForRenewal(attempt, h) // so that no renewal reaches the backend after the release
 	if attempt.Err() != nil {    // no time is left for an answer

@@ -165,7 +165,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	sent := c.now()
 	ref := h.renewalRef(sent)
 	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // near the end of a maximum hold, ref.TTL may be less
-	attempt := c.settings.attempt(ctx, nil, h.claim.TTL, sent.Mono)
+	attempt := c.settings.requestContext(ctx, nil, h.claim.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})
 	if err == nil && len(answers) == 1 {

@@ -142,7 +142,7 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 // All attempts of a forced claim share one bound. After it, the claim has failed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
-	ctx := a.c.settings.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
+	ctx := a.c.settings.requestContext(a.ctx, &cl.request, cl.TTL, sent.Mono)
 	if cl.Force && cl.lateAttemptEnd > 0 {
 		ctx = lazyctx.WithDeadline(a.ctx, a.c.born.Add(cl.lateAttemptEnd))
 	}

@@ -57,9 +57,9 @@ type attempt struct {
 	d     *quorum
 	claim driver.Claim
 	place *place
-	nth   int     // the number of this attempt at the place
-	left  bool    // the caller's ctx has ended, and conclude goes on without it
-	votes ballots // of the last claim on the nodes
+	nth   int        // the number of this attempt at the place
+	left  bool       // the caller's ctx has ended, and conclude goes on without it
+	votes grantVotes // of the last claim on the nodes
 
 	mu         sync.Mutex   // protects the fields below
 	void       bool         // release grants that arrive from now on
@@ -102,26 +102,26 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 }
 
 // claimOnNodes sends the claim to all nodes, with the fence that all should grant.
-func (a *attempt) claimOnNodes(ctx context.Context) ballots {
+func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 	d := a.d
 	sent := d.now()
 	wish, now := a.claim, d.ticket()
-	wish.MinFence = uint64(max(sent.UnixMicro()+d.lead.Load(), 1))
-	votes := poll(ctx, d, ballot[driver.Grant]{
+	wish.MinFence = uint64(max(sent.UnixMicro()+d.fenceLead.Load(), 1))
+	votes := poll(ctx, d, pollRequest[driver.Grant]{
 		nodes: d.everyone, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			c := wish
 			c.Ticket = a.place.ticket(i, now)
 			return d.ask(ctx, i, c)
 		},
-		decided: func(votes ballots) bool {
+		decided: func(votes grantVotes) bool {
 			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(votes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.noteAnswer,
 		after: a.handleLateGrant,
 	})
-	d.adjustLead(sent, votes)
+	d.adjustFenceLead(sent, votes)
 	return votes
 }
 
@@ -153,28 +153,28 @@ func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
 	}
 }
 
-// adjustLead adjusts the lead: the time by which proposed fences are ahead of this
-// client's clock. If the nodes granted different fences, it raises the lead to a little
-// more than the lead of the fastest node's clock. Then the next proposal is higher than
-// each node's own number. If a majority has granted the claim, and all the same fence, it
-// reduces the lead slowly.
-func (d *quorum) adjustLead(sent time.Time, votes ballots) {
+// adjustFenceLead adjusts the fenceLead: the time by which proposed fences are ahead of
+// this client's clock. If the nodes granted different fences, it raises the lead to a
+// little more than the lead of the fastest node's clock. Then the next proposal is higher
+// than each node's own number. If a majority has granted the claim, and all the same
+// fence, it reduces the lead slowly.
+func (d *quorum) adjustFenceLead(sent time.Time, votes grantVotes) {
 	var low, high uint64
 	for _, grant := range values(votes) {
 		if high = max(high, grant.Fence); low == 0 || grant.Fence < low {
 			low = grant.Fence
 		}
 	}
-	lead := d.lead.Load()
+	lead := d.fenceLead.Load()
 	if low == high {
 		if succeeded(votes) >= d.majority { // fewer nodes show too little of the clocks
-			d.lead.CompareAndSwap(lead, lead-lead/256)
+			d.fenceLead.CompareAndSwap(lead, lead-lead/256)
 		}
 		return
 	}
 	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
 		// Otherwise the clocks are not the cause of the difference.
-		d.lead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
+		d.fenceLead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
 	}
 }
 
@@ -203,7 +203,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 
 // beginWait marks the beginning of the caller's wait. It reports whether a grant that
 // votes lack has arrived meanwhile. From then on, handleLateGrant signals late grants.
-func (a *attempt) beginWait(votes ballots) (stray bool) {
+func (a *attempt) beginWait(votes grantVotes) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
@@ -219,7 +219,7 @@ func (a *attempt) beginWait(votes ballots) (stray bool) {
 // A node that refused has at most a place of the token in its queue. That place stays,
 // because the attempt may be a waiter's try. Without votes, takeBack also releases the
 // places.
-func (a *attempt) takeBack(ctx context.Context, votes ballots) {
+func (a *attempt) takeBack(ctx context.Context, votes grantVotes) {
 	var nodes []int
 	a.mu.Lock()
 	a.void = true

@@ -46,7 +46,7 @@ func (a *attempt) crowdedRefusal(fence uint64, holders int, first driver.Holder)
 // other claims meanwhile answers with a higher fence than requested, because it grants
 // each number once. Then the other nodes have to raise their fences again. If two claims
 // raise each other's fences like this, each adds a random number.
-func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
+func (a *attempt) agree(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
 		if grant, ok := d.agreed(votes); ok {
@@ -87,7 +87,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 
 // agreed returns the grant if a majority has the same fence. Its number of fences and its
 // TTL are the largest that a majority has.
-func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
+func (d *quorum) agreed(votes grantVotes) (driver.Grant, bool) {
 	grants := values(votes)
 	for _, g := range grants {
 		var runs []int
@@ -106,7 +106,7 @@ func (d *quorum) agreed(votes ballots) (driver.Grant, bool) {
 }
 
 // raise asks the nodes with a lower fence to raise it, and stores the results in votes.
-func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
+func (a *attempt) raise(ctx context.Context, votes grantVotes, target uint64) {
 	d := a.d
 	var nodes []int
 	for i, v := range votes {
@@ -115,7 +115,7 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 		}
 	}
 	there := succeeded(votes) - len(nodes)
-	raised := poll(ctx, d, ballot[uint64]{
+	raised := poll(ctx, d, pollRequest[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
 			return d.nodes[i].RaiseFence(ctx, a.lease(), target)

@@ -49,7 +49,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	for i := range fences {
 		nodes = append(nodes, i)
 	}
-	votes := poll(ctx, d, ballot[struct{}]{
+	votes := poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			return struct{}{}, breakers[i].Break(ctx, name, fences[i], delay, by)

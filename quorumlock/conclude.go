@@ -13,7 +13,7 @@ import (
 // round trip or more, so each attempt's ctx may be too short. If the claim queues, and is
 // not forced, conclude therefore goes on after ctx has ended, and signals the result,
 // which the next attempt returns.
-func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
+func (a *attempt) conclude(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	if grant, ok := a.concluded(votes); ok {
 		return grant, nil
 	}
@@ -45,14 +45,14 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 }
 
 // concluded returns the grant if conclude has nothing to do for it.
-func (a *attempt) concluded(votes ballots) (driver.Grant, bool) {
+func (a *attempt) concluded(votes grantVotes) (driver.Grant, bool) {
 	grant, agreed := a.d.agreed(votes)
 	return grant, agreed && !a.claim.Force && !needsRecount(a.claim) && a.claim.Value == nil
 }
 
 // settleInBackground passes the result of settleVotes to a function, in another
 // goroutine. It returns an error if ctx has ended, or the driver is closed.
-func (a *attempt) settleInBackground(ctx context.Context, votes ballots, settled func(context.Context, driver.Grant, error)) error {
+func (a *attempt) settleInBackground(ctx context.Context, votes grantVotes, settled func(context.Context, driver.Grant, error)) error {
 	d := a.d
 	if err := d.begin(ctx); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (a *attempt) settleInBackground(ctx context.Context, votes ballots, settled
 }
 
 // settleVotes computes the grant or the error from the votes of a majority.
-func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant, error) {
+func (a *attempt) settleVotes(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	get := a.agree
 	if a.claim.Force {
 		get = a.hold
@@ -90,7 +90,7 @@ func (a *attempt) settleVotes(ctx context.Context, votes ballots) (driver.Grant,
 // A client relies on SignalGranted for the QueueTTL. But a node that granted in its
 // answer keeps the lease for the TTL. So if the TTL is shorter, the client gets
 // SignalRetry instead, and its next attempt gets the grant.
-func (a *attempt) signalResult(ctx context.Context, votes ballots, grant driver.Grant, err error) {
+func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
 	if err != nil || a.claim.TTL < a.claim.QueueTTL {

@@ -5,4 +5,4 @@ type Driver = quorum
 
 // ForgetLead makes d propose its own time for a fence, as if it had measured that all
 // clocks show the same.
-func (d *quorum) ForgetLead() { d.lead.Store(0) }
+func (d *quorum) ForgetLead() { d.fenceLead.Store(0) }

@@ -28,7 +28,7 @@ import (
 
 // hold repeats a forced claim until a majority of the nodes has it at the same time, and
 // returns the grant. Each round updates votes.
-func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
+func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
 		began := time.Now()

@@ -33,7 +33,7 @@ type holdings struct {
 
 // noteGrant adds a lease before the driver returns or signals it, with the nodes' votes
 // for it. A majority keeps the lease until sureUntil.
-func (hs *holdings) noteGrant(c driver.Claim, votes ballots, fence uint64, sureUntil time.Time) {
+func (hs *holdings) noteGrant(c driver.Claim, votes grantVotes, fence uint64, sureUntil time.Time) {
 	now := time.Now()
 	h := &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
 	for i, v := range votes {

@@ -216,7 +216,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			var asked atomic.Int32
-			go poll(watchedCtx{ctx}, d, ballot[struct{}]{
+			go poll(watchedCtx{ctx}, d, pollRequest[struct{}]{
 				nodes: d.everyone,
 				send: func(ctx context.Context, _ int) (struct{}, error) {
 					asked.Add(1)

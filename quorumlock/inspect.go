@@ -28,7 +28,7 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 
 // read reads a name on all nodes, until the answers decide what the caller wants to know.
 func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
-	return poll(ctx, d, ballot[driver.Entry]{
+	return poll(ctx, d, pollRequest[driver.Entry]{
 		nodes: d.everyone, decided: decided,
 		send: func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
 	})
@@ -75,7 +75,7 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
 			since = append(since, x.Since)
 		}
-		w.Since = median(since).Add(ticketLead) // on a node, Since is the ticket
+		w.Since = median(since).Add(ticketHeadStart) // on a node, Since is the ticket
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out
@@ -143,7 +143,7 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], erro
 	if err != nil {
 		return nil, err
 	}
-	votes := poll(ctx, d, ballot[listing]{
+	votes := poll(ctx, d, pollRequest[listing]{
 		nodes: d.everyone,
 		send: func(ctx context.Context, i int) (listing, error) {
 			out := listing{}

@@ -124,7 +124,7 @@ func median(times []time.Time) time.Time {
 
 // refusal returns the error of a claim that no majority granted. If soon is not 0, it is
 // the time until the next useful attempt.
-func (d *quorum) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
+func (d *quorum) refusal(c driver.Claim, votes grantVotes, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	entries := silentVotes[driver.Entry](len(votes)) // the holders that the refusals name
 	var fences []uint64

@@ -180,7 +180,7 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 		return returner.Unanswerable, nil
 	}
 	defer d.work.Done()
-	v := poll(context.Background(), d, ballot[returner.Outcome]{
+	v := poll(context.Background(), d, pollRequest[returner.Outcome]{
 		nodes: []int{b.node}, token: b.token, lasts: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
 		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
 		decided: func([]vote[returner.Outcome]) bool { return true },

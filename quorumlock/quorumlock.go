@@ -32,13 +32,13 @@ type Options struct {
 
 // quorum is a client of several backends.
 type quorum struct {
-	nodes    []*node
-	everyone []int // the indexes of all nodes
-	majority int
-	now      func() time.Time
-	early    time.Duration // the time by which a ticket is earlier than its claim
-	grace    time.Duration
-	lead     atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
+	nodes     []*node
+	everyone  []int // the indexes of all nodes
+	majority  int
+	now       func() time.Time
+	early     time.Duration // the time by which a ticket is earlier than its claim
+	grace     time.Duration
+	fenceLead atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
 
 	life context.Context // ends with Close, and ends all requests that are still under way
 	end  context.CancelFunc
@@ -84,7 +84,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketLead + backoff.Random(time.Millisecond)}
+	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketHeadStart + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
 		n := &node{Driver: x, number: i + 1}
 		problem, raises := "", false
@@ -108,10 +108,10 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if o != nil {
 		d.grace = o.Grace
 		if o.Now != nil {
-			d.now, d.early = o.Now, ticketLead
+			d.now, d.early = o.Now, ticketHeadStart
 		}
 	}
-	d.lead.Store(initialLead.Microseconds())
+	d.fenceLead.Store(initialLead.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
 	d.sequences.tails, d.placed.all, d.held.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]*holding{}
 	d.pending = newPendingReleases(d)

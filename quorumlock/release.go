@@ -26,7 +26,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	l.TTL = releaseFor
 	d.placed.leave(l.Token, l.Name)
 	lease := d.held.remove(l.Token, l.Name)
-	votes := poll(ctx, d, ballot[struct{}]{
+	votes := poll(ctx, d, pollRequest[struct{}]{
 		nodes: d.everyone, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, l.OnTime)
@@ -75,7 +75,7 @@ func isFinal(err error) bool {
 // that answer quickly, and no longer than ctx. The caller may claim again with the token.
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	l.OnTime = true
-	poll(ctx, d, ballot[struct{}]{
+	poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			return struct{}{}, d.giveBack(ctx, i, l, false)

@@ -41,7 +41,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	returned := make(chan struct{})
 	defer close(returned)
 	sent := time.Now()
-	polled := poll(ctx, d, ballot[[]error]{
+	polled := poll(ctx, d, pollRequest[[]error]{
 		nodes: d.everyone, token: order,
 		send: func(ctx context.Context, i int) ([]error, error) {
 			answers, err := d.nodes[i].Renew(ctx, leases)

@@ -66,7 +66,7 @@ var errOver = errors.New("the lease is over")
 func (d *quorum) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
-	poll(ctx, d, ballot[uint64]{
+	poll(ctx, d, pollRequest[uint64]{
 		nodes: []int{i}, token: l.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
 			h, ok := d.held.find(l.Token, l.Name)

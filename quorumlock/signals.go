@@ -65,7 +65,7 @@ func (p *place) checkSignals() {
 // fence. The driver could make the nodes agree as soon as a majority has granted. But a
 // later node with a higher fence would keep that fence, and would disagree in a repeated
 // claim. So outcomeLocked waits a moment for all nodes that have queued the claim.
-func (p *place) outcomeLocked() (look bool, granted ballots) {
+func (p *place) outcomeLocked() (look bool, granted grantVotes) {
 	d := p.d
 	if p.closed || p.busy != nil {
 		return false, nil
@@ -116,7 +116,7 @@ func (p *place) waitedLocked(forLastNodes bool, wait time.Duration) bool {
 // signalGrant makes a majority that has granted agree on one fence, and signals the
 // grant. It also counts permits and writes the value, as an attempt does. It ends the
 // turn that checkSignals has begun.
-func (p *place) signalGrant(c driver.Claim, votes ballots) {
+func (p *place) signalGrant(c driver.Claim, votes grantVotes) {
 	a := &attempt{d: p.d, claim: c, place: p, lateGrants: map[int]bool{}}
 	if grant, ok := a.concluded(votes); ok {
 		a.signalResult(p.d.life, votes, grant, nil)
@@ -134,7 +134,7 @@ func (p *place) signalGrant(c driver.Claim, votes ballots) {
 // noteAgreement records that the nodes have agreed on a fence. Nil votes mean that they
 // have not; then a node counts again when it answers the next attempt. noteAgreement
 // reports whether the claim still waits.
-func (p *place) noteAgreement(votes ballots, fence uint64) bool {
+func (p *place) noteAgreement(votes grantVotes, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {

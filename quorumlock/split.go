@@ -29,10 +29,10 @@ import (
 // half of driver.MaxLead, claims may yield several times. But each claim yields only to
 // older claims, whose number is finite.
 
-// ticketLead is the time by which a ticket is earlier than its claim. A node accepts
+// ticketHeadStart is the time by which a ticket is earlier than its claim. A node accepts
 // tickets from driver.MaxLead before the claim's arrival up to the arrival, on its own
 // clock. So clocks may be off by half of MaxLead in either direction.
-const ticketLead = driver.MaxLead / 2
+const ticketHeadStart = driver.MaxLead / 2
 
 // ticket returns the ticket of a claim that is made now.
 func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
@@ -43,14 +43,14 @@ func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixM
 // at once, because the node still accepts its ticket.
 const (
 	yieldToMajorityAfter = 200 * time.Millisecond
-	yieldAtOnceUntil     = (driver.MaxLead - ticketLead) * 3 / 4
+	yieldAtOnceUntil     = (driver.MaxLead - ticketHeadStart) * 3 / 4
 )
 
 // yieldIfSplit is for a queued claim that some nodes have granted, but no majority. It
 // yields nodes on which an older claim waits. It also yields nodes to a claim with a
 // majority, whose lease is safer with more nodes. It updates votes, and returns the time
 // until the next useful attempt, or 0 if the claim holds no node.
-func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Duration) {
+func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (soon time.Duration) {
 	if succeeded(votes) == 0 {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes ballots) (soon time.Du
 // nodesToYield returns the nodes on which another claim waits behind ours: a claim with a
 // majority, if such claims leave no room for ours, or otherwise an older claim. In the
 // first case, it also returns the digest of one of the claims with a majority.
-func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (majorityClaim string, nodes []int) {
+func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes grantVotes) (majorityClaim string, nodes []int) {
 	var older []int
 	room := int64(a.claim.Limit) - int64(a.claim.Weight)
 	for _, rival := range groupByClaim(entries) {
@@ -113,9 +113,9 @@ func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes ballots) (maj
 }
 
 // yield releases the name on these nodes, and queues there again.
-func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
+func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 	d := a.d
-	return poll(ctx, d, ballot[driver.Grant]{
+	return poll(ctx, d, pollRequest[driver.Grant]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
@@ -125,7 +125,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 			}
 			return d.ask(ctx, i, a.claim)
 		},
-		decided: func(votes ballots) bool { return answered(votes) == len(nodes) },
+		decided: func(votes grantVotes) bool { return answered(votes) == len(nodes) },
 		first:   a.noteAnswer,
 		after:   a.handleLateGrant,
 	})

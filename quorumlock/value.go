@@ -22,7 +22,7 @@ import (
 //
 // A node writes the value once for each lease. So a repeated claim, maybe by another
 // client, does not overwrite a later value of the holder.
-func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
+func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Grant) error {
 	d := a.d
 	if a.claim.Value == nil || d.nodes[0].FenceRaiser == nil {
 		return nil
@@ -38,7 +38,7 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 	}
 	l := a.lease()
 	l.Value = a.claim.Value
-	written := poll(ctx, d, ballot[struct{}]{
+	written := poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			return struct{}{}, d.writeFirst(ctx, i, l, grant.Fence)
@@ -75,7 +75,7 @@ func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence
 // A value on a majority refuses each claim with a ValueBelow that is not greater, because
 // each majority has a node with that value. A value that a failed claim left on fewer
 // nodes refuses no claim, because the other nodes are enough.
-func (a *attempt) refusedForValue(votes ballots) error {
+func (a *attempt) refusedForValue(votes grantVotes) error {
 	var last *driver.ValueNotBelowError
 	n := 0
 	for _, v := range votes {

@@ -16,7 +16,7 @@ type vote[T any] struct {
 	err   error // errSilent if the node has not answered
 }
 
-type ballots = []vote[driver.Grant]
+type grantVotes = []vote[driver.Grant]
 
 var errSilent = errors.New("has not answered")
 
@@ -65,8 +65,8 @@ func isNoSuchLease(err error) bool { return errors.Is(err, driver.ErrNoSuchLease
 // isRefusal reports whether err is the refusal of a claim by a node.
 func isRefusal(err error) bool { return isHeld(err) || errors.Is(err, driver.ErrValueNotBelow) }
 
-// A ballot is one request to several nodes at once.
-type ballot[T any] struct {
+// A pollRequest is one request to several nodes at once.
+type pollRequest[T any] struct {
 	nodes   []int                                       // the nodes to ask, by index
 	token   driver.Token                                // requests of one token run in order; zero means no order
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
@@ -93,16 +93,16 @@ const backgroundRequestLimit = 10 * time.Second
 // unanswered request then goes on in the background, until its own deadline or Close. If
 // ctx ends first, poll returns at once, and cancels the requests that are under way,
 // unless lasts is set.
-func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
+func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	votes := silentVotes[T](len(d.nodes))
-	missing := len(b.nodes)
+	missing := len(r.nodes)
 	if missing == 0 {
 		return votes
 	}
 	deadline, ok := ctx.Deadline()
 	switch {
-	case b.lasts > 0:
-		deadline = time.Now().Add(b.lasts)
+	case r.lasts > 0:
+		deadline = time.Now().Add(r.lasts)
 	case !ok:
 		deadline = time.Now().Add(backgroundRequestLimit)
 	}
@@ -114,11 +114,11 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 		v vote[T]
 	}
 	answers := make(chan answer, missing)
-	slots := d.sequences.enter(b.token, b.nodes)
+	slots := d.sequences.enter(r.token, r.nodes)
 	requests := make([]request, missing)
 	var underWay atomic.Int32
 	underWay.Store(int32(missing))
-	for k, i := range b.nodes {
+	for k, i := range r.nodes {
 		d.work.Go(func() {
 			defer func() {
 				requests[k].end(d.nodes[i])
@@ -131,18 +131,18 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 			v := vote[T]{err: slots[k].wait(own)}
 			sent := v.err == nil
 			if sent {
-				v.value, v.err = b.send(own, i)
+				v.value, v.err = r.send(own, i)
 			}
-			if b.first != nil {
-				b.first(i, v)
+			if r.first != nil {
+				r.first(i, v)
 			}
 			answers <- answer{i, v}
 			slots[k].waitAnyway()
-			if !sent && b.unsent != nil {
-				b.unsent(i)
+			if !sent && r.unsent != nil {
+				r.unsent(i)
 			}
-			if b.after != nil {
-				b.after(i, v)
+			if r.after != nil {
+				r.after(i, v)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 	var enough <-chan time.Time
 	for patient := true; patient && missing > 0; {
 		if ctx.Err() != nil {
-			if b.lasts == 0 {
+			if r.lasts == 0 {
 				cancel() // here, because a context.AfterFunc would run later, or not at all once poll returns
 			}
 			break
@@ -160,9 +160,9 @@ func poll[T any](ctx context.Context, d *quorum, b ballot[T]) []vote[T] {
 		case a := <-answers:
 			votes[a.i] = a.v
 			missing--
-			if enough == nil && b.decided(votes) {
+			if enough == nil && r.decided(votes) {
 				enough = time.After(d.patience(time.Since(began)))
-				patient = !onlyLateMissing(d, b.nodes, votes)
+				patient = !onlyLateMissing(d, r.nodes, votes)
 			}
 		case <-ctx.Done(): // the beginning of the loop handles it
 		case <-enough:

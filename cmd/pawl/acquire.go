@@ -168,7 +168,7 @@ func (a *acquireCommand) run() error {
 	defer a.releaseAndClose(client, nil, releaseTimeout)
 	select {
 	case s := <-a.signals:
-		a.askedToEnd()
+		a.boundTheEnd()
 		a.releaseUnused(lease)
 		return stoppedBy(s)
 	default:
@@ -195,7 +195,7 @@ func (a *acquireCommand) handOver(client *pawl.Client, lease *pawl.Lease) error 
 		}
 		return nil
 	case s := <-a.signals:
-		a.askedToEnd()
+		a.boundTheEnd()
 		a.takeBack(client, handle)
 		return stoppedBy(s)
 	}

@@ -49,7 +49,7 @@ The exit code is 0, 64 for wrong usage, 69 if the database is unavailable, or 75
 if another bench is running.`,
 		Example: `  pawl bench --url redis://cache.example:6379
   pawl bench --duration 1m --clients 16 --json`,
-		Args: cobra.MatchAll(none, func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
 			switch d := time.Duration(duration); {
 			case d < 100*time.Millisecond || d > time.Hour:
 				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", d))

@@ -308,8 +308,8 @@ func (c *child) close() {
 	_ = unix.Close(c.tty.fd)
 }
 
-// key returns the signal that ended the child, if a key of the terminal sent it.
-func (c *child) key() os.Signal {
+// endedByKey returns the signal that ended the child, if a key of the terminal sent it.
+func (c *child) endedByKey() os.Signal {
 	if c.tty != nil && c.tty.lent && (c.cut == unix.SIGINT || c.cut == unix.SIGQUIT) {
 		return c.cut
 	}

@@ -126,7 +126,7 @@ func (c *child) stop(func(begun time.Time) time.Time) bool {
 	}
 }
 
-func (c *child) key() os.Signal { return nil }
+func (c *child) endedByKey() os.Signal { return nil }
 
 // close lets the remaining processes of the job run on.
 func (c *child) close() {

@@ -49,7 +49,7 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
-			j.askedToEnd()
+			j.boundTheEnd()
 			released := make(chan struct{})
 			go func() {
 				defer close(released)

@@ -33,7 +33,7 @@ The exit code is 78 if there is an "error", 69 if the database is unavailable or
 cannot be examined, and 0 otherwise.`,
 		Example: `  pawl doctor --url redis://cache.example:6379
   pawl doctor --json | jq -r 'select(.severity == "error").advice'`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()

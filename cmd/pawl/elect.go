@@ -71,7 +71,7 @@ func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	e := &election{job: j, terms: make(chan electionTerm), key: make(stopKey, 1)}
+	e := &election{job: j, terms: make(chan electionTerm), ctrlZ: make(stopKey, 1)}
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, j.url, e.observe(f.options(v, where)))
 	}
@@ -91,7 +91,7 @@ type election struct {
 	leading *pawl.Lease // the last lease; written before its term is announced
 	down    atomic.Bool // pawl has warned that the backend fails
 	terms   chan electionTerm
-	key     stopKey // catches Ctrl-Z between two terms
+	ctrlZ   stopKey // catches Ctrl-Z between two terms
 }
 
 // An electionTerm is one term. The goroutine that gets the signals runs its command.
@@ -153,14 +153,14 @@ func (e *election) run() error {
 			}
 		case <-over:
 			return &exit{code: codeOf(ran), err: ran}
-		case <-e.key:
-			e.key.stop()
+		case <-e.ctrlZ:
+			e.ctrlZ.stop()
 		case s := <-e.signals:
 			if continues(s) {
 				continue // the signal was meant for the command of an earlier term
 			}
 			cancel()
-			e.askedToEnd()
+			e.boundTheEnd()
 			e.await(over) // the campaign releases a grant that arrives late
 			return stoppedBy(s)
 		}
@@ -184,9 +184,9 @@ func (e *election) lead(ctx context.Context) error {
 // command stopped. Otherwise it returns the exit error of elect.
 func (e *election) term(lease *pawl.Lease) error {
 	e.reportedLost, e.endBy = false, time.Time{}
-	e.key.leave()
+	e.ctrlZ.leave()
 	end := e.hold(lease)
-	e.key.catch()
+	e.ctrlZ.catch()
 	switch {
 	case e.reportedLost && errors.Is(end, errStillRunning):
 		return end // after nil, another term would start its command beside processes of this one

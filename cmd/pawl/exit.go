@@ -53,10 +53,10 @@ const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n e
 
 // An exit ends the command with a code, and prints its error if there is one.
 type exit struct {
-	code int
-	err  error
-	key  os.Signal // the signal of the terminal's key that ended the child, or nil
-	dies os.Signal // the signal with which pawl ends itself, or nil
+	code  int
+	err   error
+	byKey os.Signal // the signal of the terminal's key that ended the child, or nil
+	dies  os.Signal // the signal with which pawl ends itself, or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }

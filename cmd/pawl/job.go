@@ -34,7 +34,7 @@ type job struct {
 	patience time.Duration // the limit for the opening and the lock together; 0 means no limit
 	maxHold  time.Duration // the longest run of the command; 0 is no limit
 	hidden   []string      // variables that the command does not get
-	key      string        // the key of the task, for once
+	taskKey  string        // the key of the task, for once
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
@@ -104,7 +104,7 @@ func (j *job) hold(lease jobLease) error {
 	defer c.close()
 	defer func() {
 		if c.endRequested {
-			j.askedToEnd()
+			j.boundTheEnd()
 		}
 	}()
 	c.undelivered = j.v.warnUndelivered
@@ -139,7 +139,7 @@ func (j *job) hold(lease jobLease) error {
 			if end.code == 0 {
 				return nil
 			}
-			return &exit{code: end.code, key: c.key()}
+			return &exit{code: end.code, byKey: c.endedByKey()}
 		}
 	}
 }
@@ -196,8 +196,8 @@ func (j *job) environment(l jobLease) []string {
 		key, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(hidden, key)
 	})
-	if j.key != "" {
-		env = append(env, keyVariable+"="+j.key)
+	if j.taskKey != "" {
+		env = append(env, keyVariable+"="+j.taskKey)
 	}
 	var fence uint64
 	switch l := l.(type) {
@@ -236,7 +236,7 @@ func parentsFences() map[string]uint64 {
 //	handleStop(s, held)                   handles its stop, as by Ctrl-Z
 //	check(ctx, line)                      runs a shell line meanwhile, and returns its error
 //	stop(killAt)                          ends the group, and reports whether it is gone
-//	key()                                 the signal of a terminal's key that ended it
+//	endedByKey()                          the signal of a terminal's key that ended it
 //	close()                               releases the terminal and other resources
 //
 // and with the channels ended, which receives its end once, paused and ctrlZ.

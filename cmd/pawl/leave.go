@@ -25,8 +25,8 @@ func detach(ctx context.Context, l *pawl.Lease) error {
 	return nil
 }
 
-// askedToEnd bounds the rest of the job, because a signal has asked pawl to end.
-func (j *job) askedToEnd() { j.endBy = time.Now().Add(signalTimeout) }
+// boundTheEnd bounds the rest of the job, because a signal has asked pawl to end.
+func (j *job) boundTheEnd() { j.endBy = time.Now().Add(signalTimeout) }
 
 // releaseAndClose releases the lease, if it is not nil, and closes the client, if it is
 // not nil. Closing releases a place in the queue, or a grant that arrives late. The
@@ -83,7 +83,7 @@ func (j *job) await(gone <-chan struct{}) bool {
 			switch {
 			case !asksToEnd(s):
 			case j.endBy.IsZero():
-				j.askedToEnd()
+				j.boundTheEnd()
 			case time.Until(j.endBy) < signalTimeout-sameSignalWithin:
 				j.stopsWaiting = true
 			}

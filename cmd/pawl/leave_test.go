@@ -57,7 +57,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				var said bytes.Buffer
 				j := &job{v: &output{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
 				if c.asked {
-					j.askedToEnd()
+					j.boundTheEnd()
 				}
 				began := time.Now()
 				for _, after := range c.signals {

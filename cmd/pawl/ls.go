@@ -95,7 +95,8 @@ func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Comm
 // nothing prints nothing. It is for a default file that does not exist.
 func nothing() error { return nil }
 
-func none(cmd *cobra.Command, args []string) error {
+// noArgs is for a command without arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, fmt.Errorf("unexpected argument %q", args[0]))
 	}

@@ -64,8 +64,8 @@ func execute(v *output, args []string) int {
 		v.sayError(e.err)
 	}
 	v.flush(endFlush)
-	if e.key != nil {
-		sharedEnd(e.key)
+	if e.byKey != nil {
+		sharedEnd(e.byKey)
 	}
 	if e.dies != nil {
 		dieOf(e.dies)

@@ -119,7 +119,7 @@ func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
 	j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return f.claim(ctx, c, j, options) }
 	if f.atLeastOnce {
 		j.storeDone = func(l jobLease) error {
-			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.key)) //nolint:forcetypeassert // it has one name
+			return l.(*pawl.Lease).SetValue(context.Background(), []byte(j.taskKey)) //nolint:forcetypeassert // it has one name
 		}
 	}
 	err = j.run()
@@ -151,7 +151,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options [
 	if err != nil {
 		return nil, err
 	}
-	j.key = t.key
+	j.taskKey = t.key
 	options = append(options, pawl.WithValueBelow([]byte(t.below)))
 	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))

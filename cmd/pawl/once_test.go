@@ -141,8 +141,8 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 		started := now()
 		time.Sleep(5 * time.Second) // to open the database
 		j := &job{name: "x"}
-		if _, err := f.claim(t.Context(), c, j, f.lockOptions(0)); err != nil || j.key != pawl.TimeKey(started) {
-			t.Errorf("the key is %s, want %s; %v", j.key, pawl.TimeKey(started), err)
+		if _, err := f.claim(t.Context(), c, j, f.lockOptions(0)); err != nil || j.taskKey != pawl.TimeKey(started) {
+			t.Errorf("the key is %s, want %s; %v", j.taskKey, pawl.TimeKey(started), err)
 		}
 	})
 }

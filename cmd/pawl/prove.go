@@ -135,7 +135,7 @@ func newProveWorker() *cobra.Command {
 	return &cobra.Command{
 		Use:    workerVerb,
 		Hidden: true,
-		Args:   none,
+		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if code := worker.Run(os.Stdin, os.Stdout, worker.OpenPawl); code != 0 {
 				return &exit{code: code}
