@@ -102,6 +102,7 @@ func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 	for i := range 20 {
 		c := mutex(fmt.Sprintf("job-%d", i))
 		gets(t, d, c)
+		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 		leases = append(leases, lease(c))
 	}
 	keepLocked(t, db, "job-7")
@@ -128,6 +129,7 @@ func TestALockedRowThatHasChangedHoldsUpNoOtherRenewal(t *testing.T) {
 	changed, still := mutex("changed"), mutex("still")
 	gets(t, d, changed)
 	gets(t, d, still)
+	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 	first, second, root := keepLocked(t, db, "changed"), begin(t, db), s.Root(t)
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
 	defer cancel()

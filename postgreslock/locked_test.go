@@ -106,6 +106,7 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 		if i < locked {
 			noError(t, d.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)))
 		}
+		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 		leases = append(leases, lease(c))
 	}
 	answers, err := d.Renew(ctx, leases)
@@ -139,6 +140,7 @@ func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 	noError(t, d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("changed", g.Fence)))
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
 	defer cancel()
+	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 	answers, err := d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(still)})
 	noError(t, errors.Join(err, bounded.Err()))
 	if answers[1] != nil {

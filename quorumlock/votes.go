@@ -177,7 +177,7 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 			more = false
 		}
 	}
-	for k, i := range b.nodes {
+	for k, i := range r.nodes {
 		if !votes[i].answered() {
 			requests[k].markLate(d.nodes[i])
 		}

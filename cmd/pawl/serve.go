@@ -59,7 +59,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
   pawl serve --allow-break --listen 127.0.0.1:8080
   pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
     --tls-cert cert.pem --tls-key key.pem`,
-		Args: cobra.MatchAll(none, s.check),
+		Args: cobra.MatchAll(noArgs, s.check),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()

@@ -14,7 +14,7 @@ func newVersion(v *output) *cobra.Command {
 		Use:     "version",
 		Short:   "Show the version of pawl and its backends",
 		Example: "  pawl version",
-		Args:    none,
+		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return printVersion(v) },
 	}
 }

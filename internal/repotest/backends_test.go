@@ -119,7 +119,7 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 	}
 	for file, text := range sources(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
 		own := slices.ContainsFunc(more, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/internals/benchmarks")
-		if !own && !slices.Contains(named, file) && regexp.MustCompile(`\bnats(lock|test)\b|\bnats\+tls\b`).Match(text) {
+		if !own && !slices.Contains(named, file) && regexp.MustCompile(`\bnats(lock|test)\b|\bnats\+tls:`).Match(text) {
 			t.Errorf("CONTRIBUTING.md, Adding a backend: it leaves out %s, which names the package, its servers or a scheme of NATS", file)
 		}
 	}
