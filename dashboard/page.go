@@ -139,7 +139,7 @@ func (m renderContext) notices() markup.HTML {
 	case v.Unsupported():
 		say("bad", "This backend cannot list its names.", "A name's own page shows it: search for the whole name.")
 	case v.Err != nil:
-		shown := ". What is shown was read before that"
+		shown := ". The page shows what it read before that"
 		if v.ScannedAt.IsZero() {
 			shown = ""
 		}

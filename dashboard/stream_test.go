@@ -126,7 +126,7 @@ func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		wants(t, live.take(), "The backend does not answer.", `connection \u0026#60;refused\u0026#62;`)
 		page := s.get(t, "")
-		wants(t, page, "The backend does not answer.", "This has been so for ", "What is shown was read before that.", "host:1")
+		wants(t, page, "The backend does not answer.", "This has been so for ", "The page shows what it read before that.", "host:1")
 		d.fails.Store(false)
 		time.Sleep(3 * time.Second)
 		wants(t, live.take(), `"notices":""`)
