@@ -20,7 +20,7 @@ var Patient = &pawl.Options{RequestTimeout: driver.MaxRequest}
 func Mutex(name string) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "~0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 10 * time.Minute, QueueTTL: 10 * time.Minute,
 	}
 }
 
