@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A claim is given up after its change, before the server has committed it. Its release
@@ -42,4 +45,34 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 		t.Errorf("%v; want it released", err)
 	}
 	gets(t, openDriver(t, url), mutex("job"))
+}
+
+// A server that finds a serialization failure at the commit has answered with the rows
+// before. The renewals of that statement have no effect.
+func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := openDriver(t, url)
+	var leases []driver.LeaseRef
+	for _, name := range []string{"job 1", "job 2"} {
+		c := mutex(name)
+		gets(t, d, c)
+		c.TTL *= 2 // so that a renewal has something to write
+		leases = append(leases, lease(c))
+	}
+	exec(t, conn(t, url), "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"+
+		" AS $$BEGIN RAISE EXCEPTION 'could not serialize' USING ERRCODE = 'serialization_failure'; END$$",
+		"CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON pawl.locks DEFERRABLE INITIALLY DEFERRED"+
+			" FOR EACH ROW EXECUTE FUNCTION refuse()")
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	answers, err := d.Renew(short, leases)
+	if err != nil {
+		return // also in time, if the machine is so busy that the window ends first
+	}
+	for i, answer := range answers {
+		if !errors.Is(answer, driver.ErrUnavailable) {
+			t.Errorf("%s: %v; want it not renewed", leases[i].Name, answer)
+		}
+	}
 }

@@ -323,8 +323,9 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
-		if changedNothing(err) {
+		if changedNothing(err) { // the server may say so at the commit, after the rows
 			err = nil
+			clear(done)
 		}
 		return err
 	})
