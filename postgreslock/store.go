@@ -116,12 +116,16 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 
 // Scan implements swap.Store.
 func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
-	return sqlswap.Scan(prefix, func(from string, n int) (page []swap.Named, err error) {
-		err = s.do(ctx, func(r *request) error {
+	return sqlswap.Scan(prefix, func(from string, n int) ([]swap.Named, error) {
+		var page []swap.Named
+		err := s.do(ctx, func(r *request) (err error) {
 			page, err = s.page(r, from, n)
 			return err
 		})
-		return page, err
+		if err != nil {
+			return nil, err // the request may still run, and write page
+		}
+		return page, nil
 	}, func(row swap.Named) string { return row.Name })
 }
 
