@@ -6,8 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A queue is the queue of one name. It exists while there are waiters, or a hold that may
-// be passed on. Its shard's mutex protects it.
+// A queue is the queue of one name. It exists while there are waiters, or a hold that
+// could be passed on: until that hold ends, even if its time for that is over. Its
+// shard's mutex protects it.
 type queue[W any] struct {
 	shard *shard[W]
 	name  string
