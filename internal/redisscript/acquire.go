@@ -53,19 +53,18 @@ func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who st
 	if asked != nil {
 		_, err = await(ctx, d.conn.bounds, asked)
 	}
-	return claimantArg(box, shard, c), err
+	return d.signals.claimantArg(box, shard, c), err
 }
 
 // claim sends a claim: in a common script with other steps if possible, otherwise alone.
 func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
-	arg := d.claimArg(c, end, who)
 	alone := func() Reply {
 		d.tracking.claim(c)
-		s, call := d.claimCall(c, arg)
+		s, call := d.claimCall(c, end, who)
 		return d.run(ctx, s, call)
 	}
 	if d.client.Cluster || !isQuick(c) {
 		return alone()
 	}
-	return d.coalescer.do(ctx, now, c.Name, quickStep{arg: arg, end: end}, alone)
+	return d.coalescer.do(ctx, now, &quickStep{claim: *c, who: who, end: end}, alone)
 }

@@ -94,9 +94,10 @@ func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
 	var c Call
 	for i := range claims {
 		one := &claims[i]
-		c.Keys = append(c.Keys, keys(o.Prefix, one.Name)...)
-		claim := string(otherAcquire) + o.claimArg(one, end, who[i])[1:]
-		c.Args = append(c.Args, claim, waitArg(one), valueArg(one))
+		claim := o.claimArg(nil, one, end, who[i])
+		claim[0] = otherAcquire
+		call := o.call(one.Name, claim, waitArg(nil, one), valueArg(one))
+		c.Keys, c.Args = append(c.Keys, call.Keys...), append(c.Args, call.Args...)
 	}
 	return c
 }

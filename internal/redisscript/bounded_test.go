@@ -77,7 +77,7 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		ctx := lateContext{t.Context()}
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		to.stepsUnderWay.Add(1)
 		if a := take(ctx, to, "key"); a.err == nil {
 			t.Errorf("%+v, want an error", a)
@@ -176,7 +176,7 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		to.stepsUnderWay.Add(1)
 		var all sync.WaitGroup
 		for range 16 {

@@ -26,10 +26,10 @@ import (
 // other waits for its answer; with more lanes, scripts would be smaller. More lanes start
 // only if the server is slow or far away, so that no step has to wait for a lane.
 type coalescer struct {
+	*Options
 	conn          Conn
 	life          context.Context
 	clock         *clock       // answers update it
-	prefix        string       // of the keys
 	stepsUnderWay atomic.Int32 // steps that are under way
 	busy          busy
 	free          sync.Pool // of *step
@@ -66,8 +66,7 @@ type lane struct {
 
 type step struct {
 	quickStep
-	name string
-	ctx  context.Context
+	ctx context.Context
 
 	ended     bool // it was answered, or its caller has given up
 	answer    int64
@@ -76,25 +75,25 @@ type step struct {
 	done      chan struct{} // capacity 1
 }
 
-func newCoalescer(conn Conn, prefix string, life context.Context, c *clock) *coalescer {
+func newCoalescer(conn Conn, o *Options, life context.Context, c *clock) *coalescer {
 	return &coalescer{
-		conn: conn, prefix: prefix, life: life, clock: c, busy: busy{seed: maphash.MakeSeed(), began: time.Now()},
+		Options: o, conn: conn, life: life, clock: c, busy: busy{seed: maphash.MakeSeed(), began: time.Now()},
 		free: sync.Pool{New: func() any { return &step{done: make(chan struct{}, 1)} }},
 	}
 }
 
 // do sends a step in a common script, if other steps are under way. If none is, or if the
 // step is not the quick case, do calls alone, which sends the step by itself.
-func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep, alone func() Reply) Reply {
-	if co.busy.is(name) {
+func (co *coalescer) do(ctx context.Context, now time.Time, q *quickStep, alone func() Reply) Reply {
+	if co.busy.is(q.claim.Name) {
 		return alone()
 	}
 	defer co.stepsUnderWay.Add(-1)
 	if co.stepsUnderWay.Add(1) > 1 {
-		if answer, err := co.together(ctx, now, name, q); err != nil || answer != 0 {
+		if answer, err := co.together(ctx, now, q); err != nil || answer != 0 {
 			return Reply{Int: answer, Err: err}
 		}
-		co.busy.note(name)
+		co.busy.note(q.claim.Name)
 	}
 	return alone()
 }
@@ -105,9 +104,9 @@ func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quick
 // If a caller gives up, its step is not sent. If a lane is sending a claim at that
 // moment, the caller's release may reach the server first. Then the end of the claim
 // limits how late the server can grant it.
-func (co *coalescer) together(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, err error) {
+func (co *coalescer) together(ctx context.Context, now time.Time, q *quickStep) (answer int64, err error) {
 	s, _ := co.free.Get().(*step)
-	s.quickStep, s.name, s.ctx = q, name, ctx
+	s.quickStep, s.ctx = *q, ctx
 	co.mu.Lock()
 	co.next = append(co.next, s)
 	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
@@ -187,7 +186,7 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 }
 
 func (co *coalescer) send(l *lane, batch []*step) Reply {
-	c := pack(co.prefix, batch)
+	c := co.pack(batch)
 	began := l.since // only this goroutine writes it
 	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.ownConn)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
@@ -298,48 +297,54 @@ func (b *busy) is(name string) bool {
 
 // A quickStep is a claim or a release for lua/many.lua.
 type quickStep struct {
-	arg string // of a claim: its first argument, see claimArg; of a release: the token
-	end int64  // of a claim, on the server's clock
+	claim driver.Claim // of a release: its name and its token
+	who   string       // see claimantArg
+	end   int64        // of a claim, on the server's clock
 }
 
-func (q *quickStep) isClaim() bool { return len(q.arg) > len(driver.Token{}) }
-
-// The fields of a claim's first argument begin at these places, see claimArg.
-const (
-	ttlField    = 1 // and how long the name is remembered
-	fenceField  = ttlField + 8 + 8
-	fencesField = fenceField + 8 + 8
-	tokenField  = fencesField + 4
-	delayField  = tokenField + 16 // and who claims
-)
+func (q *quickStep) isClaim() bool { return q.claim.TTL > 0 }
 
 // isLike reports whether a claim asks for one fence, of any number, and otherwise for the
-// same as the claim with the argument other.
-func (q *quickStep) isLike(other string) bool {
-	const noFence, oneFence = "\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x01"
-	return q.arg[ttlField:fenceField] == other[ttlField:fenceField] && q.arg[fenceField:fenceField+8] == noFence &&
-		q.arg[fencesField:tokenField] == oneFence && q.arg[delayField:] == other[delayField:]
+// same as another claim.
+func (q *quickStep) isLike(other *quickStep) bool {
+	c, o := &q.claim, &other.claim
+	return c.TTL == o.TTL && c.LockDelay == o.LockDelay && q.who == other.who && fencesOf(c) == 1 && c.MinFence == 0
 }
 
 // pack makes the call of a batch. The first argument of the script has the settings of
 // the first claim, and the latest end. The argument of a claim with the same settings
 // then only has its token, and how much earlier it ends.
-func pack(prefix string, batch []*step) Call {
-	first, latest := "", int64(0)
+func (o *Options) pack(batch []*step) Call {
+	var first *step
+	latest, size := int64(0), 512
 	for _, s := range batch {
+		size += len(o.Prefix) + len(s.claim.Name) + 32
 		if s.isClaim() {
-			first, latest = cmp.Or(first, s.arg), max(latest, s.end)
+			first, latest = cmp.Or(first, s), max(latest, s.end)
 		}
 	}
-	c := Call{Keys: make([]string, len(batch)), Args: make([]string, 1+len(batch))}
-	if first != "" {
-		c.Args[0] = first[ttlField:fenceField] + string(number(nil, latest)) + first[delayField:]
+	p := packer{all: make([]string, 0, 1+2*len(batch))}
+	p.Grow(size)
+	for _, s := range batch {
+		p.key(o.Prefix, escaper.Replace(s.claim.Name), letters[0])
 	}
-	for i, s := range batch {
-		c.Keys[i], c.Args[1+i] = key(prefix, s.name), s.arg
-		if before := latest - s.end; s.isClaim() && s.isLike(first) && before < 1<<32 {
-			c.Args[1+i] = s.arg[tokenField:delayField] + string(binary.BigEndian.AppendUint32(make([]byte, 0, 4), uint32(before)))
+	room := make([]byte, 0, 512)
+	if first != nil {
+		b := number(o.timesArg(room, &first.claim), latest)
+		p.Write(append(number(b, micros(first.claim.LockDelay)), first.who...))
+	}
+	p.end()
+	for _, s := range batch {
+		switch before := latest - s.end; {
+		case !s.isClaim():
+			p.Write(s.claim.Token[:])
+		case s.isLike(&first.quickStep) && before < 1<<32:
+			p.Write(s.claim.Token[:])
+			p.Write(binary.BigEndian.AppendUint32(room, uint32(before)))
+		default: // the argument of a claim that is sent alone
+			p.Write(o.claimArg(room, &s.claim, s.end, s.who))
 		}
+		p.end()
 	}
-	return c
+	return Call{Keys: p.all[:len(batch):len(batch)], Args: p.all[len(batch):]}
 }

@@ -62,11 +62,9 @@ type told struct {
 	err    error
 }
 
-var aStep = quickStep{}
-
 // take takes a step.
 func take(ctx context.Context, t *coalescer, key string) (a told) {
-	p := t.do(ctx, time.Now(), key, aStep, func() Reply {
+	p := t.do(ctx, time.Now(), &quickStep{claim: driver.Claim{Name: key}}, func() Reply {
 		a.alone = true
 		return Reply{}
 	})
@@ -104,7 +102,7 @@ func names(n int) []string {
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		keys := names(200)
 		keys[7], keys[100] = "busy", "busy"
 		answers, wait := crowd(t.Context(), to, keys)
@@ -134,7 +132,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -163,7 +161,7 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		to.lanes = make([]*lane, maxLanes) // all of them gather, as far as it knows
 		for i := range to.lanes {
 			to.lanes[i] = &lane{}
@@ -192,7 +190,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 func TestASingleStepIsTakenAlone(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		for range 3 {
 			if a := take(t.Context(), to, "free"); !a.alone || len(server.sizes) != 0 {
 				t.Errorf("%+v, and %d scripts were sent", a, len(server.sizes))
@@ -205,7 +203,7 @@ func TestASingleStepIsTakenAlone(t *testing.T) {
 func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		_, wait := crowd(t.Context(), to, names(4))
 		for range 10 {
 			time.Sleep(2 * slowLane)
@@ -223,7 +221,7 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		broken := errors.New("connection lost")
 		answers, wait := crowd(t.Context(), to, names(20))
 		server.say(t.Context(), broken)
@@ -241,7 +239,7 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newCoalescer(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		server.say(t.Context(), errors.New("NOPERM No permissions to access a key"))
 		wait()
@@ -257,7 +255,7 @@ func TestClosingEndsWhatIsSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		server := newHeldUp()
-		to := newCoalescer(server, "", life, &clock{})
+		to := newCoalescer(server, &Options{}, life, &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		end()
 		wait()

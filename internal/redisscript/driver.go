@@ -35,7 +35,7 @@ func New(c *Client, o Options) *Driver {
 	d.clock = newClock(d.conn, &d.signals.loops)
 	d.watches.OnFirstWatch(d.follow)
 	d.unanswered.released = map[driver.Token]bool{}
-	d.coalescer = newCoalescer(c, o.Prefix, d.signals.life, d.clock)
+	d.coalescer = newCoalescer(c, &d.Options, d.signals.life, d.clock)
 	if c.Watch != nil {
 		d.tracking = newTracker(c.Watch, o.Prefix)
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })

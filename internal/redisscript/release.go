@@ -39,5 +39,5 @@ func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef,
 	if d.client.Cluster || hasEnd(l) || l.MinHold > 0 {
 		return alone()
 	}
-	return d.coalescer.do(ctx, now, l.Name, quickStep{arg: string(l.Token[:])}, alone)
+	return d.coalescer.do(ctx, now, &quickStep{claim: driver.Claim{Name: l.Name, Token: l.Token}}, alone)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"strconv"
 )
 
 //go:embed sent/*.lua
@@ -14,7 +15,8 @@ var files embed.FS
 type Script struct {
 	Name   string
 	Source string
-	SHA    string // the name of the script for EVALSHA
+	SHA    string   // the name of the script for EVALSHA
+	words  []string // before the keys of one name
 }
 
 // The scripts that work on one name. The header of each file says what the script takes
@@ -49,5 +51,7 @@ func script(name string) *Script {
 		panic(err) // it is embedded
 	}
 	sum := sha1.Sum(source) // EVALSHA requires SHA-1; it is not a signature
-	return &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
+	s := &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
+	s.words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(letters))}
+	return s
 }

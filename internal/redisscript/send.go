@@ -32,7 +32,11 @@ func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
 func (s *Script) command(c Call) Command {
-	return Command{Words: []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}, Call: c}
+	words := s.words
+	if len(c.Keys) != len(letters) {
+		words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}
+	}
+	return Command{Words: words, Call: c}
 }
 
 // evalWords returns the words before the keys of a call that sends the script itself.

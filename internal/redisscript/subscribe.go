@@ -34,6 +34,7 @@ type subscriber struct {
 	shards map[uint16]*subscription // by the slot
 
 	listeners driver.Listeners
+	claimant  atomic.Pointer[string] // the stored form of the last claimant; most processes have only one
 }
 
 // A subscription keeps one channel subscribed until end is called.
@@ -193,8 +194,14 @@ func (b *subscriber) close() {
 
 // claimantArg makes the stored form of a claimant: the two channels for its signals, the
 // owner, and the TTL. The scripts read the channels, and replace the TTL.
-func claimantArg(box, shard string, c *driver.Claim) string {
-	b := append(binary.BigEndian.AppendUint16(make([]byte, 0, 256), uint16(len(box))), box...)
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return string(number(locktable.AppendOwner(b, c.Owner), micros(c.TTL)))
+func (b *subscriber) claimantArg(box, shard string, c *driver.Claim) string {
+	arg := append(binary.BigEndian.AppendUint16(make([]byte, 0, 512), uint16(len(box))), box...)
+	arg = append(binary.BigEndian.AppendUint16(arg, uint16(len(shard))), shard...)
+	arg = number(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
+	if last := b.claimant.Load(); last != nil && *last == string(arg) {
+		return *last
+	}
+	text := string(arg)
+	b.claimant.Store(&text)
+	return text
 }

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -35,21 +36,61 @@ const (
 	waySlot  = 16
 )
 
-// call makes the call of a script on one name.
-func (o *Options) call(name string, args ...string) Call {
-	return Call{Keys: keys(o.Prefix, name), Args: args}
+// A packer makes the keys and arguments of a call as slices of one string. Allocating
+// each of them would cost more than the rest of a step here.
+type packer struct {
+	strings.Builder
+	begin int // of the next key or argument
+	all   []string
 }
 
-// claimCall makes the call of a claim whose first argument is first.
-func (o *Options) claimCall(c *driver.Claim, first string) (*Script, Call) {
-	s, call := Acquire, o.call(c.Name, first, waitArg(c))
+func (p *packer) end() {
+	p.all = append(p.all, p.String()[p.begin:])
+	p.begin = p.Len()
+}
+
+// key adds a key of a name, see escaper.
+func (p *packer) key(prefix, escaped string, letter byte) {
+	p.WriteString(prefix)
+	p.WriteByte('{')
+	p.WriteString(escaped)
+	p.WriteByte('}')
+	p.WriteByte(letter)
+	p.end()
+}
+
+// call makes the call of a script on one name. It leaves out arguments that are nil.
+func (o *Options) call(name string, args ...[]byte) Call {
+	escaped := escaper.Replace(name)
+	size := len(letters) * (len(o.Prefix) + len(escaped) + 3)
+	for _, arg := range args {
+		size += len(arg)
+	}
+	p := packer{all: make([]string, 0, len(letters)+len(args))}
+	p.Grow(size)
+	for i := range letters {
+		p.key(o.Prefix, escaped, letters[i])
+	}
+	for _, arg := range args {
+		if arg != nil {
+			p.Write(arg)
+			p.end()
+		}
+	}
+	return Call{Keys: p.all[:len(letters):len(letters)], Args: p.all[len(letters):]}
+}
+
+// claimCall makes the call of a claim.
+func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
+	s := Acquire
+	var by, value []byte
 	if c.Force {
-		s, call.Args = Force, append(call.Args, string(locktable.AppendOwner(nil, c.Owner)))
+		s, by = Force, locktable.AppendOwner(nil, c.Owner)
 	}
 	if usesValue(c) {
-		call.Args = append(call.Args, valueArg(c))
+		value = valueArg(c)
 	}
-	return s, call
+	return s, o.call(c.Name, o.claimArg(make([]byte, 0, 512), c, end, who), waitArg(make([]byte, 0, 32), c), by, value)
 }
 
 // renewCall makes the call of the scripts Renew and Confirm. Only a renewal that writes a
@@ -60,11 +101,11 @@ func (o *Options) renewCall(l *driver.LeaseRef, end int64) Call {
 		kind = valueRenew
 	}
 	b := number(number(append(make([]byte, 0, 33), kind), micros(l.TTL)), micros(o.Retention))
-	c := o.call(l.Name, string(append(b, l.Token[:]...)))
+	var value []byte
 	if l.Value != nil {
-		c.Args = append(c.Args, string(append(number(nil, end), l.Value...)))
+		value = append(number(nil, end), l.Value...)
 	}
-	return c
+	return o.call(l.Name, append(b, l.Token[:]...), value)
 }
 
 func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
@@ -80,25 +121,17 @@ func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 	if hasEnd(l) {
 		b = number(b, end)
 	}
-	c := o.call(l.Name, string(b))
-	if l.Value != nil {
-		c.Args = append(c.Args, string(l.Value))
-	}
-	return c
+	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
 	b := number(number(append(make([]byte, 0, 32), l.Token[:]...), fenceArg(fence)), micros(o.Retention))
-	c := o.call(l.Name, string(b))
-	if l.Value != nil {
-		c.Args = append(c.Args, string(l.Value))
-	}
-	return c
+	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
 	b := number(number(number(make([]byte, 0, 24), fenceArg(fence)), micros(delay)), micros(o.Retention))
-	return o.call(name, string(b), string(locktable.AppendOwner(nil, by)))
+	return o.call(name, b, locktable.AppendOwner(nil, by))
 }
 
 func (o *Options) watchCall(name string, sharded bool) Call {
@@ -106,7 +139,7 @@ func (o *Options) watchCall(name string, sharded bool) Call {
 	if sharded {
 		way = waySlot
 	}
-	return o.call(name, string(append(number(nil, micros(watchFor)), way)))
+	return o.call(name, append(number(nil, micros(watchFor)), way))
 }
 
 func number(b []byte, v int64) []byte {
@@ -124,8 +157,7 @@ func isQuick(c *driver.Claim) bool {
 // usesValue reports whether a claim writes the value of its name, or compares with it.
 func usesValue(c *driver.Claim) bool { return c.Value != nil || c.ValueBelow != nil }
 
-func valueArg(c *driver.Claim) string {
-	var b []byte
+func valueArg(c *driver.Claim) (b []byte) {
 	for _, v := range [][]byte{c.Value, c.ValueBelow} {
 		n := 0
 		if v != nil {
@@ -133,7 +165,7 @@ func valueArg(c *driver.Claim) string {
 		}
 		b = binary.BigEndian.AppendUint16(b, uint16(n))
 	}
-	return string(append(append(b, c.Value...), c.ValueBelow...))
+	return append(append(b, c.Value...), c.ValueBelow...)
 }
 
 func fencesOf(c *driver.Claim) int {
@@ -143,30 +175,34 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg makes the first argument of a claim. Redis stores the last part of it for an
+// claimArg appends the first argument of a claim. Redis stores the last part of it for an
 // exclusive holder: the number of fences, the token, the lock-delay and who. end is on
 // the server's clock.
-func (o *Options) claimArg(c *driver.Claim, end int64, who string) string {
+func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, who string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
 		kind = quickAcquire
 	}
-	b := append(make([]byte, 0, 256), kind)
-	b = number(number(b, micros(c.TTL)), micros(max(o.Retention, c.TTL+c.LockDelay)))
+	b = o.timesArg(append(b, kind), c)
 	b = number(number(b, fenceArg(c.MinFence)), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
-	return string(append(number(b, micros(c.LockDelay)), who...))
+	return append(number(b, micros(c.LockDelay)), who...)
 }
 
-// waitArg makes the second argument of a claim, which its quick case does not need.
-func waitArg(c *driver.Claim) string {
+// timesArg appends the TTL, and how long the server remembers the name.
+func (o *Options) timesArg(b []byte, c *driver.Claim) []byte {
+	return number(number(b, micros(c.TTL)), micros(max(o.Retention, c.TTL+c.LockDelay)))
+}
+
+// waitArg appends the second argument of a claim, which its quick case does not need.
+func waitArg(b []byte, c *driver.Claim) []byte {
 	queue := byte(0)
 	if c.Queue {
 		queue = 1
 	}
-	b := number(append(make([]byte, 0, 25), queue), micros(c.QueueTTL))
+	b = number(append(b, queue), micros(c.QueueTTL))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
-	return string(number(b, fenceArg(c.Ticket)))
+	return number(b, fenceArg(c.Ticket))
 }
 
 func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }

@@ -16,12 +16,8 @@ var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 // key returns the key of the state of a name, S.
 func key(prefix, name string) string { return prefix + "{" + escaper.Replace(name) + "}s" }
 
-// keys returns all keys of a name in the order of the scripts: S, D, L, E.
-func keys(prefix, name string) []string {
-	s := key(prefix, name)
-	start := s[:len(s)-1]
-	return []string{s, start + "d", start + "l", start + "e"}
-}
+// letters ends the keys of a name, in the order of the scripts: S, D, L, E.
+const letters = "sdle"
 
 // watchChannel returns the channel for the changes of a name. It is in the slot of the
 // name; lua/lib/entry.lua derives the same channel from the key.

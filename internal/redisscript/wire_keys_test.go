@@ -47,7 +47,8 @@ func odd(n int) []string {
 func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareOne(t *testing.T) {
 	owners := map[string]string{}
 	for _, name := range odd(10_000) {
-		for _, key := range keys("pawl:", name) {
+		keys := (&Options{Prefix: "pawl:"}).call(name).Keys
+		for _, key := range keys {
 			if hashSlot(key) != slot(name) {
 				t.Fatalf("%q of %q is in slot %d, not in %d", key, name, hashSlot(key), slot(name))
 			}
@@ -56,7 +57,7 @@ func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareOne(t *testing.T) {
 			}
 			owners[key] = name
 		}
-		if back, ok := nameOf("pawl:", keys("pawl:", name)[0]); !ok || back != name {
+		if back, ok := nameOf("pawl:", keys[0]); !ok || back != name {
 			t.Fatalf("%q became %q", name, back)
 		}
 	}

@@ -1,0 +1,35 @@
+package redisscript
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// With 64 goroutines on two cores, each further allocation costs as much as a mutex.
+func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
+	d := New(&Client{}, Options{Prefix: "pawl:", Retention: time.Hour})
+	defer d.Close()
+	claim := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, TTL: time.Minute}
+	lease := driver.LeaseRef{Name: claim.Name, Token: claim.Token}
+	who := d.signals.claimantArg("inbox", "", &claim)
+	batch := make([]*step, 64)
+	for i := range batch {
+		batch[i] = &step{quickStep: quickStep{claim: claim, who: who}}
+	}
+	var command Command
+	for what, c := range map[string]struct {
+		most float64
+		make func()
+	}{
+		"who claims":      {0, func() { who = d.signals.claimantArg("inbox", "", &claim) }},
+		"a claim":         {2, func() { s, c := d.claimCall(&claim, 1, who); command = s.command(c) }},
+		"a release":       {2, func() { command = Release.command(d.releaseCall(&lease, 0)) }},
+		"64 steps in one": {3, func() { command = Many.command(d.pack(batch)) }},
+	} {
+		if n := testing.AllocsPerRun(10, c.make); n > c.most {
+			t.Errorf("%s: %v allocations, want %v; %v", what, n, c.most, command.Words[0])
+		}
+	}
+}
