@@ -318,15 +318,6 @@ type Waiter struct {
 	ExpiresIn      time.Duration // the time until its place expires, unless the waiter renews it
 }
 
-// Owner identifies a holder or a waiter to people. In JSON it has the keys that
-// `pawl show --json` prints.
-type Owner struct {
-	Client string            `json:"client"` // a client's id, the same for all its claims
-	Host   string            `json:"host"`   // where that client runs
-	PID    int               `json:"pid"`    // the client's process id
-	Labels map[string]string `json:"labels"` // what the user says about the claim; at most MaxLabels
-}
-
 // Properties are facts about a backend.
 type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"

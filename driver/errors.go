@@ -1,12 +1,8 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -87,35 +83,6 @@ func (e *ValueNotBelowError) Is(target error) bool { return target == ErrValueNo
 func (e *ValueNotBelowError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
-
-// String returns the owner for messages: the text of Who, and the labels. It quotes text
-// that could confuse a terminal, because other people wrote it.
-func (o Owner) String() string {
-	who := o.Who()
-	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-		who += " " + plain(k) + "=" + plain(o.Labels[k])
-	}
-	return who
-}
-
-// Who returns the owner without its labels: host:pid, or "id at host:pid" if the client
-// was given an id, or the id if there is no host.
-func (o Owner) Who() string {
-	where := plain(o.Host)
-	if o.PID != 0 {
-		where = fmt.Sprintf("%s:%d", where, o.PID)
-	}
-	switch {
-	case where == "":
-		return cmp.Or(plain(o.Client), "somebody")
-	case randomID.MatchString(o.Client):
-		return where
-	}
-	return plain(o.Client) + " at " + where // people chose this id, and look for it
-}
-
-// randomID matches an id that is empty, or that pawl.New made, which people do not know.
-var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
 // BrokenError answers a request for a lease that was broken. It matches ErrNoSuchLease.
 type BrokenError struct {

@@ -1,11 +1,103 @@
 package driver
 
 import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/internal/visible"
 )
+
+// Owner identifies a holder or a waiter to people. In JSON it has the keys that
+// `pawl show --json` prints.
+type Owner struct {
+	Client string            `json:"client"` // a client's id, the same for all its claims
+	Host   string            `json:"host"`   // where that client runs
+	PID    int               `json:"pid"`    // the client's process id
+	Labels map[string]string `json:"labels"` // what the user says about the claim; at most MaxLabels
+}
+
+// Validate refuses an owner that some backend could not store and return unchanged.
+func (o *Owner) Validate() error {
+	for _, of := range [...]struct{ what, text string }{{"client", o.Client}, {"host", o.Host}} {
+		if len(of.text) > MaxLabel || !utf8.ValidString(of.text) {
+			return invalid(of.what, fmt.Sprintf("%.40q has %d bytes", of.text, len(of.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+		}
+	}
+	if o.PID < 0 || o.PID > math.MaxInt32 {
+		return invalid("pid", fmt.Sprintf("is %d", o.PID), fmt.Sprintf("0 to %d", math.MaxInt32))
+	}
+	if len(o.Labels) > MaxLabels {
+		return invalid("labels", fmt.Sprintf("are %d", len(o.Labels)), fmt.Sprintf("at most %d", MaxLabels))
+	}
+	for k, v := range o.Labels {
+		if k == "" || len(k) > MaxLabel || len(v) > MaxLabel || !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return invalid("label", fmt.Sprintf("%.40q has %d bytes in its key and %d in its value", k, len(k), len(v)),
+				fmt.Sprintf("1 to %d bytes of UTF-8 in the key, at most %d in the value", MaxLabel, MaxLabel))
+		}
+	}
+	return nil
+}
+
+// Clone returns a copy of the owner with labels of its own.
+func (o Owner) Clone() Owner {
+	o.Labels = maps.Clone(o.Labels)
+	return o
+}
+
+// Equal reports whether two owners have the same fields. An owner without labels equals
+// one with an empty map of labels.
+func (o Owner) Equal(p Owner) bool {
+	return o.Client == p.Client && o.Host == p.Host && o.PID == p.PID && maps.Equal(o.Labels, p.Labels)
+}
+
+// String returns the owner for messages: the text of Who, and the details. It quotes text
+// that could confuse a terminal, because other people wrote it.
+func (o Owner) String() string {
+	who := o.Who()
+	for key, text := range o.Details() {
+		who += " " + plain(key) + "=" + plain(text)
+	}
+	return who
+}
+
+// Details yields the fields that Who leaves out, each with its key: the labels, in byte
+// order of their keys.
+func (o Owner) Details() iter.Seq2[string, string] {
+	return func(yield func(key, text string) bool) {
+		for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+			if !yield(k, o.Labels[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Who returns the owner without its details: host:pid, or "id at host:pid" if the client
+// was given an id, or the id if there is no host.
+func (o Owner) Who() string {
+	where := plain(o.Host)
+	if o.PID != 0 {
+		where = fmt.Sprintf("%s:%d", where, o.PID)
+	}
+	switch {
+	case where == "":
+		return cmp.Or(plain(o.Client), "somebody")
+	case randomID.MatchString(o.Client):
+		return where
+	}
+	return plain(o.Client) + " at " + where // people chose this id, and look for it
+}
+
+// randomID matches an id that is empty, or that pawl.New made, which people do not know.
+var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
 // plain returns s as it is if a terminal shows it as it is, and quoted otherwise. Other
 // people write labels and host names, and these must not move the cursor, hide text, or

@@ -2,12 +2,14 @@ package driver_test
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 func TestOwnersForPeople(t *testing.T) {
@@ -41,30 +43,70 @@ func TestOwnersForPeople(t *testing.T) {
 	}
 }
 
-// People see each field of an owner. Each text in it is as long as a label or shorter.
-func TestEachFieldOfAnOwnerIsShownAndBounded(t *testing.T) {
-	plain := driver.Owner{Host: "h", PID: 1}
+// An owner that one backend stores and another cannot read would make a name unusable for
+// all clients.
+func TestOwners(t *testing.T) {
+	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
+	long := func(n int) string { return strings.Repeat("x", n) }
+	one := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
+	for name, c := range map[string]struct {
+		owner driver.Owner
+		what  string
+	}{
+		"nobody":                  {driver.Owner{}, ""},
+		"sixteen labels":          {driver.Owner{Labels: labels(16)}, ""},
+		"seventeen labels":        {driver.Owner{Labels: labels(17)}, "labels"},
+		"empty value":             {one("k", ""), ""},
+		"empty key":               {one("", "v"), "label"},
+		"longest label":           {one(long(256), long(256)), ""},
+		"longer key":              {one(long(257), ""), "label"},
+		"longer value":            {one("k", long(257)), "label"},
+		"key that is not UTF-8":   {one("\xff", ""), "label"},
+		"value that is not UTF-8": {one("k", "\xff"), "label"},
+		"control characters":      {one("k\x1b", "v\n"), ""}, // stored as they are, shown quoted
+		"longest host":            {driver.Owner{Host: long(256), Client: long(256)}, ""},
+		"longer host":             {driver.Owner{Host: long(257)}, "host"},
+		"longer client":           {driver.Owner{Client: long(257)}, "client"},
+		"host that is not UTF-8":  {driver.Owner{Host: "\xff"}, "host"},
+		"negative pid":            {driver.Owner{PID: -1}, "pid"},
+		"largest pid":             {driver.Owner{PID: large}, ""},
+		"larger pid":              {driver.Owner{PID: large + 1}, "pid"},
+	} {
+		t.Run(name, func(t *testing.T) { refuses(t, c.owner.Validate(), c.what) })
+	}
+}
+
+// Each field of an owner is shown to people, bounded, compared and copied. Text is no
+// longer than a label.
+func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
+	all, plain := basictest.FullOwner(), driver.Owner{Host: "h", PID: 1}
 	for i, typ := 0, reflect.TypeFor[driver.Owner](); i < typ.NumField(); i++ {
 		name, o := typ.Field(i).Name, plain
-		switch f := reflect.ValueOf(&o).Elem().Field(i); f.Kind() {
-		case reflect.String:
+		f := reflect.ValueOf(&o).Elem().Field(i)
+		if f.Kind() == reflect.String {
 			for _, text := range []string{"\xff", strings.Repeat("x", driver.MaxLabel+1)} {
 				f.SetString(text)
 				if err := o.Validate(); !errors.Is(err, driver.ErrInvalid) {
 					t.Errorf("driver.Owner.%s may be %.9q: bound it in Owner.Validate", name, text)
 				}
 			}
-		case reflect.Int:
-			f.SetInt(7)
-		case reflect.Map:
-			f.Set(reflect.ValueOf(map[string]string{"k": "v"}))
-		default:
-			t.Fatalf("driver.Owner.%s is a %v: give it another value here", name, f.Type())
 		}
+		f.Set(reflect.ValueOf(all).Field(i))
 		if o.String() == plain.String() {
-			t.Errorf("driver.Owner.%s is not shown", name)
+			t.Errorf("driver.Owner.%s is not shown: yield it in Owner.Details", name)
+		}
+		if o.Equal(plain) || plain.Equal(o) {
+			t.Errorf("owners that differ in driver.Owner.%s are equal: compare it in Owner.Equal", name)
+		}
+		if f.Kind() == reflect.Map && reflect.ValueOf(o.Clone()).Field(i).Pointer() == f.Pointer() {
+			t.Errorf("a clone shares driver.Owner.%s: copy it in Owner.Clone", name)
 		}
 	}
+	if copied := all.Clone(); !all.Equal(copied) || !all.Equal(basictest.FullOwner()) {
+		t.Errorf("the owner %v and its clone %v are not equal", all, copied)
+	}
+	largest := basictest.LargestOwner()
+	refuses(t, largest.Validate(), "")
 }
 
 func FuzzOwnerIsSafeToPrint(f *testing.F) {

@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 	"unicode"
@@ -20,7 +19,7 @@ const (
 	MaxLabels = 16                  // labels of one claim
 	MaxValue  = 1024                // bytes in the value that a name keeps
 	MaxAll    = 64                  // claims of one AcquireAll
-	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
+	MaxLabel  = 256                 // bytes in each text of an owner
 )
 
 // ValidateName refuses a name that some backend could not store byte for byte, or a
@@ -130,28 +129,6 @@ func ValidateDelay(what string, d time.Duration) error {
 func ValidateFence(fence uint64) error {
 	if fence < 1 || fence > MaxFence {
 		return invalid("fence", fmt.Sprintf("is %d", fence), fmt.Sprintf("1 to %d", uint64(MaxFence)))
-	}
-	return nil
-}
-
-// Validate refuses an owner that some backend could not store and return unchanged.
-func (o *Owner) Validate() error {
-	for _, of := range [...]struct{ what, text string }{{"client", o.Client}, {"host", o.Host}} {
-		if len(of.text) > MaxLabel || !utf8.ValidString(of.text) {
-			return invalid(of.what, fmt.Sprintf("%.40q has %d bytes", of.text, len(of.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
-		}
-	}
-	if o.PID < 0 || o.PID > math.MaxInt32 {
-		return invalid("pid", fmt.Sprintf("is %d", o.PID), fmt.Sprintf("0 to %d", math.MaxInt32))
-	}
-	if len(o.Labels) > MaxLabels {
-		return invalid("labels", fmt.Sprintf("are %d", len(o.Labels)), fmt.Sprintf("at most %d", MaxLabels))
-	}
-	for k, v := range o.Labels {
-		if k == "" || len(k) > MaxLabel || len(v) > MaxLabel || !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return invalid("label", fmt.Sprintf("%.40q has %d bytes in its key and %d in its value", k, len(k), len(v)),
-				fmt.Sprintf("1 to %d bytes of UTF-8 in the key, at most %d in the value", MaxLabel, MaxLabel))
-		}
 	}
 	return nil
 }

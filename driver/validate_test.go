@@ -3,7 +3,6 @@ package driver_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -165,38 +164,5 @@ func TestDelays(t *testing.T) {
 			want = ""
 		}
 		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateDelay("minimum hold", d), want) })
-	}
-}
-
-// An owner that one backend stores and another cannot read would make a name unusable for
-// all clients.
-func TestOwners(t *testing.T) {
-	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
-	long := func(n int) string { return strings.Repeat("x", n) }
-	one := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
-	for name, c := range map[string]struct {
-		owner driver.Owner
-		what  string
-	}{
-		"nobody":                  {driver.Owner{}, ""},
-		"sixteen labels":          {driver.Owner{Labels: labels(16)}, ""},
-		"seventeen labels":        {driver.Owner{Labels: labels(17)}, "labels"},
-		"empty value":             {one("k", ""), ""},
-		"empty key":               {one("", "v"), "label"},
-		"longest label":           {one(long(256), long(256)), ""},
-		"longer key":              {one(long(257), ""), "label"},
-		"longer value":            {one("k", long(257)), "label"},
-		"key that is not UTF-8":   {one("\xff", ""), "label"},
-		"value that is not UTF-8": {one("k", "\xff"), "label"},
-		"control characters":      {one("k\x1b", "v\n"), ""}, // stored as they are, shown quoted
-		"longest host":            {driver.Owner{Host: long(256), Client: long(256)}, ""},
-		"longer host":             {driver.Owner{Host: long(257)}, "host"},
-		"longer client":           {driver.Owner{Client: long(257)}, "client"},
-		"host that is not UTF-8":  {driver.Owner{Host: "\xff"}, "host"},
-		"negative pid":            {driver.Owner{PID: -1}, "pid"},
-		"largest pid":             {driver.Owner{PID: large}, ""},
-		"larger pid":              {driver.Owner{PID: large + 1}, "pid"},
-	} {
-		t.Run(name, func(t *testing.T) { refuses(t, c.owner.Validate(), c.what) })
 	}
 }
