@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -65,7 +64,7 @@ func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
 		c.Value == nil && d.Value == nil && c.ValueBelow == nil && d.ValueBelow == nil && c.health == nil && d.health == nil &&
-		maps.Equal(c.Owner.Labels, d.Owner.Labels)
+		c.Owner.Equal(d.Owner)
 }
 
 // event returns the part that all events of a claim share. ctx is the ctx of the call.

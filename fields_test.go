@@ -79,7 +79,7 @@ func change(t *testing.T, path string, field reflect.Value) {
 // else.
 func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	theCallsOwn := []string{ // the lease is the same for all values of these
-		"Name", "space", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
+		"Name", "space", "Token", // of the queue
 		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
 		"ttl", // differs from TTL only with a maximum hold
 		"ctx", "lateAttemptEnd", "inbox", "waiter", "passed", "request",

@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,10 +151,8 @@ func (h *hold) Holder() driver.Holder {
 	now := h.c.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	owner := h.user.Owner
-	owner.Labels = maps.Clone(owner.Labels) // it goes to callers, who may change the labels
 	return driver.Holder{
-		Fence: h.next - 1, Owner: owner, Permits: h.claim.Weight, Limit: h.claim.Limit,
+		Fence: h.next - 1, Owner: h.user.Owner.Clone(), Permits: h.claim.Weight, Limit: h.claim.Limit,
 		Since: now.Mono.Round(0).Add(-now.Since(h.since)), TTL: h.claim.TTL, ExpiresIn: max(0, h.term.LeaseLeft(now)),
 	}
 }

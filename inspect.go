@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -83,9 +82,7 @@ func (c *Client) Self() Owner {
 	if !c.made() {
 		return Owner{}
 	}
-	o := c.settings.owner
-	o.Labels = maps.Clone(o.Labels) // callers may change them
-	return o
+	return c.settings.owner.Clone() // callers may change it
 }
 
 // Properties returns facts about the backend, such as whose clock decides, and whether it

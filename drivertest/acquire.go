@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 func testAcquire(s *suite) {
@@ -15,7 +16,7 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("TheSecondIsToldNoAndWhoHoldsIt", func(k *kit) {
-		who := driver.Owner{Client: "first", Host: "web-1", PID: 4711, Labels: map[string]string{"job": "42"}}
+		who := basictest.FullOwner()
 		g := k.a.gets(k.mutex(owner(who)))
 		held := k.b.refused(k.mutex())
 		if held.Holders != 1 || held.Position != 0 || held.ClosedFor != 0 {
@@ -25,7 +26,7 @@ func testAcquire(s *suite) {
 		if h.Fence != g.Fence || h.Permits != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
 			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
 		}
-		if !sameOwner(h.Owner, who) {
+		if !h.Owner.Equal(who) {
 			k.Errorf("holder's owner = %+v, want %+v", h.Owner, who)
 		}
 		if h.ExpiresIn <= long/2 {

@@ -4,10 +4,11 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 func testBreaking(s *suite) {
-	op := driver.Owner{Client: "op", Host: "desk", PID: 9, Labels: map[string]string{"why": "stuck"}}
+	op := basictest.FullOwner()
 
 	s.test("TakesTheLeaseAndTellsItsHolderByWhom", func(k *kit) {
 		c := k.mutex()

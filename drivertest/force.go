@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 func testForce(s *suite) {
@@ -17,7 +18,7 @@ func testForce(s *suite) {
 	})
 
 	s.test("TellsTheOldHolderByWhom", func(k *kit) {
-		who := driver.Owner{Client: "op", Host: "desk", PID: 9, Labels: map[string]string{"why": "deploy"}}
+		who := basictest.FullOwner()
 		old := k.mutex()
 		k.a.gets(old)
 		k.b.gets(k.mutex(force, owner(who)))

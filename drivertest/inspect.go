@@ -147,7 +147,7 @@ func testInspect(s *suite) {
 func (k *kit) sameHolder(got, want driver.Holder) {
 	k.Helper()
 	if got.Fence != want.Fence || got.Permits != want.Permits || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
-		!sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+		!got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("holder = %+v\nwant     %+v", got, want)
 	}
 }
@@ -155,7 +155,7 @@ func (k *kit) sameHolder(got, want driver.Holder) {
 // sameWaiter does the same for a waiter.
 func (k *kit) sameWaiter(got, want driver.Waiter) {
 	k.Helper()
-	if got.Permits != want.Permits || got.Limit != want.Limit || !sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+	if got.Permits != want.Permits || got.Limit != want.Limit || !got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("waiter = %+v\nwant     %+v", got, want)
 	}
 }

@@ -240,7 +240,7 @@ func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
 	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNoSuchLease) {
 		k.Fatalf("%v (%T); want a *driver.BrokenError", err, err)
 	}
-	if !sameOwner(broken.By, who) {
+	if !broken.By.Equal(who) {
 		k.Fatalf("broken by %+v, want %+v", broken.By, who)
 	}
 	return broken

@@ -142,7 +142,7 @@ func testList(s *suite) {
 			if err != nil {
 				k.Fatal(err)
 			}
-			if e.Fence != want.Fence || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Holders[0].Owner, want.Holders[0].Owner) {
+			if e.Fence != want.Fence || len(e.Holders) != 1 || len(e.Waiters) != 1 || !e.Holders[0].Owner.Equal(want.Holders[0].Owner) {
 				k.Errorf("List = %+v\nInspect = %+v", e, want)
 			}
 		}

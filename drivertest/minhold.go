@@ -120,7 +120,7 @@ func testMinHold(s *suite) {
 			k.Errorf("%+v; want it not released yet", h)
 		}
 		k.a.releasesEarly(c, long)
-		if h := k.b.sees(1, 0).Holders[0]; !h.Released || !sameOwner(h.Owner, who) {
+		if h := k.b.sees(1, 0).Holders[0]; !h.Released || !h.Owner.Equal(who) {
 			k.Errorf("%+v; want it released, by %+v", h, who)
 		}
 	})

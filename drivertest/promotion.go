@@ -1,6 +1,9 @@
 package drivertest
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
+)
 
 // testPromotion: a name that was passed on to a waiter that does not know it yet.
 func testPromotion(s *suite) {
@@ -80,10 +83,10 @@ func testPromotion(s *suite) {
 	})
 
 	s.test("KeepsTheClaimsWeightAndOwner", func(k *kit) {
-		who := driver.Owner{Client: "waiter", Host: "web-2", PID: 7, Labels: map[string]string{"a": "b"}}
+		who := basictest.FullOwner()
 		promoted(k, k.permits(2, 3, queue(long), owner(who)))
 		h := k.one(k.a.entry(k.name).Holders)
-		if h.Permits != 2 || h.Limit != 3 || !sameOwner(h.Owner, who) {
+		if h.Permits != 2 || h.Limit != 3 || !h.Owner.Equal(who) {
 			k.Errorf("%+v; want 2 of 3 by %+v", h, who)
 		}
 		k.a.gets(k.permits(1, 3))

@@ -86,12 +86,12 @@ func (k *kit) agree(a, b *client, name string, who driver.Owner) {
 	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
 	g := a.gets(holder)
 	refused := b.refused(k.mutex(on(name)))
-	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !sameOwner(h.Owner, who) {
+	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !h.Owner.Equal(who) {
 		k.Errorf("%+q is held by %+v; the other sees %+q held by %+v", name, g, refused.Name, h)
 	}
 	b.waits(waiter, 1)
 	b.findsAt(name, "\u00e4\x00\xff\\", g.Fence)
-	if e := b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Waiters[0].Owner, who) {
+	if e := b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 || !e.Waiters[0].Owner.Equal(who) {
 		k.Errorf("Inspect(%+q) = %+v", name, e)
 	}
 	a.keeps(holder)

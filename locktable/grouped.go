@@ -43,7 +43,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	steps := make([]Step, n)
 	for i := range claims {
 		c := &claims[i]
-		c.Owner, c.Value, c.ValueBelow = copyOwner(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
+		c.Owner, c.Value, c.ValueBelow = c.Owner.Clone(), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
 		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
 	}
 	grants, visible := make([]driver.Grant, n), make([]bool, n)

@@ -2,20 +2,13 @@ package locktable
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// copyOwner copies an owner, because callers may change its labels.
-func copyOwner(o driver.Owner) driver.Owner {
-	o.Labels = maps.Clone(o.Labels)
-	return o
-}
-
 // Public returns the entry for Inspect: without tokens, and without expired leases and
-// places.
+// places. Callers may change what it returns.
 func (e *Entry) Public(now Instant, name string) driver.Entry {
 	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 	seen.expire(now)
@@ -27,7 +20,7 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
-			Permits: w.Weight, Limit: w.Limit, Owner: copyOwner(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
+			Permits: w.Weight, Limit: w.Limit, Owner: w.Owner.Clone(), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
 		})
 	}
 	return out
@@ -42,7 +35,7 @@ func (h *Holder) public(now, wallClock Instant) driver.Holder {
 		since = at
 	}
 	return driver.Holder{
-		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: copyOwner(h.Owner),
+		Fence: h.Fence, Permits: h.Weight, Limit: h.Limit, Owner: h.Owner.Clone(),
 		Since: since.Time(), TTL: h.TTL, ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 	}
 }

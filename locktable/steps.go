@@ -192,7 +192,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 func (e *Entry) noLeaseErr(now Instant, token driver.Token) error {
 	for _, b := range slices.Backward(e.Broken) { // backward, because the last break of a token counts
 		if b.Token == token && !token.IsZero() {
-			return &driver.BrokenError{By: copyOwner(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Uncertainty)}
+			return &driver.BrokenError{By: b.By.Clone(), ClosedFor: max(0, now.Until(e.Closed)-e.Uncertainty)}
 		}
 	}
 	return driver.ErrNoSuchLease

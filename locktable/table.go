@@ -105,7 +105,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner = copyOwner(c.Owner) // a copy, because the table keeps the owner
+	c.Owner = c.Owner.Clone() // a copy, because the table keeps the owner
 	c.Value, c.ValueBelow = bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
 	a := struct { // one allocation for all variables that escape
 		claim   driver.Claim
@@ -200,7 +200,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
-	by = copyOwner(by)
+	by = by.Clone()
 	var answer error
 	err = d.run(ctx, "break", name, []Step{{Name: name}}, func(_ int, e *Entry, now Instant) {
 		answer = e.Break(now, fence, delay, by)
