@@ -2,9 +2,7 @@ package dashboard
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,16 +109,16 @@ func owner(o pawl.Owner) markup.HTML {
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 
-// labels lists the labels of an owner, in byte order of their keys.
+// labels lists what owner leaves out.
 func labels(o pawl.Owner) markup.HTML {
-	if len(o.Labels) == 0 {
+	var items []markup.HTML
+	for key, text := range o.Details() {
+		items = append(items, markup.El("li", word(key), markup.Text("="), word(text)))
+	}
+	if items == nil {
 		return markup.HTML{}
 	}
-	parts := []markup.Part{markup.Attr("class", "labels"), markup.Attr("role", "list"), markup.Attr("aria-label", "labels")}
-	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-		parts = append(parts, markup.El("li", word(k), markup.Text("="), word(o.Labels[k])))
-	}
-	return markup.El("ul", parts...)
+	return markup.El("ul", markup.Attr("class", "labels"), markup.Attr("role", "list"), markup.Attr("aria-label", "labels"), markup.Join(items...))
 }
 
 // released is the remark about a holder that has released its lease.
