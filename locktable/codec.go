@@ -17,7 +17,7 @@ import (
 // Decode trusts no stored bytes: a newer Pawl, an editor or a failing disk may have
 // written them. It accepts only what Append writes for an entry that keeps the rules of
 // Entry, and returns an error otherwise. An unreadable row never counts as a free name.
-const version = 0xA4
+const version = 0xA5
 
 // Bounds on decoded numbers. The largest instant is in the year 2255; a float64
 // represents it exactly.
@@ -111,18 +111,40 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// The stored form of an owner begins with a byte that has a bit for each field with a
+// value. The text with index i has the bit 1<<i.
+//
+// A new field needs no other version: an owner without a value for it is stored as
+// before, and a client that does not know its bit refuses the owner. A new text is the
+// last of ownerTexts; a field of another type has the highest bit that is free.
+const (
+	ownerPID    = 1 << 7
+	ownerLabels = 1 << 6
+)
+
+func ownerTexts(o *driver.Owner) []*string { return []*string{&o.Client, &o.Host} }
+
 // AppendOwner appends the stored form of o to b. Entries contain it, and so do the
-// records of the backends on Redis.
+// records of the backends on Redis. Without labels it allocates nothing.
 func AppendOwner(b []byte, o driver.Owner) []byte {
-	b = appendString(b, o.Client)
-	b = appendString(b, o.Host)
-	b = binary.AppendVarint(b, int64(o.PID))
-	b = binary.AppendUvarint(b, uint64(len(o.Labels)))
-	if len(o.Labels) == 0 {
-		return b // the usual case, which allocates nothing
+	fields := len(b)
+	b = append(b, 0)
+	if o.PID != 0 {
+		b[fields] |= ownerPID
+		b = binary.AppendVarint(b, int64(o.PID))
 	}
-	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-		b = appendString(appendString(b, k), o.Labels[k])
+	if len(o.Labels) > 0 {
+		b[fields] |= ownerLabels
+		b = binary.AppendUvarint(b, uint64(len(o.Labels)))
+		for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+			b = appendString(appendString(b, k), o.Labels[k])
+		}
+	}
+	for i, text := range ownerTexts(&o) {
+		if *text != "" {
+			b[fields] |= 1 << i
+			b = appendString(b, *text)
+		}
 	}
 	return b
 }
@@ -383,17 +405,31 @@ func (r *reader) string() string {
 	return s
 }
 
-func (r *reader) owner() driver.Owner {
-	o := driver.Owner{Client: r.string(), Host: r.string(), PID: int(r.int("pid", 0, 1<<31-1))}
-	if n := r.count("labels", driver.MaxLabels); n > 0 {
+func (r *reader) owner() (o driver.Owner) {
+	texts, fields := ownerTexts(&o), r.byte()
+	if fields&^(ownerPID|ownerLabels) >= 1<<len(texts) {
+		r.fail("an owner has the fields %#x", fields)
+	}
+	if fields&ownerPID != 0 {
+		o.PID = int(r.int("pid", 1, 1<<31-1))
+	}
+	if fields&ownerLabels != 0 {
+		n, last := int(r.uint("number of labels", 1, driver.MaxLabels)), ""
 		o.Labels = make(map[string]string, n)
-		last := ""
 		for i := range n {
 			k := r.string()
 			if i > 0 && k <= last {
 				r.fail("label %.40q does not come after %.40q", k, last)
 			}
 			last, o.Labels[k] = k, r.string()
+		}
+	}
+	for i, text := range texts {
+		if fields>>i&1 == 0 {
+			continue
+		}
+		if *text = r.string(); *text == "" {
+			r.fail("a text of an owner is empty")
 		}
 	}
 	return o

@@ -3,26 +3,26 @@ package locktable_test
 import (
 	"bytes"
 	"errors"
-	"math"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 // The stored form is read by other versions and by other languages: a change of it has to
 // be meant.
 func TestTheStoredFormIsThis(t *testing.T) {
-	const golden = "\xa4\xac\x02\x0e" + // version, fence, closed
-		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
+	const golden = version + "\xac\x02\x0e" + // fence, closed
+		"\x01hold" + zeros + "\x02in" + "\xc3\x0a\x02\x01a\x011\x01b\x012\x01c\x01h" + // a holder: who,
 		// fences, weight, limit, delay, TTL, fence, since, expires
 		"\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x06\x08" + "\xc9\x01\x02\x04" + "\x01" +
 		// a waiter, and no waiters apart
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x0c\x0e" + "\x01\x12" + "\x02v\x01" + "\x00" +
-		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" + // a broken lease
+		"\x01wait" + zeros + "\x03out" + "\x00" + "\x02\x04\x08\x0c\x0e" + "\x01\x12" + "\x02v\x01" + "\x00" +
+		"\x01gone" + zeros + "\x01\x04boss" + "\x16" + // a broken lease
 		"\x05kept\x96\x01\x18" // the value
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)
@@ -31,25 +31,23 @@ func TestTheStoredFormIsThis(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(e, full()) {
 		t.Errorf("read as %+v, %v", e, err)
 	}
-	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa4\x00\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append(nil)); got != version+"\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("an empty entry is stored as %q", got)
 	}
 }
 
+const version = "\xa5"
+
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of a token
 
 func TestAppendAppends(t *testing.T) {
-	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa4\x00\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before"+version+"\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("appended to %q", got)
 	}
 }
 
 func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
-	labels := map[string]string{}
-	for i := range driver.MaxLabels {
-		labels[strings.Repeat("k", driver.MaxLabel-i)] = strings.Repeat("v", driver.MaxLabel)
-	}
-	o := driver.Owner{Client: strings.Repeat("c", driver.MaxLabel), Host: strings.Repeat("h", driver.MaxLabel), PID: math.MaxInt32, Labels: labels}
+	o := basictest.LargestOwner()
 	l := newLab(t) // the lab checks that every valid claim can be stored
 	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
 	l.granted(with(mutex("a"), func(c *driver.Claim) {
@@ -121,11 +119,13 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 	stored := string(full().Append(nil))
 	for from, to := range map[string]string{
-		"\xa4\xac\x02":         "\xa4\xac\x82\x00", // the fence in three bytes
-		"\x0e":                 "\x8e\x00",         // closed in two
+		version + "\xac\x02":   version + "\xac\x82\x00", // the fence in three bytes
+		"\x0e":                 "\x8e\x00",               // closed in two
 		"\x01a\x011\x01b\x012": "\x01b\x012\x01a\x011",
 		"\x01b\x012":           "\x01a\x012",
-		"\xa4":                 "\xa3",
+		"\x01\x04boss":         "\x03\x04boss\x00", // a host without a text
+		"\xc3\x0a":             "\xc3\x8a\x00",
+		version:                "\xa3",
 	} {
 		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
 	}
@@ -136,7 +136,7 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
-	for _, head := range []string{"\xa4\x01\x00" + count, "\xa4\x01\x00\x00" + count, "\xa4\x01\x00\x00\x00\x00" + count} {
+	for _, head := range []string{version + "\x01\x00" + count, version + "\x01\x00\x00" + count, version + "\x01\x00\x00\x00\x00" + count} {
 		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -151,7 +151,7 @@ func TestADamagedCountCostsNoMemory(t *testing.T) {
 
 // Other stores keep owners by themselves, with other things behind them.
 func TestAnOwnerCanBeStoredByItself(t *testing.T) {
-	o := driver.Owner{Client: "c", Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42", "k": "v"}}
+	o := basictest.FullOwner()
 	b := locktable.AppendOwner(nil, o)
 	got, rest, err := locktable.DecodeOwner(append(b, "more"...))
 	if err != nil || string(rest) != "more" || !reflect.DeepEqual(got, o) {
@@ -161,6 +161,16 @@ func TestAnOwnerCanBeStoredByItself(t *testing.T) {
 		if _, _, err := locktable.DecodeOwner(b[:n]); !errors.As(err, new(*locktable.CorruptError)) {
 			t.Errorf("the first %d bytes of it: %v", n, err)
 		}
+	}
+}
+
+// A later version may store more about an owner. This one cannot write that back, so it
+// refuses the entry as it refuses another version of entries.
+func TestAnOwnerWithAFieldOfALaterVersionIsRefused(t *testing.T) {
+	stored := string(full().Append(nil))
+	later := strings.Replace(stored, "\x01\x04boss", "\x21\x04boss\x03new", 1)
+	if s := corrupt(t, []byte(later)); !strings.Contains(s, "written by another version: an owner has the fields 0x21") {
+		t.Errorf("refused as %s", s)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -88,8 +89,7 @@ func claimInfoOf(t *testing.T, c driver.Claim, inbox string) (all locktable.Clai
 // every is a claim of whose fields each has a value.
 func every() driver.Claim {
 	return driver.Claim{
-		Name: "job", Token: tokenOf("every"),
-		Owner:  driver.Owner{Client: "every client", Host: "every host", PID: 17, Labels: map[string]string{"every": "label"}},
+		Name: "job", Token: tokenOf("every"), Owner: basictest.FullOwner(),
 		Weight: 2, Limit: 5, TTL: ttl, QueueTTL: wait, Queue: true, Force: true, LockDelay: 3 * sec, Fences: 7,
 		Value: []byte("every value"), ValueBelow: []byte("every condition"),
 		MinFence: uint64(start.Add(100 * ms)), Ticket: uint64(start.Add(-100 * ms)),

@@ -16,7 +16,7 @@ import (
 func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")
-	damaged := []byte("\xa4 damaged")
+	damaged := []byte(version + " damaged")
 	s.rows["job"] = slices.Clone(damaged)
 	for op, err := range everything(t.Context(), d) {
 		var e *driver.Error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
@@ -21,7 +22,7 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 	d := openDriver(t, "redis://"+server.Addr)
 	claim := func(name string, change func(*driver.Claim)) driver.Claim {
 		c := mutex(name)
-		c.Owner = driver.Owner{Client: "c", Host: "h", Labels: map[string]string{"job": "42"}}
+		c.Owner = basictest.FullOwner()
 		change(&c)
 		gets(t, d, c)
 		return c
@@ -51,9 +52,11 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	for name, state := range map[string]string{"odd": "x", "newer": "\xa5\x00" + string(make([]byte, 24)), "cut": "\xa4\x01" + string(make([]byte, 30)),
-		"half": "\xa4\x00" + double(1.5) + double(0) + double(0), "huge": "\xa4\x00" + double(1<<52) + double(0) + double(0),
-		"late": "\xa4\x00" + double(1) + double(1<<53) + double(0), "watched oddly": "\xa4\x08" + double(1) + double(0) + double(0) + double(-1),
+	version := server.Do("GETRANGE", "pawl:{exclusive}s", "0", "0")[len("$1\r\n"):][:1]
+	for name, state := range map[string]string{
+		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),
+		"half": version + "\x00" + double(1.5) + double(0) + double(0), "huge": version + "\x00" + double(1<<52) + double(0) + double(0),
+		"late": version + "\x00" + double(1) + double(1<<53) + double(0), "watched oddly": version + "\x08" + double(1) + double(0) + double(0) + double(-1),
 	} {
 		server.Do("SET", "pawl:{"+name+"}s", state)
 	}

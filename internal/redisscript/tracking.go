@@ -342,7 +342,7 @@ func (w *tracker) tokensToNotify(n *trackedName, p WatchReply, doubtful bool) (t
 }
 
 // storedVersion is the first byte of the stored state of a name.
-const storedVersion = 164
+const storedVersion = 165
 
 // mayHold reports whether a token may hold its lease, according to the first fields of
 // the state: the token of an exclusive holder, and the number of shared holders. See

@@ -9,7 +9,7 @@ if s then
 if #s ~= 26 then return 0 end
 local v, f, closed
 v, f, fence, closed, kept_until = unpack('>BBddd', s)
-if v ~= 164 or f ~= 0 then return 0 end
+if v ~= 165 or f ~= 0 then return 0 end
 if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
 return 0
 end
@@ -27,10 +27,10 @@ local least = now + keep
 if least < fence then least = fence end
 if kept_until < least then
 kept_until = math.ceil(least + keep / 8)
-s = pack('>BBddddd', 164, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 165, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
 else
-s = pack('>BBddddd', 164, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 165, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'KEEPTTL')
 end
 return r.err and 0 or first
@@ -68,7 +68,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 164 or f > 31 then damaged('the state is of another version') end
+if v ~= 165 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -346,7 +346,7 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 164, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 165, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else

@@ -8,7 +8,7 @@ local function quick_renew(S, s, now, arg)
 if not s or #s < 70 then return 0 end
 local ttl, _, token = unpack('>ddc16', arg, 2)
 local v, f, _, _, kept_until, expires, _, _, holder, delay = unpack('>BBdddddI4c16d', s)
-if v ~= 164 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
+if v ~= 165 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
 if not (expires > now and expires < 9007199254740992 and kept_until < 9007199254740992) then return 0 end
 local later = now + ttl
 if expires < later then expires = later end
@@ -38,7 +38,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 164 or f > 31 then damaged('the state is of another version') end
+if v ~= 165 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -316,7 +316,7 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 164, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 165, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else

@@ -9,7 +9,7 @@ if s then
 if #s ~= 26 then return 0 end
 local v, f, closed
 v, f, fence, closed, kept_until = unpack('>BBddd', s)
-if v ~= 164 or f ~= 0 then return 0 end
+if v ~= 165 or f ~= 0 then return 0 end
 if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
 return 0
 end
@@ -27,10 +27,10 @@ local least = now + keep
 if least < fence then least = fence end
 if kept_until < least then
 kept_until = math.ceil(least + keep / 8)
-s = pack('>BBddddd', 164, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 165, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
 else
-s = pack('>BBddddd', 164, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 165, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'KEEPTTL')
 end
 return r.err and 0 or first
@@ -39,7 +39,7 @@ local function quick_renew(S, s, now, arg)
 if not s or #s < 70 then return 0 end
 local ttl, _, token = unpack('>ddc16', arg, 2)
 local v, f, _, _, kept_until, expires, _, _, holder, delay = unpack('>BBdddddI4c16d', s)
-if v ~= 164 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
+if v ~= 165 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
 if not (expires > now and expires < 9007199254740992 and kept_until < 9007199254740992) then return 0 end
 local later = now + ttl
 if expires < later then expires = later end
@@ -51,10 +51,10 @@ end
 local function quick_release(S, s, now, token)
 if not s or #s < 70 then return 0 end
 local v, f, fence, _, kept_until, expires, _, _, holder = unpack('>BBdddddI4c16', s)
-if v ~= 164 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
+if v ~= 165 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
 if not (expires > now and fence >= 0 and fence < 4503599627370496) then return 0 end
 if not (kept_until < 9007199254740992) then return 0 end
-local r = pcall('SET', S, pack('>BBddd', 164, 0, fence, 0, kept_until), 'KEEPTTL')
+local r = pcall('SET', S, pack('>BBddd', 165, 0, fence, 0, kept_until), 'KEEPTTL')
 return r.err and 0 or 1
 end
 local ttl, keep, ends, at, holder

@@ -7,10 +7,10 @@ local s = call('GET', S)
 local function quick_release(S, s, now, token)
 if not s or #s < 70 then return 0 end
 local v, f, fence, _, kept_until, expires, _, _, holder = unpack('>BBdddddI4c16', s)
-if v ~= 164 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
+if v ~= 165 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
 if not (expires > now and fence >= 0 and fence < 4503599627370496) then return 0 end
 if not (kept_until < 9007199254740992) then return 0 end
-local r = pcall('SET', S, pack('>BBddd', 164, 0, fence, 0, kept_until), 'KEEPTTL')
+local r = pcall('SET', S, pack('>BBddd', 165, 0, fence, 0, kept_until), 'KEEPTTL')
 return r.err and 0 or 1
 end
 local min_hold, keep, token, at = unpack('>ddc16', ARGV[1], 2)
@@ -39,7 +39,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 164 or f > 31 then damaged('the state is of another version') end
+if v ~= 165 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -317,7 +317,7 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 164, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 165, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else

@@ -49,7 +49,7 @@
 -- there are none. Instants and durations are microseconds. Numbers are doubles, because
 -- Lua has no others: exact up to 2^53.
 
-local VERSION = 164
+local VERSION = 165
 local HEAD = '>BBddd'
 local HEAD_SIZE = 26
 local DETAILS = '>ddI4I4dd'
