@@ -86,7 +86,7 @@ func (c *Client) usable(ctx context.Context) error {
 func (c *Client) lock(name string, options []LockOption) lock {
 	l := lock{name: name}
 	if c.made() {
-		l.c, l.o.ttl = c.core, c.settings.TTL
+		l.c, l.o.ttl, l.o.owner = c.core, c.settings.TTL, c.settings.owner
 		l.name, l.space, l.refusal = c.space+name, c.space, c.refusal
 	}
 	for _, option := range options {

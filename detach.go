@@ -163,8 +163,10 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	if err != nil {
 		return nil, err
 	}
-	if err := setAtTheGrant(options); err != nil {
-		return nil, err
+	name, inside := strings.CutPrefix(h.Name, c.space)
+	lock := c.lock(name, options)
+	if lock.o.atGrant != "" {
+		return nil, pointless(lock.o.atGrant, "a lease that is attached", "WithGrace, WithMaxHold and WithHealth")
 	}
 	if backend := c.driver.Properties().Backend; h.Backend != backend {
 		return nil, invalid("handle", fmt.Sprintf("is of a lease on %.80q", h.Backend), "one of "+backend)
@@ -172,11 +174,9 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	name, inside := strings.CutPrefix(h.Name, c.space)
 	if !inside {
 		return nil, invalid("handle", fmt.Sprintf("is of %.310q", h.Name), "one of the namespace "+c.space)
 	}
-	lock := c.lock(name, options)
 	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay
 	cl, err := lock.claim(ctx, h.Weight, h.Limit)
 	if err != nil {
@@ -202,29 +202,6 @@ func (c *Client) otherBackendErr(h detached) error {
 		return nil
 	}
 	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Place, here)
-}
-
-// setAtTheGrant refuses options that only the grant of a lease can set.
-func setAtTheGrant(options []LockOption) error {
-	const where = "a lease that is attached"
-	var o lockOptions
-	for _, option := range options {
-		if option != nil {
-			option.ofLock(&o)
-		}
-	}
-	for _, of := range []struct {
-		given  bool
-		option string
-	}{
-		{o.ttl != 0, "WithTTL"}, {o.minHold != 0, "WithMinHold"}, {o.lockDelay != 0, "WithLockDelay"},
-		{o.wait != 0, "WithWait"}, {o.value != nil, "WithValue"}, {o.valueBelow != nil, "WithValueBelow"}, {o.labels != nil, "WithLabel"},
-	} {
-		if of.given {
-			return pointless(of.option, where, "WithGrace, WithMaxHold and WithHealth")
-		}
-	}
-	return nil
 }
 
 // attach renews the lease, and makes a hold of it.

@@ -2,8 +2,12 @@ package pawl
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -112,21 +116,31 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	})
 }
 
-// Options for what a lease has since it was granted are refused by Attach.
+// Attach refuses each option that only a grant can set: atGrant makes it, by its name.
 func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
-	applies := []string{"margin", "maxHold", "health", "noHealth"} // the claim of Attach refuses noHealth
-	eachField(t, &lockOptions{}, func(path string, field reflect.Value) {
-		err := setAtTheGrant([]LockOption{lockOption(func(o *lockOptions) {
-			eachField(t, o, func(p string, field reflect.Value) {
-				if p == path {
-					change(t, path, field)
-				}
-			})
-		})})
-		if refused := err != nil; refused == slices.Contains(applies, path) {
-			t.Errorf("%s is answered %v: Attach applies it, and it stands in applies, or setAtTheGrant refuses it", path, err)
+	applies := []string{"WithGrace", "WithMaxHold", "WithHealth"}
+	option := regexp.MustCompile(`(?m)^func (With\w+)\(.*\) LockOption \{\s*return (.*)`)
+	files, err := filepath.Glob("*.go")
+	noError(t, err)
+	options := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
 		}
-	})
+		source, err := os.ReadFile(file)
+		noError(t, err)
+		options += strings.Count(string(source), ") LockOption {")
+		for _, m := range option.FindAllStringSubmatch(string(source), -1) {
+			options--
+			refused := strings.HasPrefix(m[2], `atGrant("`+m[1]+`", `)
+			if refused == slices.Contains(applies, m[1]) {
+				t.Errorf("%s: make it with atGrant and its name, or if it has an effect on a lease that is attached, let it stand in applies", m[1])
+			}
+		}
+	}
+	if options != 1 { // atGrant itself
+		t.Errorf("%d options were not found", options-1)
+	}
 }
 
 // A handle has all that a lease is to its backend.

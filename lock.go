@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -98,16 +97,11 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	o, s := &l.o, &l.c.settings
 	c := &claim{
 		Claim: driver.Claim{
-			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
+			Name: l.name, Token: driver.NewToken(), Owner: o.owner, Weight: weight, Limit: limit,
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 			Value: o.value, ValueBelow: o.valueBelow,
 		},
 		space: l.space, ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
-	}
-	if len(o.labels) > 0 {
-		c.Owner.Labels = map[string]string{}
-		maps.Copy(c.Owner.Labels, s.Labels)
-		maps.Copy(c.Owner.Labels, o.labels)
 	}
 	switch err := c.Validate(); {
 	case err != nil:

@@ -163,7 +163,16 @@ type lockOption func(*lockOptions)
 func (set lockOption) ofLock(o *lockOptions) { set(o) }
 func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
+// atGrant returns an option that has an effect only at a grant: Attach refuses it.
+func atGrant(name string, set func(*lockOptions)) LockOption {
+	return lockOption(func(o *lockOptions) {
+		set(o)
+		o.atGrant = name
+	})
+}
+
 type lockOptions struct {
+	owner      driver.Owner // of the client, with the labels of the lock
 	ttl        time.Duration
 	margin     time.Duration // 0: a default that depends on the TTL
 	minHold    time.Duration
@@ -173,8 +182,8 @@ type lockOptions struct {
 	value      []byte        // nil: the name keeps its value
 	valueBelow []byte        // nil: the name's value does not matter
 	health     func(ctx context.Context) error
-	noHealth   bool // WithHealth got no function
-	labels     map[string]string
+	noHealth   bool   // WithHealth got no function
+	atGrant    string // the last option that atGrant made; "" if there is none
 }
 
 // A OnceOption changes a [Once]: [WithAtLeastOnce], [WithUnorderedKeys], or a
@@ -192,7 +201,9 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 
 // WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
 // than the backend can keep (Properties.MinTTL). Default: Options.TTL.
-func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.ttl = d }) }
+func WithTTL(d time.Duration) LockOption {
+	return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d })
+}
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a short job that must not run twice within d. 0 to 30 days, and no more
@@ -200,14 +211,14 @@ func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions
 // which may be shorter or longer than d. For the ticks of a schedule, use [Once]: it
 // remembers a tick also after a crash.
 func WithMinHold(d time.Duration) LockOption {
-	return lockOption(func(o *lockOptions) { o.minHold = d })
+	return atGrant("WithMinHold", func(o *lockOptions) { o.minHold = d })
 }
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
 // so that a holder that was paused detects the loss before the next holder begins. 0 to
 // 30 days; default 0.
 func WithLockDelay(d time.Duration) LockOption {
-	return lockOption(func(o *lockOptions) { o.lockDelay = d })
+	return atGrant("WithLockDelay", func(o *lockOptions) { o.lockDelay = d })
 }
 
 // WithMaxHold limits the time for which a lease is held to d, 10 ms to 30 days; default:
@@ -233,7 +244,7 @@ func WithMaxHold(d time.Duration) LockOption {
 // Options.RetryFor, 10 s by default, and one request. To outlast a dead holder, d must be
 // greater than its TTL: a wait as long as the TTL may end just before the lease does.
 func WithWait(d time.Duration) LockOption {
-	return lockOption(func(o *lockOptions) {
+	return atGrant("WithWait", func(o *lockOptions) {
 		o.wait = d
 		if d <= 0 {
 			o.wait = -1
@@ -251,12 +262,12 @@ func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptio
 // WithLabel adds a label to the lock's leases, in addition to Options.Labels, which has
 // the limits. Inspect and List show each lease with its labels.
 func WithLabel(key, value string) LockOption {
-	return lockOption(func(o *lockOptions) {
-		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes
-		if o.labels == nil {
-			o.labels = map[string]string{}
+	return atGrant("WithLabel", func(o *lockOptions) {
+		o.owner = o.owner.Clone() // the client and its locks share the map until one writes
+		if o.owner.Labels == nil {
+			o.owner.Labels = map[string]string{}
 		}
-		o.labels[key] = value
+		o.owner.Labels[key] = value
 	})
 }
 

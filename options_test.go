@@ -113,9 +113,10 @@ func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 		options := map[string]pawl.LockOption{
 			"WithValue": pawl.WithValue(value), "WithValueBelow": pawl.WithValueBelow(value), "WithTTL": pawl.WithTTL(time.Second),
 			"WithMinHold": pawl.WithMinHold(time.Second), "WithLockDelay": pawl.WithLockDelay(time.Second), "WithLabel": pawl.WithLabel("k", "v"),
+			"WithWait": pawl.WithWait(time.Second),
 		}
 		refused := map[string][]string{
-			"Once": {"WithValue", "WithValueBelow"}, "Election": {"WithValueBelow"}, "Attach": slices.Collect(maps.Keys(options)),
+			"Once": {"WithValue", "WithValueBelow"}, "Election": {"WithValueBelow", "WithWait"}, "Attach": slices.Collect(maps.Keys(options)),
 		}
 		for use, try := range uses {
 			for _, name := range refused[use] {
