@@ -70,6 +70,7 @@ func sayInvalid(w *world, say func(string, error)) {
 		{"RequestTimeout below 0", pawl.Options{RequestTimeout: -1}},
 		{"HandoffWindow of 2 s", pawl.Options{HandoffWindow: 2 * time.Second}},
 		{"a label without a key", pawl.Options{Labels: map[string]string{"": "x"}}},
+		{"an ID of 257 bytes", pawl.Options{ID: strings.Repeat("x", 257)}},
 	} {
 		_, err := pawl.New(w.memory.Driver(), &o.o)
 		say(o.what, err)
