@@ -15,10 +15,14 @@ import (
 // see.
 func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
 	list := section(t, "CONTRIBUTING.md", "## Adding a field to a claim")
+	ofPeople, _, _ := strings.Cut(list, "\nA field that the algorithm reads")
 	var named []string
 	for _, m := range regexp.MustCompile("`([a-z/_]+\\.(?:go|lua|md))`").FindAllStringSubmatch(list, -1) {
-		read(t, m[1]) // the file exists
+		text := read(t, m[1]) // the file exists
 		named = append(named, m[1])
+		if strings.HasSuffix(m[1], ".go") && strings.Contains(ofPeople, m[0]) && !strings.Contains(text, "Labels") {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it has %s, which does not name Owner.Labels", m[1])
+		}
 	}
 	for file, text := range sources(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || within(file, "drivertest") || within(file, "examples") || within(file, "bench") {
