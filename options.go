@@ -165,10 +165,7 @@ func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
 // atGrant returns an option that has an effect only at a grant: Attach refuses it.
 func atGrant(name string, set func(*lockOptions)) LockOption {
-	return lockOption(func(o *lockOptions) {
-		set(o)
-		o.atGrant = name
-	})
+	return lockOption(func(o *lockOptions) { o.atGrant = name; set(o) })
 }
 
 type lockOptions struct {
@@ -201,9 +198,7 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 
 // WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
 // than the backend can keep (Properties.MinTTL). Default: Options.TTL.
-func WithTTL(d time.Duration) LockOption {
-	return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d })
-}
+func WithTTL(d time.Duration) LockOption { return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d }) }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a short job that must not run twice within d. 0 to 30 days, and no more

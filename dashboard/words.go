@@ -105,8 +105,7 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 func owner(o pawl.Owner) markup.HTML {
-	name := o.Who()
-	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
+	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(o.Who()))
 }
 
 // labels lists what owner leaves out.

@@ -52,8 +52,7 @@ func (o Owner) Clone() Owner {
 	return o
 }
 
-// Equal reports whether two owners have the same fields. An owner without labels equals
-// one with an empty map of labels.
+// Equal reports whether two owners have the same fields. No labels equal empty labels.
 func (o Owner) Equal(p Owner) bool {
 	return o.Client == p.Client && o.Host == p.Host && o.PID == p.PID && maps.Equal(o.Labels, p.Labels)
 }
@@ -68,8 +67,7 @@ func (o Owner) String() string {
 	return who
 }
 
-// Details yields the fields that Who leaves out, each with its key: the labels, in byte
-// order of their keys.
+// Details yields what Who leaves out: the labels, in byte order of their keys.
 func (o Owner) Details() iter.Seq2[string, string] {
 	return func(yield func(key, text string) bool) {
 		for _, k := range slices.Sorted(maps.Keys(o.Labels)) {

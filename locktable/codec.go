@@ -112,16 +112,12 @@ func appendString(b []byte, s string) []byte {
 }
 
 // The stored form of an owner begins with a byte that has a bit for each field with a
-// value. The text with index i has the bit 1<<i.
-//
-// A new field needs no other version: an owner without a value for it is stored as
-// before, and a client that does not know its bit refuses the owner. A new text is the
-// last of ownerTexts; a field of another type has the highest bit that is free.
-const (
-	ownerPID    = 1 << 7
-	ownerLabels = 1 << 6
-)
+// value. So a new field needs no other version: an owner without it is stored as before,
+// and a client that does not know its bit refuses the owner. A new text comes last in
+// ownerTexts, and a field of another type has the highest bit that is free.
+const ownerPID, ownerLabels = 1 << 7, 1 << 6
 
+// ownerTexts returns the texts of an owner. The first has the lowest bit.
 func ownerTexts(o *driver.Owner) []*string { return []*string{&o.Client, &o.Host} }
 
 // AppendOwner appends the stored form of o to b. Entries contain it, and so do the
@@ -425,11 +421,10 @@ func (r *reader) owner() (o driver.Owner) {
 		}
 	}
 	for i, text := range texts {
-		if fields>>i&1 == 0 {
-			continue
-		}
-		if *text = r.string(); *text == "" {
-			r.fail("a text of an owner is empty")
+		if fields>>i&1 == 1 {
+			if *text = r.string(); *text == "" {
+				r.fail("a text of an owner is empty")
+			}
 		}
 	}
 	return o
