@@ -77,20 +77,12 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakO
 
 // breaker returns the owner for LostError.By: this client, with By and Reason as labels.
 func (o *BreakOptions) breaker(s *settings) driver.Owner {
-	by, said := s.owner, map[string]string{}
-	if o.By != "" {
-		said["by"] = o.By
-	}
-	if o.Reason != "" {
-		said["reason"] = o.Reason
-	}
-	if len(said) == 0 {
-		return by
-	}
-	by.Labels = said
+	by := s.owner
+	by.Labels = map[string]string{"by": o.By, "reason": o.Reason}
+	maps.DeleteFunc(by.Labels, func(_, said string) bool { return said == "" })
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		if _, ok := said[k]; !ok && len(said) < driver.MaxLabels {
-			said[k] = s.Labels[k]
+		if _, ok := by.Labels[k]; !ok && len(by.Labels) < driver.MaxLabels {
+			by.Labels[k] = s.Labels[k]
 		}
 	}
 	return by
