@@ -105,8 +105,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner = c.Owner.Clone() // a copy, because the table keeps the owner
-	c.Value, c.ValueBelow = bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
+	c.Owner, c.Value, c.ValueBelow = c.Owner.Clone(), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow) // to keep
 	a := struct { // one allocation for all variables that escape
 		claim   driver.Claim
 		step    [1]Step

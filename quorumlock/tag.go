@@ -41,12 +41,11 @@ func (t tag) before(u tag) bool { return t.compare(u) < 0 }
 // ids are only for people.
 func (t tag) on(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(nil, t.ticket)
-	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
-	for len(s) > driver.MaxLabel {
-		_, last := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-last]
+	o.Client = "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
+	for len(o.Client) > driver.MaxLabel {
+		_, last := utf8.DecodeLastRuneInString(o.Client)
+		o.Client = o.Client[:len(o.Client)-last]
 	}
-	o.Client = s
 	return o
 }
 
