@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
+	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -161,6 +163,28 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 			gets(t, d, mutex("another name"))
 		})
 	}
+}
+
+// The scripts pass on an owner as it is. A client that does not know one of its fields
+// grants nothing and shows nothing. The holder's lease goes on, and ends.
+func TestAnOwnerWithAFieldOfALaterVersionIsAnErrorAndNeverAGrant(t *testing.T) {
+	server := redistest.Start(t)
+	d := openDriver(t, "redis://"+server.Addr)
+	c, state := mutex("job"), "pawl:{job}s"
+	gets(t, d, c)
+	owner := locktable.AppendOwner(nil, c.Owner)
+	size, err := strconv.Atoi(strings.Trim(server.Do("STRLEN", state), ":\r\n"))
+	noError(t, err)
+	at := size - 8 - len(owner) // the TTL comes last
+	server.Do("SETRANGE", state, strconv.Itoa(at), string([]byte{owner[0] | 0x20}))
+	_, err = d.Acquire(ctx, mutex("job"))
+	unavailable(t, err, true, "")
+	if _, err := d.Inspect(ctx, "job"); err == nil {
+		t.Error("shown")
+	}
+	renews(t, d, c)
+	releases(t, d, c)
+	gets(t, d, mutex("job"))
 }
 
 func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {

@@ -52,7 +52,7 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	version := server.Do("GETRANGE", "pawl:{exclusive}s", "0", "0")[len("$1\r\n"):][:1]
+	version := versionOf(t, server, "pawl:{exclusive}s")
 	for name, state := range map[string]string{
 		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),
 		"half": version + "\x00" + double(1.5) + double(0) + double(0), "huge": version + "\x00" + double(1<<52) + double(0) + double(0),
