@@ -123,14 +123,14 @@ func ownerTexts(o *driver.Owner) []*string { return []*string{&o.Client, &o.Host
 // AppendOwner appends the stored form of o to b. Entries contain it, and so do the
 // records of the backends on Redis. Without labels it allocates nothing.
 func AppendOwner(b []byte, o driver.Owner) []byte {
-	fields := len(b)
+	at := len(b) // of the byte with a bit for each field
 	b = append(b, 0)
 	if o.PID != 0 {
-		b[fields] |= ownerPID
+		b[at] |= ownerPID
 		b = binary.AppendVarint(b, int64(o.PID))
 	}
 	if len(o.Labels) > 0 {
-		b[fields] |= ownerLabels
+		b[at] |= ownerLabels
 		b = binary.AppendUvarint(b, uint64(len(o.Labels)))
 		for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
 			b = appendString(appendString(b, k), o.Labels[k])
@@ -138,7 +138,7 @@ func AppendOwner(b []byte, o driver.Owner) []byte {
 	}
 	for i, text := range ownerTexts(&o) {
 		if *text != "" {
-			b[fields] |= 1 << i
+			b[at] |= 1 << i
 			b = appendString(b, *text)
 		}
 	}
