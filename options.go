@@ -198,19 +198,25 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 
 // WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
 // than the backend can keep (Properties.MinTTL). Default: Options.TTL.
-func WithTTL(d time.Duration) LockOption { return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d }) }
+func WithTTL(d time.Duration) LockOption {
+	return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d })
+}
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a short job that must not run twice within d. 0 to 30 days, and no more
 // than WithMaxHold; default 0. A process that dies holds the name for its TTL instead,
 // which may be shorter or longer than d. For the ticks of a schedule, use [Once]: it
 // remembers a tick also after a crash.
-func WithMinHold(d time.Duration) LockOption { return atGrant("WithMinHold", func(o *lockOptions) { o.minHold = d }) }
+func WithMinHold(d time.Duration) LockOption {
+	return atGrant("WithMinHold", func(o *lockOptions) { o.minHold = d })
+}
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
 // so that a holder that was paused detects the loss before the next holder begins. 0 to
 // 30 days; default 0.
-func WithLockDelay(d time.Duration) LockOption { return atGrant("WithLockDelay", func(o *lockOptions) { o.lockDelay = d }) }
+func WithLockDelay(d time.Duration) LockOption {
+	return atGrant("WithLockDelay", func(o *lockOptions) { o.lockDelay = d })
+}
 
 // WithMaxHold limits the time for which a lease is held to d, 10 ms to 30 days; default:
 // no limit. Shortly before d is over, the lease is lost with ReasonMaxHold, and the
@@ -220,7 +226,9 @@ func WithLockDelay(d time.Duration) LockOption { return atGrant("WithLockDelay",
 // returns and the lease is released. An f that ignores its context may run at the same
 // time as the next holder; an f that returns before LostError.StopBy does not. To end f
 // alone, use context.WithTimeout inside it: then the lock is held until f returns.
-func WithMaxHold(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.maxHold = d }) }
+func WithMaxHold(d time.Duration) LockOption {
+	return lockOption(func(o *lockOptions) { o.maxHold = d })
+}
 
 // WithWait bounds the wait of Lock, Acquire and Do, of RLock and RDo, and of [Once.Do] to
 // d, more than 0. Unlike a deadline of ctx, it does not bound the work after the wait.

@@ -105,7 +105,8 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	c.Owner, c.Value, c.ValueBelow = c.Owner.Clone(), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow) // to keep
+	// The table keeps copies.
+	c.Owner, c.Value, c.ValueBelow = c.Owner.Clone(), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
 	a := struct { // one allocation for all variables that escape
 		claim   driver.Claim
 		step    [1]Step
