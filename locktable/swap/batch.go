@@ -2,6 +2,7 @@ package swap
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,6 +23,14 @@ const (
 	windowPerStep  = 100 * time.Microsecond
 	lateParts      = 4
 )
+
+// lockPatience is the time for which the steps of a batch wait for names that other steps
+// of this client have locked. Such a step may wait for a row or for the server, and the
+// answers of the whole batch would wait with it.
+const lockPatience = time.Second
+
+// errNameBusy is the error of a step of a batch that gave up waiting for its name.
+var errNameBusy = errors.New("an earlier request of this client for the name has no answer yet")
 
 // A group is the steps of one name, by their index, in their order. They share a swap.
 type group []int
@@ -59,21 +68,46 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 		}
 		return nil
 	}
-	for _, g := range left {
-		for k, i := range g {
-			refused, err := t.step(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
-			if err != nil {
-				return err
-			}
-			if refused != nil {
-				for _, i := range g[k:] {
-					failed[i] = refused
-				}
-				break
-			}
+	busy, err := t.oneByOne(ctx, 0, steps, left, f, failed)
+	if err == nil && len(busy) > 0 {
+		busy, err = t.oneByOne(ctx, lockPatience, steps, busy, f, failed)
+	}
+	for _, g := range busy {
+		for _, i := range g {
+			failed[i] = errNameBusy
 		}
 	}
-	return nil
+	return err
+}
+
+// oneByOne takes the steps of some names, one after the other. busy has the steps whose
+// name another step of this client kept locked until patience had passed.
+func (t *Table) oneByOne(
+	ctx context.Context, patience time.Duration, steps []locktable.Step, groups []group,
+	f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error,
+) (busy []group, err error) {
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, g := range groups {
+		for k, i := range g {
+			refused, err := t.step(ctx, patient, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			if err != nil {
+				return nil, err
+			}
+			if refused == nil {
+				continue
+			}
+			if errors.Is(refused, errNameBusy) {
+				busy = append(busy, g[k:])
+				break
+			}
+			for _, i := range g[k:] {
+				failed[i] = refused
+			}
+			break
+		}
+	}
+	return busy, nil
 }
 
 // together takes the steps of several names in one request. left has the groups whose

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -92,4 +95,66 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 	if left := e.Holders[0].ExpiresIn; left < 30*time.Minute {
 		t.Errorf("the last one has %v left, and was renewed for an hour", left)
 	}
+}
+
+// hanging is a client whose claims on names with an x get no answer.
+type hanging struct {
+	valuesClient
+	loaded map[string]time.Time // when each name was last loaded alone
+}
+
+func (c *hanging) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+	if len(names) == 1 {
+		c.loaded[names[0]] = time.Now()
+	}
+	return c.valuesClient.Load(ctx, names)
+}
+
+func (c *hanging) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	if strings.HasPrefix(swaps[0].Name, "x") && len(swaps[0].Entry.Queue) > 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return c.valuesClient.Swap(ctx, swaps)
+}
+
+// Renewals that have nothing to write are taken alone. Claims of the same client on some
+// of their names get no answer meanwhile. After a second only these renewals fail; the
+// others are made at once.
+func TestClaimsThatHangHoldUpNoOtherRenewals(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := &hanging{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]time.Time{}}
+		d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+		claims, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		var leases []driver.LeaseRef
+		for _, name := range []string{"x1", "y", "x2", "z"} {
+			held, waiter := exclusive(false), exclusive(true)
+			held.Name, waiter.Name = name, name
+			must(d.Acquire(t.Context(), held))(t)
+			leases = append(leases, renewal(held, held.TTL)...)
+			if name[0] == 'x' {
+				go func() { _, _ = d.Acquire(claims, waiter) }()
+			}
+		}
+		synctest.Wait()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		answers, err := d.Renew(ctx, leases)
+		noError(t, err)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the renewals took %v; want 1s", took)
+		}
+		for i, l := range leases {
+			hangs := l.Name[0] == 'x'
+			if hangs != errors.Is(answers[i], driver.ErrUnavailable) || !hangs && (answers[i] != nil || !c.loaded[l.Name].Equal(began)) {
+				t.Errorf("%s: %v, after %v", l.Name, answers[i], c.loaded[l.Name].Sub(began))
+			}
+		}
+		giveUp()
+		synctest.Wait()
+		answers, err = d.Renew(ctx, leases)
+		noError(t, errors.Join(append(answers, err)...))
+	})
 }

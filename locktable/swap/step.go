@@ -46,9 +46,10 @@ const retriesWithoutPause = 4
 
 // step takes one step: it computes the step from the last known value of its name, swaps
 // the result in, and repeats that with the value in the answer until it succeeds. It
-// locks the name within this process, and unlocks it while a claim pauses. refused is the
-// store's error for this step alone.
-func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
+// locks the name within this process, and unlocks it while a claim pauses. It waits for
+// that lock until patience ends. refused is the error of this step alone: the store's, or
+// errNameBusy.
+func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
 	back, locked := stepBack{}, false
 	defer func() {
 		if locked {
@@ -62,7 +63,10 @@ func (t *Table) step(ctx context.Context, s locktable.Step, f func(e *locktable.
 	var r result
 	for fails := 0; err == nil; {
 		if !locked {
-			if err = t.names.lock(ctx, s.Name, !s.Place); err != nil { // steps that are not claims go first
+			if err = t.names.lock(patience, s.Name, !s.Place); err != nil { // steps that are not claims go first
+				if ctx.Err() == nil {
+					return errNameBusy, nil
+				}
 				break
 			}
 			locked = true

@@ -48,7 +48,7 @@ func (t *Table) LimitSwaps(n int) *Table {
 // Update implements locktable.Table.
 func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	if len(steps) == 1 {
-		refused, err := t.step(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
+		refused, err := t.step(ctx, ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
 		return cmp.Or(err, refused)
 	}
 	failed := map[int]error{}
@@ -60,7 +60,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	switch err := failed[0]; {
 	case len(failed) == 0:
 		return nil
-	case len(failed) == len(steps) && !errors.Is(err, ErrLocked): // the store itself fails
+	case len(failed) == len(steps) && !errors.Is(err, ErrLocked) && !errors.Is(err, errNameBusy): // the store itself fails
 		return err
 	}
 	return &locktable.StepsError{Failed: failed}
