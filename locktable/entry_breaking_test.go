@@ -13,32 +13,12 @@ func TestBreak(t *testing.T) {
 			g := l.granted(mutex("a"))
 			l.notHeld(l.breaks(g.Fence+1, 5*sec, "boss"))
 			equal(l.t, "changed", l.e.Changed, false)
-			equal(l.t, "closed", l.e.Closed, 0)
 		},
 		"SaysForHowLongTheNameIsClosedForCertain": func(l *lab) {
 			g := l.granted(mutex("a"))
 			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
 			l.e.Uncertainty = sec // it may be as much later than it seems
 			equal(l.t, "closed for", brokenBy(l.t, l.renew("a", ttl)).ClosedFor, 4*sec)
-		},
-		"ReaderBesideTheLivingIsToldWhenTheNameOpens": func(l *lab) {
-			l.granted(reader("a"))
-			g := l.granted(reader("b"))
-			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
-			equal(l.t, "retry", l.refused(reader("c")).RetryAfter, 5*sec) // not 30 s: a is not in the way
-		},
-	})
-}
-
-func TestForce(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"LeavesRoomToTheHeadOfTheQueueAtOnce": func(l *lab) {
-			l.granted(mutex("a"))
-			l.refused(permits("b", 1, 4))
-			l.refused(permits("c", 1, 4))
-			l.granted(forced(permits("boss", 3, 4)))
-			l.state("boss b | c")
-			l.said("lost a, granted b")
 		},
 		"WordForAThousandBrokenDoesNotGrowForEver": func(l *lab) {
 			for i := range 5000 {

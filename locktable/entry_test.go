@@ -9,38 +9,11 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-func TestAcquire(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"RefusalSaysWhoHoldsAndForHowLong": func(l *lab) {
-			g := l.granted(mutex("a"))
-			l.sleep(10 * sec)
-			held := l.refused(try(mutex("b")))
-			equal(l.t, "name", held.Name, "job")
-			equal(l.t, "number of holders", held.Holders, 1)
-			h := held.Holder
-			equal(l.t, "holder", h.Owner.String(), "a")
-			equal(l.t, "fence", h.Fence, g.Fence)
-			equal(l.t, "last fence", held.Fence, g.Fence)
-			equal(l.t, "expires in", h.ExpiresIn, 20*sec)
-			equal(l.t, "since", h.Since, start.Time())
-			equal(l.t, "retry", held.RetryAfter, 20*sec)
-			equal(l.t, "position", held.Position, 0)
-			equal(l.t, "changed", l.e.Changed, false)
-		},
-		"PartsOfAMicrosecondAreRoundedUp": func(l *lab) {
-			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = 10*ms + 1 }))
-			l.sleep(10 * ms)
-			l.refused(try(mutex("b")))
-			l.sleep(µs)
-			l.granted(try(mutex("b")))
-		},
-		"ClockThatWasNeverSetStillFences": func(l *lab) {
-			l.now = 0
-			equal(l.t, "fence", l.granted(mutex("a")).Fence, 1)
-			l.ok(l.release("a", 0))
-			equal(l.t, "fence", l.granted(mutex("b")).Fence, 2)
-		},
-	})
+func TestATryThatIsRefusedWritesNothing(t *testing.T) {
+	l := newLab(t)
+	l.granted(mutex("a"))
+	l.refused(try(mutex("b")))
+	equal(t, "changed", l.e.Changed, false)
 }
 
 func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {

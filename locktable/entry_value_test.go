@@ -14,81 +14,12 @@ func writing(c *driver.Claim, v string) *driver.Claim {
 	return c
 }
 
-// rising is a claim that is granted only while the value is below what it writes.
-func rising(c *driver.Claim, v string) *driver.Claim {
-	c.Value, c.ValueBelow = []byte(v), []byte(v)
-	return c
-}
-
-// keeps wants the name to keep a value that was written under this fence.
-func (l *lab) keeps(v string, fence uint64) {
-	l.t.Helper()
-	if got := l.e.Value; got.Bytes == nil || string(got.Bytes) != v || got.Fence != fence {
-		l.t.Fatalf("the value is %q, of fence %d; want %q, of %d", got.Bytes, got.Fence, v, fence)
-	}
-}
-
-func (l *lab) valueNotBelow(c *driver.Claim, v string) {
-	l.t.Helper()
-	_, err := l.acquire(c)
-	refused, ok := errors.AsType[*driver.ValueNotBelowError](err)
-	if !ok || string(refused.Value) != v || refused.Name != c.Name {
-		l.t.Fatalf("%s is answered %v; want it refused for the value %q", whose(c.Token), err, v)
-	}
-}
-
 func TestValue(t *testing.T) {
 	each(t, map[string]func(l *lab){
-		"IsComparedAsBytes": func(l *lab) {
-			for _, v := range []string{"", "\x00", "\x00\x00", "10", "9", "9\x00", "\x7f", "\x80", "\xff", "\xff\x00"} {
-				l.granted(rising(mutex("a"), v))
-				l.ok(l.release("a", 0))
-				l.valueNotBelow(rising(mutex("b"), v), v)
-			}
-		},
-		"IsRaisedWithTheFenceOfItsLease": func(l *lab) {
-			g := l.granted(writing(mutex("a"), "1"))
-			raised, err := l.raise("a", g.Fence+7)
-			l.ok(err)
-			l.keeps("1", raised)
-			l.ok(l.release("a", 0))
-			b := l.granted(mutex("b"))
-			_, err = l.raise("b", b.Fence+7)
-			l.ok(err)
-			l.keeps("1", raised)
-		},
-		"IsWrittenByTheFirstRaiseOnly": func(l *lab) {
+		"IsShownAsACopy": func(l *lab) {
 			l.granted(writing(mutex("a"), "1"))
-			l.ok(l.release("a", 0))
-			g := l.granted(mutex("b"))
-			raise := func(v string, fence uint64) {
-				_, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("b"), Value: []byte(v)}, fence)
-				l.ok(err)
-			}
-			raise("2", g.Fence)
-			l.keeps("2", g.Fence)
-			raise("3", g.Fence+1)
-			l.keeps("2", g.Fence+1)
-			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("b"), TTL: ttl, Value: []byte("4")}))
-			raise("5", g.Fence+1)
-			l.keeps("4", g.Fence+1)
-		},
-		"OfALeaseThatHasWrittenIsNotWrittenByARaiseAlthoughOthersWroteSince": func(l *lab) {
-			l.granted(writing(reader("a"), "1"))
-			g := l.granted(writing(reader("b"), "2"))
-			got, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("a"), Value: []byte("1")}, g.Fence+5)
-			l.ok(err)
-			equal(l.t, "raised", got, g.Fence+5)
-			l.keeps("2", g.Fence)
-		},
-		"IsShownWithItsFence": func(l *lab) {
-			g := l.granted(writing(mutex("a"), "1"))
-			shown := l.e.Public(l.now, "job")
-			equal(l.t, "value", string(shown.Value), "1")
-			equal(l.t, "its fence", shown.ValueFence, g.Fence)
-			shown.Value[0] = 'x'
-			l.keeps("1", g.Fence)
-			equal(l.t, "no value is nil", (&locktable.Entry{}).Public(l.now, "job").Value == nil, true)
+			l.e.Public(l.now, "job").Value[0] = 'x'
+			equal(l.t, "value", string(l.e.Value.Bytes), "1")
 		},
 		"IsForgottenOnlyAWhileAfterTheLastLease": func(l *lab) {
 			for end, how := range map[string]func() (ended locktable.Instant){

@@ -196,23 +196,6 @@ func (l *lab) notHeld(err error) {
 	}
 }
 
-// state wants these holders and waiters, as "a b | c d". See whose for the name of a
-// lease that is kept.
-func (l *lab) state(want string) {
-	l.t.Helper()
-	var b strings.Builder
-	for _, h := range l.e.Holders {
-		b.WriteString(whose(h.Token) + " ")
-	}
-	b.WriteString("|")
-	for _, w := range l.e.Queue {
-		b.WriteString(" " + whose(w.Token))
-	}
-	if got := strings.TrimSpace(b.String()); got != want {
-		l.t.Fatalf("state is %q, want %q", got, want)
-	}
-}
-
 func (l *lab) said(want string) {
 	l.t.Helper()
 	var got []string
@@ -249,11 +232,6 @@ func heldOf(_ driver.Grant, err error) *driver.HeldError {
 	return held
 }
 
-func delayed(c *driver.Claim, d time.Duration) *driver.Claim {
-	c.LockDelay = d
-	return c
-}
-
 func brokenBy(t tb, err error) *driver.BrokenError {
 	t.Helper()
 	var broken *driver.BrokenError
@@ -261,12 +239,6 @@ func brokenBy(t tb, err error) *driver.BrokenError {
 		t.Fatalf("error %v, want a BrokenError", err)
 	}
 	return broken
-}
-
-// came gives a claim the ticket of a time.
-func came(c *driver.Claim, at locktable.Instant) *driver.Claim {
-	c.Ticket = uint64(at)
-	return c
 }
 
 // crowd is an entry with a holder, who has labels, and n waiters.

@@ -3,33 +3,10 @@ package locktable_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
-
-func TestTicket(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"CountsForMaxLeadAndNoMore": func(l *lab) {
-			l.granted(mutex("a"))
-			l.refused(mutex("b"))
-			l.sleep(µs)
-			l.refused(mutex("c"))
-			l.sleep(driver.MaxLead - µs)
-			l.refused(came(mutex("d"), 1))
-			l.state("a | b d c")
-		},
-		"IsNoUseAgainstThoseWhoCameBeforeTheClockRanBack": func(l *lab) {
-			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = 2 * time.Hour }))
-			l.refused(with(mutex("b"), func(c *driver.Claim) { c.QueueTTL = 2 * time.Hour }))
-			l.sleep(-time.Hour)
-			l.refused(mutex("c"))
-			l.refused(came(mutex("d"), l.now))
-			l.state("a | d b c") // it is MaxLead before the last that counts, as if the clock stood still
-		},
-	})
-}
 
 // A grant can be stored and read: a name that has as many holders as that has no room.
 func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {

@@ -80,51 +80,6 @@ func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 	}
 }
 
-func TestListing(t *testing.T) {
-	s := newShelf()
-	d, ctx := s.client("1"), t.Context()
-	fence := map[string]uint64{}
-	for _, name := range []string{"b/held", "b/closed", "b/released", "c/held", "b/kept"} {
-		g, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name }))
-		noError(t, err)
-		fence[name] = g.Fence
-	}
-	if err := errors.Join(
-		d.Release(ctx, driver.LeaseRef{Name: "b/released", Token: tokenOf("a")}),
-		d.Release(ctx, driver.LeaseRef{Name: "b/kept", Token: tokenOf("a"), MinHold: sec}),
-		d.Break(ctx, "b/closed", fence["b/closed"], sec, driver.Owner{}),
-	); err != nil {
-		t.Fatal(err)
-	}
-	list := func(prefix string) (names []string) {
-		for e, err := range d.List(ctx, prefix) {
-			if err != nil {
-				names = append(names, err.Error())
-				continue
-			}
-			names = append(names, e.Name)
-		}
-		return names
-	}
-	for prefix, want := range map[string][]string{
-		"":     {"b/closed", "b/held", "b/kept", "c/held"}, // and not a name that is only remembered for its fence
-		"b/":   {"b/closed", "b/held", "b/kept"},
-		"c":    {"c/held"},
-		"held": nil,
-	} {
-		if got := list(prefix); !slices.Equal(got, want) {
-			t.Errorf("list of %q is %q, want %q", prefix, got, want)
-		}
-	}
-	for range d.List(ctx, "") {
-		break // and the table is left in peace
-	}
-	s.now = s.now.Add(ttl)
-	if got := list(""); got != nil {
-		t.Errorf("when all is over, the list is %q", got)
-	}
-}
-
 // A damaged entry does not hide the entries behind it.
 func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 	s := newShelf()
@@ -132,9 +87,8 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "elsewhere"} {
 		must(d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })))(t)
 	}
-	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
-	list := func() (lines []string) {
-		for e, err := range d.List(ctx, "") {
+	list := func(prefix string) (lines []string) {
+		for e, err := range d.List(ctx, prefix) {
 			if err != nil && len(e.Holders)+len(e.Waiters) > 0 {
 				t.Errorf("an error beside %+v", e)
 			}
@@ -142,14 +96,18 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 		}
 		return lines
 	}
+	if got := list("else"); !slices.Equal(got, []string{"elsewhere <nil>"}) { // the table yields all names
+		t.Errorf("the list of a prefix is %q", got)
+	}
+	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
 	says := func(name string) string {
 		return fmt.Sprintf("%s pawl: shelf: list %q: %s", name, name, anotherVersion())
 	}
-	if got, want := list(), []string{"a <nil>", says("b"), "c <nil>", says("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
+	if got, want := list(""), []string{"a <nil>", says("b"), "c <nil>", says("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
 		t.Errorf("the list is %q, want %q", got, want)
 	}
 	s.err = io.ErrUnexpectedEOF
-	if got := list(); len(got) != 1 || !strings.HasPrefix(got[0], " pawl: shelf: list: unexpected EOF") {
+	if got := list(""); len(got) != 1 || !strings.HasPrefix(got[0], " pawl: shelf: list: unexpected EOF") {
 		t.Errorf("of a table that fails the list is %q", got)
 	}
 }
