@@ -54,20 +54,19 @@ func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
 
 // Many steps on one name are one swap.
 func TestStepsOnOneNameShareASwap(t *testing.T) {
-	c := &countedValues{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
+	c := &counting{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
 	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b"} {
 		for range 100 {
-			claim := exclusive(false)
-			claim.Name, claim.Weight = name, 1
+			claim := exclusiveOn(name)[0]
+			claim.Weight = 1
 			must(d.Acquire(t.Context(), claim))(t)
-			leases = append(leases, driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Hour})
+			leases = append(leases, renewal(claim, time.Hour)...)
 		}
 	}
 	c.swaps = 0
-	answers, err := d.Renew(t.Context(), leases)
-	noError(t, errors.Join(append(answers, err)...))
+	renewsAll(t, d, leases)
 	e, err := d.Inspect(t.Context(), "a")
 	noError(t, err)
 	for _, h := range e.Holders {

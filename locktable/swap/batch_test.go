@@ -2,7 +2,9 @@ package swap_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,11 +16,10 @@ import (
 // counting is a client that counts its requests, and whose clock needs a while for each
 // question, as on a busy machine.
 type counting struct {
-	valuesClient
-	loads, swaps int
-	late         *time.Duration // what the clock has gone on
-	perRenewal   time.Duration
-	half         bool // the first half of each batch of swaps fails
+	*valuesClient
+	loads, swaps  int
+	took, perStep time.Duration // the clock has gone on by took, and each step needs perStep
+	half          bool          // the first half of each batch of swaps fails
 }
 
 func (c *counting) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -27,7 +28,7 @@ func (c *counting) Load(ctx context.Context, names []string) ([]swap.Stored, err
 }
 
 func (c *counting) Time(ctx context.Context) (swap.Window, error) {
-	*c.late += c.perRenewal
+	c.took += c.perStep
 	return c.valuesClient.Time(ctx)
 }
 
@@ -42,64 +43,99 @@ func (c *counting) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 }
 
 // A thousand renewals are one request of the store, even where computing them takes more
-// time than a window is wide.
-func TestAThousandStepsAreOneRequest(t *testing.T) {
-	if loads, swaps := thousand(t, 80*time.Microsecond); loads != 0 || swaps != 1 {
-		t.Errorf("%d loads and %d swaps; want one swap", loads, swaps)
+// time than a window is wide. Where it takes many times as long, they are not a thousand.
+// If some swaps of a request fail, the rest is one request again, and not one for each
+// name.
+func TestAThousandStepsAreFewRequests(t *testing.T) {
+	for what, tt := range map[string]struct {
+		perStep time.Duration
+		half    bool
+		most    int
+	}{
+		"on a busy machine":         {80 * time.Microsecond, false, 1},
+		"on a slow machine":         {400 * time.Microsecond, false, 20},
+		"of which some are in vain": {0, true, 20},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var c *counting
+			began := time.Now()
+			v := newValues(func() time.Time { return began.Add(c.took) }, 50*time.Millisecond)
+			c = &counting{valuesClient: &valuesClient{v, "inbox"}, perStep: tt.perStep}
+			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+			var leases []driver.LeaseRef
+			for i := range 1000 {
+				claim := exclusiveOn(fmt.Sprint("job ", i))[0]
+				must(d.Acquire(t.Context(), claim))(t)
+				leases = append(leases, renewal(claim, 2*time.Minute)...)
+			}
+			c.loads, c.swaps, c.half = 0, 0, tt.half
+			renewsAll(t, d, leases)
+			if c.swaps > tt.most || !tt.half && c.loads > 0 {
+				t.Errorf("%d loads and %d swaps; want at most %d swaps", c.loads, c.swaps, tt.most)
+			}
+		})
 	}
-}
-
-// Where that takes many times as long as a window is wide, they are not a thousand.
-func TestAThousandStepsOnASlowMachineAreSomeRequests(t *testing.T) {
-	if loads, swaps := thousand(t, 400*time.Microsecond); loads != 0 || swaps > 20 {
-		t.Errorf("%d loads and %d swaps; want at most 20 swaps", loads, swaps)
-	}
-}
-
-// If some swaps of a request fail, because it took too long to read it all, the rest is
-// one request again, and not one for each name.
-func TestAThousandStepsOfWhichSomeAreInVain(t *testing.T) {
-	d, c, leases := thousandLeases(t, 0)
-	c.half = true
-	renewsAll(t, d, leases)
-	if c.swaps > 20 {
-		t.Errorf("%d swaps; want at most 20", c.swaps)
-	}
-}
-
-// thousand renews a thousand leases on a machine that needs perRenewal for each.
-func thousand(t *testing.T, perRenewal time.Duration) (loads, swaps int) {
-	t.Helper()
-	d, c, leases := thousandLeases(t, perRenewal)
-	renewsAll(t, d, leases)
-	return c.loads, c.swaps
-}
-
-func thousandLeases(t *testing.T, perRenewal time.Duration) (*locktable.Driver, *counting, []driver.LeaseRef) {
-	t.Helper()
-	began, late := time.Now(), time.Duration(0)
-	v := newValues(func() time.Time { return began.Add(late) }, 50*time.Millisecond)
-	c := &counting{valuesClient: valuesClient{v, "inbox"}, late: &late, perRenewal: perRenewal}
-	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
-	var leases []driver.LeaseRef
-	for i := range 1000 {
-		claim := driver.Claim{
-			Name: fmt.Sprintf("job %d", i), Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute,
-		}
-		must(d.Acquire(t.Context(), claim))(t)
-		leases = append(leases, driver.LeaseRef{Name: claim.Name, Token: claim.Token, TTL: 2 * time.Minute})
-	}
-	c.loads, c.swaps = 0, 0
-	return d, c, leases
 }
 
 func renewsAll(t *testing.T, d driver.Driver, leases []driver.LeaseRef) {
 	t.Helper()
 	answers, err := d.Renew(t.Context(), leases)
-	noError(t, err)
-	for i, err := range answers {
-		if err != nil {
-			t.Fatalf("lease %d: %v", i, err)
+	noError(t, errors.Join(append(answers, err)...))
+}
+
+// tardy is a client whose first swaps of a name fail, and that looks at what it gets.
+type tardy struct {
+	*valuesClient
+	t     *testing.T
+	spoil func(s *swap.Swap)
+	times int
+}
+
+func (c *tardy) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	var names []string
+	spoiled := -1
+	for i, s := range swaps {
+		if slices.Contains(names, s.Name) {
+			c.t.Errorf("two swaps of %q in one request", s.Name)
+		}
+		names = append(names, s.Name)
+		if s.Name == "n" && c.times > 0 {
+			c.times--
+			spoiled = i
+			c.spoil(&swaps[i])
+		}
+	}
+	did, err := c.valuesClient.Swap(ctx, swaps)
+	if spoiled >= 0 && err == nil && did[spoiled].Done {
+		c.t.Error("it has not failed")
+	}
+	return did, err
+}
+
+// Of two steps of a batch on one name, the first comes first even if it was late, or
+// another client had changed the name.
+func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
+	for what, spoil := range map[string]func(s *swap.Swap){
+		"late":    func(s *swap.Swap) { s.Window.To = 0 },
+		"changed": func(s *swap.Swap) { s.Version++ },
+	} {
+		for times := range 4 {
+			c := &tardy{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, spoil: spoil}
+			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+			var leases []driver.LeaseRef
+			for _, claim := range exclusiveOn("n", "m") {
+				must(d.Acquire(t.Context(), claim))(t)
+				for _, value := range []string{"first", "second"} {
+					l := renewal(claim, time.Minute)[0]
+					l.Value = []byte(value)
+					leases = append(leases, l)
+				}
+			}
+			c.times = times
+			renewsAll(t, d, leases)
+			if e, err := d.Inspect(t.Context(), "n"); err != nil || string(e.Value) != "second" {
+				t.Errorf("%s %d times: the name keeps %q (%v); want what came second", what, times, e.Value, err)
+			}
 		}
 	}
 }

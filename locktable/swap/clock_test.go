@@ -30,33 +30,44 @@ func window(t *testing.T, c *swap.Clock, after time.Duration) swap.Window {
 	return w
 }
 
-func TestAClockThatKnowsNothingHasNoWindow(t *testing.T) {
-	var c swap.Clock
-	if w, ok := c.Window(zero); ok {
-		t.Errorf("%+v", w)
+// begins wants a window that begins at this time.
+func begins(t *testing.T, c *swap.Clock, after time.Duration, want locktable.Instant) {
+	t.Helper()
+	if w := window(t, c, after); w.From != want {
+		t.Errorf("%v later it begins at %d, want %d", after, w.From, want)
+	}
+}
+
+// isWide wants a window of this width.
+func isWide(t *testing.T, c *swap.Clock, after, want time.Duration) {
+	t.Helper()
+	if w := window(t, c, after); w.From.Until(w.To) != want {
+		t.Errorf("%v later it is %v wide, want %v", after, w.From.Until(w.To), want)
+	}
+}
+
+// unknown wants the time not to be known.
+func unknown(t *testing.T, c *swap.Clock, after time.Duration) {
+	t.Helper()
+	if w, ok := c.Window(zero.Add(after)); ok {
+		t.Errorf("%v later the window is %+v; want none", after, w)
 	}
 }
 
 // The server's clock may run slower than ours, by a thousandth: the window begins no
-// later than it can be.
+// later than it can be. What is known grows old.
 func TestAWindowBeginsAtALowerBound(t *testing.T) {
+	unknown(t, new(swap.Clock), 0)
 	c := learned(time.Millisecond)
-	if w := window(t, c, 0); w.From != serverAt {
-		t.Errorf("it begins at %d, want %d", w.From, serverAt)
-	}
-	if w, want := window(t, c, 10*time.Second), serverAt+10_000_000-10_000; w.From != want {
-		t.Errorf("10 s later it begins at %d, want %d", w.From, want)
-	}
+	begins(t, c, 0, serverAt)
+	begins(t, c, 10*time.Second, serverAt+10_000_000-10_000)
+	window(t, c, 29*time.Second)
+	unknown(t, c, 31*time.Second)
 }
 
 func TestAWindowHasRoomForSlowAnswers(t *testing.T) {
-	near, far := window(t, learned(time.Millisecond), 0), window(t, learned(100*time.Millisecond), 0)
-	if width := near.From.Until(near.To); width != 50*time.Millisecond {
-		t.Errorf("it is %v wide near the server, want 50ms", width)
-	}
-	if width := far.From.Until(far.To); width != 400*time.Millisecond {
-		t.Errorf("it is %v wide where an answer takes 100ms, want 400ms", width)
-	}
+	isWide(t, learned(time.Millisecond), 0, 50*time.Millisecond)
+	isWide(t, learned(100*time.Millisecond), 0, 400*time.Millisecond)
 }
 
 // A server that states 1 000 s, for a whole second, may still state it half a second
@@ -69,13 +80,9 @@ func TestAWindowBeginsWithATick(t *testing.T) {
 	if w := window(t, c, 900*time.Millisecond); w.From != serverAt || w.To < serverAt+2_000_000 {
 		t.Errorf("900 ms later it is from %d to %d, want it from %d to %d or later", w.From, w.To, serverAt, serverAt+2_000_000)
 	}
-	if w := window(t, c, 1100*time.Millisecond); w.From != serverAt+1_000_000 {
-		t.Errorf("1.1 s later it begins at %d, want %d: what was learned last said no more", w.From, serverAt+1_000_000)
-	}
+	begins(t, c, 1100*time.Millisecond, serverAt+1_000_000) // what was learned last said no more
 	c.Learn(serverAt-2_000_000, zero.Add(1199*time.Millisecond), zero.Add(1200*time.Millisecond))
-	if w := window(t, c, 1200*time.Millisecond); w.From != serverAt-2_000_000 {
-		t.Errorf("set back, it begins at %d, want %d", w.From, serverAt-2_000_000)
-	}
+	begins(t, c, 1200*time.Millisecond, serverAt-2_000_000) // it was set back
 }
 
 // A window that is never wide enough grows to what the store says that a lease may last
@@ -96,78 +103,37 @@ func TestAWindowIsNoWiderThanWidest(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownGrowsOld(t *testing.T) {
-	c := learned(time.Millisecond)
-	window(t, c, 29*time.Second)
-	if w, ok := c.Window(zero.Add(31 * time.Second)); ok {
-		t.Errorf("%+v, half a minute after it was learned", w)
-	}
-}
-
+// A clock that was set back, or another server's, is believed: what was known is not true
+// any more.
 func TestAClockLearnsWhatSaysMore(t *testing.T) {
 	c := learned(40 * time.Millisecond) // it may have been 40 ms further
 	c.Learn(serverAt+1_020_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
-	if w := window(t, c, time.Second); w.From != serverAt+1_020_000 {
-		t.Errorf("it begins at %d, want %d", w.From, serverAt+1_020_000)
-	}
+	begins(t, c, time.Second, serverAt+1_020_000)
 	c.Learn(serverAt+1_010_000, zero.Add(900*time.Millisecond), zero.Add(time.Second)) // a slow answer says less
-	if w := window(t, c, time.Second); w.From != serverAt+1_020_000 {
-		t.Errorf("a slow answer has set it to %d", w.From)
-	}
-}
-
-// A clock that was set back, or another server's: what was known is not true any more.
-func TestAClockThatWasSetBackIsBelieved(t *testing.T) {
-	c := learned(time.Millisecond)
+	begins(t, c, time.Second, serverAt+1_020_000)
 	c.Learn(serverAt-60_000_000, zero.Add(time.Second), zero.Add(1001*time.Millisecond))
-	if w := window(t, c, 1001*time.Millisecond); w.From != serverAt-60_000_000 {
-		t.Errorf("it begins at %d, want %d", w.From, serverAt-60_000_000)
-	}
+	begins(t, c, 1001*time.Millisecond, serverAt-60_000_000)
 }
 
 func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 	c := learned(time.Millisecond)
-	late := func() {
-		t.Helper()
-		c.OutsideWindow(window(t, c, 0))
-		if w, ok := c.Window(zero); ok {
-			t.Fatalf("%+v, though the last swap was late", w)
-		}
-		c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
-	}
 	for _, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
-		late()
-		if w := window(t, c, 0); w.From.Until(w.To) != want {
-			t.Errorf("it is %v wide, want %v", w.From.Until(w.To), want)
-		}
+		c.OutsideWindow(window(t, c, 0))
+		unknown(t, c, 0)
+		c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
+		isWide(t, c, 0, want)
 	}
 	c.InsideWindow(window(t, c, 0))
 	c.InsideWindow(window(t, c, 0))
-	if w := window(t, c, 0); w.From.Until(w.To) != 50*time.Millisecond {
-		t.Errorf("it is %v wide after two that were in time", w.From.Until(w.To))
-	}
-	for range 20 {
-		late()
-	}
-	if w := window(t, c, 0); w.From.Until(w.To) != 5*time.Second {
-		t.Errorf("it is %v wide after twenty that were late, want 5s", w.From.Until(w.To))
-	}
-	c.Forget()
-	if w, ok := c.Window(zero); ok {
-		t.Errorf("%+v, of another server", w)
-	}
+	isWide(t, c, 0, 50*time.Millisecond)
 }
 
-// After one slow answer, windows are as narrow as before: wide ones would keep the names
-// of dead holders for long.
+// Wide windows would keep the names of dead holders for long.
 func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
 	c := learned(3 * time.Second)
 	for range 3 {
-		w := window(t, c, 0)
-		if width := w.From.Until(w.To); width != 5*time.Second {
-			t.Errorf("it is %v wide, want 5s", width)
-		}
-		c.OutsideWindow(w)
+		isWide(t, c, 0, 5*time.Second)
+		c.OutsideWindow(window(t, c, 0))
 		c.Learn(serverAt, zero.Add(-3*time.Second), zero)
 	}
 }
@@ -183,17 +149,11 @@ func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
 	for range 50 { // these swaps learn their results when the time is known again
 		c.OutsideWindow(w)
 	}
-	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
-		t.Errorf("it is %v wide, want 100ms", w.From.Until(w.To))
-	}
+	isWide(t, c, time.Second, 100*time.Millisecond)
 	c.InsideWindow(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
-	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
-		t.Errorf("it is %v wide after a wide one was in time, want 100ms", w.From.Until(w.To))
-	}
+	isWide(t, c, time.Second, 100*time.Millisecond)
 	c.InsideWindow(w)
-	if w := window(t, c, time.Second); w.From.Until(w.To) != 50*time.Millisecond {
-		t.Errorf("it is %v wide after one of 50ms was in time", w.From.Until(w.To))
-	}
+	isWide(t, c, time.Second, 50*time.Millisecond)
 }
 
 // A swap whose caller had less time than a window has says nothing of the width, and of
@@ -203,13 +163,9 @@ func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
 	w := window(t, c, 0)
 	w.To = w.From.Add(10 * time.Millisecond)
 	c.OutsideWindow(w)
-	if w, ok := c.Window(zero); ok {
-		t.Fatalf("%+v, though the last swap was late", w)
-	}
+	unknown(t, c, 0)
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
-	if w := window(t, c, 0); w.From.Until(w.To) != 50*time.Millisecond {
-		t.Errorf("it is %v wide, want 50ms", w.From.Until(w.To))
-	}
+	isWide(t, c, 0, 50*time.Millisecond)
 }
 
 // Between the answer and the window for which it was asked, another goroutine may find

@@ -47,7 +47,7 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 	}{
 		"held":                        {again: time.Minute},
 		"held, and asked for shorter": {again: time.Second},
-		"waiting":                     {again: time.Minute, first: claim(time.Hour)},
+		"waiting":                     {again: time.Minute, first: exclusive(false)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			stands := time.Now()
@@ -56,8 +56,8 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			if tt.first.Name != "" {
 				acquire(t, d, tt.first, nil)
 			}
-			own, want := claim(time.Minute), error(nil)
-			if own.Queue = true; tt.first.Name != "" {
+			own, want := exclusive(true), error(nil)
+			if tt.first.Name != "" {
 				want = driver.ErrHeld
 			}
 			acquire(t, d, own, want)
@@ -79,12 +79,6 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 				t.Errorf("%+v; want it there still", e)
 			}
 		})
-	}
-}
-
-func claim(ttl time.Duration) driver.Claim {
-	return driver.Claim{
-		Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: ttl, QueueTTL: ttl,
 	}
 }
 

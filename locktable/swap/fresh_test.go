@@ -49,20 +49,13 @@ func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
 	d := locktable.New(swap.New(b, "inbox", func(driver.Signal) {}), "inbox")
 	b.was = maps.Clone(v.stored)
 	var leases []driver.LeaseRef
-	for _, name := range []string{"a", "b", "c"} {
-		c := driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
+	for _, c := range exclusiveOn("a", "b", "c") {
 		must(d.Acquire(t.Context(), c))(t)
-		leases = append(leases, driver.LeaseRef{Name: name, Token: c.Token, TTL: time.Minute})
+		leases = append(leases, renewal(c, time.Minute)...)
 	}
 	b.fail = true // after which nothing is cached
 	if _, err := d.Renew(t.Context(), leases); !errors.Is(err, errLost) {
 		t.Fatalf("%v; want it to fail", err)
 	}
-	answers, err := d.Renew(t.Context(), leases)
-	noError(t, err)
-	for i, err := range answers {
-		if err != nil {
-			t.Errorf("%s: %v; want it renewed", leases[i].Name, err)
-		}
-	}
+	renewsAll(t, d, leases)
 }

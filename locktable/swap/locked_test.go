@@ -128,12 +128,11 @@ func TestClaimsThatHangHoldUpNoOtherRenewals(t *testing.T) {
 		claims, giveUp := context.WithCancel(t.Context())
 		defer giveUp()
 		var leases []driver.LeaseRef
-		for _, name := range []string{"x1", "y", "x2", "z"} {
-			held, waiter := exclusive(false), exclusive(true)
-			held.Name, waiter.Name = name, name
+		for _, held := range exclusiveOn("x1", "y", "x2", "z") {
 			must(d.Acquire(t.Context(), held))(t)
 			leases = append(leases, renewal(held, held.TTL)...)
-			if name[0] == 'x' {
+			if waiter := exclusive(true); held.Name[0] == 'x' {
+				waiter.Name = held.Name
 				go func() { _, _ = d.Acquire(claims, waiter) }()
 			}
 		}
@@ -154,7 +153,6 @@ func TestClaimsThatHangHoldUpNoOtherRenewals(t *testing.T) {
 		}
 		giveUp()
 		synctest.Wait()
-		answers, err = d.Renew(ctx, leases)
-		noError(t, errors.Join(append(answers, err)...))
+		renewsAll(t, d, leases)
 	})
 }

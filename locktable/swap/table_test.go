@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -166,39 +167,17 @@ func (v *values) openAll() *locktable.GroupedDriver {
 	return d
 }
 
-// countedValues counts what is asked of a store.
-type countedValues struct {
-	*valuesClient
-	loads, swaps int
-}
-
-func (c *countedValues) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
-	c.loads++
-	return c.valuesClient.Load(ctx, names)
-}
-
-func (c *countedValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	c.swaps++
-	return c.valuesClient.Swap(ctx, swaps)
-}
-
 // The client loads a name that many wait for before each step, because the value that it
 // knows is old.
 func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
-	one := &countedValues{valuesClient: &valuesClient{v, "one"}}
+	one := &counting{valuesClient: &valuesClient{v, "one"}}
 	first := locktable.New(swap.New(one, "one", func(driver.Signal) {}), "one")
 	second := v.open()
-	claim := func(queue bool) driver.Claim {
-		return driver.Claim{
-			Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-			TTL: time.Minute, QueueTTL: time.Minute, Queue: queue,
-		}
-	}
-	must(first.Acquire(t.Context(), claim(false)))(t)
-	own := claim(true)
+	must(first.Acquire(t.Context(), exclusive(false)))(t)
+	own := exclusive(true)
 	for range 20 {
-		for d, c := range map[*locktable.Driver]driver.Claim{first: own, second: claim(true)} {
+		for d, c := range map[*locktable.Driver]driver.Claim{first: own, second: exclusive(true)} {
 			if _, err := d.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
 			}
@@ -206,7 +185,7 @@ func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 	}
 	one.loads, one.swaps = 0, 0
 	for range 5 {
-		if _, err := second.Acquire(t.Context(), claim(true)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := second.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
 			t.Fatal(err)
 		}
 		if _, err := first.Acquire(t.Context(), own); !errors.Is(err, driver.ErrHeld) {
@@ -249,10 +228,7 @@ func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				_, err := d.Acquire(t.Context(), driver.Claim{
-					Name: string(rune('a' + i)), Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second,
-				})
-				if err != nil {
+				if _, err := d.Acquire(t.Context(), exclusiveOn(fmt.Sprint(i))[0]); err != nil {
 					t.Error(err)
 				}
 			})
@@ -260,7 +236,7 @@ func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		time.Sleep(time.Millisecond)
-		_, err := d.Acquire(short, driver.Claim{Name: "z", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second})
+		_, err := d.Acquire(short, exclusiveOn("another")[0])
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("behind twenty others: %v; want the end of its ctx", err)
 		}
