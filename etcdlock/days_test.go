@@ -1,12 +1,8 @@
 package etcdlock_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,112 +13,6 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
-
-// A turn is the time for which a client believed that it held a name.
-type turn struct {
-	fence    uint64
-	from, to time.Time // by the monotonic clock of this process
-}
-
-// turns are all turns of a name. The test judges by nothing else.
-type turns struct {
-	mu  sync.Mutex
-	all []turn
-}
-
-func (ts *turns) add(t turn) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.all = append(ts.all, t)
-}
-
-func (ts *turns) count() int {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return len(ts.all)
-}
-
-// goOn wants some more turns to come.
-func (ts *turns) goOn(t *testing.T, after string) {
-	t.Helper()
-	had := ts.count()
-	for began := time.Now(); ts.count() < had+4; time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > hang {
-			t.Fatalf("nobody is served after %s", after)
-		}
-	}
-}
-
-// judge wants one holder at a time, and fences that rise.
-func (ts *turns) judge() (wrong []string) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	slices.SortFunc(ts.all, func(a, b turn) int { return a.from.Compare(b.from) })
-	for i, now := range ts.all[1:] {
-		last := ts.all[i]
-		if now.from.Before(last.to) {
-			wrong = append(wrong, fmt.Sprintf("two believed for %v: fences %d and %d", last.to.Sub(now.from), last.fence, now.fence))
-		}
-		if now.fence <= last.fence {
-			wrong = append(wrong, fmt.Sprintf("fence %d after %d", now.fence, last.fence))
-		}
-	}
-	return wrong
-}
-
-func TestTheJudgeOfTurnsSeesWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	began := time.Now()
-	at := func(fence uint64, from, to time.Duration) turn { return turn{fence, began.Add(from), began.Add(to)} }
-	for want, ts := range map[int]*turns{
-		0: {all: []turn{at(2, 5, 9), at(1, 0, 5)}},
-		1: {all: []turn{at(1, 0, 5), at(2, 4, 9)}},
-		2: {all: []turn{at(1, 0, 5), at(1, 4, 9)}},
-	} {
-		if wrong := ts.judge(); len(wrong) != want {
-			t.Errorf("%q; want %d", wrong, want)
-		}
-	}
-}
-
-// takesTurns takes a name again and again, through a client of its own, until the test
-// ends. It holds it for a moment, or for longer than a lease lasts.
-func (ts *turns) takesTurns(t *testing.T, url string) {
-	t.Helper()
-	c := opened(t, url)
-	life, end := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	t.Cleanup(func() { end(); <-done })
-	go func() {
-		defer close(done)
-		for life.Err() == nil {
-			ts.take(life, c)
-		}
-	}()
-}
-
-func (ts *turns) take(life context.Context, c *pawl.Client) {
-	ctx, cancel := context.WithTimeout(life, 5*time.Second)
-	defer cancel()
-	l, err := c.Mutex("job", pawl.WithTTL(2*time.Second)).Lock(ctx)
-	if err != nil {
-		select {
-		case <-life.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-		return
-	}
-	from, long := time.Now(), time.Duration(rand.Int64N(int64(150*time.Millisecond)))
-	if rand.IntN(8) == 0 {
-		long *= 20
-	}
-	select {
-	case <-l.Done():
-	case <-time.After(long):
-	}
-	ts.add(turn{l.Fence(), from, time.Now()})
-	_ = l.Release(ctx)
-}
 
 // opened is a client as users open it.
 func opened(t *testing.T, url string) *pawl.Client {
@@ -140,11 +30,11 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
-	ts := &turns{}
-	for _, url := range []string{c.URL(), c.URL(), "etcd://" + c.Addrs()[0], "etcd://" + c.Addrs()[1], "etcd://" + c.Addrs()[2]} {
-		ts.takesTurns(t, url)
+	u := servertest.NewTurns(t, 2*time.Second)
+	for i, url := range []string{c.URL(), c.URL(), "etcd://" + c.Addrs()[0], "etcd://" + c.Addrs()[1], "etcd://" + c.Addrs()[2]} {
+		u.Take(fmt.Sprint("client", i), opened(t, url))
 	}
-	ts.goOn(t, "the beginning")
+	u.Until(4)
 	for _, day := range []struct {
 		name string
 		bad  func() (heal func())
@@ -157,19 +47,17 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 		{"compacted and defragmented", func() func() { keepHouse(t, c, admin); return func() {} }},
 		{"another leader chosen", func() func() { moveLeader(t, c, admin); return func() {} }},
 	} {
+		t.Log(day.name)
 		heal := day.bad()
-		ts.goOn(t, day.name)
+		u.Until(4)
 		heal()
-		ts.goOn(t, day.name+", and that was over")
+		u.Until(4)
 	}
-	for _, wrong := range ts.judge() {
-		t.Error(wrong)
-	}
-	t.Logf("%d turns", ts.count())
+	u.Check()
 }
 
 // A holder whose member is cut off learns that its lease is lost before another client
-// has the name. Meanwhile its requests fail with an error that says why.
+// has the name. Meanwhile clients of that member get nothing.
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
@@ -177,56 +65,14 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	admin := client(t, c.Addrs()...)
 	m := leader(t, c, admin)
 	rest := slices.DeleteFunc(c.Addrs(), func(a string) bool { return a == m.Addr })
-	apart, others := opened(t, "etcd://"+m.Addr), opened(t, "etcd://"+rest[0]+","+rest[1])
-	lock := func(c *pawl.Client, within time.Duration) (*pawl.Lease, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		for { // members that are busy choose a leader later than a client waits for one
-			l, err := c.Mutex("job", pawl.WithTTL(3*time.Second)).Lock(ctx)
-			if err == nil || ctx.Err() != nil || !errors.Is(err, pawl.ErrUnavailable) {
-				return l, err
-			}
-		}
-	}
-	old, err := lock(apart, hang)
-	noError(t, err)
-	c.Cut(m, id(t, admin, m))
-	believed := make(chan time.Time, 1)
-	go func() { // when the holder believed last that it holds
-		var last time.Time
-		for now := time.Now(); old.Err() == nil; now = time.Now() {
-			last = now
-			time.Sleep(2 * time.Millisecond)
-		}
-		believed <- last
-	}()
-	next, err := lock(others, hang)
-	at := time.Now()
-	noError(t, err)
-	rises(t, old.Fence(), next.Fence())
-	select {
-	case last := <-believed:
-		if last.After(at) {
-			t.Errorf("the holder believed so %v after another one had the name", last.Sub(at))
-		}
-	case <-time.After(hang):
-		t.Fatal("the holder was not told")
-	}
-	<-old.Done()
-	if !errors.Is(context.Cause(old.Context()), pawl.ErrLost) {
-		t.Errorf("it was told %v; want ErrLost", context.Cause(old.Context()))
-	}
-	if l, err := lock(apart, 2*time.Second); err == nil {
-		t.Errorf("granted by one of three, fence %d", l.Fence())
-	}
-	c.Heal()
-	// The members may choose another leader first, or the machine may be slow.
-	if err := next.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrLost) {
-		t.Error(err)
-	}
-	last, err := lock(apart, hang)
-	noError(t, err)
-	rises(t, next.Fence(), last.Fence())
+	servertest.Partition(t,
+		func() *pawl.Client { return opened(t, "etcd://"+m.Addr) },
+		func() *pawl.Client { return opened(t, c.URL()) },
+		func() *pawl.Client { return opened(t, "etcd://"+rest[0]+","+rest[1]) },
+		func() (heal func()) {
+			c.Cut(m, id(t, admin, m))
+			return c.Heal
+		})
 }
 
 // follower returns a member that does not lead.

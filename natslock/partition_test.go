@@ -11,15 +11,9 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/natslock"
 )
-
-// network starts a cluster that can be cut, with a bucket, and returns its leader.
-func network(t *testing.T) (w *natstest.Network, leader int) {
-	t.Helper()
-	w = natstest.StartNetwork(t, 3)
-	return w, leaderOf(t, w.Nodes)
-}
 
 // openAt opens a driver that knows several nodes and is connected to the first of them.
 // nats.go chooses one at random, so openAt tries again.
@@ -34,20 +28,6 @@ func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 	}
 	t.Fatalf("nobody is ever connected to %s", nodes[0])
 	return nil
-}
-
-// The checker has to find the contradictions in these beliefs.
-func TestTheCheckerFindsQuarrels(t *testing.T) {
-	t.Parallel()
-	for want, second := range map[int]belief{
-		0: {"b", 2, 11, 20, false},
-		1: {"b", 2, 10, 20, false}, // it begins when the first has not ended
-		2: {"b", 1, 5, 20, false},  // and its fence is the same
-	} {
-		if got := quarrels([]belief{second, {"a", 1, 0, 10, true}}); len(got) != want {
-			t.Errorf("%+v: %q; want %d", second, got, want)
-		}
-	}
 }
 
 // A cluster is cut into two parts, one of them with a majority, or one of its nodes
@@ -68,41 +48,18 @@ func TestAPartition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, leader := network(t)
-			away := leader
+			w := natstest.StartNetwork(t, 3)
+			away := leaderOf(t, w.Nodes)
 			if !one.leader {
-				away = (leader + 1) % 3
+				away = (away + 1) % 3
 			}
-			isCut(t, w, away, one.cut)
+			there, first, second := w.Nodes[away].Addr, w.Nodes[(away+1)%3].Addr, w.Nodes[(away+2)%3].Addr
+			servertest.Partition(t,
+				func() *pawl.Client { return client(t, "nats://"+there) },
+				func() *pawl.Client { return clientOf(t, openAt(t, there, first, second)) },
+				func() *pawl.Client { return client(t, "nats://"+first+","+second) },
+				func() (heal func()) { return one.cut(w, away) })
 		})
-	}
-}
-
-func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Network, node int) (heal func())) {
-	there := w.Nodes[away].Addr
-	first, second := w.Nodes[(away+1)%3].Addr, w.Nodes[(away+2)%3].Addr
-	u := newTurns(t)
-	const ttl = 4 * time.Second
-	stuck := client(t, "nats://"+there)
-	for i := range 2 {
-		u.take(fmt.Sprint("stuck", i), client(t, "nats://"+there), ttl, 50*time.Millisecond)
-		u.take(fmt.Sprint("moves", i), clientOf(t, openAt(t, there, first, second)), ttl, 50*time.Millisecond)
-	}
-	u.take("far", client(t, "nats://"+first+","+second), ttl, 50*time.Millisecond)
-	u.until(30, hang)
-	held, err := stuck.Mutex("n", pawl.WithTTL(ttl)).Lock(u.life)
-	noError(t, err)
-	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
-	heal := cut(w, away)
-	t.Logf("far after %v", u.until(1, hang, "far"))
-	t.Logf("moves after %v", u.until(4, hang, "moves0", "moves1"))
-	if n := u.had(time.Since(born)-3*time.Second, "stuck0", "stuck1"); n > 0 {
-		t.Errorf("who cannot reach a majority got it %d times", n)
-	}
-	heal()
-	t.Logf("stuck after %v", u.until(4, hang, "stuck0", "stuck1"))
-	if lost := u.check(); lost < 1 {
-		t.Error("who held it when the network was cut was not told")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -146,6 +147,27 @@ func TestStormRefuses(t *testing.T) {
 		b.acquire = a.acquire
 		servertest.Storm(tb, []driver.Driver{a, b}, func() { cut.Store(true) })
 	})
+}
+
+func TestTurnsRefuse(t *testing.T) {
+	turns := func(tb servertest.TB, a, b *planted) {
+		u := servertest.NewTurns(tb, 4*time.Second)
+		for who, d := range map[string]*planted{"a": a, "b": b} {
+			c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}})
+			if err != nil {
+				tb.Fatalf("%v", err)
+			}
+			tb.Cleanup(func() { _ = c.Close() })
+			u.Take(who, c)
+		}
+		u.Until(20, "a", "b")
+		if n := u.Check(); n > 0 {
+			tb.Errorf("%d were lost", n)
+		}
+	}
+	refuses(t, "nothing", "", turns)
+	refuses(t, "two holders", "two believed", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); turns(tb, a, b) })
+	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); turns(tb, a, b) })
 }
 
 // A paused is a driver of a server that can stand still.

@@ -23,6 +23,7 @@ type Proxy struct {
 	stray *stray
 	conns []net.Conn
 	links []*link
+	down  bool // connections are refused
 	over  bool
 }
 
@@ -157,11 +158,19 @@ func (p *Proxy) Slow(by time.Duration) {
 	}
 }
 
+// Refuse ends all connections, and refuses new ones until Heal.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+	p.cut()
+}
+
 // Heal lets new connections pass everything again, and ends the old ones.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rule = nil
+	p.rule, p.down = nil, false
 	p.cut()
 }
 
@@ -203,7 +212,7 @@ func (p *Proxy) serve() {
 		l := &link{proxy: p, client: client, server: server}
 		p.mu.Lock()
 		p.conns, p.links = append(p.conns, client, server), append(p.links, l)
-		if p.over {
+		if p.over || p.down {
 			p.cut()
 		}
 		p.mu.Unlock()
