@@ -167,28 +167,13 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// hears returns a channel of the signals about a token.
+// hears returns a channel of the signals about a token. A watch that begins again may lose
+// a signal; the client then notifies all who wait that they have to look.
 func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
 	t.Helper()
 	all := make(chan driver.Signal, 100)
 	t.Cleanup(d.Listen(func(s driver.Signal) {
-		if s.Token == token {
-			select {
-			case all <- s:
-			default:
-			}
-		}
-	}))
-	return all
-}
-
-// hearsOrLooks is hears for a client whose watch begins again, which may lose a signal.
-// The client then notifies all who wait that they have to look.
-func hearsOrLooks(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
-	t.Helper()
-	all := make(chan driver.Signal, 100)
-	t.Cleanup(d.Listen(func(s driver.Signal) {
-		if s.Token == token || s.Kind == driver.SignalRetry {
+		if s.Token == token || s.Kind == driver.SignalRetry && s.Token.IsZero() {
 			select {
 			case all <- s:
 			default:

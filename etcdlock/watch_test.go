@@ -29,26 +29,6 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// The revisions that a watch missed may be compacted when it begins again.
-func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	p := proxy(t, c)
-	a, b := openDriver(t, c.URL()), openDriver(t, "etcd://"+p.Addr)
-	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
-	p.Freeze()
-	gets(t, a, holder)
-	for range 20 {
-		keeps(t, a, holder)
-		time.Sleep(30 * time.Millisecond)
-	}
-	compact(t, client(t, c.Addrs()...))
-	p.Heal()
-	tells("what it missed")
-	releases(t, a, holder)
-	tells("a release")
-}
-
 func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
