@@ -439,10 +439,9 @@ func (s *store) askClock(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, peerTickTimeout)
 	defer cancel()
-	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err != nil {
-		return
+	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err == nil {
+		waitFor(ctx, next)
 	}
-	waitFor(ctx, next)
 }
 
 func (s *store) beginClock(ctx context.Context) error {
@@ -453,8 +452,7 @@ func (s *store) beginClock(ctx context.Context) error {
 	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickAdvance)
 	_, err := s.txnAtTick(ctx, none, nil, nil, first)
 	if errors.Is(err, errNoClock) {
-		return permanent(
-			fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
+		return permanent(fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
 			fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"))
 	}
 	return err

@@ -45,8 +45,7 @@ func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 	defer s.mu.Unlock()
 	other := s.cluster != 0 && h.GetClusterId() != s.cluster
 	if other && slices.Contains(s.former, h.GetClusterId()) {
-		return permanent(
-			fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
+		return permanent(fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
 			"the endpoints have to be members of one cluster")
 	}
 	if other || h.GetRevision() < sent {

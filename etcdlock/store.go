@@ -333,8 +333,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.place(), Clock: driver.ClockServer, MinTTL: MinTTL, PushesGrants: true,
-		PushesChanges: s.watchesDown.Load() == 0,
-		FenceSurvives: driver.FencesRiseByClientClock,
+		PushesChanges: s.watchesDown.Load() == 0, FenceSurvives: driver.FencesRiseByClientClock,
 	}
 }
 

@@ -54,13 +54,11 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 	}
 	scheme := "http://"
-	if u.Scheme == "etcds" {
-		scheme = "https://"
-	}
 	switch t, err := engine.ParseTLS(query, "etcd URL"); {
 	case err != nil:
 		return nil, err
 	case u.Scheme == "etcds":
+		scheme = "https://"
 		t = cmp.Or(t, engine.NewTLS())
 		p.tls = &handshakes{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
 		p.config.TLS = t.Config()
