@@ -19,6 +19,19 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
+// fills claims names until there is no room. Then the error is typed, with a hint.
+func fills(t *testing.T, d *natslock.Driver) {
+	t.Helper()
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
+	}
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
+		t.Errorf("%v; want it to say that there is no room", err)
+	}
+}
+
 // A full bucket is like a full disk: the error is typed, and nothing is granted. A lease
 // expires at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
@@ -32,14 +45,7 @@ func TestABucketThatIsFull(t *testing.T) {
 	}
 	must(js.CreateStream(ctx, kv))(t)
 	d := openDriver(t, "nats://"+server.Addr)
-	var err error
-	for i := 0; err == nil && i < 1000; i++ {
-		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
-	}
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
-		t.Errorf("%v; want it to say that there is no room", err)
-	}
+	fills(t, d)
 	if got := subjects(t, d, "warning"); len(got) == 0 || got[len(got)-1] != "max bytes" {
 		t.Errorf("the doctor finds %q", got)
 	}
@@ -55,16 +61,8 @@ func TestAnAccountThatIsFull(t *testing.T) {
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
 	  { user: all, password: secret } ] } }`)
 	d := openDriver(t, "nats://all:secret@"+server.Addr)
-	held := mutex("held")
-	gets(t, d, held)
-	var err error
-	for i := 0; err == nil && i < 1000; i++ {
-		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
-	}
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
-		t.Errorf("%v; want it to say that there is no room", err)
-	}
+	gets(t, d, mutex("held"))
+	fills(t, d)
 	if got := subjects(t, d, "warning"); !slices.Equal(got, []string{"account"}) {
 		t.Errorf("the doctor finds %q", got)
 	}
@@ -105,23 +103,6 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	gets(t, other, mutex("n"))
 }
 
-// A connection that hangs, in both directions and without an end, is replaced.
-func TestAConnectionThatHangs(t *testing.T) {
-	nightly(t, "it waits for a silent connection")
-	t.Parallel()
-	server := natstest.Start(t, "")
-	proxy := servertest.StartProxy(t, server.Addr)
-	d := openDriver(t, "nats://"+proxy.Addr)
-	c := mutex("n")
-	gets(t, d, c)
-	proxy.Freeze()
-	soon(t, "Renew", func(ctx context.Context) error {
-		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-		return errors.Join(append(answers, err)...)
-	})
-	soon(t, "push", func(context.Context) error { return pushes(d, true) })
-}
-
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	nightly(t, "it waits for pings of a silent connection")
 	t.Parallel()
@@ -132,30 +113,11 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 
 // On a link whose answers take longer than a value that was read may be used, a claim is
 // still granted, and its lease renewed and released.
-func TestALinkWithSlowAnswers(t *testing.T) {
-	nightly(t, "it waits for slow answers")
-	t.Parallel()
-	server := natstest.Start(t, "")
-	proxy := servertest.StartProxy(t, server.Addr)
-	d := openDriver(t, "nats://"+proxy.Addr)
-	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
-	c, limited := mutex("n"), within(t, hang)
-	_, err := d.Acquire(limited, c)
-	if err == nil {
-		var answers []error
-		if answers, err = d.Renew(limited, []driver.LeaseRef{lease(c)}); err == nil {
-			err = errors.Join(answers[0], d.Release(limited, lease(c)))
-		}
-	}
-	if err != nil {
-		t.Errorf("%v; want a lease granted, renewed and released", err)
-	}
-}
-
+//
 // A batch of renewals is read and written in two round trips, however large it is. In
 // parts, the values that were read first would be too old when the last ones arrive. That
 // happens on a slow machine all the same: then each of them is read again by itself.
-func TestABatchOnASlowLink(t *testing.T) {
+func TestALinkWithSlowAnswers(t *testing.T) {
 	nightly(t, "it waits for slow answers")
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -169,11 +131,16 @@ func TestABatchOnASlowLink(t *testing.T) {
 		leases[i] = lease(c)
 	}
 	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
-	gets(t, d, mutex("another")) // the driver then knows that the link is slow
-	answers, err := d.Renew(within(t, hang), leases)
-	if err = errors.Join(append(answers, err)...); err != nil {
-		t.Errorf("%v; want all renewed", err)
+	c, limited := mutex("another"), within(t, hang) // after which the driver knows that the link is slow
+	must(d.Acquire(limited, c))(t)
+	renewed := func(some []driver.LeaseRef) {
+		t.Helper()
+		answers, err := d.Renew(limited, some)
+		noError(t, errors.Join(append(answers, err)...))
 	}
+	renewed([]driver.LeaseRef{lease(c)})
+	noError(t, d.Release(limited, lease(c)))
+	renewed(leases)
 }
 
 // A read is sent again soon, because an election loses it. On a link that is slower than
@@ -193,26 +160,10 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	nightly(t, "it loses data")
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr)
-	c := mutex("n")
-	first := gets(t, a, c)
-	server.Kill()
-	server.Run()
-	soon(t, "Acquire", func(ctx context.Context) error {
-		g, err := b.Acquire(ctx, mutex("n"))
-		if err == nil && g.Fence <= first.Fence {
-			t.Errorf("fence %d after %d", g.Fence, first.Fence)
-		}
-		return err
+	servertest.Forgets(t, openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr), func() {
+		server.Kill()
+		server.Run()
 	})
-	soon(t, "Renew", func(ctx context.Context) error {
-		answers, err := a.Renew(ctx, []driver.LeaseRef{lease(c)})
-		if err == nil && !errors.Is(answers[0], driver.ErrNoSuchLease) {
-			t.Errorf("who held it before: %v; want ErrNoSuchLease", answers[0])
-		}
-		return err
-	})
-	isRefused(t, a, mutex("n"))
 }
 
 func within(t testing.TB, d time.Duration) context.Context {

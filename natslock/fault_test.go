@@ -144,21 +144,6 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	servertest.OpensTwenty(t, "nats://"+server.Addr)
 }
 
-func TestTwoBucketsDoNotMeet(t *testing.T) {
-	t.Parallel()
-	url, _, _ := place(t)
-	a, b := openDriver(t, url), openDriver(t, url+"-two")
-	gets(t, a, mutex("n"))
-	gets(t, b, mutex("n"))
-	isRefused(t, a, mutex("n"))
-	isRefused(t, b, mutex("n"))
-	for e, err := range a.List(ctx, "") {
-		if err != nil || len(e.Holders) != 1 {
-			t.Errorf("%+v, %v", e, err)
-		}
-	}
-}
-
 // The tools of NATS can do this.
 func TestAKeyThatSomebodyChanges(t *testing.T) {
 	t.Parallel()
