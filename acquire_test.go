@@ -3,32 +3,35 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lost := false
-		f.set(nil, func(op string) error {
-			if op == "acquire" && !lost {
-				lost = true
-				return errNet
+	for how, lock := range map[string]func(*pawl.Mutex, context.Context) (*pawl.Lease, error){
+		"lock": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
+	} {
+		runInWorld(t, how, func(t *testing.T, w *world) {
+			c, f, other := w.twoAndNet()
+			if how == "force" {
+				must(t)(other.Mutex("x").Lock(background))
 			}
-			return nil
+			f.set(nil, func(op string) error {
+				if op == "acquire" && f.count(op) < 3 {
+					return errNet
+				}
+				return nil
+			})
+			lease := must(t)(lock(c.Mutex("x"), background))
+			if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || f.count("acquire") != 3 {
+				t.Errorf("the grant that was made is not the one we have: %+v, fence %d", e, lease.Fence())
+			}
+			noError(t, lease.Release(background))
+			w.free("x")
 		})
-		lease := must(t)(c.Mutex("x").Lock(background))
-		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || f.count("acquire") != 2 {
-			t.Errorf("the grant that was made is not the one we have: %+v, fence %d", e, lease.Fence())
-		}
-		noError(t, lease.Release(background))
-		w.free("x")
-	})
+	}
 }
 
 func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
@@ -68,23 +71,4 @@ func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 		}
 		w.free("x")
 	})
-}
-
-// Sockets have deadlines of their own, and may end a call at the deadline of ctx before
-// ctx itself ends.
-func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
-	for range 20 {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, f := w.client(nil)
-			f.acquires = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
-				deadline, _ := ctx.Deadline()
-				time.Sleep(time.Until(deadline))
-				return driver.Grant{}, os.ErrDeadlineExceeded
-			}
-			ctx, cancel := context.WithDeadline(background, time.Now().Add(time.Second))
-			defer cancel()
-			_, err := c.Mutex("x").TryLock(ctx)
-			isError(t, err, context.DeadlineExceeded)
-		})
-	}
 }

@@ -34,8 +34,7 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 
 func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		holder := must(t)(b.Mutex("y").Lock(background))
 		done := make(chan error)
 		go func() {
@@ -57,8 +56,7 @@ func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
 // and a caller that may wait goes on.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		lose := failing("acquire all")
 		net.set(nil, lose)
@@ -219,8 +217,7 @@ func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 
 func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		holder := must(t)(b.Mutex("y").Lock(background))
 		ctx, cancel := context.WithCancel(background)
 		net.set(nil, func(string) error { cancel(); return nil })
@@ -253,8 +250,7 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 // leaves no inbox behind.
 func TestAStepThatIsInVainIsNotSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		over, cancel := context.WithCancel(background)
 		cancel()

@@ -85,8 +85,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 
 func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		for _, bad := range []*pawl.Group{
 			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").RLocker()),
 			pawl.All(a.Mutex("x"), b.Mutex("x")), // of two clients of one backend
@@ -153,8 +152,7 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 // others back without a minimum hold, because nothing has begun under them.
 func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		net.oneByOne = true
 		held := must(t)(b.Mutex("y").Lock(background))
 		locks := pawl.All(a.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithValue(nil)), a.Mutex("y", pawl.WithMinHold(time.Minute)))

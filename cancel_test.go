@@ -102,8 +102,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, f := w.client(nil)
+			b, f, a := w.twoAndNet()
 			f.latency = 10 * time.Millisecond
 			held := must(t)(a.Mutex("x").Lock(background))
 			time.AfterFunc(25*time.Millisecond, func() { _ = held.Release(background) })
@@ -131,28 +130,6 @@ func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 			leavesNothing(t, b)
 		})
 	}
-}
-
-func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.slow(nil, func(op string, _ int) time.Duration {
-			if op == "acquire" {
-				return -1
-			}
-			return 0
-		})
-		m := c.Mutex("x")
-		for name, begin := range map[string]func(context.Context) (*pawl.Lease, error){"try": m.TryLock, "wait": m.Lock, "force": m.ForceLock} {
-			ctx, cancel := context.WithCancel(background)
-			time.AfterFunc(100*time.Millisecond, cancel)
-			began := time.Now()
-			_, err := begin(ctx)
-			isError(t, err, context.Canceled)
-			if took := time.Since(began); took != 100*time.Millisecond {
-				t.Errorf("%s: it came back after %v", name, took)
-			}
-		}
-	})
 }
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {

@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -33,10 +34,10 @@ func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 
 // punctualClient makes a client of a backend that notices each deadline before the ctx
 // ends. After setSilent(true) the backend answers only releases.
-func (w *world) punctualClient() (c *pawl.Client, setSilent func(bool)) {
-	f := w.faulty()
+func (w *world) punctualClient() (c *pawl.Client, f *faulty, setSilent func(bool)) {
+	f = w.faulty()
 	f.punctual = true
-	return w.clientOf(diagnosable{f}, nil), func(is bool) {
+	return w.clientOf(diagnosable{f}, nil), f, func(is bool) {
 		f.hang(func(op string, _ int) bool { return is && op != "release" })
 	}
 }
@@ -45,6 +46,7 @@ func (w *world) punctualClient() (c *pawl.Client, setSilent func(bool)) {
 type lateCall struct {
 	ctx       context.Context
 	c         *pawl.Client
+	net       *faulty
 	setSilent func(bool)
 	held      *pawl.Lease // on "x"
 }
@@ -57,6 +59,15 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	for what, call := range map[string]func(l *lateCall) error{
 		"Lock":              func(l *lateCall) error { return second(l.c.Mutex("y").Lock(l.ctx)) },
 		"Lock held":         func(l *lateCall) error { return second(l.c.Mutex("x").Lock(l.ctx)) },
+		"TryLock over a socket": func(l *lateCall) error {
+			l.net.hang(nil)
+			l.net.acquires = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+				deadline, _ := ctx.Deadline()
+				time.Sleep(time.Until(deadline))
+				return driver.Grant{}, os.ErrDeadlineExceeded
+			}
+			return second(l.c.Mutex("y").TryLock(l.ctx))
+		},
 		"TryLock":           func(l *lateCall) error { return second(l.c.Mutex("y").TryLock(l.ctx)) },
 		"ForceLock":         func(l *lateCall) error { return second(l.c.Mutex("x").ForceLock(l.ctx)) },
 		"RLock":             func(l *lateCall) error { return second(l.c.RWMutex("y").RLock(l.ctx)) },
@@ -96,11 +107,11 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			c, setSilent := w.punctualClient()
+			c, net, setSilent := w.punctualClient()
 			held := must(t)(c.Mutex("x").Lock(background))
 			setSilent(true)
 			ctx := newLateCtx(t, 100*time.Millisecond)
-			err := call(&lateCall{ctx, c, setSilent, held})
+			err := call(&lateCall{ctx, c, net, setSilent, held})
 			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 				t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
 			}
@@ -113,7 +124,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 // ctx.
 func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, setSilent := w.punctualClient()
+		c, _, setSilent := w.punctualClient()
 		setSilent(true)
 		_, err := c.Inspect(background, "x") // it has no deadline, and the driver gives up at once
 		isError(t, err, pawl.ErrUnavailable)

@@ -183,8 +183,7 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 		},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, net := w.client(nil)
-			b, _ := w.client(nil)
+			a, net, b := w.twoAndNet()
 			handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 			noError(t, err)
 			first := must(t)(a.Attach(background, handle))

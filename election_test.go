@@ -143,8 +143,7 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 
 func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, net := w.client(nil)
+		b, net, a := w.twoAndNet()
 		first, second := a.Election("jobs"), b.Election("jobs")
 		if err := first.Status(); err == nil || errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("before Run: %v", err)
@@ -233,8 +232,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 // Of two values, one of which could not be written yet, the later one is kept.
 func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		other, _ := w.client(nil)
+		a, net, other := w.twoAndNet()
 		held := must(t)(other.Mutex("jobs").Lock(background))
 		e := a.Election("jobs")
 		led := make(chan struct{})

@@ -143,8 +143,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 
 func sayLost(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, f := w.client(nil)
-	other, _ := w.client(nil)
+	c, f, other := w.twoAndNet()
 	l := must(t)(c.Mutex("forced").Lock(background))
 	must(t)(other.Mutex("forced").ForceLock(background))
 	<-l.Done()

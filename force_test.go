@@ -2,7 +2,6 @@ package pawl_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -33,24 +32,4 @@ func TestForceIsReportedAsFailedOnlyWhenItsEndHasPassed(t *testing.T) {
 			noError(t, held.Err())
 		})
 	}
-}
-
-func TestForceWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		victim, _ := w.client(nil)
-		held := must(t)(victim.Mutex("x").Lock(background))
-		c, f := w.client(nil)
-		lost := 0
-		f.set(nil, func(op string) error {
-			if lost++; op == "acquire" && lost < 3 {
-				return errNet
-			}
-			return nil
-		})
-		forced := must(t)(c.Mutex("x").ForceLock(background))
-		synctest.Wait()
-		isError(t, held.Err(), pawl.ErrLost)
-		noError(t, forced.Release(background))
-		w.free("x")
-	})
 }

@@ -43,8 +43,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 		},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			c, net := w.client(nil)
-			other, _ := w.client(nil)
+			c, net, other := w.twoAndNet()
 			lease := must(t)(c.Mutex("x").Lock(background))
 			ended := make(chan uint64)
 			context.AfterFunc(lease.Context(), func() {
@@ -67,8 +66,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 // later.
 func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		lease := must(t)(a.Mutex("x", pawl.WithLockDelay(time.Minute)).Lock(background))
 		net.down()
 		<-lease.Done()

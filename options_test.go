@@ -185,8 +185,7 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 
 func TestMaxHoldEndsALeaseThatIsHeldTooLong(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		b, _ := w.client(nil)
+		a, f, b := w.twoAndNet()
 		lease := must(t)(a.Mutex("x", pawl.WithMaxHold(2*time.Minute)).Lock(background))
 		began := time.Now()
 		next := make(chan *pawl.Lease, 1)
@@ -209,8 +208,7 @@ func TestMaxHoldEndsALeaseThatIsHeldTooLong(t *testing.T) {
 func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 	for _, push := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, f := w.client(nil)
+			b, f, a := w.twoAndNet()
 			f.noSignals = !push
 			held := must(t)(a.Mutex("x").Lock(background))
 			got := make(chan *pawl.Lease)
@@ -236,8 +234,7 @@ func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 
 func TestLockDelayKeepsTheNameClosedAfterAnExpiryOnly(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		b, _ := w.client(nil)
+		a, f, b := w.twoAndNet()
 		m := a.Mutex("x", pawl.WithLockDelay(time.Minute))
 		noError(t, must(t)(m.Lock(background)).Release(background))
 		must(t)(m.TryLock(background)) // at once

@@ -12,18 +12,19 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
+// The end of ctx ends the call, whatever becomes of its claim.
 func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
-	for name, begin := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
-		"try":   func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").TryLock },
-		"wait":  func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").Lock },
-		"force": func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").ForceLock },
+	for name, begin := range map[string]func(*pawl.Mutex, context.Context) (*pawl.Lease, error){
+		"try": (*pawl.Mutex).TryLock, "wait": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, s := w.slow(nil, first("acquire", 600*time.Millisecond))
 			ctx, cancel := context.WithCancel(background)
 			time.AfterFunc(100*time.Millisecond, cancel)
-			_, err := begin(c)(ctx)
-			isError(t, err, context.Canceled)
+			took, err := after(func() error { _, err := begin(c.Mutex("x"), ctx); return err })
+			if isError(t, err, context.Canceled); took != 100*time.Millisecond {
+				t.Errorf("it came back after %v", took)
+			}
 			time.Sleep(time.Second)
 			if len(w.entry("x").Holders) != 1 {
 				t.Fatal("it did not arrive")

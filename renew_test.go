@@ -306,8 +306,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 
 func TestConfirmAsksTheBackend(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		noError(t, lease.Confirm(background))
 		up := net.down()

@@ -44,8 +44,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 // The signal may also be quicker than the answer to the claim.
 func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		b, _ := w.client(nil)
+		a, f, b := w.twoAndNet()
 		for name, claim := range map[string]func(context.Context) (*pawl.Lease, error){
 			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "force": a.Mutex("x").ForceLock,
 		} {
@@ -75,8 +74,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, _ := w.client(nil)
-			b, f := w.client(nil)
-			c, _ := w.client(nil)
+			b, f, c := w.twoAndNet()
 			held := must(t)(a.Mutex("x").Lock(background))
 			late, stop := f.holdBack()
 			defer stop()
@@ -106,8 +104,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		b, f := w.client(nil)
-		c, _ := w.client(nil)
+		b, f, c := w.twoAndNet()
 		held := must(t)(a.Mutex("x").Lock(background))
 
 		late, stop := f.holdBack()
@@ -139,8 +136,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 
 func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, f := w.client(nil)
+		b, f, a := w.twoAndNet()
 		f.noSignals = true
 		held := must(t)(a.Mutex("x").Lock(background))
 		got := locking(t, b.Mutex("x"))

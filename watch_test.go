@@ -71,8 +71,7 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, f := w.client(nil)
+			b, f, a := w.twoAndNet()
 			c.break_(f)
 			seen := make(chan time.Time, 100)
 			ctx, cancel := context.WithCancel(background)
@@ -192,8 +191,7 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 // entries would take the leader from before it for the present one.
 func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
+		a, net, b := w.twoAndNet()
 		ctx, cancel := context.WithCancel(background)
 		var mu sync.Mutex
 		var told []string
@@ -291,8 +289,7 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, f := w.client(nil)
+			b, f, a := w.twoAndNet()
 			c.break_(f)
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
@@ -346,8 +343,7 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
-			b, f := w.client(nil)
+			b, f, a := w.twoAndNet()
 			ctx, cancel := context.WithTimeout(background, 10*time.Second)
 			defer cancel()
 			f.down()

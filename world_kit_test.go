@@ -260,9 +260,16 @@ func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.D
 // two makes two more clients.
 func (w *world) two() (a, b *pawl.Client) {
 	w.t.Helper()
-	a, _ = w.client(nil)
-	b, _ = w.client(nil)
+	a, _, b = w.twoAndNet()
 	return a, b
+}
+
+// twoAndNet makes two more clients, and returns the network of the first, too.
+func (w *world) twoAndNet() (a *pawl.Client, net *faulty, b *pawl.Client) {
+	w.t.Helper()
+	a, net = w.client(nil)
+	b, _ = w.client(nil)
+	return a, net, b
 }
 
 // client makes one more client of the backend, as another process would have.
