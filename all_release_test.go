@@ -90,15 +90,19 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	}
 }
 
-// A backend that answers gets all releases, side by side.
+// A backend that answers gets all releases, side by side. A caller that sees Done closed
+// may ask Err why.
 func TestAGroupGivesBackSideBySide(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
 		leases, err := group(c, 65).Lock(background)
 		noError(t, err)
 		net.slow(time.Second)
+		done := make(chan error)
+		go func() { <-leases.Done(); done <- leases.Err() }()
 		took, err := after(func() error { return leases.Release(background) })
 		noError(t, err)
+		isError(t, <-done, pawl.ErrReleased)
 		// The first one waits a tenth of a second for the others.
 		if n := net.count("release"); n != 65 || took > 1100*time.Millisecond {
 			t.Errorf("%d releases in %v", n, took)
@@ -190,18 +194,4 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A caller that sees Done closed may ask Err why.
-func TestErrOfAGroupSaysWhyDoneIsClosed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, net := w.client(nil)
-		leases, err := group(c, 3).Lock(background)
-		noError(t, err)
-		net.slow(time.Second)
-		go leases.Release(background)
-		<-leases.Done()
-		isError(t, leases.Err(), pawl.ErrReleased)
-		time.Sleep(time.Minute)
-	})
 }

@@ -32,26 +32,6 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 	})
 }
 
-func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
-		holder := must(t)(b.Mutex("y").Lock(background))
-		done := make(chan error)
-		go func() {
-			done <- pawl.All(a.Mutex("x"), a.Mutex("y")).Do(background, func(context.Context) error { return nil })
-		}()
-		time.Sleep(time.Second)
-		if e, err := a.Inspect(background, "y"); err != nil || len(e.Waiters) != 1 {
-			t.Errorf("%+v, %v; want one waiter", e, err)
-		}
-		noError(t, holder.Release(background))
-		noError(t, <-done)
-
-		net.oneByOne = true
-		noError(t, pawl.All(a.Mutex("x"), a.Mutex("y")).Do(background, func(context.Context) error { return nil }))
-	})
-}
-
 // A claim that may have been granted is given back before another one waits long for it;
 // and a caller that may wait goes on.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
@@ -76,7 +56,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 
 func TestAStepEndsWithItsCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+		a, net, b := w.twoAndNet()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		for _, lock := range []func(context.Context) (*pawl.GroupLease, error){locks.Lock, locks.TryLock} {
 			net.slow(10 * time.Second)
@@ -92,12 +72,16 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 			w.free("x")
 			w.free("y")
 		}
+		holder := must(t)(b.Mutex("y").Lock(background))
 		ctx, cancel := context.WithCancel(background)
-		cancel()
-		_, err := locks.Lock(ctx)
-		isError(t, err, context.Canceled)
+		net.set(nil, func(string) error { cancel(); return nil }) // while the answer, which is no, is on its way
+		for range 2 {
+			_, err := locks.Lock(ctx)
+			isError(t, err, context.Canceled)
+		}
+		noError(t, holder.Release(background))
 		noError(t, a.Close())
-		_, err = locks.Lock(background)
+		_, err := locks.Lock(background)
 		isError(t, err, pawl.ErrClosed)
 	})
 }
@@ -212,18 +196,6 @@ func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
 		if errors.Is(err, pawl.ErrValueNotBelow) {
 			t.Errorf("Lock: %v", err)
 		}
-	})
-}
-
-func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
-		holder := must(t)(b.Mutex("y").Lock(background))
-		ctx, cancel := context.WithCancel(background)
-		net.set(nil, func(string) error { cancel(); return nil })
-		_, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(ctx)
-		isError(t, err, context.Canceled)
-		noError(t, holder.Release(background))
 	})
 }
 

@@ -94,9 +94,6 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			_, err := bad.Lock(background)
 			isError(t, err, pawl.ErrInvalid)
 		}
-		var none *pawl.GroupLease
-		isError(t, none.Err(), pawl.ErrInvalid)
-		isError(t, none.Release(background), pawl.ErrInvalid)
 		if net.count("acquire") > 0 {
 			t.Error("the backend was asked")
 		}
@@ -145,29 +142,6 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 			t.Errorf("%d requests in %v", n, took)
 		}
 		noError(t, leases.Release(background))
-	})
-}
-
-// A lease may be lost while All holds it and waits for the next name. All then gives the
-// others back without a minimum hold, because nothing has begun under them.
-func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
-		net.oneByOne = true
-		held := must(t)(b.Mutex("y").Lock(background))
-		locks := pawl.All(a.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithValue(nil)), a.Mutex("y", pawl.WithMinHold(time.Minute)))
-		_, err := locks.TryLock(background)
-		isError(t, err, pawl.ErrHeld)
-		w.free("x")
-
-		done := make(chan error)
-		go func() { _, err := locks.Lock(background); done <- err }()
-		synctest.Wait()
-		noError(t, b.Break(background, "x", w.entry("x").Fence, atOnce))
-		synctest.Wait()
-		noError(t, held.Release(background))
-		isError(t, <-done, pawl.ErrLost)
-		w.free("y")
 	})
 }
 

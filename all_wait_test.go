@@ -202,11 +202,18 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 	})
 }
 
-// A value makes the Group hold x while it waits for y.
+// A value makes the Group hold x while it waits for y. What it holds when one is lost, or
+// refused, is given back without a minimum hold, because nothing has begun under it.
 func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		held := must(t)(other.Mutex("y").Lock(background))
+		least := pawl.WithMinHold(time.Hour)
+		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
+		_, err := locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		w.free("w")
+		w.free("x")
 		time.AfterFunc(time.Minute, func() {
 			x := w.entry("x").Holders
 			if len(x) != 1 {
@@ -216,7 +223,7 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 			noError(t, other.Break(background, "x", x[0].Fence, &pawl.BreakOptions{Delay: -1}))
 		})
 		took, err := after(func() error {
-			_, err := pawl.All(c.Mutex("x", pawl.WithValue([]byte("v"))), c.Mutex("y")).Lock(background)
+			_, err := locks.Lock(background)
 			return err
 		})
 		lost, _ := errors.AsType[*pawl.LostError](err)
@@ -227,8 +234,9 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 			t.Errorf("it ended after %v, want it soon after the break at 1m", took)
 		}
 		noError(t, held.Release(background))
-		w.free("x")
-		w.free("y")
+		for _, name := range []string{"w", "x", "y"} {
+			w.free(name)
+		}
 	})
 }
 

@@ -27,28 +27,6 @@ func TestCtxThatIsOverWritesNothing(t *testing.T) {
 	})
 }
 
-func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		must(t)(a.Mutex("x").Lock(background))
-		for range 2 { // the second waits behind the first, and asks no backend itself
-			ctx, cancel := context.WithTimeout(background, time.Second)
-			defer cancel()
-			began := time.Now()
-			_, err := b.Mutex("x").Lock(ctx)
-			isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
-			if took := time.Since(began); took != time.Second {
-				t.Errorf("the wait ended after %v", took)
-			}
-			var held *pawl.HeldError
-			if !errors.As(err, &held) || held.Holders != 1 {
-				t.Errorf("the error does not name the holder: %v", err)
-			}
-		}
-		w.waitersLeft("x", 0)
-	})
-}
-
 func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.two()

@@ -48,6 +48,10 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 						t.Error("it says nothing")
 					}
 					switch each := out.Interface().(type) {
+					case <-chan struct{}:
+						<-each
+					case context.Context:
+						isError(t, context.Cause(each), pawl.ErrInvalid)
 					case iter.Seq2[pawl.Entry, error]:
 						for _, err := range each {
 							isError(t, err, pawl.ErrInvalid)

@@ -93,25 +93,6 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 	})
 }
 
-func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		const leases = 20_000
-		s := &server{each: 500 * time.Microsecond}
-		c := w.serve(leases, s)
-		began := time.Now()
-		noError(t, c.Close())
-		t.Logf("%d leases were released in %v, by %d requests", leases, time.Since(began), s.released.Load())
-		if took := time.Since(began); took > leases*s.each*12/10 {
-			t.Errorf("it took %v, and the server %v", took, leases*s.each)
-		}
-		if n := s.released.Load(); n > leases*11/10 {
-			t.Errorf("%d releases were sent for %d leases", n, leases)
-		}
-		w.free("x0")
-		w.free("x19999")
-	})
-}
-
 func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := &server{healthy: func(l driver.LeaseRef) bool { return l.Name != "x3" && l.Name != "x7" }}
@@ -181,36 +162,41 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 	}
 }
 
-func TestCloseIsBoundedThoughTheServerGoesOnToAnswer(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c := w.serve(3000, &server{each: 20 * time.Millisecond})
-		took, err := after(c.Close)
-		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased < 2000 {
-			t.Errorf("%v; want some 2200 unreleased", err)
-		}
-		if took < 15*time.Second || took > 17*time.Second {
-			t.Errorf("it took %v", took)
-		}
-	})
-}
-
-// A server that answers, however slowly, is not gone: Close leaves nothing.
+// A server that answers, however slowly, is not gone: Close takes what the server takes,
+// and leaves nothing, unless it has far too many leases.
 func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
-	for what, s := range map[string]struct {
-		leases int
-		server *server
+	for what, c := range map[string]struct {
+		leases      int
+		server      *server
+		least, most time.Duration
+		left        int // at least
 	}{
-		"one after the other": {200, &server{each: 20 * time.Millisecond}},
-		"a long way":          {50, &server{lag: 1200 * time.Millisecond}},
-		"a crowd, a long way": {500, &server{lag: 1200 * time.Millisecond}},
+		"many":                {20_000, &server{each: 500 * time.Microsecond}, 10 * time.Second, 12 * time.Second, 0},
+		"one after the other": {200, &server{each: 20 * time.Millisecond}, 4 * time.Second, 5 * time.Second, 0},
+		"a long way":          {50, &server{lag: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"a crowd, a long way": {500, &server{lag: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"far too many":        {3000, &server{each: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			c := w.serve(s.leases, s.server)
-			took, err := after(c.Close)
+			client := w.serve(c.leases, c.server)
+			took, err := after(client.Close)
+			if took < c.least || took > c.most {
+				t.Errorf("it took %v", took)
+			}
+			if c.left > 0 {
+				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased < c.left {
+					t.Errorf("%v; want some 2200 unreleased", err)
+				}
+				return
+			}
 			noError(t, err)
-			t.Logf("it took %v", took)
-			for i := range s.leases {
-				w.free("x" + strconv.Itoa(i))
+			if n := c.server.released.Load(); n > int64(c.leases)*11/10 {
+				t.Errorf("%d releases were sent for %d leases", n, c.leases)
+			}
+			for i := range c.leases {
+				if e := w.entry("x" + strconv.Itoa(i)); len(e.Holders) > 0 {
+					t.Errorf("x%d is held", i)
+				}
 			}
 		})
 	}
@@ -295,22 +281,25 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 }
 
 // A driver waits for the requests that its client library has under way, and the library
-// may be set to wait long.
+// may be set to wait long. Neither that nor a release that hangs has a bound of its own.
 func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		patience, takes, longest time.Duration
+		hangs                    bool // the release, too
 		want                     error
 	}{
-		"in time":        {5 * time.Second, 2 * time.Second, 2 * time.Second, nil},
-		"in a second":    {10 * time.Millisecond, time.Second / 2, time.Second / 2, nil},
-		"too late":       {5 * time.Second, time.Minute, 3 * time.Second, pawl.ErrUnavailable},
-		"over before":    {0, time.Minute, time.Second, pawl.ErrUnavailable},
-		"no ctx's bound": {-1, time.Minute, 3 * time.Second, pawl.ErrUnavailable},
+		"in time":           {5 * time.Second, 2 * time.Second, 2 * time.Second, false, nil},
+		"in a second":       {10 * time.Millisecond, time.Second / 2, time.Second / 2, false, nil},
+		"too late":          {5 * time.Second, time.Minute, 3 * time.Second, false, pawl.ErrUnavailable},
+		"over before":       {0, time.Minute, time.Second, false, pawl.ErrUnavailable},
+		"no ctx's bound":    {-1, time.Minute, 3 * time.Second, false, pawl.ErrUnavailable},
+		"both":              {-1, time.Minute, 3 * time.Second, true, pawl.ErrUnavailable},
+		"both, in a second": {time.Second, time.Minute, 2600 * time.Millisecond, true, context.DeadlineExceeded},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			client, f := w.client(nil)
-			f.closes = c.takes
-			must(t)(client.Mutex("x").Lock(background))
+			s := &server{healthy: func(driver.LeaseRef) bool { return !c.hangs }}
+			client := w.serve(1, s)
+			s.closes = c.takes
 			ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
 			defer cancel()
 			if c.patience < 0 {
@@ -320,35 +309,15 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			if took > c.longest {
 				t.Errorf("it took %v", took)
 			}
-			if c.want == nil {
-				noError(t, err)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%v; want %v", err, c.want)
+			}
+			if c.hangs {
+				unreleased(t, err, 1)
 			} else {
-				isError(t, err, c.want)
+				w.free("x0")
 			}
-			w.free("x")
 			time.Sleep(c.takes) // nothing is left running after that
-		})
-	}
-}
-
-// Neither a release that hangs nor a driver that takes long has a bound of its own.
-func TestCloseHasOneBoundForAll(t *testing.T) {
-	for name, patience := range map[string]time.Duration{"no deadline": 0, "a deadline": time.Second} {
-		runInWorld(t, name, func(t *testing.T, w *world) {
-			s := &server{healthy: func(driver.LeaseRef) bool { return false }}
-			c := w.serve(1, s)
-			s.closes = time.Minute
-			ctx, cancel := context.WithTimeout(background, patience)
-			defer cancel()
-			most := patience + 1600*time.Millisecond
-			if patience == 0 {
-				ctx, most = background, 3*time.Second
-			}
-			took, err := after(func() error { return c.CloseWithin(ctx) })
-			if unreleased(t, err, 1); took > most {
-				t.Errorf("it took %v", took)
-			}
-			time.Sleep(time.Minute) // nothing is left running after that
 		})
 	}
 }

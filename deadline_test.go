@@ -26,10 +26,13 @@ func newLateCtx(t *testing.T, deadline time.Duration) *lateCtx {
 }
 
 // diagnosable is a faulty backend that implements Diagnose.
-type diagnosable struct{ *faulty }
+type diagnosable struct {
+	*faulty
+	findings []driver.Finding
+}
 
 func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	return nil, e.step(ctx, "diagnose", func() error { return nil })
+	return e.findings, e.step(ctx, "diagnose", func() error { return nil })
 }
 
 // punctualClient makes a client of a backend that notices each deadline before the ctx
@@ -37,7 +40,7 @@ func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 func (w *world) punctualClient() (c *pawl.Client, f *faulty, setSilent func(bool)) {
 	f = w.faulty()
 	f.punctual = true
-	return w.clientOf(diagnosable{f}, nil), f, func(is bool) {
+	return w.clientOf(diagnosable{faulty: f}, nil), f, func(is bool) {
 		f.hang(func(op string, _ int) bool { return is && op != "release" })
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+// Two clients that attach one handle hold one lease: a release ends it for both.
 func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
@@ -40,7 +41,13 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		noError(t, again.Err()) // it is renewed
 		_, err = c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
+		two := must(t)(c.Attach(background, handle))
+		if again.Fence() != two.Fence() {
+			t.Errorf("%v and %v", again, two)
+		}
 		noError(t, again.Release(background))
+		isError(t, two.Confirm(background), pawl.ErrLost)
+		isError(t, two.Release(background), pawl.ErrLost)
 		w.free("x")
 
 		_, err = b.Attach(background, handle)
@@ -109,40 +116,35 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 }
 
 // A renewal that is under way could keep the lease alive after the process that attached
-// it has gone. So Detach waits for it, and asks the backend after it.
-func TestDetachWaitsForARenewalThatIsUnderWay(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
-		net.slow(time.Second)
-		for net.count("renew") == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		took, err := after(func() error { _, err := lease.Detach(background); return err })
-		noError(t, err)
-		if took < 2*time.Second-time.Millisecond || net.count("renew") != 2 {
-			t.Errorf("it took %v, with %d renewals; want one after the other, a second each", took, net.count("renew"))
-		}
-		time.Sleep(time.Minute)
-		if n := net.count("renew"); n != 2 {
-			t.Errorf("%d renewals after it", n-2)
-		}
-	})
-}
-
-// A renewal falls due after 8.75 to 10 s.
+// it has gone. So Detach waits for it, and asks the backend after it. A renewal falls due
+// after 8.75 to 10 s.
 func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
-		time.Sleep(8700 * time.Millisecond)
-		net.slow(2 * time.Second)
-		took, err := after(func() error { _, err := lease.Detach(background); return err })
-		noError(t, err)
-		if took < 2050*time.Millisecond || net.count("renew") != 2 {
-			t.Errorf("it took %v, with %d renewals; want two, the second of them answered", took, net.count("renew"))
-		}
-	})
+	for when, c := range map[string]struct {
+		wait    func(net *faulty)
+		latency time.Duration
+		least   time.Duration
+	}{
+		"is under way": {func(net *faulty) {
+			for net.count("renew") == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}, time.Second, 2*time.Second - time.Millisecond},
+		"begins meanwhile": {func(*faulty) {}, 2 * time.Second, 2050 * time.Millisecond},
+	} {
+		runInWorld(t, when, func(t *testing.T, w *world) {
+			a, net := w.client(nil)
+			lease := must(t)(a.Mutex("x").Lock(background))
+			time.Sleep(8700 * time.Millisecond)
+			net.slow(c.latency)
+			c.wait(net)
+			took, err := after(func() error { _, err := lease.Detach(background); return err })
+			noError(t, err)
+			time.Sleep(time.Minute)
+			if took < c.least || net.count("renew") != 2 {
+				t.Errorf("it took %v, with %d renewals; want two, the second of them answered", took, net.count("renew"))
+			}
+		})
+	}
 }
 
 // A maximum hold belongs to the holder, not to the lease: the next holder has its whole
@@ -212,23 +214,6 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 		time.Sleep(time.Hour)
 		noError(t, lease.Err())
 		noError(t, lease.Release(background))
-	})
-}
-
-// Two clients that attach one handle hold one lease: a release ends it for both.
-func TestTwoClientsThatAttachOneHandleHoldOneLease(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
-		noError(t, err)
-		one, two := must(t)(a.Attach(background, handle)), must(t)(b.Attach(background, handle))
-		if one.Fence() != two.Fence() {
-			t.Errorf("%v and %v", one, two)
-		}
-		noError(t, one.Release(background))
-		isError(t, two.Confirm(background), pawl.ErrLost)
-		isError(t, two.Release(background), pawl.ErrLost)
-		w.free("x")
 	})
 }
 

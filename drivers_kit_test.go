@@ -20,15 +20,6 @@ import (
 // The steps that all tests share.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
-// examined is a backend with a doctor.
-type examined struct {
-	driver.Driver
-	findings []driver.Finding
-	err      error
-}
-
-func (e *examined) Diagnose(context.Context) ([]driver.Finding, error) { return e.findings, e.err }
-
 // believers are the leases of a name that their holders trust, with what each excludes.
 type believers struct {
 	mu     sync.Mutex

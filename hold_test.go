@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,24 +100,6 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		}
 		if held.lost.Reason != ReasonExpired || held.lost.Err != nil {
 			t.Errorf("%v; the renewal after the failure was answered", held.lost)
-		}
-	})
-}
-
-// A function does not run when the last of several leases is over by then, although the
-// first is not.
-func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		c, err := New(memlock.New(nil), nil)
-		noError(t, err)
-		defer c.Close()
-		leases, err := All(c.Mutex("x"), c.Mutex("y")).Lock(ctx)
-		noError(t, err)
-		leases.leases[1].h.lose(LostError{Reason: ReasonExpired})
-		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
-		if ran || !errors.Is(err, ErrLost) {
-			t.Errorf("%v, %v", ran, err)
 		}
 	})
 }

@@ -87,32 +87,6 @@ type spanKey struct{}
 
 func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
-// places are the places in the queue that an Observer got, by claim.
-type places struct {
-	mu   sync.Mutex
-	told map[uint64][]int
-}
-
-func (p *places) observer() *pawl.Observer {
-	p.told = map[uint64][]int{}
-	return &pawl.Observer{Queued: func(e pawl.QueuedEvent) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.told[e.Claim] = append(p.told[e.Claim], e.Held.Position)
-	}}
-}
-
-// first returns for each place how many claims got that place first.
-func (p *places) first() map[int]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := map[int]int{}
-	for _, told := range p.told {
-		n[told[0]]++
-	}
-	return n
-}
-
 // aloneOn runs f on a goroutine of its own, and returns when that has ended, in any way.
 // It returns the value of a panic.
 func aloneOn(f func()) (panicked any) {

@@ -3,7 +3,9 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +18,9 @@ import (
 // waiter of another process.
 func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var p places
+		heard := &listener{}
 		a, _ := w.client(nil)
-		b, _ := w.client(&pawl.Options{Observer: p.observer()})
+		b, _ := w.client(&pawl.Options{Observer: heard.observer()})
 		held := must(t)(a.Mutex("x").Lock(background))
 		go func() { noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background)) }()
 		synctest.Wait()
@@ -37,14 +39,21 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		for place := 2; place <= 6; place++ {
-			if n := p.first()[place]; n != 1 {
-				t.Errorf("%d were told that their place is %d", n, place)
+		first := map[uint64]int{} // the place that each claim was told first
+		for _, e := range heard.heard() {
+			if first[e.Claim] == 0 {
+				first[e.Claim] = e.err.(*pawl.HeldError).Position
 			}
 		}
-		places := map[int]bool{}
+		if told := slices.Sorted(maps.Values(first)); !slices.Equal(told, []int{2, 3, 4, 5, 6}) {
+			t.Errorf("they were told the places %v", told)
+		}
+		began, places := time.Now(), map[int]bool{}
 		for range 5 {
 			places[<-got] = true
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("they waited for %v", took)
 		}
 		if places[1] { // they give up in any order, but one of another process stays ahead
 			t.Errorf("places %v of those who gave up", places)

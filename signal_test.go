@@ -134,35 +134,25 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	})
 }
 
-func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
+func TestLookSignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b, f, a := w.twoAndNet()
 		f.noSignals = true
 		held := must(t)(a.Mutex("x").Lock(background))
 		got := locking(t, b.Mutex("x"))
+		broken := must(t)(b.Mutex("y").Lock(background))
 		noError(t, held.Release(background))
+		noError(t, a.Break(background, "y", broken.Fence(), atOnce))
+		synctest.Wait()
+		noError(t, broken.Err())
 		f.hear(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()
+		isError(t, broken.Err(), pawl.ErrLost)
 		select {
 		case <-got:
 		default:
 			t.Error("it did not ask")
 		}
-	})
-}
-
-func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
-		f.noSignals = true
-		b, _ := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lease.Fence(), atOnce))
-		synctest.Wait()
-		noError(t, lease.Err())
-		f.hear(driver.Signal{Kind: driver.SignalRetry})
-		synctest.Wait()
-		isError(t, lease.Err(), pawl.ErrLost)
 	})
 }
 
