@@ -170,17 +170,3 @@ func TestBreakGuessesNoTTL(t *testing.T) {
 	noError(t, lease.Err())
 	noError(t, c.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Second}))
 }
-
-// The caller of Break has a fence and never had a token, so the error names the fence.
-func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	defer c.Close()
-	for _, o := range []*pawl.BreakOptions{nil, atOnce} {
-		err = c.Break(background, "x", 17, o)
-		isError(t, err, pawl.ErrNoSuchLease)
-		if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {
-			t.Errorf("it says %s", got)
-		}
-	}
-}

@@ -37,7 +37,7 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 			}
 			fmt.Fprintf(&said, "%s\n    %s\n", what, ownerless(err.Error()))
 		}
-		sayInvalid(w, say)
+		sayInvalid(t, w, say)
 		sayHeld(t, w, say)
 		sayLost(t, w, say)
 		sayUnavailable(t, w, say)
@@ -60,7 +60,9 @@ func ownerless(s string) string {
 	return regexp.MustCompile(`fence \d+`).ReplaceAllString(s, "fence N")
 }
 
-func sayInvalid(w *world, say func(string, error)) {
+// sayInvalid says all that is refused before anything is sent.
+func sayInvalid(t *testing.T, w *world, say func(string, error)) {
+	t.Helper()
 	for _, o := range []struct {
 		what string
 		o    pawl.Options
@@ -75,15 +77,13 @@ func sayInvalid(w *world, say func(string, error)) {
 		_, err := pawl.New(w.memory.Driver(), &o.o)
 		say(o.what, err)
 	}
-	_, err := pawl.New(patient{engine.Full(w.memory.Driver())}, &pawl.Options{TTL: 20 * time.Millisecond})
-	say("TTL of 20 ms, where a second is the least", err)
-	_, err = pawl.New(nil, nil)
+	_, err := pawl.New(nil, nil)
 	say("no driver", err)
 	for _, url := range []string{"", "nowhere", "etcd://host", "redis://host", "mem:?x=1"} {
 		_, err := pawl.Open(background, url, nil)
 		say(fmt.Sprintf("the URL %q", url), err)
 	}
-	c, _ := w.client(nil)
+	c, net := w.client(nil)
 	for _, l := range []struct {
 		what string
 		m    *pawl.Mutex
@@ -93,14 +93,29 @@ func sayInvalid(w *world, say func(string, error)) {
 		{"a minimum hold above the maximum", c.Mutex("x", pawl.WithMinHold(time.Hour), pawl.WithMaxHold(time.Minute))},
 		{"a margin of the whole TTL", c.Mutex("x", pawl.WithGrace(30*time.Second))},
 		{"a lock-delay below 0", c.Mutex("x", pawl.WithLockDelay(-1))},
+		{"a control character", c.Mutex("a\nb")},
+		{"a TTL of 0", c.Mutex("x", pawl.WithTTL(0))},
+		{"a TTL of 31 days", c.Mutex("x", pawl.WithTTL(31*24*time.Hour))},
+		{"a minimum hold below 0", c.Mutex("x", pawl.WithMinHold(-1))},
+		{"a maximum hold below 0", c.Mutex("x", pawl.WithMaxHold(-1))},
+		{"a margin above the maximum hold", c.Mutex("x", pawl.WithGrace(15*time.Second), pawl.WithMaxHold(10*time.Second))},
+		{"a long label", c.Mutex("x", pawl.WithLabel("k", strings.Repeat("v", 257)))},
 	} {
-		_, err := l.m.TryLock(background)
+		for _, lock := range []func(context.Context) (*pawl.Lease, error){l.m.TryLock, l.m.Lock} {
+			_, err = lock(background)
+			invalid, ok := errors.AsType[*pawl.InvalidError](err)
+			if !errors.Is(err, pawl.ErrInvalid) || !ok || invalid.Allowed == "" {
+				t.Errorf("%s: %v", l.what, err)
+			}
+		}
 		say(l.what, err)
 	}
-	_, err = c.Semaphore("x", 3).TryAcquire(background, 5)
-	say("5 permits of 3", err)
-	_, err = c.Semaphore("x", 0).TryAcquire(background, 1)
-	say("a semaphore of none", err)
+	_, err = c.RWMutex("a\xff").RLock(background)
+	say("no UTF-8", err)
+	for _, p := range []struct{ wanted, permits int }{{5, 3}, {1, 0}, {0, 4}, {1, 1<<31 - 1}} {
+		_, err = c.Semaphore("x", p.permits).TryAcquire(background, p.wanted)
+		say(fmt.Sprintf("%d permits of %d", p.wanted, p.permits), err)
+	}
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
 	say("no ctx", err)
 	say("no function", c.Mutex("x").Do(background, nil))
@@ -112,6 +127,12 @@ func sayInvalid(w *world, say func(string, error)) {
 	_, err = c.Attach(background, "[handle]")
 	say("what a handle prints", err)
 	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
+	if net.count("acquire")+net.count("renew") > 0 {
+		t.Error("the backend was asked")
+	}
+	leavesNothing(t, c)
+	least := c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute), pawl.WithGrace(15*time.Second))
+	noError(t, must(t)(least.Lock(background)).Release(background))
 }
 
 func sayHeld(t *testing.T, w *world, say func(string, error)) {
@@ -130,7 +151,11 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	cancel()
 	_, err = other.Mutex("held").Lock(canceled)
 	say("a wait that was cancelled", err)
-	say("a break of another fence", other.Break(background, "held", 1, atOnce))
+	for _, o := range []*pawl.BreakOptions{nil, atOnce} { // the caller of Break never had a token, so the error names the fence
+		err := other.Break(background, "held", 1, o)
+		isError(t, err, pawl.ErrNoSuchLease)
+		say("a break of another fence", err)
+	}
 	noError(t, other.Break(background, "held", held.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 	_, err = other.Mutex("held").TryLock(background)
 	say("closed by a break", err)
@@ -221,33 +246,10 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	must(t)(d.Mutex("z2").Lock(background))
 	f.down()
 	say("a close without a backend", d.Close())
-}
-
-// The prefix appears once, however many errors are wrapped in one another.
-func TestAnErrorSaysPawlOnce(t *testing.T) {
+	say("a close that leaves two", &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")})
+	// The prefix appears once, however many errors are wrapped in one another.
 	down := &driver.Error{Backend: "quorum", Op: "renew", Err: &driver.Error{Backend: "redis", Op: "renew", Err: errNet}}
-	lost := &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down}
-	if got := lost.Error(); got != `pawl: lost "x" (fence 17): backend unreachable: quorum: renew: redis: renew: network down` {
-		t.Errorf("it says %s", got)
-	}
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		defer f.down()()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		_, err := c.Mutex("x").Lock(ctx)
-		isError(t, err, context.DeadlineExceeded)
-		if got := err.Error(); strings.Count(got, "pawl: ") != 1 || !strings.Contains(got, "network down") {
-			t.Errorf("it says %s", got)
-		}
-	})
-}
-
-func TestCloseErrorIsASentence(t *testing.T) {
-	err := &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")}
-	if got := err.Error(); got != "pawl: closed, but 2 locks were not released and will expire: no answer" {
-		t.Error(got)
-	}
+	say("a lease that a quorum lost", &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down})
 }
 
 func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -219,37 +217,6 @@ func ExampleRWMutex() {
 	// Output: the writer was skipped: true <nil>
 }
 
-// One of at most three, without counting.
-func ExampleSemaphore_TryDo() {
-	ctx := context.Background()
-	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close()
-
-	ran, err := locks.Semaphore("downloads", 3).TryDo(ctx, func(context.Context) error { return nil })
-	fmt.Println(ran, err)
-	// Output: true <nil>
-}
-
-// Readers hold the name side by side, and a writer waits for them.
-func ExampleRWMutex_RLock() {
-	ctx := context.Background()
-	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close()
-	catalog := locks.RWMutex("catalog")
-
-	one, _ := catalog.RLock(ctx)
-	two, _ := catalog.RLock(ctx)
-	_, err := catalog.TryLock(ctx)
-	fmt.Println(errors.Is(err, pawl.ErrHeld))
-	_, _ = one.Release(ctx), two.Release(ctx)
-	writer, err := catalog.Lock(ctx)
-	fmt.Println(err)
-	defer writer.Release(ctx)
-	// Output:
-	// true
-	// <nil>
-}
-
 // The holders of a name, and its waiters.
 func ExampleClient_Inspect() {
 	ctx := context.Background()
@@ -369,48 +336,4 @@ func ExampleFenceOf() {
 		})
 	})
 	// Output: true true
-}
-
-// A log of what happens to the locks of a client. A lease logs as its name, its fence and
-// what is left of it; its token never shows.
-func ExampleObserver_slog() {
-	options := &slog.HandlerOptions{ReplaceAttr: withoutWhatChanges}
-	logger := slog.New(slog.NewTextHandler(os.Stdout, options))
-	observer := &pawl.Observer{
-		Queued: func(e pawl.QueuedEvent) {
-			logger.InfoContext(e.Ctx, "waiting", "name", e.Name, "place", e.Held.Position, "why", e.Held)
-		},
-		NotAcquired: func(e pawl.NotAcquiredEvent) {
-			logger.InfoContext(e.Ctx, "refused", "name", e.Name, "try", e.Try, "err", e.Err)
-		},
-		Acquired: func(e pawl.AcquiredEvent) {
-			logger.InfoContext(e.Ctx, "acquired", "lease", e.Lease, "waited", e.Waited)
-		},
-		Released: func(e pawl.ReleasedEvent) {
-			logger.InfoContext(e.Ctx, "released", "lease", e.Lease, "held", e.Held)
-		},
-		Lost: func(e pawl.LostEvent) {
-			logger.ErrorContext(e.Ctx, "lost", "lease", e.Lease, "held", e.Held, "err", e.Err)
-		},
-		Failed: func(e pawl.FailedEvent) {
-			logger.WarnContext(e.Ctx, "backend failed", "op", e.Op, "claims", e.Count, "err", e.Err)
-		},
-	}
-
-	ctx := context.Background()
-	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: observer})
-	defer locks.Close()
-	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
-	// Output:
-	// level=INFO msg=acquired lease.name=nightly
-	// level=INFO msg=released lease.name=nightly lease.over="pawl: lock released"
-}
-
-// withoutWhatChanges leaves out what is different in each run of the example.
-func withoutWhatChanges(_ []string, a slog.Attr) slog.Attr {
-	switch a.Key {
-	case slog.TimeKey, "fence", "left", "waited", "held":
-		return slog.Attr{}
-	}
-	return a
 }

@@ -175,3 +175,12 @@ func ExampleClient_Namespace() {
 	// nightly <nil>
 	// nightly is stored as @prod/acme:nightly
 }
+
+// withoutWhatChanges leaves out what is different in each run of the example.
+func withoutWhatChanges(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, "fence", "left", "waited", "held":
+		return slog.Attr{}
+	}
+	return a
+}

@@ -155,9 +155,8 @@ func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 			f.claimed = func(t driver.Token) { token = t }
 			held := lockWithFencesToSpare(t, w, a)
 			tokenHeld := token
-			f.mu.Lock()
-			f.latency, f.noSignals = 10*time.Millisecond, true
-			f.mu.Unlock()
+			f.slow(10 * time.Millisecond)
+			f.mute()
 
 			forced := must(t)(b.Mutex("x").ForceLock(background))
 			if signal.Kind == driver.SignalLost {

@@ -116,9 +116,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			"lost, found by Release": {
 				func(o *pawl.Observer) { o.Lost = func(pawl.LostEvent) { stumble() } },
 				func(c, other *pawl.Client, f *faulty) {
-					f.mu.Lock()
-					f.noSignals = true
-					f.mu.Unlock()
+					f.mute()
 					l, _ := c.Mutex("x").Lock(background)
 					forced, _ := other.Mutex("x").ForceLock(background)
 					aloneOn(func() { _ = l.Release(background) })

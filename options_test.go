@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,52 +47,6 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		claims := map[string]func() (*pawl.Lease, error){
-			"empty name":            func() (*pawl.Lease, error) { return c.Mutex("").Lock(background) },
-			"256 bytes":             func() (*pawl.Lease, error) { return c.Mutex(strings.Repeat("a", 256)).Lock(background) },
-			"control character":     func() (*pawl.Lease, error) { return c.Mutex("a\nb").TryLock(background) },
-			"invalid UTF-8":         func() (*pawl.Lease, error) { return c.RWMutex("a\xff").RLock(background) },
-			"nil ctx":               func() (*pawl.Lease, error) { return c.Mutex("x").Lock(nil) }, //nolint:staticcheck // it is the test
-			"zero TTL":              func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(0)).Lock(background) },
-			"negative TTL":          func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(-1)).Lock(background) },
-			"TTL under 10 ms":       func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(9*time.Millisecond)).Lock(background) },
-			"TTL over 30 days":      func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(721*time.Hour)).Lock(background) },
-			"negative minimum hold": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMinHold(-1)).Lock(background) },
-			"negative delay":        func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithLockDelay(-1)).Lock(background) },
-			"negative max hold":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMaxHold(-1)).Lock(background) },
-			"margin of the TTL":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithGrace(20*time.Second)).Lock(background) },
-			"no permits":            func() (*pawl.Lease, error) { return c.Semaphore("x", 0).Acquire(background, 1) },
-			"zero of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).Acquire(background, 0) },
-			"five of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).TryAcquire(background, 5) },
-			"all permits":           func() (*pawl.Lease, error) { return c.Semaphore("x", 1<<31-1).TryAcquire(background, 1) },
-			"minimum above max hold": func() (*pawl.Lease, error) {
-				return c.Mutex("x", pawl.WithMinHold(time.Minute+1), pawl.WithMaxHold(time.Minute)).Lock(background)
-			},
-			"margin above max hold": func() (*pawl.Lease, error) {
-				return c.Mutex("x", pawl.WithGrace(15*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background)
-			},
-			"long label": func() (*pawl.Lease, error) {
-				return c.Mutex("x", pawl.WithLabel("k", strings.Repeat("v", 257))).Lock(background)
-			},
-		}
-		for what, claim := range claims {
-			_, err := claim()
-			var invalid *pawl.InvalidError
-			if !errors.Is(err, pawl.ErrInvalid) || !errors.As(err, &invalid) || invalid.Allowed == "" {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		if n := f.count("acquire"); n > 0 {
-			t.Errorf("%d requests were sent", n)
-		}
-		leavesNothing(t, c)
-		must(t)(c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute), pawl.WithGrace(15*time.Second)).Lock(background))
-	})
 }
 
 // A user relies on an option: where it would have no effect it is refused.

@@ -301,9 +301,7 @@ func TestConfirmAsksTheBackend(t *testing.T) {
 		isError(t, lease.Confirm(background), pawl.ErrUnavailable)
 		noError(t, lease.Err())
 		up()
-		net.mu.Lock()
-		net.noSignals = true
-		net.mu.Unlock()
+		net.mute()
 		must(t)(b.Mutex("x").ForceLock(background))
 		noError(t, lease.Err()) // no signal has come
 		isError(t, lease.Confirm(background), pawl.ErrLost)

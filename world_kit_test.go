@@ -109,29 +109,36 @@ func after(f func() error) (took time.Duration, err error) {
 	return time.Since(began), err
 }
 
-func (f *faulty) set(before, after func(op string) error) {
+// locked runs do while no other goroutine uses the fields of f.
+func (f *faulty) locked(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.before, f.after = before, after
+	do()
 }
 
-func (f *faulty) slow(latency time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.latency = latency
+func (f *faulty) set(before, after func(op string) error) {
+	f.locked(func() { f.before, f.after = before, after })
 }
+
+func (f *faulty) slow(latency time.Duration) { f.locked(func() { f.latency = latency }) }
+
+// mute loses all signals to the client.
+func (f *faulty) mute() { f.locked(func() { f.noSignals = true }) }
 
 // hang makes those requests wait for their end.
-func (f *faulty) hang(stuck func(op string, n int) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.stuck = stuck
+func (f *faulty) hang(stuck func(op string, n int) bool) { f.locked(func() { f.stuck = stuck }) }
+
+func (f *faulty) count(op string) (n int) {
+	f.locked(func() { n = f.calls[op] })
+	return n
 }
 
-func (f *faulty) count(op string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[op]
+// unlessMuted calls tell unless signals are lost.
+func (f *faulty) unlessMuted(tell func()) {
+	muted := false
+	if f.locked(func() { muted = f.noSignals }); !muted {
+		tell()
+	}
 }
 
 func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
@@ -169,25 +176,11 @@ func (f *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
 
 func (f *faulty) Listen(h func(driver.Signal)) func() {
 	f.hear = h
-	return f.Driver.Listen(func(s driver.Signal) {
-		f.mu.Lock()
-		quiet := f.noSignals
-		f.mu.Unlock()
-		if !quiet {
-			h(s)
-		}
-	})
+	return f.Driver.Listen(func(s driver.Signal) { f.unlessMuted(func() { h(s) }) })
 }
 
 func (f *faulty) Watch(name string, tell func()) (stop func()) {
-	return f.Driver.Watch(name, func() {
-		f.mu.Lock()
-		quiet := f.noSignals
-		f.mu.Unlock()
-		if !quiet {
-			tell()
-		}
-	})
+	return f.Driver.Watch(name, func() { f.unlessMuted(tell) })
 }
 
 func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
