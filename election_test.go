@@ -148,20 +148,16 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		if err := first.Status(); err == nil || errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("before Run: %v", err)
 		}
-		lead := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		ended := make(chan error)
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
-		go func() { ended <- first.Run(ctx, lead) }()
-		synctest.Wait()
+		_, ended := campaign(ctx, t, first)
 		noError(t, first.Status())
 		if !first.IsLeader() || second.IsLeader() {
 			t.Errorf("the leader says %v, and the standby %v", first.IsLeader(), second.IsLeader())
 		}
 
 		up := net.down()
-		go second.Run(background, lead)
-		synctest.Wait()
+		campaign(background, t, second)
 		isError(t, second.Status(), pawl.ErrUnavailable)
 		time.Sleep(time.Minute) // through pauses and campaigns
 		isError(t, second.Status(), pawl.ErrUnavailable)
@@ -185,6 +181,24 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 	})
 }
 
+// campaign runs an election until ctx ends, or the lead is lost. It returns when Run
+// waits; leads waits for the term.
+func campaign(ctx context.Context, t *testing.T, e *pawl.Election) (leads func(), ended <-chan error) {
+	led, over := make(chan struct{}, 9), make(chan error, 1)
+	go func() {
+		over <- e.Run(ctx, func(ctx context.Context) error { led <- struct{}{}; <-ctx.Done(); return ctx.Err() })
+	}()
+	synctest.Wait()
+	return func() {
+		t.Helper()
+		select {
+		case <-led:
+		case err := <-over:
+			t.Fatalf("Run ended: %v", err)
+		}
+	}, over
+}
+
 // A value that was set while an instance waited is written with its term. The backend may
 // fail that one request: the function runs all the same, and the value follows.
 func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
@@ -194,12 +208,8 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		b, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(e pawl.FailedEvent) { told <- e }}})
 		held := must(t)(a.Mutex("jobs").Lock(background))
 		e := b.Election("jobs", pawl.WithValue([]byte("old")))
-		led, stop := make(chan struct{}), make(chan struct{})
-		ended := make(chan error)
-		go func() {
-			ended <- e.Run(background, func(context.Context) error { close(led); <-stop; return nil })
-		}()
-		synctest.Wait()
+		ctx, cancel := context.WithCancel(background)
+		leads, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("new")))
 		fails := 3
 		net.set(func(op string) error {
@@ -210,23 +220,25 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 			return nil
 		}, nil)
 		noError(t, held.Release(background))
-		select {
-		case <-led:
-		case err := <-ended:
-			t.Fatalf("Run ended: %v", err)
-		}
+		leads()
 		isError(t, (<-told).Err, pawl.ErrUnavailable)
-		if l, err := e.Leader(background); err != nil || string(l.Value) != "old" {
-			t.Errorf("while it cannot be written: %+v, %v", l, err)
-		}
+		says(t, e, "old")
 		time.Sleep(15 * time.Second) // less than until the lease would be renewed three times
-		if l, err := e.Leader(background); err != nil || string(l.Value) != "new" || fails > 0 {
-			t.Errorf("when the backend is back: %+v, %v", l, err)
+		if says(t, e, "new"); fails > 0 {
+			t.Errorf("%d requests did not fail", fails)
 		}
-		close(stop)
-		noError(t, <-ended)
+		cancel()
+		isError(t, <-ended, context.Canceled)
 		w.free("jobs")
 	})
+}
+
+// says fails the test unless the leader has this value.
+func says(t *testing.T, e *pawl.Election, want string) {
+	t.Helper()
+	if l, err := e.Leader(background); err != nil || string(l.Value) != want {
+		t.Errorf("the leader says %q, %v; want %q", l.Value, err, want)
+	}
 }
 
 // Of two values, one of which could not be written yet, the later one is kept.
@@ -235,27 +247,16 @@ func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 		a, net, other := w.twoAndNet()
 		held := must(t)(other.Mutex("jobs").Lock(background))
 		e := a.Election("jobs")
-		led := make(chan struct{})
 		ctx, cancel := context.WithCancel(background)
-		ended := make(chan error)
-		go func() {
-			ended <- e.Run(ctx, func(ctx context.Context) error { close(led); <-ctx.Done(); return ctx.Err() })
-		}()
-		synctest.Wait()
+		leads, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("first")))
 		net.set(nil, failing("renew"))
 		noError(t, held.Release(background))
-		select {
-		case <-led:
-		case err := <-ended:
-			t.Fatalf("Run ended: %v", err)
-		}
+		leads()
 		net.set(nil, nil)
 		noError(t, e.SetValue(background, []byte("second")))
 		time.Sleep(time.Minute)
-		if l, err := e.Leader(background); err != nil || string(l.Value) != "second" {
-			t.Errorf("%+v, %v", l, err)
-		}
+		says(t, e, "second")
 		cancel()
 		isError(t, <-ended, context.Canceled)
 	})
@@ -282,7 +283,8 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 }
 
 // A name keeps the value of the last writer. If a leader has no value, or another lock
-// has the name, Leader does not show the value of the last leader.
+// has the name, Leader does not show the value of the last leader. A lease that is kept
+// for its minimum hold does not lead.
 func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -294,15 +296,9 @@ func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 			t.Errorf("%+v, %v", l, err)
 		}
 		noError(t, held.Release(background))
-	})
-}
 
-// A lease that is kept for its minimum hold does not lead.
-func TestWhoHasReleasedDoesNotLead(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
 		noError(t, must(t)(a.Mutex("jobs", pawl.WithMinHold(time.Minute)).Lock(background)).Release(background))
-		if l, err := a.Election("jobs").Leader(background); err != nil || l.Term != 0 || len(w.entry("jobs").Holders) != 1 {
+		if l, err := e.Leader(background); err != nil || l.Term != 0 || len(w.entry("jobs").Holders) != 1 {
 			t.Errorf("%+v leads, %v", l, err)
 		}
 	})
@@ -316,9 +312,7 @@ func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
 		done := make(chan error)
 		go func() {
 			done <- e.Run(background, func(context.Context) error {
-				if l, _ := e.Leader(background); string(l.Value) != "new" {
-					t.Errorf("the leader says %q", l.Value)
-				}
+				says(t, e, "new")
 				return nil
 			})
 		}()
@@ -345,11 +339,7 @@ func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(background)
 			defer stop()
-			ended := make(chan error)
-			go func() {
-				ended <- a.Election("jobs").Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-			}()
-			synctest.Wait()
+			_, ended := campaign(ctx, t, a.Election("jobs"))
 			led := make(chan int)
 			go b.Election("jobs").Run(background, func(context.Context) error { led <- requests(); return nil })
 			synctest.Wait()
