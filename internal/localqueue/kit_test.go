@@ -1,6 +1,7 @@
 package localqueue
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 var start = time.Unix(1_700_000_000, 0)
 
 const handoff = 10 * time.Millisecond
+
+var errNet = errors.New("network down")
 
 // person is a waiter in these tests: two of one kind can pass a hold on.
 type person struct {
@@ -85,11 +88,11 @@ func (p *place) come(c *driver.Claim, who *person, now time.Time) *Waiter[*perso
 
 // enter calls Enter for a person of the kind that fits the weight.
 func (p *place) enter(c *driver.Claim) *Waiter[*person] {
-	kind := "shared"
-	if c.Weight == driver.Exclusive {
-		kind = "exclusive"
-	}
-	return p.come(c, &person{kind: kind}, start)
+	return p.come(c, &person{kind: kindOf(c)}, start)
+}
+
+func kindOf(c *driver.Claim) string {
+	return map[bool]string{true: "exclusive", false: "shared"}[c.Weight == driver.Exclusive]
 }
 
 // grant is Granted of an exclusive claim that may be passed on that often.
@@ -118,22 +121,6 @@ func asks(w *Waiter[*person]) bool {
 		return w.Claim.got == nil && w.Err() == nil
 	default:
 		return false
-	}
-}
-
-// allAsk fails the test unless exactly the right waiters ask: 'a' in want means asks, '-'
-// waits.
-func allAsk(t *testing.T, want string, waiters ...*Waiter[*person]) {
-	t.Helper()
-	got := make([]byte, len(waiters))
-	for i, w := range waiters {
-		got[i] = '-'
-		if asks(w) {
-			got[i] = 'a'
-		}
-	}
-	if string(got) != want {
-		t.Errorf("%s ask, want %s", got, want)
 	}
 }
 
