@@ -74,35 +74,40 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	})
 }
 
-// A renewal that is under way must not reach the backend after the release.
+// A renewal that is under way must not reach the backend after the release, whether it is
+// answered or fails.
 func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
-		var mu sync.Mutex
-		var order []string
-		f.set(func(op string) error {
-			if op == "renew" {
-				time.Sleep(time.Second)
+	for name, fails := range map[string]error{"answered": nil, "failed": errNet} {
+		runInWorld(t, name, func(t *testing.T, w *world) {
+			c, f := w.client(nil)
+			lease := must(t)(c.Mutex("x").Lock(background))
+			var mu sync.Mutex
+			var order []string
+			f.set(func(op string) error {
+				if op == "renew" {
+					time.Sleep(time.Second)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if order = append(order, op); op == "renew" {
+					return fails
+				}
+				return nil
+			}, nil)
+			for f.count("renew") == 0 {
+				time.Sleep(100 * time.Millisecond)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, op)
-			return nil
-		}, nil)
-		for f.count("renew") == 0 {
-			time.Sleep(100 * time.Millisecond)
-		}
-		noError(t, lease.Release(background))
-		if len(order) != 2 || order[0] != "renew" || order[1] != "release" {
-			t.Errorf("order %v", order)
-		}
-		time.Sleep(time.Minute)
-		if f.count("renew") != 1 {
-			t.Error("it was renewed after the release")
-		}
-		w.free("x")
-	})
+			noError(t, lease.Release(background))
+			if len(order) != 2 || order[0] != "renew" || order[1] != "release" {
+				t.Errorf("order %v", order)
+			}
+			time.Sleep(time.Minute)
+			if f.count("renew") != 1 {
+				t.Error("it was renewed after the release")
+			}
+			w.free("x")
+		})
+	}
 }
 
 // Later callers wait for the first one, in a way that lets virtual time go on.

@@ -173,6 +173,9 @@ func TestLostIsSaidOnce(t *testing.T) {
 		if said.Load() != 1 {
 			t.Errorf("said %d times", said.Load())
 		}
+		if n := f.count("renew"); n < 10 || n > 100 {
+			t.Errorf("it was asked for %d times", n)
+		}
 	})
 }
 

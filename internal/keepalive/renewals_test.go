@@ -97,25 +97,6 @@ func (k *keeper) answer(b batch, ok bool) {
 	k.Done(b.under, k.now.Mono, ok)
 }
 
-func TestWhatIsDueAtAboutTheSameTimeGoesTogether(t *testing.T) {
-	k := newKeeper(t)
-	for range 100 {
-		k.add("x")
-	}
-	k.none()
-	k.pass(ttl / 3)
-	for range 3 {
-		b := k.one()
-		if len(b.leases) != 100 {
-			t.Fatalf("%d go in a batch", len(b.leases))
-		}
-		k.none()
-		k.answer(b, true)
-		k.none()
-		k.pass(ttl / 3)
-	}
-}
-
 func TestTermThatEndsIsOverWhetherOrNotARenewalIsUnderWay(t *testing.T) {
 	k := newKeeper(t)
 	l := k.add("x")
@@ -129,27 +110,6 @@ func TestTermThatEndsIsOverWhetherOrNotARenewalIsUnderWay(t *testing.T) {
 	k.answer(b, true) // too late
 	k.pass(time.Hour)
 	k.none()
-}
-
-func TestFailedRenewalIsRepeatedUntilTheTermEnds(t *testing.T) {
-	k := newKeeper(t)
-	k.add("x")
-	k.pass(ttl / 3)
-	sent := 0
-	for k.Len() > 0 && sent < 1000 {
-		over, batches := k.step()
-		for _, b := range batches {
-			sent++
-			k.answer(b, false)
-		}
-		if len(over) > 0 && k.now.Mono.Before(at(ttl-ttl/10)) {
-			t.Fatalf("it is over after %v", k.now.Mono.Sub(start))
-		}
-		k.pass(10 * time.Millisecond)
-	}
-	if sent < 10 || sent > 100 {
-		t.Errorf("it was asked for %d times", sent)
-	}
 }
 
 // While nothing is answered, 64 of 100 go alone. An answer to another request ends that.
@@ -198,36 +158,6 @@ func TestWhatIsReleasedWhileItStandsInLineIsNotSent(t *testing.T) {
 	}
 }
 
-func TestReleaseHearsOfTheEndOfARenewalUnderWay(t *testing.T) {
-	for name, end := range map[string]func(k *keeper, b batch){
-		"answered": func(k *keeper, b batch) { k.answer(b, true) },
-		"failed":   func(k *keeper, b batch) { k.answer(b, false) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := newKeeper(t)
-			l := k.add("x")
-			k.pass(ttl / 3)
-			b := k.one()
-			idle := k.Idle(&l.Renewal)
-			if !b.has(l) || idle == nil {
-				t.Fatal("it is not under way")
-			}
-			k.Remove(&l.Renewal)
-			select {
-			case <-idle:
-				t.Error("it is said to be over already")
-			default:
-			}
-			end(k, b)
-			select {
-			case <-idle:
-			default:
-				t.Error("nobody says that it is over")
-			}
-		})
-	}
-}
-
 func TestCheckAsksAtOnceAndOnceMoreIfARenewalIsUnderWay(t *testing.T) {
 	k := newKeeper(t)
 	l := k.add("x")
@@ -262,17 +192,6 @@ func TestLeaseThatCannotLastLongerIsAskedForOnlyIfInDoubt(t *testing.T) {
 	k.none()
 }
 
-func TestAfterASleepEverythingIsLookedAt(t *testing.T) {
-	k := newKeeper(t)
-	for range 10 {
-		k.add("x")
-	}
-	k.now.Slept = time.Hour
-	if over, _ := k.step(); len(over) != 10 {
-		t.Errorf("%d are over", len(over))
-	}
-}
-
 func TestWhoSleepsTooLongIsWoken(t *testing.T) {
 	k := newKeeper(t)
 	woken := func() bool {
@@ -300,36 +219,6 @@ func TestWhoSleepsTooLongIsWoken(t *testing.T) {
 	k.Check(k.now.Mono, &l.Renewal)
 	if !woken() {
 		t.Error("a check wakes nobody")
-	}
-}
-
-func TestEmptyIsSaidWhenTheLastHasLeft(t *testing.T) {
-	k := newKeeper(t)
-	a, b := k.add("a"), k.add("b")
-	empty := k.Empty()
-	k.Remove(&a.Renewal)
-	select {
-	case <-empty:
-		t.Fatal("one is left")
-	default:
-	}
-	k.Remove(&b.Renewal)
-	select {
-	case <-empty:
-	default:
-		t.Error("nobody says so")
-	}
-}
-
-func TestNothingIsTakenAfterStop(t *testing.T) {
-	k := newKeeper(t)
-	l := k.add("x")
-	if left := k.Stop(); len(left) != 1 || left[0] != l {
-		t.Errorf("%d are left", len(left))
-	}
-	late := &lease{most: ttl}
-	if k.Add(&late.Renewal, late, ttl, ttl, k.now.Mono) || k.Len() != 1 {
-		t.Error("one more is taken")
 	}
 }
 
