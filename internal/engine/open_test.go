@@ -16,16 +16,6 @@ import (
 
 var errRefused = errors.New("refused")
 
-func init() { // a scheme is registered once, and a test may run again
-	engine.Register(func(context.Context, *url.URL) (driver.Driver, error) { return nil, errRefused }, "engine-refuses")
-}
-
-func TestRegisterMakesOpenKnowTheScheme(t *testing.T) {
-	if d, err := driver.Open(t.Context(), "engine-refuses:x"); d != nil || !errors.Is(err, errRefused) {
-		t.Errorf("driver.Open: %v, %v; want nil and the error", d, err)
-	}
-}
-
 // A nil pointer in a driver.Driver would not be nil.
 func TestMadeReturnsNoDriverWithAnError(t *testing.T) {
 	if d, err := engine.Made((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {

@@ -110,18 +110,6 @@ func TestLossesAreLookedForWhileAnythingIsHeld(t *testing.T) {
 	})
 }
 
-func TestALapsedPlaceIsLookedForNoMore(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		c := &driver.Claim{Name: "job", Token: driver.NewToken(), QueueTTL: 10 * time.Second}
-		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1})
-		polls(11 * time.Second)
-		between(t, "after it has lapsed", polls(time.Hour), 0, 1)
-		if p.Claims.Any(time.Now()) {
-			t.Error("it is still there")
-		}
-	})
-}
-
 func TestLooksThatFailComeLaterEachTime(t *testing.T) {
 	var down atomic.Bool
 	poll := func(context.Context) error {

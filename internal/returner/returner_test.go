@@ -39,23 +39,6 @@ func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 	}
 }
 
-func TestNoMoreThanOutAreUnderWay(t *testing.T) {
-	r := still()
-	all := some(r, 1000)
-	under, _ := take(r, start)
-	if len(under) != MaxInFlight {
-		t.Fatalf("%d are under way", len(under))
-	}
-	for i := 0; r.lenLocked() > 0; i++ {
-		if under[0] != all[i] {
-			t.Fatal("they do not go in order")
-		}
-		r.answeredLocked(under[0], start, start, Done)
-		more, _ := take(r, start)
-		under = append(under[1:], more...)
-	}
-}
-
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 	r := still()
 	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
@@ -91,40 +74,6 @@ func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
 	}
 }
 
-func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
-	r := still()
-	some(r, 500)
-	asked, now := 0, start
-	for now.Before(at(100 * time.Second)) {
-		under, wait := take(r, now)
-		asked += len(under)
-		if len(under) > 1 && now.After(at(10*time.Second)) {
-			t.Fatalf("%d at once", len(under))
-		}
-		for _, x := range under {
-			r.answeredLocked(x, now, now, Failed)
-		}
-		if len(under) == 0 {
-			now = now.Add(wait)
-		}
-	}
-	if asked > 500+120 {
-		t.Errorf("asked %d times in 100 s", asked)
-	}
-
-	// It is back. The first answer lets two go, those let four, and so on.
-	rounds := 0
-	for now = now.Add(2 * time.Second); r.lenLocked() > 0; rounds++ {
-		under, _ := take(r, now)
-		for _, x := range under {
-			r.answeredLocked(x, now, now, Done)
-		}
-	}
-	if rounds > 20 {
-		t.Errorf("it took %d rounds", rounds)
-	}
-}
-
 func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 	r := still()
 	for _, x := range some(r, 5) {
@@ -148,29 +97,5 @@ func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
 	some(r, 10)
 	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.lenLocked() != 0 {
 		t.Errorf("%d are sent, %d are left", len(under), r.lenLocked())
-	}
-}
-
-func TestTheLastRoundSendsEverythingOnce(t *testing.T) {
-	r := still()
-	all := some(r, 20)
-	under, _ := take(r, start)
-	for _, x := range under[:10] {
-		r.answeredLocked(x, start, start, Failed)
-	}
-	r.LastRound()
-	for _, x := range under[10:] { // they were under way
-		r.answeredLocked(x, start, start, Failed)
-	}
-	under, _ = take(r, start)
-	if len(under) != 20 || under[0] != all[0] {
-		t.Fatalf("%d are sent", len(under))
-	}
-	r.answeredLocked(under[0], start, start, Done)
-	for _, x := range under[1:] {
-		r.answeredLocked(x, start, start, Failed)
-	}
-	if more, _ := take(r, at(time.Minute)); len(more) != 0 || r.lenLocked() != 0 || r.lenLocked()+r.givenUp != 19 {
-		t.Errorf("%d more are sent, %d are left", len(more), r.lenLocked()+r.givenUp)
 	}
 }
