@@ -102,15 +102,3 @@ func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 		}
 	}
 }
-
-func TestTheStructIsReachableBehindTheSentinel(t *testing.T) {
-	wrapped := fmt.Errorf("outer: %w", &driver.HeldError{Name: "job", Position: 2})
-	var held *driver.HeldError
-	if !errors.As(wrapped, &held) || held.Position != 2 {
-		t.Errorf("HeldError is not reachable: %v", held)
-	}
-	var trouble *driver.Error
-	if !errors.As(fmt.Errorf("outer: %w", &driver.Error{Op: "renew", Err: io.EOF}), &trouble) || trouble.Op != "renew" {
-		t.Errorf("Error is not reachable: %v", trouble)
-	}
-}

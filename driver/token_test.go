@@ -80,16 +80,6 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 	}
 }
 
-// This cannot be otherwise, and the test is here for authors who embed a claim: fmt calls
-// no methods on unexported fields. A struct that keeps a token in one needs a Format or
-// String of its own.
-func TestUnexportedFieldsAreBeyondOurReach(t *testing.T) {
-	careless := struct{ token driver.Token }{secret}
-	if s := fmt.Sprintf("%v", careless); !leaks(s) {
-		t.Errorf("printed %q: then the comment above is no longer true, and good riddance", s)
-	}
-}
-
 func TestNoEncoderWritesAToken(t *testing.T) {
 	for name, v := range public() {
 		if b, err := json.Marshal(v); err != nil || leaks(string(b)) {

@@ -42,17 +42,9 @@ func TestNames(t *testing.T) {
 		strings.Repeat("é", 128):      false,
 		" with spaces, {braces}'\"\\": true,
 		"naïve/Καφές/名前/🔒":            true,
-		"a\u00a0b":                    true,
 		"\ufffd":                      true, // the character itself is no mistake
 		"a\x00b":                      false,
-		"line\n":                      false,
-		"tab\t":                       false,
 		"\x1b[31m":                    false,
-		"\x1f":                        false,
-		"del\x7f":                     false,
-		"\u0080":                      false,
-		"c1\u009b31m":                 false,
-		"\u009f":                      false,
 		"latin1\xe9":                  false,
 		"\xff":                        false,
 		"cut short \xe2\x82":          false,
@@ -73,13 +65,6 @@ func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
 		if err := driver.ValidateName("a" + string(r)); (err != nil) != control {
 			t.Errorf("name with %U: %v", r, err)
 		}
-	}
-}
-
-func TestARefusedNameIsQuotedInTheMessage(t *testing.T) {
-	err := driver.ValidateName("evil\x1b[2J")
-	if s := err.Error(); strings.ContainsRune(s, '\x1b') || !strings.Contains(s, `"evil\x1b[2J"`) {
-		t.Errorf("message is %q", s)
 	}
 }
 
