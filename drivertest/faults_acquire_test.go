@@ -39,8 +39,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a repeated token is held up by itself",
-	wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedAsksAnswerWithTheSameGrant"},
+	name: "a repeated token is held up by itself", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedAsksAnswerWithTheSameGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if d.held(c.Name, c.Token) != nil {
 			c.Token, c.Queue = driver.NewToken(), false
@@ -48,8 +47,7 @@ var acquireFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "a repeat does not make it last",
-	wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
+	name: "a repeat does not make it last", wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
 			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.now()) {
@@ -64,8 +62,7 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "an owner gets in twice",
-	wants: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
+	name: "an owner gets in twice", wants: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, h := range d.look(c.Name).Holders {
 			if h.Owner.Client == c.Owner.Client && h.Owner.Client != "" && !h.Token.IsZero() {
@@ -75,8 +72,7 @@ var acquireFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "tokens are compared by half",
-	wants: []string{"Acquire/TokensAreComparedWhole"},
+	name: "tokens are compared by half", wants: []string{"Acquire/TokensAreComparedWhole"},
 	driver: func(d *faulty) driver.Driver {
 		return releaser{d, func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 			for _, h := range d.look(l.Name).Holders {
@@ -88,8 +84,7 @@ var acquireFaults = []fault{{
 		}}
 	},
 }, {
-	name:  "a try lengthens the holder's time",
-	wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
+	name: "a try lengthens the holder's time", wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && c.Validate() == nil {
@@ -102,11 +97,8 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a refusal does not say by whom",
-	wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
-	driver: refusals(func(held *driver.HeldError) {
-		held.Holders, held.Holder = 0, driver.Holder{}
-	}),
+	name:   "a refusal does not say by whom", wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
+	driver: refusals(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
 }, {
 	name: "a refusal looks at the holder who was granted first",
 	wants: []string{
@@ -122,52 +114,41 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a refusal does not say until when",
-	wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
-	driver: refusals(func(held *driver.HeldError) {
-		held.RetryAfter = 0
-	}),
+	name:   "a refusal does not say until when", wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
+	driver: refusals(func(held *driver.HeldError) { held.RetryAfter = 0 }),
 }, {
-	name:  "a refusal forgets the lock-delay",
-	wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a refusal forgets the lock-delay", wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: refusals(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 {
 			held.RetryAfter = min(held.RetryAfter, held.Holder.ExpiresIn)
 		}
 	}),
 }, {
-	name:  "a refusal does not look at the queue",
-	wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
+	name: "a refusal does not look at the queue", wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
 	driver: refusals(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holder.ExpiresIn {
 			held.RetryAfter = held.Holder.ExpiresIn
 		}
 	}),
 }, {
-	name:  "a refusal does not say the last fence",
-	wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
-	driver: refusals(func(held *driver.HeldError) {
-		held.Fence = 0
-	}),
+	name:   "a refusal does not say the last fence", wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
+	driver: refusals(func(held *driver.HeldError) { held.Fence = 0 }),
 }, {
-	name:  "the caller's limit is ignored",
-	wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
+	name: "the caller's limit is ignored", wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if hs := d.look(c.Name).Holders; len(hs) > 0 && c.Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),
 }, {
-	name:  "weights are counted as one",
-	wants: []string{"Semaphore/WeightsAreAddedUp"},
+	name: "weights are counted as one", wants: []string{"Semaphore/WeightsAreAddedUp"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if c.Limit != driver.Unlimited {
 			c.Weight = 1
 		}
 	}),
 }, {
-	name:  "weights overflow",
-	wants: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
+	name: "weights overflow", wants: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		sum := int32(c.Weight)
 		for _, h := range d.look(c.Name).Holders {
@@ -178,8 +159,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a name is checked and taken in two steps",
-	wants: []string{"Concurrent/TriesAdmitOneAtATime"},
+	name: "a name is checked and taken in two steps", wants: []string{"Concurrent/TriesAdmitOneAtATime"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if len(d.look(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.Unlimited {
 			return d.Acquire(ctx, c)

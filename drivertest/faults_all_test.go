@@ -22,6 +22,11 @@ func (h *hasty) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver
 	return h.all(ctx, h.faulty, claims)
 }
 
+// alls makes a fault of a function that replaces AcquireAll.
+func alls(all func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return &hasty{d, all} }
+}
+
 // oneByOne makes the claims in turn, and leaves what it got if one is refused.
 func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, _ error) {
 	for _, c := range claims {
@@ -35,122 +40,95 @@ func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []d
 }
 
 var allFaults = []fault{{
-	name:   "some are granted, and another is in the way",
-	wants:  []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
-	driver: func(d *faulty) driver.Driver { return &hasty{d, oneByOne} },
+	name:   "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
+	driver: alls(oneByOne),
 }, {
-	name:  "some are granted, and given back",
-	wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			grants, err := oneByOne(ctx, d, claims)
-			for i := range claims {
-				if err != nil {
-					_ = d.Release(ctx, driver.LeaseRef{Name: claims[i].Name, Token: claims[i].Token})
-				}
+	name: "some are granted, and given back", wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		grants, err := oneByOne(ctx, d, claims)
+		for i := range claims {
+			if err != nil {
+				_ = d.Release(ctx, driver.LeaseRef{Name: claims[i].Name, Token: claims[i].Token})
 			}
-			return grants, err
-		}}
-	},
+		}
+		return grants, err
+	}),
 }, {
-	name:  "the last that is in the way is named",
-	wants: []string{"All/TheFirstThatIsInTheWayIsNamed"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			grants, err := d.AcquireAll(ctx, claims)
-			if held, ok := errors.AsType[*driver.HeldError](err); ok {
-				held.Name = claims[len(claims)-1].Name
-			}
-			return grants, err
-		}}
-	},
+	name: "the last that is in the way is named", wants: []string{"All/TheFirstThatIsInTheWayIsNamed"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		grants, err := d.AcquireAll(ctx, claims)
+		if held, ok := errors.AsType[*driver.HeldError](err); ok {
+			held.Name = claims[len(claims)-1].Name
+		}
+		return grants, err
+	}),
 }, {
-	name:  "those who wait for one of several are passed",
-	wants: []string{"All/NobodyIsPassed"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
-			d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
-			return grants, err
-		}}
-	},
+	name: "those who wait for one of several are passed", wants: []string{"All/NobodyIsPassed"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
+		d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
+		return grants, err
+	}),
 }, {
-	name:  "one alone is refused",
-	wants: []string{"All/OneAloneIsGrantedAsByAcquire"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			if len(claims) == 1 {
-				return nil, errors.ErrUnsupported
-			}
-			return d.AcquireAll(ctx, claims)
-		}}
-	},
+	name: "one alone is refused", wants: []string{"All/OneAloneIsGrantedAsByAcquire"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		if len(claims) == 1 {
+			return nil, errors.ErrUnsupported
+		}
+		return d.AcquireAll(ctx, claims)
+	}),
 }, {
-	name:  "all have one fence",
-	wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			grants, err := d.AcquireAll(ctx, claims)
-			for i := range grants {
-				grants[i].Fence = grants[0].Fence
-			}
-			return grants, err
-		}}
-	},
+	name: "all have one fence", wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		grants, err := d.AcquireAll(ctx, claims)
+		for i := range grants {
+			grants[i].Fence = grants[0].Fence
+		}
+		return grants, err
+	}),
 }, {
-	name:  "the same tokens are granted anew",
-	wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			for _, c := range claims {
-				_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
-			}
-			return d.AcquireAll(ctx, claims)
-		}}
-	},
+	name: "the same tokens are granted anew", wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		for _, c := range claims {
+			_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
+		}
+		return d.AcquireAll(ctx, claims)
+	}),
 }, {
-	name:  "they never expire",
-	wants: []string{"All/TheyAreLeasesLikeAnyOther"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			forever := append([]driver.Claim(nil), claims...)
-			for i := range forever {
-				forever[i].TTL = driver.MaxTTL
-			}
-			grants, err := d.AcquireAll(ctx, forever)
-			for i := range grants {
-				grants[i].TTL = claims[i].TTL
-			}
-			return grants, err
-		}}
-	},
+	name: "they never expire", wants: []string{"All/TheyAreLeasesLikeAnyOther"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		forever := append([]driver.Claim(nil), claims...)
+		for i := range forever {
+			forever[i].TTL = driver.MaxTTL
+		}
+		grants, err := d.AcquireAll(ctx, forever)
+		for i := range grants {
+			grants[i].TTL = claims[i].TTL
+		}
+		return grants, err
+	}),
 }, {
-	name:  "a refused one undoes what it has passed on",
-	wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
-	driver: func(d *faulty) driver.Driver {
-		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-			before := make([]*locktable.Entry, len(claims))
-			for i, c := range claims {
-				before[i] = d.look(c.Name)
+	name: "a refused one undoes what it has passed on", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+		before := make([]*locktable.Entry, len(claims))
+		for i, c := range claims {
+			before[i] = d.look(c.Name)
+		}
+		grants, err := d.AcquireAll(ctx, claims)
+		for i, c := range claims {
+			if err != nil {
+				d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { *e = *before[i] })
 			}
-			grants, err := d.AcquireAll(ctx, claims)
-			for i, c := range claims {
-				if err != nil {
-					d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { *e = *before[i] })
-				}
-			}
-			return grants, err
-		}}
-	},
+		}
+		return grants, err
+	}),
 }, {
-	name:  "who finds that something has expired does not tell of it",
-	wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	name: "who finds that something has expired does not tell of it", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 		f(now)
 		e.Visible = e.Visible && !expired
 	},
 }, {
-	name:    "several claims have no end",
-	wants:   []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
+	name:    "several claims have no end", wants: []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !p.several }},
 }}

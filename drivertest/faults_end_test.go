@@ -15,6 +15,11 @@ type immortal struct {
 
 func (i immortal) Close() error { return i.end(i.faulty) }
 
+// closes makes a fault of a function that replaces Close.
+func closes(end func(d *faulty) error) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return immortal{d, end} }
+}
+
 // emptyDoctor is a driver whose findings are empty, and that goes on finding after Close.
 type emptyDoctor struct{ *faulty }
 
@@ -23,12 +28,10 @@ func (emptyDoctor) Diagnose(context.Context) ([]driver.Finding, error) {
 }
 
 var endFaults = []fault{{
-	name:   "a finding says nothing",
-	wants:  []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
+	name:   "a finding says nothing", wants: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
 	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
-	name:  "a ctx that is over leaves a grant or a place",
-	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(context.WithoutCancel(ctx), c)
 		if ctx.Err() != nil {
@@ -37,14 +40,12 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a ctx that is over is not looked at",
-	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over is not looked at", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		return d.Release(context.WithoutCancel(ctx), l)
 	}),
 }, {
-	name:  "the end of the ctx ends the lease",
-	wants: []string{"Ctx/ThatEndsAfterTheCallDoesNotEndTheLease"},
+	name: "the end of the ctx ends the lease", wants: []string{"Ctx/ThatEndsAfterTheCallDoesNotEndTheLease"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if _, bounded := ctx.Deadline(); bounded && err == nil {
@@ -53,14 +54,10 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a closed driver goes on",
-	wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
-	driver: func(d *faulty) driver.Driver {
-		return immortal{d, func(*faulty) error { return nil }}
-	},
+	name:   "a closed driver goes on", wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
+	driver: closes(func(*faulty) error { return nil }),
 }, {
-	name:  "a second Close is an error",
-	wants: []string{"Close/ASecondTimeDoesNothing"},
+	name: "a second Close is an error", wants: []string{"Close/ASecondTimeDoesNothing"},
 	driver: func(d *faulty) driver.Driver {
 		closed := false
 		return immortal{d, func(d *faulty) error {
@@ -72,41 +69,35 @@ var endFaults = []fault{{
 		}}
 	},
 }, {
-	name:  "Close releases what the client holds",
-	wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
-	driver: func(d *faulty) driver.Driver {
-		return immortal{d, func(d *faulty) error {
-			var names []string
-			for e := range d.List(context.Background(), "") {
-				names = append(names, e.Name)
-			}
-			for _, name := range names {
-				for _, h := range d.look(name).Holders {
-					if h.Inbox == d.Inbox() {
-						_ = d.Release(context.Background(), driver.LeaseRef{Name: name, Token: h.Token})
-					}
+	name: "Close releases what the client holds", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	driver: closes(func(d *faulty) error {
+		var names []string
+		for e := range d.List(context.Background(), "") {
+			names = append(names, e.Name)
+		}
+		for _, name := range names {
+			for _, h := range d.look(name).Holders {
+				if h.Inbox == d.Inbox() {
+					_ = d.Release(context.Background(), driver.LeaseRef{Name: name, Token: h.Token})
 				}
 			}
-			return d.Close()
-		}}
-	},
+		}
+		return d.Close()
+	}),
 }, {
-	name:  "Close ends the places of the client",
-	wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
-	driver: func(d *faulty) driver.Driver {
-		return immortal{d, func(d *faulty) error {
-			for e := range d.List(context.Background(), "") {
-				d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {
-					var rest []locktable.Waiter
-					for _, w := range e.Queue {
-						if w.Inbox != d.Inbox() {
-							rest = append(rest, w)
-						}
+	name: "Close ends the places of the client", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	driver: closes(func(d *faulty) error {
+		for e := range d.List(context.Background(), "") {
+			d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				var rest []locktable.Waiter
+				for _, w := range e.Queue {
+					if w.Inbox != d.Inbox() {
+						rest = append(rest, w)
 					}
-					e.Queue = rest
-				})
-			}
-			return d.Close()
-		}}
-	},
+				}
+				e.Queue = rest
+			})
+		}
+		return d.Close()
+	}),
 }}

@@ -24,8 +24,7 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a name opens one step late",
-	wants: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
+	name: "a name opens one step late", wants: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		if e.Closed == now {
 			e.Closed++
@@ -33,8 +32,7 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a lease ends one step early",
-	wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a lease ends one step early", wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for i := range e.Holders {
 			if e.Holders[i].Expires == now+1 {
@@ -44,8 +42,7 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "an expired holder is counted",
-	wants: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
+	name: "an expired holder is counted", wants: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for i := range e.Holders {
 			e.Holders[i].Expires = max(e.Holders[i].Expires, now+1)
@@ -53,8 +50,7 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a record lives as long as the longest lease in it",
-	wants: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
+	name: "a record lives as long as the longest lease in it", wants: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		for i := range e.Holders {
@@ -64,8 +60,7 @@ var expiryFaults = []fault{{
 		}
 	},
 }, {
-	name:  "a dead waiter stays",
-	wants: []string{"Place/NotKeptIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/NotKeptHoldsUpATryNoLonger"},
+	name: "a dead waiter stays", wants: []string{"Place/NotKeptIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/NotKeptHoldsUpATryNoLonger"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for i := range e.Queue {
 			e.Queue[i].Expires = max(e.Queue[i].Expires, now+1)
@@ -77,8 +72,7 @@ var expiryFaults = []fault{{
 	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
 	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
 }, {
-	name:  "a promoted grant lasts a QueueTTL from the passing on",
-	wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
+	name: "a promoted grant lasts a QueueTTL from the passing on", wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		queueTTLs := map[driver.Token]time.Duration{}
 		for _, w := range e.Queue {
@@ -94,20 +88,16 @@ var expiryFaults = []fault{{
 		}
 	},
 }, {
-	name:  "a promoted grant shows what its place had left as its TTL",
-	wants: []string{"Promotion/HasTheTTLOfItsClaim"},
-	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
+	name: "a promoted grant shows what its place had left as its TTL", wants: []string{"Promotion/HasTheTTLOfItsClaim"},
+	step: promotions(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
 }, {
-	name:  "a promoted grant forgets who waited",
-	wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
-	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
+	name: "a promoted grant forgets who waited", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
+	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
 }, {
-	name:   "a lock-delay is ignored",
-	wants:  []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
+	name:   "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
 }, {
-	name:  "a lock-delay counts from when the expiry is found",
-	wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
+	name: "a lock-delay counts from when the expiry is found", wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for i := range e.Holders {
 			if e.Holders[i].LockDelay > 0 && e.Holders[i].Expires < now {
@@ -117,12 +107,10 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a promoted claim loses its lock-delay",
-	wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
-	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
+	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
+	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
-	name:  "a waiter that dies closes the name",
-	wants: []string{"LockDelay/IsNotForThoseWhoWaitedInVain"},
+	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForThoseWhoWaitedInVain"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {
@@ -132,8 +120,7 @@ var expiryFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a shorter lock-delay replaces a longer one",
-	wants: []string{"LockDelay/TheLongerOfTwoCounts"},
+	name: "a shorter lock-delay replaces a longer one", wants: []string{"LockDelay/TheLongerOfTwoCounts"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 {

@@ -58,26 +58,22 @@ func (a asking) Watch(name string, f func()) (stop func()) {
 }
 
 var farFaults = []fault{{
-	name:  "errors are passed on as they are",
-	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far:   func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
+	name: "errors are passed on as they are", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	far:  func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
 }, {
-	name:  "an error does not say on which name",
-	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	name: "an error does not say on which name", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
 		return raw{r, func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }}
 	},
 }, {
-	name:  "an error does not say what was done",
-	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	name: "an error does not say what was done", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
 		return raw{r, func(err *driver.Error) error {
 			return &driver.Error{Backend: err.Backend, Name: err.Name, Err: err.Err}
 		}}
 	},
 }, {
-	name:  "no server is told as held",
-	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	name: "no server is told as held", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
 		return raw{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
 	},
@@ -110,8 +106,7 @@ var farFaults = []fault{{
 		return cmp.Or[error](send(), &driver.HeldError{Name: p.name, Holders: 1})
 	}},
 }, {
-	name:  "a claim that is sent again gets another fence than is stored",
-	wants: []string{"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce"},
+	name: "a claim that is sent again gets another fence than is stored", wants: []string{"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce"},
 	network: network{again: func(r *remote, p *parcel, send func() error) error {
 		err := send()
 		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -122,8 +117,7 @@ var farFaults = []fault{{
 		return err
 	}},
 }, {
-	name:  "a claim that is sent again has two places",
-	wants: []string{"Trouble/AClaimToQueueWhoseAnswerIsLostHasOnePlace"},
+	name: "a claim that is sent again has two places", wants: []string{"Trouble/AClaimToQueueWhoseAnswerIsLostHasOnePlace"},
 	network: network{again: func(r *remote, p *parcel, send func() error) error {
 		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, w := range e.Queue {
@@ -134,8 +128,7 @@ var farFaults = []fault{{
 		return send()
 	}},
 }, {
-	name:  "a renewal that is sent again finds nothing",
-	wants: []string{"Trouble/ARenewalWhoseAnswerIsLostIsNoLoss"},
+	name: "a renewal that is sent again finds nothing", wants: []string{"Trouble/ARenewalWhoseAnswerIsLostIsNoLoss"},
 	network: network{again: func(_ *remote, p *parcel, send func() error) error {
 		if p.op == "renew" {
 			return driver.ErrNoSuchLease
@@ -143,24 +136,19 @@ var farFaults = []fault{{
 		return send()
 	}},
 }, {
-	name:  "calls go one after the other",
-	wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
-	far:   func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
+	name: "calls go one after the other", wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
+	far:  func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
 }, {
-	name:  "Properties asks the server",
-	wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far:   func(r *remote) driver.Driver { return asking{r, true, false} },
+	name: "Properties asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
+	far:  func(r *remote) driver.Driver { return asking{r, true, false} },
 }, {
-	name:  "Watch asks the server",
-	wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far:   func(r *remote) driver.Driver { return asking{r, false, true} },
+	name: "Watch asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
+	far:  func(r *remote) driver.Driver { return asking{r, false, true} },
 }, {
-	name:  "the client has a network of its own",
-	wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
-	far:   func(r *remote) driver.Driver { return r.faulty },
+	name: "the client has a network of its own", wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
+	far:  func(r *remote) driver.Driver { return r.faulty },
 }, {
-	name:  "a short TTL is refused",
-	wants: []string{"Properties/TheShortestTTLIsGranted"},
+	name: "a short TTL is refused", wants: []string{"Properties/TheShortestTTLIsGranted"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.TTL < 2*driver.MinTTL {
 			return driver.Grant{}, &driver.InvalidError{What: "TTL", Problem: "is too short", Allowed: "more"}
@@ -168,15 +156,13 @@ var farFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "everybody is let in",
-	wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
+	name: "everybody is let in", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "Acquire waits until it is granted",
-	wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
+	name: "Acquire waits until it is granted", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for {
 			g, err := d.Acquire(ctx, c)
@@ -187,8 +173,7 @@ var farFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a call goes on for ever, whatever its ctx says",
-	wants: []string{"Basics/AReleaseLetsTheNextIn"},
+	name: "a call goes on for ever, whatever its ctx says", wants: []string{"Basics/AReleaseLetsTheNextIn"},
 	driver: releases(func(context.Context, *faulty, driver.LeaseRef) error {
 		select {}
 	}),

@@ -8,16 +8,14 @@ import (
 )
 
 var fenceFaults = []fault{{
-	name:  "a release resets the fence",
-	wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	name: "a release resets the fence", wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		d.resetFence(l.Name)
 		return err
 	}),
 }, {
-	name:  "an expiry resets the fence",
-	wants: []string{"Fence/RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun"},
+	name: "an expiry resets the fence", wants: []string{"Fence/RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for _, h := range e.Holders {
 			if h.Expires <= now {
@@ -27,14 +25,12 @@ var fenceFaults = []fault{{
 		f(now)
 	},
 }, {
-	name:  "a break resets the fence",
-	wants: []string{"Fence/RisesAcrossBreaks"},
+	name: "a break resets the fence", wants: []string{"Fence/RisesAcrossBreaks"},
 	driver: breaks(func(d *faulty, name string, _ *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
 	}),
 }, {
-	name:  "force keeps the fence",
-	wants: []string{"Fence/RisesAcrossForce", "Force/TakesTheNameInOneStep"},
+	name: "force keeps the fence", wants: []string{"Fence/RisesAcrossForce", "Force/TakesTheNameInOneStep"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
@@ -51,25 +47,21 @@ var fenceFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a promoted waiter gets the fence before",
-	wants: []string{"Fence/RisesAlongTheQueue", "Queue/ServesInTheOrderOfArrival"},
-	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
+	name: "a promoted waiter gets the fence before", wants: []string{"Fence/RisesAlongTheQueue", "Queue/ServesInTheOrderOfArrival"},
+	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
 }, {
-	name:  "the fence is the time and nothing else",
-	wants: []string{"Fence/RisesWhenTheClockRunsBack", "Fence/RisesAcrossReleases"},
+	name: "the fence is the time and nothing else", wants: []string{"Fence/RisesWhenTheClockRunsBack", "Fence/RisesAcrossReleases"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		e.Fence = 0
 		f(now)
 	},
 }, {
-	name:  "the fence is a counter that is lost with the data",
-	wants: []string{"Fence/RisesAcrossLostData", "Fence/IsTheTimeInMicrosecondsAtLeast"},
+	name: "the fence is a counter that is lost with the data", wants: []string{"Fence/RisesAcrossLostData", "Fence/IsTheTimeInMicrosecondsAtLeast"},
 	step: func(s *server, _ *locktable.Entry, now locktable.Instant, f apply) {
 		f(now - locktable.At(s.wiped)) // all instants move by the same amount, so nothing else is wrong
 	},
 }, {
-	name:  "a range is not reserved",
-	wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	name: "a range is not reserved", wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		if n := len(e.Holders); n > 0 && e.Holders[n-1].Fences > 1 {
@@ -77,8 +69,7 @@ var fenceFaults = []fault{{
 		}
 	},
 }, {
-	name:  "readers and permits get ranges",
-	wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
+	name: "readers and permits get ranges", wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
@@ -87,8 +78,7 @@ var fenceFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a range is forgotten by a repeat",
-	wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
+	name: "a range is forgotten by a repeat", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		again := d.held(c.Name, c.Token) != nil
 		g, err := d.Acquire(ctx, c)

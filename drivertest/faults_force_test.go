@@ -42,8 +42,7 @@ func forced(step func(e *locktable.Entry, acquire func())) func(*faulty) driver.
 }
 
 var forceFaults = []fault{{
-	name:  "force breaks only the first holder",
-	wants: []string{"Force/BreaksEveryReaderAndPermit"},
+	name: "force breaks only the first holder", wants: []string{"Force/BreaksEveryReaderAndPermit"},
 	driver: forced(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Broken = []locktable.Broken{{}}
@@ -52,37 +51,30 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "force waits for its turn",
-	wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
-	driver: claims(func(_ *faulty, c *driver.Claim) {
-		c.Force = false
-	}),
+	name:   "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	driver: claims(func(_ *faulty, c *driver.Claim) { c.Force = false }),
 }, {
-	name:  "force empties the queue",
-	wants: []string{"Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	name: "force empties the queue", wants: []string{"Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = nil })
 		}
 	}),
 }, {
-	name:  "force repeated breaks itself",
-	wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
+	name: "force repeated breaks itself", wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			_ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
 		}
 	}),
 }, {
-	name:  "force does not say by whom",
-	wants: []string{"Force/TellsTheOldHolderByWhom"},
+	name: "force does not say by whom", wants: []string{"Force/TellsTheOldHolderByWhom"},
 	driver: forced(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Changed, e.Broken = false, nil
 	}),
 }, {
-	name:  "force leaves the name closed",
-	wants: []string{"Force/TakesANameThatIsClosed"},
+	name: "force leaves the name closed", wants: []string{"Force/TakesANameThatIsClosed"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		closed := d.look(c.Name).Closed
 		g, err := d.Acquire(ctx, c)
@@ -92,16 +84,14 @@ var forceFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a break ignores the fence",
-	wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
+	name: "a break ignores the fence", wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		if hs := d.look(name).Holders; len(hs) > 0 {
 			*fence = hs[0].Fence
 		}
 	}),
 }, {
-	name:  "a break knows the first fence of a range only",
-	wants: []string{"Break/MatchesEveryFenceOfARun"},
+	name: "a break knows the first fence of a range only", wants: []string{"Break/MatchesEveryFenceOfARun"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.look(name).Holders {
 			if *fence > h.Fence {
@@ -110,8 +100,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a break matches one fence too many",
-	wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/MatchesEveryFenceOfARun"},
+	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/MatchesEveryFenceOfARun"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.look(name).Holders {
 			if *fence == h.Fence+uint64(h.Fences) {
@@ -120,8 +109,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a break takes everybody's lease",
-	wants: []string{"Break/OfOneHolderLeavesTheOthers"},
+	name: "a break takes everybody's lease", wants: []string{"Break/OfOneHolderLeavesTheOthers"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, h := range e.Holders {
@@ -132,27 +120,19 @@ var forceFaults = []fault{{
 		})
 	}),
 }, {
-	name:  "a break does not close the name",
-	wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
-		e.Closed = 0
-	}),
+	name:   "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
-	name:  "a break does not say by whom",
-	wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
-		e.Broken = nil
-	}),
+	name:   "a break does not say by whom", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
-	name:  "no holder is told by whom",
-	wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
+	name: "no holder is told by whom", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
 	},
 }, {
-	name:  "a broken holder is told once only",
-	wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	name: "a broken holder is told once only", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, l := range leases {
@@ -163,14 +143,12 @@ var forceFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "a later break opens the name",
-	wants: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
+	name: "a later break opens the name", wants: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
 	driver: breaks(func(d *faulty, name string, _ *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
 	}),
 }, {
-	name:  "a broken holder's release opens the name",
-	wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
+	name: "a broken holder's release opens the name", wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if ctx.Err() == nil && err != nil && driver.ValidateName(l.Name) == nil {

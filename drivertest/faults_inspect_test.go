@@ -65,69 +65,58 @@ func lists(change func(all []driver.Entry, prefix string) []driver.Entry) func(*
 }
 
 var inspectFaults = []fault{{
-	name:  "expired holders are shown",
-	wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
+	name: "expired holders are shown", wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		if len(stored.Holders) > len(e.Holders) {
 			e.Holders = stored.Public(stored.Holders[0].Since, e.Name).Holders
 		}
 	}),
 }, {
-	name:  "labels are lost",
-	wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed"},
+	name: "labels are lost", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed"},
 	driver: entries(func(e *driver.Entry, _ *locktable.Entry) {
 		for i := range e.Waiters {
 			e.Waiters[i].Owner.Labels = nil
 		}
 	}),
 }, {
-	name:  "since is the last renewal",
-	wants: []string{"Inspect/SinceIsTheGrantAndNotTheRenewal"},
+	name: "since is the last renewal", wants: []string{"Inspect/SinceIsTheGrantAndNotTheRenewal"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].Since = stored.Holders[i].Expires.Time().Add(-time.Hour)
 		}
 	}),
 }, {
-	name:  "the time left stands still",
-	wants: []string{"Inspect/TheTimeLeftRunsDown"},
+	name: "the time left stands still", wants: []string{"Inspect/TheTimeLeftRunsDown"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].ExpiresIn = stored.Holders[i].Since.Until(stored.Holders[i].Expires)
 		}
 	}),
 }, {
-	name:  "an unknown name is an error",
-	wants: []string{"Inspect/AnUnknownNameIsAnEmptyEntry"},
+	name: "an unknown name is an error", wants: []string{"Inspect/AnUnknownNameIsAnEmptyEntry"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		if stored.Fence == 0 {
 			e.Name, e.Fence = "", 1
 		}
 	}),
 }, {
-	name:  "labels are shared with the caller",
-	wants: []string{"Inspect/IsTheCallersOwnCopy"},
+	name: "labels are shared with the caller", wants: []string{"Inspect/IsTheCallersOwnCopy"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].Owner = stored.Holders[i].Owner
 		}
 	}),
 }, {
-	name:  "the queue is shown backwards",
-	wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: entries(func(e *driver.Entry, _ *locktable.Entry) {
-		slices.Reverse(e.Waiters)
-	}),
+	name:   "the queue is shown backwards", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: entries(func(e *driver.Entry, _ *locktable.Entry) { slices.Reverse(e.Waiters) }),
 }, {
-	name:  "the prefix is a LIKE pattern",
-	wants: []string{"List/TakesThePrefixLiterally"},
+	name: "the prefix is a LIKE pattern", wants: []string{"List/TakesThePrefixLiterally"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		parts := strings.FieldsFunc(prefix, func(r rune) bool { return r == '%' || r == '_' })
 		return slices.DeleteFunc(all, func(e driver.Entry) bool { return len(parts) > 0 && !strings.HasPrefix(e.Name, parts[0]) })
 	}),
 }, {
-	name:  "the prefix is a glob",
-	wants: []string{"List/TakesThePrefixLiterally"},
+	name: "the prefix is a glob", wants: []string{"List/TakesThePrefixLiterally"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			ok, _ := path.Match(strings.ReplaceAll(prefix, "/", "\x00")+"*", strings.ReplaceAll(e.Name, "/", "\x00"))
@@ -135,39 +124,34 @@ var inspectFaults = []fault{{
 		})
 	}),
 }, {
-	name:  "the prefix is folded",
-	wants: []string{"List/TakesThePrefixLiterally"},
+	name: "the prefix is folded", wants: []string{"List/TakesThePrefixLiterally"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			return !strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
 		})
 	}),
 }, {
-	name:  "a listing ends before U+10FFFF",
-	wants: []string{"List/APrefixEndsWhereTheNextBegins"},
+	name: "a listing ends before U+10FFFF", wants: []string{"List/APrefixEndsWhereTheNextBegins"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			return !strings.HasPrefix(e.Name, prefix) || e.Name >= prefix+"\U0010ffff"
 		})
 	}),
 }, {
-	name:  "a listing is not in order",
-	wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},
+	name: "a listing is not in order", wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		slices.SortFunc(all, func(a, b driver.Entry) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 		return all
 	}),
 }, {
-	name:  "a listing stops after a page",
-	wants: []string{"List/ManyNamesComeOnceEach"},
+	name: "a listing stops after a page", wants: []string{"List/ManyNamesComeOnceEach"},
 	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		return all[:min(len(all), 100)]
 	}),
 }, {
-	name:  "a token stands in an error",
-	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	name: "a token stands in an error", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if errors.Is(err, driver.ErrNoSuchLease) {
@@ -176,8 +160,7 @@ var inspectFaults = []fault{{
 		return err
 	}),
 }, {
-	name:  "a token stands in an entry",
-	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	name: "a token stands in an entry", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Waiters {
 			e.Waiters[i].Owner.Host = string(stored.Queue[i].Token[:])

@@ -69,48 +69,38 @@ var lateFaults = []fault{{
 	},
 	network: unaware(func(p *parcel) bool { return p.known }),
 }, {
-	name:    "the end of a release is not looked at",
-	wants:   []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
+	name:    "the end of a release is not looked at", wants: []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
 	network: unaware(func(p *parcel) bool { return p.claim == nil }),
 }, {
-	name:  "a release with an end is always late",
-	wants: []string{"End/AReleaseOnTimeThatComesBeforeItsEndReleases"},
+	name: "a release with an end is always late", wants: []string{"End/AReleaseOnTimeThatComesBeforeItsEndReleases"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late || p.onEnd && p.claim == nil
 	}},
 }, {
-	name:  "what was held up is always late",
-	wants: []string{"End/WhatComesBeforeItsEndIsAnswered"},
+	name: "what was held up is always late", wants: []string{"End/WhatComesBeforeItsEndIsAnswered"},
 	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
 		return late || slices.Contains(others, p)
 	}},
 }, {
-	name:  "a token that was not held is not released again",
-	wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
-	driver: func(d *faulty) driver.Driver {
-		return forgetful{d, &sync.Mutex{}, map[driver.Token]bool{}}
-	},
+	name:   "a token that was not held is not released again", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	driver: func(d *faulty) driver.Driver { return forgetful{d, &sync.Mutex{}, map[driver.Token]bool{}} },
 }, {
-	name:  "those that come together have the end of the last",
-	wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	name: "those that come together have the end of the last", wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
 	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
 		return late && !slices.ContainsFunc(others, func(o *parcel) bool { return o.end.After(p.end.Add(time.Second / 2)) })
 	}},
 }, {
-	name:  "without a deadline there is no end",
-	wants: []string{"End/WithoutADeadlineTheEndIsMaxRequestAway"},
+	name: "without a deadline there is no end", wants: []string{"End/WithoutADeadlineTheEndIsMaxRequestAway"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late && !p.unbounded
 	}},
 }, {
-	name:  "a call waits for its answer",
-	wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
+	name: "a call waits for its answer", wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
 	network: network{arrive: func(_ context.Context, done <-chan struct{}) {
 		<-done
 	}},
 }, {
-	name:  "a call sees only the deadline of its ctx",
-	wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
+	name: "a call sees only the deadline of its ctx", wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
 	network: network{arrive: func(ctx context.Context, done <-chan struct{}) {
 		select {
 		case <-done:
@@ -118,12 +108,10 @@ var lateFaults = []fault{{
 		}
 	}},
 }, {
-	name:    "what comes after the last release of its token is granted",
-	wants:   []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
+	name:    "what comes after the last release of its token is granted", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return true })),
 }, {
-	name:   "a request outlives its call",
-	wants:  []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
+	name:   "a request outlives its call", wants: []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
 	driver: acquires(outlives),
 	local:  true,
 }}

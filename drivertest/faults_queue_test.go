@@ -30,25 +30,20 @@ func queued(change func(e *locktable.Entry, c driver.Claim, place int)) func(*fa
 }
 
 var queueFaults = []fault{{
-	name:  "readers pass a waiting writer",
-	wants: []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: passing(func(_ *faulty, c driver.Claim) bool {
-		return c.Weight == 1 && c.Limit == driver.Unlimited
-	}),
+	name:   "readers pass a waiting writer",
+	wants:  []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: passing(func(_ *faulty, c driver.Claim) bool { return c.Weight == 1 && c.Limit == driver.Unlimited }),
 }, {
-	name:   "a try passes those who wait",
-	wants:  []string{"Queue/ATryFailsWhileAnyoneWaits"},
+	name:   "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAnyoneWaits"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
 }, {
-	name:  "small claims pass large ones",
-	wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
+	name: "small claims pass large ones", wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
 		q := d.look(c.Name).Queue
 		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.Unlimited
 	}),
 }, {
-	name:  "a dead holder's name goes to who asks first",
-	wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst"},
+	name: "a dead holder's name goes to who asks first", wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
 		now := locktable.At(d.table.server.now())
 		return slices.ContainsFunc(d.look(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
@@ -62,14 +57,10 @@ var queueFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "the queue is forgotten",
-	wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
-	driver: queued(func(e *locktable.Entry, _ driver.Claim, _ int) {
-		e.Queue = nil
-	}),
+	name:   "the queue is forgotten", wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
+	driver: queued(func(e *locktable.Entry, _ driver.Claim, _ int) { e.Queue = nil }),
 }, {
-	name:  "the last one in is served first",
-	wants: []string{"Queue/ServesInTheOrderOfArrival", "Queue/AskingAgainNeitherMovesNorAddsAPlace"},
+	name: "the last one in is served first", wants: []string{"Queue/ServesInTheOrderOfArrival", "Queue/AskingAgainNeitherMovesNorAddsAPlace"},
 	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place > 0 {
 			w := e.Queue[place]
@@ -77,16 +68,14 @@ var queueFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a repeat goes to the end",
-	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherQueueTTL"},
+	name: "a repeat goes to the end", wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherQueueTTL"},
 	driver: queued(func(e *locktable.Entry, _ driver.Claim, place int) {
 		if place >= 0 {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
-	name:  "a repeat takes a second place",
-	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace"},
+	name: "a repeat takes a second place", wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace"},
 	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && c.Queue {
 			e.Queue = slices.Insert(e.Queue, place, e.Queue[place])
@@ -94,8 +83,7 @@ var queueFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a repeat does not keep the place",
-	wants: []string{"Place/EachRepeatKeepsItForAnotherQueueTTL"},
+	name: "a repeat does not keep the place", wants: []string{"Place/EachRepeatKeepsItForAnotherQueueTTL"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		kept := map[driver.Token]locktable.Instant{}
 		for _, w := range e.Queue {
@@ -111,30 +99,24 @@ var queueFaults = []fault{{
 		}
 	},
 }, {
-	name:  "a repeat with a try loses the place",
-	wants: []string{"Place/ARepeatWithATryDoesNotLoseIt"},
+	name: "a repeat with a try loses the place", wants: []string{"Place/ARepeatWithATryDoesNotLoseIt"},
 	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && !c.Queue {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
-	name:  "a try takes a place",
-	wants: []string{"Queue/ATryNeverQueues", "Acquire/ATryLeavesNothingBehind"},
+	name: "a try takes a place", wants: []string{"Queue/ATryNeverQueues", "Acquire/ATryLeavesNothingBehind"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if !c.Queue {
 			c.Queue, c.QueueTTL = true, c.TTL
 		}
 	}),
 }, {
-	name:  "places count from zero",
-	wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
-	driver: refusals(func(held *driver.HeldError) {
-		held.Position = max(held.Position-1, 0)
-	}),
+	name:   "places count from zero", wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
+	driver: refusals(func(held *driver.HeldError) { held.Position = max(held.Position-1, 0) }),
 }, {
-	name:  "one at a time is let in",
-	wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
+	name: "one at a time is let in", wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		var behind []locktable.Waiter
 		if len(e.Queue) > 1 {
@@ -144,8 +126,7 @@ var queueFaults = []fault{{
 		e.Queue = append(e.Queue, behind...)
 	},
 }, {
-	name:  "a waiter's limit is the holder's",
-	wants: []string{"Semaphore/AWaiterIsHeldToItsOwnLimit"},
+	name: "a waiter's limit is the holder's", wants: []string{"Semaphore/AWaiterIsHeldToItsOwnLimit"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if hs := d.look(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.Unlimited && hs[0].Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)

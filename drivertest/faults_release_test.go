@@ -41,8 +41,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "a release is only noted",
-	wants: []string{"Release/LetsTheNextIn", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
+	name: "a release is only noted", wants: []string{"Release/LetsTheNextIn", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if d.held(l.Name, l.Token) != nil {
 			return ctx.Err()
@@ -50,8 +49,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "a release frees all the permits",
-	wants: []string{"Release/FreesItsOwnPermitOnly", "MinHold/IsForOnePermitOnly"},
+	name: "a release frees all the permits", wants: []string{"Release/FreesItsOwnPermitOnly", "MinHold/IsForOnePermitOnly"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if err == nil {
@@ -69,8 +67,7 @@ var releaseFaults = []fault{{
 		return nil
 	}),
 }, {
-	name:  "a waiter cannot leave",
-	wants: []string{"Release/LeavesTheQueue", "Release/CancellingAHundredWaitersLeavesNothing", "Client/ACancelledWaitLeavesNothing"},
+	name: "a waiter cannot leave", wants: []string{"Release/LeavesTheQueue", "Release/CancellingAHundredWaitersLeavesNothing", "Client/ACancelledWaitLeavesNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if slices.ContainsFunc(d.look(l.Name).Queue, func(w locktable.Waiter) bool { return w.Token == l.Token }) {
 			return ctx.Err()
@@ -78,8 +75,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "a release passes the name to nobody",
-	wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	name: "a release passes the name to nobody", wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) (err error) {
 		if d.held(l.Name, l.Token) == nil {
 			return d.Release(ctx, l)
@@ -88,8 +84,7 @@ var releaseFaults = []fault{{
 		return err
 	}),
 }, {
-	name:  "a cancelled waiter loses the turn of the next",
-	wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
+	name: "a cancelled waiter loses the turn of the next", wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		// A grant that its waiter has not asked for yet is taken for a place in the
 		// queue.
@@ -99,8 +94,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "the zero token releases what is kept",
-	wants: []string{"Release/TheZeroTokenReleasesNothing"},
+	name: "the zero token releases what is kept", wants: []string{"Release/TheZeroTokenReleasesNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if l.Token.IsZero() && d.held(l.Name, l.Token) != nil {
 			return nil
@@ -108,8 +102,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "the minimum hold is ignored",
-	wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
+	name: "the minimum hold is ignored", wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold = 0
@@ -117,8 +110,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "the minimum hold counts from the release",
-	wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
+	name: "the minimum hold counts from the release", wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold += h.Since.Until(locktable.At(d.table.server.now()))
@@ -126,8 +118,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "the minimum hold is cut off at the TTL",
-	wants: []string{"MinHold/MayOutlastTheTTL"},
+	name: "the minimum hold is cut off at the TTL", wants: []string{"MinHold/MayOutlastTheTTL"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold = min(l.MinHold, h.Since.Until(h.Expires))
@@ -135,16 +126,13 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:   "what is kept still has its token",
-	wants:  []string{"MinHold/TheTokenHoldsNothingAnyMore"},
+	name:   "what is kept still has its token", wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
 	driver: keeps(func(kept, was *locktable.Holder) { kept.Token = was.Token }),
 }, {
-	name:   "a lock-delay follows what was kept",
-	wants:  []string{"MinHold/EndsWithoutALockDelay"},
+	name:   "a lock-delay follows what was kept", wants: []string{"MinHold/EndsWithoutALockDelay"},
 	driver: keeps(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
 }, {
-	name:  "a lock-delay follows a release",
-	wants: []string{"LockDelay/IsNotForARelease"},
+	name: "a lock-delay follows a release", wants: []string{"LockDelay/IsNotForARelease"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)

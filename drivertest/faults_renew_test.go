@@ -28,24 +28,21 @@ func before(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver 
 }
 
 var renewFaults = []fault{{
-	name:  "a renewal does not compare the token",
-	wants: []string{"Renew/StaleTokenDoesNotRenewTheNewHolder", "Acquire/TokensAreComparedWhole"},
+	name: "a renewal does not compare the token", wants: []string{"Renew/StaleTokenDoesNotRenewTheNewHolder", "Acquire/TokensAreComparedWhole"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if hs := d.look(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
 	}),
 }, {
-	name:  "a renewal creates a lease",
-	wants: []string{"Renew/NeverCreates", "Release/NothingIsRenewedAfterIt"},
+	name: "a renewal creates a lease", wants: []string{"Renew/NeverCreates", "Release/NothingIsRenewedAfterIt"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if e := d.look(l.Name); len(e.Holders)+len(e.Queue) == 0 && !l.Token.IsZero() {
 			_, _ = d.Acquire(context.Background(), driver.Claim{Name: l.Name, Token: l.Token, Weight: 1, Limit: 1, TTL: l.TTL})
 		}
 	}),
 }, {
-	name:  "a renewal revives an expired lease",
-	wants: []string{"Renew/NeverRevivesAnExpiredLease", "Expiry/ARenewalAtTheVeryInstantIsTooLate"},
+	name: "a renewal revives an expired lease", wants: []string{"Renew/NeverRevivesAnExpiredLease", "Expiry/ARenewalAtTheVeryInstantIsTooLate"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
@@ -56,8 +53,7 @@ var renewFaults = []fault{{
 		})
 	}),
 }, {
-	name:  "a renewal shortens",
-	wants: []string{"Renew/NeverShortens", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a renewal shortens", wants: []string{"Renew/NeverShortens", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
@@ -68,8 +64,7 @@ var renewFaults = []fault{{
 		})
 	}),
 }, {
-	name:  "a renewal keeps the TTL of the claim",
-	wants: []string{"Inspect/TheTTLIsTheOneLastAskedFor", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a renewal keeps the TTL of the claim", wants: []string{"Inspect/TheTTLIsTheOneLastAskedFor", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		before := map[driver.Token]time.Duration{}
 		for _, l := range leases {
@@ -90,14 +85,10 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "a renewal only looks",
-	wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
-	driver: before(func(_ *faulty, l *driver.LeaseRef) {
-		l.TTL = driver.MinTTL
-	}),
+	name:   "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
+	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.TTL = driver.MinTTL }),
 }, {
-	name:  "a renewal extends all the leases of a name",
-	wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
+	name: "a renewal extends all the leases of a name", wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
@@ -108,8 +99,7 @@ var renewFaults = []fault{{
 		})
 	}),
 }, {
-	name:  "half of a batch is lost",
-	wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/EveryLeaseOfALargeBatchIsRenewed"},
+	name: "half of a batch is lost", wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/EveryLeaseOfALargeBatchIsRenewed"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		half := (len(leases) + 1) / 2
 		answers, err := d.Renew(ctx, leases[:half])
@@ -119,8 +109,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "a batch stops at 256",
-	wants: []string{"Renew/EveryLeaseOfALargeBatchIsRenewed"},
+	name: "a batch stops at 256", wants: []string{"Renew/EveryLeaseOfALargeBatchIsRenewed"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		some := leases[:min(len(leases), 256)]
 		answers, err := d.Renew(ctx, some)
@@ -130,8 +119,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "a batch is answered by name",
-	wants: []string{"Renew/ANameMayStandInABatchSeveralTimes"},
+	name: "a batch is answered by name", wants: []string{"Renew/ANameMayStandInABatchSeveralTimes"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		byName := map[string]error{}
@@ -144,8 +132,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "one lost lease fails the whole batch",
-	wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/NeverCreates"},
+	name: "one lost lease fails the whole batch", wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/NeverCreates"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, a := range answers {
@@ -156,8 +143,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "the zero token renews what is kept",
-	wants: []string{"Renew/TheZeroTokenRenewsNothing"},
+	name: "the zero token renews what is kept", wants: []string{"Renew/TheZeroTokenRenewsNothing"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for i := range answers {

@@ -50,8 +50,7 @@ func refusedFor(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.G
 }
 
 var valueFaults = []fault{{
-	name:  "of a large entry the end is cut off",
-	wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	name: "of a large entry the end is cut off", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		for i, size := 0, 0; i < len(e.Queue); i++ {
@@ -64,8 +63,7 @@ var valueFaults = []fault{{
 		}
 	},
 }, {
-	name:  "of many labels some are lost",
-	wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	name: "of many labels some are lost", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		for i := range e.Holders {
@@ -79,60 +77,47 @@ var valueFaults = []fault{{
 	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
 }, {
-	name:   "a renewal writes no value",
-	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
+	name:   "a renewal writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
 	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name:   "a release writes no value",
-	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
+	name:   "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
 	driver: releasing(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name:  "no value is an empty one",
-	wants: []string{"Value/NoneLeavesWhatThereIs"},
+	name: "no value is an empty one", wants: []string{"Value/NoneLeavesWhatThereIs"},
 	driver: before(func(_ *faulty, l *driver.LeaseRef) {
 		if l.Value == nil {
 			l.Value = []byte{}
 		}
 	}),
 }, {
-	name:  "an empty value is none",
-	wants: []string{"Value/AnEmptyOneIsNotNone"},
+	name: "an empty value is none", wants: []string{"Value/AnEmptyOneIsNotNone"},
 	step: stepped(func(e *locktable.Entry, was locktable.Value) {
 		if e.Value.Bytes != nil && len(e.Value.Bytes) == 0 {
 			e.Value = was
 		}
 	}),
 }, {
-	name:  "a value ends at a zero",
-	wants: []string{"Value/AnyBytesAreKept"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
-		e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0})
-	}),
+	name: "a value ends at a zero", wants: []string{"Value/AnyBytesAreKept"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0}) }),
 }, {
-	name:  "a value has 512 bytes at most",
-	wants: []string{"Value/AnyBytesAreKept"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
-		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
-	}),
+	name: "a value has 512 bytes at most", wants: []string{"Value/AnyBytesAreKept"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)] }),
 }, {
-	name:  "a value has the fence of the last grant",
-	wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	name: "a value has the fence of the last grant", wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
 	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
 		if e.Value.Bytes != nil {
 			e.Value.Fence = e.Fence
 		}
 	}),
 }, {
-	name:  "a value goes with its lease",
-	wants: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
+	name: "a value goes with its lease", wants: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
 	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
 		if len(e.Holders) == 0 {
 			e.Value = locktable.Value{}
 		}
 	}),
 }, {
-	name:  "a repeat writes its value",
-	wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfWhoHoldsIsAGrant"},
+	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfWhoHoldsIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
@@ -141,8 +126,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a claim that is refused writes its value",
-	wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	name: "a claim that is refused writes its value", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && ctx.Err() == nil && c.Validate() == nil {
@@ -151,50 +135,42 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a renewal writes whoever holds",
-	wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/ItOutlivesItsLease"},
+	name: "a renewal writes whoever holds", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/ItOutlivesItsLease"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if driver.ValidateValue(l.Value) == nil {
 			writesAnyway(d, l.Name, l.Value)
 		}
 	}),
 }, {
-	name:  "a waiter that leaves writes",
-	wants: []string{"Value/WhoDoesNotHoldWritesNothing"},
+	name: "a waiter that leaves writes", wants: []string{"Value/WhoDoesNotHoldWritesNothing"},
 	driver: releasing(func(d *faulty, l *driver.LeaseRef) {
 		if d.held(l.Name, l.Token) == nil {
 			writesAnyway(d, l.Name, l.Value)
 		}
 	}),
 }, {
-	name:  "the first of several keeps its value",
-	wants: []string{"Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	name: "the first of several keeps its value", wants: []string{"Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
 	step: stepped(func(e *locktable.Entry, was locktable.Value) {
 		if len(e.Holders) > 1 && was.Bytes != nil {
 			e.Value = was
 		}
 	}),
 }, {
-	name:  "a break takes the value along",
-	wants: []string{"Value/ABreakLeavesIt"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
-		e.Value = locktable.Value{}
-	}),
+	name:   "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
 	name:   "nobody is refused for the value",
 	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
-	name:  "an equal value is below",
-	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
+	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
 			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
 		}
 	}),
 }, {
-	name:  "values are compared by their length first",
-	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes"},
+	name: "values are compared by their length first", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.look(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
 			if len(v) < len(c.ValueBelow) {
@@ -206,16 +182,14 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "what is written is what is compared",
-	wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
+	name: "what is written is what is compared", wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil {
 			c.ValueBelow = c.Value
 		}
 	}),
 }, {
-	name:  "a holder that repeats is refused for its value",
-	wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
+	name: "a holder that repeats is refused for its value", wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.look(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
 			return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
@@ -223,8 +197,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "a force that is refused for the value breaks",
-	wants: []string{"Value/AForceThatIsNotAboveItBreaksNobody"},
+	name: "a force that is refused for the value breaks", wants: []string{"Value/AForceThatIsNotAboveItBreaksNobody"},
 	driver: refusedFor(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
@@ -232,21 +205,18 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "who is refused for the value keeps its place",
-	wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
+	name: "who is refused for the value keeps its place", wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
 	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.look(c.Name).Value
 		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
-	name:  "who is refused for the value is told that others hold it",
-	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	name: "who is refused for the value is told that others hold it", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
 	driver: refusedFor(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
 		return driver.Grant{}, &driver.HeldError{Name: c.Name}
 	}),
 }, {
-	name:  "a waiter's condition is looked at when it comes only",
-	wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	name: "a waiter's condition is looked at when it comes only", wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -257,8 +227,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:  "a waiter whose condition has become false holds up the next",
-	wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	name: "a waiter whose condition has become false holds up the next", wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		stood := slices.Clone(e.Queue)
 		f(now)
@@ -268,8 +237,7 @@ var valueFaults = []fault{{
 		}
 	},
 }, {
-	name:  "a waiter writes what it asked for first",
-	wants: []string{"Value/AWaiterWritesWhatItAskedForLast"},
+	name: "a waiter writes what it asked for first", wants: []string{"Value/AWaiterWritesWhatItAskedForLast"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, w := range d.look(c.Name).Queue {
 			if w.Token == c.Token {
@@ -279,7 +247,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "nobody is told to look",
+	name:  "nobody is told to look",
 	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook", "Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
@@ -289,8 +257,7 @@ var valueFaults = []fault{{
 		return []locktable.Signal{sig}
 	},
 }, {
-	name:  "a value's fence is not raised",
-	wants: []string{"Value/ItsFenceIsRaisedWithItsLease"},
+	name: "a value's fence is not raised", wants: []string{"Value/ItsFenceIsRaisedWithItsLease"},
 	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		was := d.look(l.Name).Value
 		got, err := d.RaiseFence(ctx, l, fence)
@@ -298,8 +265,7 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
-	name:  "each raise writes",
-	wants: []string{"Value/OnlyTheFirstRaiseWritesIt"},
+	name: "each raise writes", wants: []string{"Value/OnlyTheFirstRaiseWritesIt"},
 	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		got, err := d.RaiseFence(ctx, l, fence)
 		if l.Value != nil {
@@ -308,8 +274,7 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
-	name:  "a raise writes where the value is of another lease",
-	wants: []string{"Value/ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince"},
+	name: "a raise writes where the value is of another lease", wants: []string{"Value/ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince"},
 	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		if d.held(l.Name, l.Token).Fence != d.look(l.Name).Value.Fence {
 			writesAnyway(d, l.Name, l.Value)
@@ -317,13 +282,11 @@ var valueFaults = []fault{{
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
-	name:  "the end of what writes a value is not looked at",
-	wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
+	name: "the end of what writes a value is not looked at", wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late && p.claim != nil
 	}},
 }, {
-	name:    "the end of a claim with a value is not looked at",
-	wants:   []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
+	name:    "the end of a claim with a value is not looked at", wants: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Value != nil })),
 }}

@@ -18,6 +18,11 @@ type watching struct {
 
 func (w *watching) Watch(name string, f func()) (stop func()) { return w.watch(w.faulty, name, f) }
 
+// watches makes a fault of a function that replaces Watch.
+func watches(watch func(d *faulty, name string, f func()) (stop func())) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return &watching{d, watch} }
+}
+
 // A deaf driver gets no reports of its own changes.
 type deaf struct {
 	*faulty
@@ -49,32 +54,22 @@ func telling(name string, wants []string, visible func(before, e *locktable.Entr
 }
 
 var watchFaults = []fault{{
-	name:  "changes are not told",
-	wants: []string{"Watch/EachChangeIsTold"},
-	driver: func(d *faulty) driver.Driver {
-		return &watching{d, func(*faulty, string, func()) func() { return func() {} }}
-	},
+	name:   "changes are not told", wants: []string{"Watch/EachChangeIsTold"},
+	driver: watches(func(*faulty, string, func()) func() { return func() {} }),
 }, {
-	name:  "a watch is told of another name",
-	wants: []string{"Watch/OtherNamesAreNotTold"},
-	driver: func(d *faulty) driver.Driver {
-		return &watching{d, func(d *faulty, name string, f func()) func() {
-			one, two := d.Watch(name, f), d.Watch(name+"/other", f)
-			return func() { one(); two() }
-		}}
-	},
+	name: "a watch is told of another name", wants: []string{"Watch/OtherNamesAreNotTold"},
+	driver: watches(func(d *faulty, name string, f func()) func() {
+		one, two := d.Watch(name, f), d.Watch(name+"/other", f)
+		return func() { one(); two() }
+	}),
 }, {
-	name:  "a watch does not stop",
-	wants: []string{"Watch/AWatchThatWasStoppedIsNotTold"},
-	driver: func(d *faulty) driver.Driver {
-		return &watching{d, func(d *faulty, name string, f func()) func() {
-			d.Watch(name, f)
-			return func() {}
-		}}
-	},
+	name: "a watch does not stop", wants: []string{"Watch/AWatchThatWasStoppedIsNotTold"},
+	driver: watches(func(d *faulty, name string, f func()) func() {
+		d.Watch(name, f)
+		return func() {}
+	}),
 }, {
-	name:  "a name can be watched once only",
-	wants: []string{"Watch/AWatchMayBeginAgain"},
+	name: "a name can be watched once only", wants: []string{"Watch/AWatchMayBeginAgain"},
 	driver: func(d *faulty) driver.Driver {
 		seen := map[string]bool{}
 		return &watching{d, func(d *faulty, name string, f func()) func() {
@@ -86,23 +81,18 @@ var watchFaults = []fault{{
 		}}
 	},
 }, {
-	name:  "a watch begins late and does not say so",
-	wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsTold"},
-	driver: func(d *faulty) driver.Driver {
-		return &watching{d, func(d *faulty, name string, f func()) func() {
-			t := time.AfterFunc(20*time.Millisecond, func() { d.Watch(name, f) })
-			return func() { t.Stop() }
-		}}
-	},
+	name: "a watch begins late and does not say so", wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsTold"},
+	driver: watches(func(d *faulty, name string, f func()) func() {
+		t := time.AfterFunc(20*time.Millisecond, func() { d.Watch(name, f) })
+		return func() { t.Stop() }
+	}),
 }, {
-	name:  "a watch goes on after Close",
-	wants: []string{"Watch/NobodyIsToldAfterClose"},
+	name: "a watch goes on after Close", wants: []string{"Watch/NobodyIsToldAfterClose"},
 	driver: func(d *faulty) driver.Driver {
 		return &watching{d, func(d *faulty, name string, f func()) func() { return d.table.Watch(name, f) }}
 	},
 }, {
-	name:   "what a client does itself is not told",
-	wants:  []string{"Watch/WhatTheClientDoesItselfIsTold"},
+	name:   "what a client does itself is not told", wants: []string{"Watch/WhatTheClientDoesItselfIsTold"},
 	driver: func(d *faulty) driver.Driver { return &deaf{faulty: d} },
 }, telling(
 	"only the first and the last of those who share a name are told of", []string{"Watch/EachChangeOfASharedNameIsTold"},
