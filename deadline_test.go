@@ -60,8 +60,8 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	second := func(_ any, err error) error { return err }
 	for what, call := range map[string]func(l *lateCall) error{
-		"Lock":              func(l *lateCall) error { return second(l.c.Mutex("y").Lock(l.ctx)) },
-		"Lock held":         func(l *lateCall) error { return second(l.c.Mutex("x").Lock(l.ctx)) },
+		"Lock":      func(l *lateCall) error { return second(l.c.Mutex("y").Lock(l.ctx)) },
+		"Lock held": func(l *lateCall) error { return second(l.c.Mutex("x").Lock(l.ctx)) },
 		"TryLock over a socket": func(l *lateCall) error {
 			l.net.hang(nil)
 			l.net.acquires = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {

@@ -97,7 +97,7 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:   "a refusal does not say by whom", wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
+	name: "a refusal does not say by whom", wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
 	driver: refusals(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
 }, {
 	name: "a refusal looks at the holder who was granted first",
@@ -114,7 +114,7 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:   "a refusal does not say until when", wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
+	name: "a refusal does not say until when", wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
 	driver: refusals(func(held *driver.HeldError) { held.RetryAfter = 0 }),
 }, {
 	name: "a refusal forgets the lock-delay", wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
@@ -131,7 +131,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "a refusal does not say the last fence", wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
+	name: "a refusal does not say the last fence", wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
 	driver: refusals(func(held *driver.HeldError) { held.Fence = 0 }),
 }, {
 	name: "the caller's limit is ignored", wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},

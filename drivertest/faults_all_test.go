@@ -40,7 +40,7 @@ func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []d
 }
 
 var allFaults = []fault{{
-	name:   "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
+	name: "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
 	driver: alls(oneByOne),
 }, {
 	name: "some are granted, and given back", wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
@@ -129,6 +129,6 @@ var allFaults = []fault{{
 		e.Visible = e.Visible && !expired
 	},
 }, {
-	name:    "several claims have no end", wants: []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
+	name: "several claims have no end", wants: []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !p.several }},
 }}

@@ -28,7 +28,7 @@ func (emptyDoctor) Diagnose(context.Context) ([]driver.Finding, error) {
 }
 
 var endFaults = []fault{{
-	name:   "a finding says nothing", wants: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
+	name: "a finding says nothing", wants: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
 	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
 	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
@@ -54,7 +54,7 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name:   "a closed driver goes on", wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
+	name: "a closed driver goes on", wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
 	driver: closes(func(*faulty) error { return nil }),
 }, {
 	name: "a second Close is an error", wants: []string{"Close/ASecondTimeDoesNothing"},

@@ -94,7 +94,7 @@ var expiryFaults = []fault{{
 	name: "a promoted grant forgets who waited", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
 	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
 }, {
-	name:   "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
+	name: "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
 }, {
 	name: "a lock-delay counts from when the expiry is found", wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},

@@ -59,7 +59,7 @@ func (a asking) Watch(name string, f func()) (stop func()) {
 
 var farFaults = []fault{{
 	name: "errors are passed on as they are", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far:  func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
+	far: func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
 }, {
 	name: "an error does not say on which name", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
@@ -137,16 +137,16 @@ var farFaults = []fault{{
 	}},
 }, {
 	name: "calls go one after the other", wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
-	far:  func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
+	far: func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
 }, {
 	name: "Properties asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far:  func(r *remote) driver.Driver { return asking{r, true, false} },
+	far: func(r *remote) driver.Driver { return asking{r, true, false} },
 }, {
 	name: "Watch asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far:  func(r *remote) driver.Driver { return asking{r, false, true} },
+	far: func(r *remote) driver.Driver { return asking{r, false, true} },
 }, {
 	name: "the client has a network of its own", wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
-	far:  func(r *remote) driver.Driver { return r.faulty },
+	far: func(r *remote) driver.Driver { return r.faulty },
 }, {
 	name: "a short TTL is refused", wants: []string{"Properties/TheShortestTTLIsGranted"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

@@ -51,7 +51,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	name: "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Force = false }),
 }, {
 	name: "force empties the queue", wants: []string{"Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
@@ -120,10 +120,10 @@ var forceFaults = []fault{{
 		})
 	}),
 }, {
-	name:   "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
+	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
-	name:   "a break does not say by whom", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	name: "a break does not say by whom", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
 	name: "no holder is told by whom", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},

@@ -107,7 +107,7 @@ var inspectFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "the queue is shown backwards", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "the queue is shown backwards", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: entries(func(e *driver.Entry, _ *locktable.Entry) { slices.Reverse(e.Waiters) }),
 }, {
 	name: "the prefix is a LIKE pattern", wants: []string{"List/TakesThePrefixLiterally"},

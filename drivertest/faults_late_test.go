@@ -69,7 +69,7 @@ var lateFaults = []fault{{
 	},
 	network: unaware(func(p *parcel) bool { return p.known }),
 }, {
-	name:    "the end of a release is not looked at", wants: []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
+	name: "the end of a release is not looked at", wants: []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
 	network: unaware(func(p *parcel) bool { return p.claim == nil }),
 }, {
 	name: "a release with an end is always late", wants: []string{"End/AReleaseOnTimeThatComesBeforeItsEndReleases"},
@@ -82,7 +82,7 @@ var lateFaults = []fault{{
 		return late || slices.Contains(others, p)
 	}},
 }, {
-	name:   "a token that was not held is not released again", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	name: "a token that was not held is not released again", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
 	driver: func(d *faulty) driver.Driver { return forgetful{d, &sync.Mutex{}, map[driver.Token]bool{}} },
 }, {
 	name: "those that come together have the end of the last", wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
@@ -108,10 +108,10 @@ var lateFaults = []fault{{
 		}
 	}},
 }, {
-	name:    "what comes after the last release of its token is granted", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
+	name: "what comes after the last release of its token is granted", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return true })),
 }, {
-	name:   "a request outlives its call", wants: []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
+	name: "a request outlives its call", wants: []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
 	driver: acquires(outlives),
 	local:  true,
 }}

@@ -59,7 +59,7 @@ func names(to func(string) string) func(*faulty) driver.Driver {
 }
 
 var nameFaults = []fault{{
-	name:   "case is folded", wants: []string{"Names/AreComparedByteForByte"},
+	name: "case is folded", wants: []string{"Names/AreComparedByteForByte"},
 	driver: names(strings.ToLower),
 }, {
 	name: "trailing spaces are dropped", wants: []string{"Names/AreComparedByteForByte"},
@@ -67,7 +67,7 @@ var nameFaults = []fault{{
 		return strings.TrimRight(s, " ") + strings.Repeat(" ", min(1, len(s)-len(strings.TrimLeft(s, " "))))
 	}),
 }, {
-	name:   "names are normalised", wants: []string{"Names/AreComparedByteForByte"},
+	name: "names are normalised", wants: []string{"Names/AreComparedByteForByte"},
 	driver: names(func(s string) string { return strings.ReplaceAll(s, "e\u0301", "\u00e9") }),
 }, {
 	name: "the hash tag is the name", wants: []string{"Names/AreComparedByteForByte"},
@@ -80,10 +80,10 @@ var nameFaults = []fault{{
 		return s
 	}),
 }, {
-	name:   "names are cut off", wants: []string{"Names/MayHave255Bytes"},
+	name: "names are cut off", wants: []string{"Names/MayHave255Bytes"},
 	driver: names(func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }),
 }, {
-	name:   "names are paths", wants: []string{"Names/AreComparedByteForByte"},
+	name: "names are paths", wants: []string{"Names/AreComparedByteForByte"},
 	driver: names(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
 }, {
 	name: "names of a session are in an encoding of its own", wants: []string{"Sessions/Session1SeesTheNamesOfTheOthers", "Sessions/ManyNamesAtOnceAreTheSameNames"},

@@ -34,7 +34,7 @@ var queueFaults = []fault{{
 	wants:  []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return c.Weight == 1 && c.Limit == driver.Unlimited }),
 }, {
-	name:   "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAnyoneWaits"},
+	name: "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAnyoneWaits"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
 }, {
 	name: "small claims pass large ones", wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
@@ -57,7 +57,7 @@ var queueFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "the queue is forgotten", wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
+	name: "the queue is forgotten", wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
 	driver: queued(func(e *locktable.Entry, _ driver.Claim, _ int) { e.Queue = nil }),
 }, {
 	name: "the last one in is served first", wants: []string{"Queue/ServesInTheOrderOfArrival", "Queue/AskingAgainNeitherMovesNorAddsAPlace"},
@@ -113,7 +113,7 @@ var queueFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "places count from zero", wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
+	name: "places count from zero", wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
 	driver: refusals(func(held *driver.HeldError) { held.Position = max(held.Position-1, 0) }),
 }, {
 	name: "one at a time is let in", wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},

@@ -126,10 +126,10 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:   "what is kept still has its token", wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
+	name: "what is kept still has its token", wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
 	driver: keeps(func(kept, was *locktable.Holder) { kept.Token = was.Token }),
 }, {
-	name:   "a lock-delay follows what was kept", wants: []string{"MinHold/EndsWithoutALockDelay"},
+	name: "a lock-delay follows what was kept", wants: []string{"MinHold/EndsWithoutALockDelay"},
 	driver: keeps(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
 }, {
 	name: "a lock-delay follows a release", wants: []string{"LockDelay/IsNotForARelease"},

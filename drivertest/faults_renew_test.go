@@ -85,7 +85,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:   "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
+	name: "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
 	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.TTL = driver.MinTTL }),
 }, {
 	name: "a renewal extends all the leases of a name", wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},

@@ -18,10 +18,10 @@ func unless(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []
 }
 
 var signalFaults = []fault{{
-	name:   "signals never come", wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence", "Signals/ABrokenHolderHearsThatItLost"},
+	name: "signals never come", wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence", "Signals/ABrokenHolderHearsThatItLost"},
 	signal: unless(func(locktable.Signal) bool { return true }),
 }, {
-	name:   "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderHearsThatItLost", "Signals/ABrokenHolderHearsThatItLost", "Signals/APromotedHolderHearsThatItLost"},
+	name: "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderHearsThatItLost", "Signals/ABrokenHolderHearsThatItLost", "Signals/APromotedHolderHearsThatItLost"},
 	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
 }, {
 	name:   "a grant is not signalled",
@@ -48,7 +48,7 @@ var signalFaults = []fault{{
 		}
 	},
 }, {
-	name:  "a new head of the queue is not told to look",
+	name: "a new head of the queue is not told to look",
 	wants: []string{"Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold",
 		"Signals/TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts",
@@ -61,10 +61,10 @@ var signalFaults = []fault{{
 		}
 	},
 }, {
-	name:   "everybody hears every signal", wants: []string{"Signals/NobodyHearsOfTokensThatAnotherClientClaimed"},
+	name: "everybody hears every signal", wants: []string{"Signals/NobodyHearsOfTokensThatAnotherClientClaimed"},
 	signal: func(s *server, sig locktable.Signal) []locktable.Signal { return s.everybody(sig.Signal) },
 }, {
-	name:   "a stopped listener still hears", wants: []string{"Signals/EveryListenerHearsAndAStoppedOneNoMore"},
+	name: "a stopped listener still hears", wants: []string{"Signals/EveryListenerHearsAndAStoppedOneNoMore"},
 	driver: func(d *faulty) driver.Driver { return deafless{d} },
 }}
 

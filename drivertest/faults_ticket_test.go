@@ -9,7 +9,7 @@ import (
 )
 
 var ticketFaults = []fault{{
-	name:   "tickets are not heeded", wants: []string{"Ticket/AWaiterStandsAsIfItHadComeThen", "Ticket/ItCountsForMaxLeadAndNoMore"},
+	name: "tickets are not heeded", wants: []string{"Ticket/AWaiterStandsAsIfItHadComeThen", "Ticket/ItCountsForMaxLeadAndNoMore"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Ticket = 0 }),
 }, {
 	name: "an old ticket is the first of all", wants: []string{"Ticket/ItCountsForMaxLeadAndNoMore"},
@@ -38,6 +38,6 @@ var ticketFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "a try with a ticket passes those who wait", wants: []string{"Ticket/ItDoesNotHelpATry"},
+	name: "a try with a ticket passes those who wait", wants: []string{"Ticket/ItDoesNotHelpATry"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force && c.Ticket != 0 }),
 }}

@@ -77,10 +77,10 @@ var valueFaults = []fault{{
 	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
 }, {
-	name:   "a renewal writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
+	name: "a renewal writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
 	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name:   "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
+	name: "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
 	driver: releasing(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
 	name: "no value is an empty one", wants: []string{"Value/NoneLeavesWhatThereIs"},
@@ -101,7 +101,9 @@ var valueFaults = []fault{{
 	step: stepped(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0}) }),
 }, {
 	name: "a value has 512 bytes at most", wants: []string{"Value/AnyBytesAreKept"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)] }),
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
+	}),
 }, {
 	name: "a value has the fence of the last grant", wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
 	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
@@ -156,7 +158,7 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
+	name: "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
 	name:   "nobody is refused for the value",
@@ -247,7 +249,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "nobody is told to look",
+	name: "nobody is told to look",
 	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook", "Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
@@ -287,6 +289,6 @@ var valueFaults = []fault{{
 		return late && p.claim != nil
 	}},
 }, {
-	name:    "the end of a claim with a value is not looked at", wants: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
+	name: "the end of a claim with a value is not looked at", wants: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Value != nil })),
 }}

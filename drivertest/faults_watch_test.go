@@ -54,7 +54,7 @@ func telling(name string, wants []string, visible func(before, e *locktable.Entr
 }
 
 var watchFaults = []fault{{
-	name:   "changes are not told", wants: []string{"Watch/EachChangeIsTold"},
+	name: "changes are not told", wants: []string{"Watch/EachChangeIsTold"},
 	driver: watches(func(*faulty, string, func()) func() { return func() {} }),
 }, {
 	name: "a watch is told of another name", wants: []string{"Watch/OtherNamesAreNotTold"},
@@ -92,7 +92,7 @@ var watchFaults = []fault{{
 		return &watching{d, func(d *faulty, name string, f func()) func() { return d.table.Watch(name, f) }}
 	},
 }, {
-	name:   "what a client does itself is not told", wants: []string{"Watch/WhatTheClientDoesItselfIsTold"},
+	name: "what a client does itself is not told", wants: []string{"Watch/WhatTheClientDoesItselfIsTold"},
 	driver: func(d *faulty) driver.Driver { return &deaf{faulty: d} },
 }, telling(
 	"only the first and the last of those who share a name are told of", []string{"Watch/EachChangeOfASharedNameIsTold"},

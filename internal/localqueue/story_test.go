@@ -138,7 +138,7 @@ func (s *story) step(words []string) string {
 		return "nobody"
 	case "timer": // fires, also if it was stopped
 		x := s.timers[0]
-		x.f()
+		defer x.f()
 		return x.in.String() + map[bool]string{true: " stopped"}[x.stopped]
 	case "empty":
 		s.empty(s.T)
