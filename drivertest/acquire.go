@@ -8,13 +8,6 @@ import (
 )
 
 func testAcquire(s *suite) {
-	s.test("GrantsAFreeName", func(k *kit) {
-		c := k.mutex()
-		g := k.a.gets(c)
-		k.b.heldBy(g.Fence)
-		k.a.keeps(c)
-	})
-
 	s.test("TheSecondIsToldNoAndWhoHoldsIt", func(k *kit) {
 		who := basictest.FullOwner()
 		g := k.a.gets(k.mutex(owner(who)))

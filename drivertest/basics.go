@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,12 @@ func testBasics(s *suite) {
 	close(s.turn)
 
 	s.lookAt("Properties", "PropertiesSayWhatItIs", func(k *kit) {
-		if p := k.a.Properties(); p.Backend == "" || p.Clock == "" || p.MinTTL < 0 || p.MinTTL > driver.MaxTTL {
-			k.Errorf("%+v; want a Backend, whose Clock it is, and a MinTTL from 0 to %v", p, driver.MaxTTL)
+		p := k.a.Properties()
+		if p.Backend == "" || !strings.Contains(p.FenceSurvives.String(), " ") || p.MinTTL < 0 || p.MinTTL > driver.MaxTTL {
+			k.Errorf("%+v; want a Backend, a constant or a sentence in FenceSurvives, and a MinTTL from 0 to %v", p, driver.MaxTTL)
+		}
+		if !slices.Contains([]driver.ClockSource{driver.ClockProcess, driver.ClockHost, driver.ClockServer}, p.Clock) {
+			k.Errorf("Clock = %q; want process, host or server", p.Clock)
 		}
 	})
 

@@ -14,45 +14,28 @@ func testConcurrent(s *suite) {
 	s.timeless = true
 	workers, rounds := 8, s.fewer(10)
 
-	s.test("TheQueueAdmitsOneAtATimeInTheOrderOfFences", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		k.crowd(workers, rounds, func(w *worker) error {
-			return w.enter(&section, k.mutex(queue(long)))
-		})
-		section.wants(k, int64(workers*rounds))
-		k.a.sees(0, 0)
-	})
-
-	s.test("TriesAdmitOneAtATime", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		k.crowd(workers, rounds, func(w *worker) error {
-			return w.enter(&section, k.mutex())
-		})
-		section.wants(k, int64(workers*rounds))
-		k.a.sees(0, 0)
-	})
-
-	s.test("ASemaphoreAdmitsNoMoreThanItsPermits", func(k *kit) {
-		section := section{limit: 3}
-		k.crowd(workers, rounds, func(w *worker) error {
-			return w.enter(&section, k.permits(1, 3, queue(long)))
-		})
-		section.wants(k, int64(workers*rounds))
-		k.a.sees(0, 0)
-	})
-
-	s.test("WritersAreAlone", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		var turn atomic.Int64
-		k.crowd(workers, rounds, func(w *worker) error {
+	var turn atomic.Int64
+	for name, c := range map[string]struct {
+		limit int64
+		claim func(k *kit) driver.Claim
+	}{
+		"TheQueueAdmitsOneAtATimeInTheOrderOfFences": {driver.Unlimited, func(k *kit) driver.Claim { return k.mutex(queue(long)) }},
+		"TriesAdmitOneAtATime":                       {driver.Unlimited, func(k *kit) driver.Claim { return k.mutex() }},
+		"ASemaphoreAdmitsNoMoreThanItsPermits":       {3, func(k *kit) driver.Claim { return k.permits(1, 3, queue(long)) }},
+		"WritersAreAlone": {driver.Unlimited, func(k *kit) driver.Claim {
 			if turn.Add(1)%4 == 0 {
-				return w.enter(&section, k.mutex(queue(long)))
+				return k.mutex(queue(long))
 			}
-			return w.enter(&section, k.reader(queue(long)))
+			return k.reader(queue(long))
+		}},
+	} {
+		s.test(name, func(k *kit) {
+			section := section{limit: c.limit}
+			k.crowd(workers, rounds, func(w *worker) error { return w.enter(&section, c.claim(k)) })
+			section.wants(k, int64(workers*rounds))
+			k.a.sees(0, 0)
 		})
-		section.wants(k, int64(workers*rounds))
-		k.a.sees(0, 0)
-	})
+	}
 
 	s.test("NothingIsRenewedNorLeftAfterARelease", func(k *kit) {
 		for range s.fewer(20) {

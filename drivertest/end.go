@@ -272,30 +272,8 @@ func testGivenUp(s *suite) {
 		slow, held := k.slow(), k.mutex(on(k.nth(9)))
 		g := slow.gets(held)
 		for i, w := range k.ways() {
-			name := on(k.nth(i))
-			calls := []*call{
-				slow.asks(k.mutex(name)), slow.asks(k.mutex(on(held.Name), queue(long))), slow.asks(k.mutex(name, force)),
-				slow.calls("Renew", func(ctx context.Context) error {
-					_, err := slow.Renew(ctx, []driver.LeaseRef{lease(held)})
-					return err
-				}),
-				slow.calls("Release", func(ctx context.Context) error { return slow.Release(ctx, lease(k.mutex(name))) }),
-				slow.releasesOnTime(k.mutex(name)),
-				slow.calls("Inspect", func(ctx context.Context) error {
-					_, err := slow.Inspect(ctx, held.Name)
-					return err
-				}),
-			}
-			if s.breaks {
-				calls = append(calls, slow.calls("Break", func(ctx context.Context) error {
-					return slow.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence+1, 0, driver.Owner{})
-				}))
-			}
-			if s.lists {
-				calls = append(calls, slow.calls("List", func(ctx context.Context) error { return k.listErr(ctx, slow.client) }))
-			}
 			letGo := slow.hold()
-			k.givesUp(w, calls...)
+			k.givesUp(w, slow.callsAll(k.nth(i), held, g.Fence+1)...)
 			letGo()
 		}
 	})

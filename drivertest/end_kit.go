@@ -81,6 +81,29 @@ func (s *slow) releasesOnTime(c driver.Claim) *call {
 	})
 }
 
+// callsAll returns a call of each method, on names that it does not change: held is held.
+func (s *slow) callsAll(name string, held driver.Claim, fence uint64) []*call {
+	calls := []*call{
+		s.asks(s.k.mutex(on(name))), s.asks(s.k.mutex(on(held.Name), queue(long))), s.asks(s.k.mutex(on(name), force)),
+		s.calls("Renew", func(ctx context.Context) error {
+			answers, err := s.Renew(ctx, []driver.LeaseRef{lease(held)})
+			return errors.Join(append(answers, err)...)
+		}),
+		s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(on(name)))) }),
+		s.releasesOnTime(s.k.mutex(on(name))),
+		s.calls("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
+	}
+	if s.k.s.breaks {
+		calls = append(calls, s.calls("Break", func(ctx context.Context) error {
+			return s.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, fence, 0, driver.Owner{})
+		}))
+	}
+	if s.k.s.lists {
+		calls = append(calls, s.calls("List", func(ctx context.Context) error { return s.k.listErr(ctx, s.client) }))
+	}
+	return calls
+}
+
 func (c *call) begin(ctx context.Context) {
 	go func() {
 		defer close(c.done)

@@ -17,14 +17,6 @@ func testExpiry(s *suite) {
 		k.a.lost(old)
 	})
 
-	s.test("ALeaseIsKeptUntilThen", func(k *kit) {
-		c := k.mutex(ttl(2 * k.u))
-		k.a.gets(c)
-		k.pass(k.u + k.u/4)
-		k.b.refused(k.mutex())
-		k.a.keeps(c)
-	})
-
 	s.exact("ALeaseIsOverAtTheVeryInstant", func(k *kit) {
 		c := k.mutex(ttl(k.u))
 		k.a.gets(c)

@@ -26,14 +26,6 @@ func testFence(s *suite) {
 		}
 	})
 
-	s.test("RisesAcrossExpiries", func(k *kit) {
-		var last uint64
-		for i := range 3 {
-			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.mutex(ttl(k.u/2))))
-			k.past(k.u / 2)
-		}
-	})
-
 	// A range reaches ahead of the clock, which would hide a forgotten fence.
 	s.test("RisesAcrossForce", func(k *kit) {
 		var last uint64

@@ -54,14 +54,6 @@ func testMinHold(s *suite) {
 		k.b.refused(k.mutex())
 	})
 
-	s.test("IsNotMadeLongerByTheTTL", func(k *kit) {
-		c := k.mutex()
-		k.a.gets(c)
-		k.a.releasesEarly(c, k.u)
-		k.past(k.u)
-		k.b.gets(k.mutex())
-	})
-
 	s.test("TheTokenHoldsNothingAnyMore", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)

@@ -10,15 +10,6 @@ import (
 )
 
 func testProperties(s *suite) {
-	s.test("SayWhoseClockDecides", func(k *kit) {
-		p := k.a.Properties()
-		if said := p.FenceSurvives.String(); p.Backend == "" || !strings.Contains(said, " ") {
-			k.Errorf("%+v; want a Backend, and a constant or a sentence in FenceSurvives", p)
-		}
-		if !slices.Contains([]driver.ClockSource{driver.ClockProcess, driver.ClockHost, driver.ClockServer}, p.Clock) {
-			k.Errorf("Clock = %q; want process, host or server", p.Clock)
-		}
-	})
 	s.test("TheShortestTTLIsGranted", func(k *kit) {
 		shortest := max(k.a.Properties().MinTTL, driver.MinTTL)
 		var err error

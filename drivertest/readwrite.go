@@ -8,14 +8,6 @@ func testReadWrite(s *suite) {
 		k.b.heldBy(f1, f2, f3)
 	})
 
-	s.test("AWriterKeepsReadersOut", func(k *kit) {
-		writer := k.mutex()
-		k.a.gets(writer)
-		k.b.refused(k.reader())
-		k.a.releases(writer)
-		k.b.gets(k.reader())
-	})
-
 	s.test("EveryReaderKeepsAWriterOut", func(k *kit) {
 		first, second, writer := k.reader(), k.reader(), k.mutex()
 		k.a.gets(first)

@@ -1,21 +1,10 @@
 package drivertest
 
 import (
-	"time"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
 func testRelease(s *suite) {
-	s.test("LetsTheNextIn", func(k *kit) {
-		c := k.mutex()
-		k.a.gets(c)
-		k.b.refused(k.mutex())
-		k.a.releases(c)
-		k.b.sees(0, 0)
-		k.b.gets(k.mutex())
-	})
-
 	s.test("ASecondReleaseSaysNotHeldAndChangesNothing", func(k *kit) {
 		c, next := k.mutex(), k.mutex()
 		k.a.gets(c)
@@ -65,14 +54,6 @@ func testRelease(s *suite) {
 		k.a.releases(mine)
 		k.b.heldBy(g.Fence)
 		k.b.keeps(other)
-	})
-
-	s.test("NothingIsRenewedAfterIt", func(k *kit) {
-		c := k.mutex()
-		k.a.gets(c)
-		k.a.releases(c)
-		k.a.lost(c)
-		k.b.sees(0, 0)
 	})
 
 	s.test("TheTokenMayClaimAgainAndIsANewGrant", func(k *kit) {
@@ -151,18 +132,5 @@ func testRelease(s *suite) {
 		k.a.sees(1, 0)
 		k.a.releases(holder)
 		k.b.gets(k.mutex())
-	})
-
-	s.test("AtOnceAfterTheGrantIsAsGoodAsLater", func(k *kit) {
-		var last uint64
-		for range 20 {
-			c := k.mutex(ttl(time.Minute))
-			g := k.a.gets(c)
-			if g.Fence <= last {
-				k.Fatalf("fences %d, then %d; want them to rise", last, g.Fence)
-			}
-			last = g.Fence
-			k.a.releases(c)
-		}
 	})
 }

@@ -20,16 +20,6 @@ func testRenew(s *suite) {
 		k.b.gets(k.mutex())
 	})
 
-	s.test("MayAskForMoreThanTheClaim", func(k *kit) {
-		c := k.mutex(ttl(k.u))
-		k.a.gets(c)
-		if err := k.a.renew(c, 4*k.u); err != nil {
-			k.Fatal(err)
-		}
-		k.pass(2 * k.u)
-		k.b.refused(k.mutex())
-	})
-
 	s.test("NeverShortens", func(k *kit) {
 		c := k.mutex(ttl(4 * k.u))
 		k.a.gets(c)

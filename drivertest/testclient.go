@@ -82,31 +82,22 @@ func testClient(s *suite) {
 		}
 	})
 
-	s.test("ACancelledWaitLeavesNothing", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		waiter := k.waiter(nil)
-		waiter.ends(context.Canceled)
-		if err := waiter.fails(); !errors.Is(err, context.Canceled) {
-			k.Errorf("Lock: %v; want the ctx's error", err)
-		}
-		waiter.settles()
-		k.a.sees(1, 0)
-		k.releasesIt(first)
-		k.a.sees(0, 0)
-	})
-
-	s.test("AWaitThatItsDeadlineEndsLeavesNothing", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		waiter := k.waiter(nil)
-		waiter.ends(context.DeadlineExceeded)
-		if err := waiter.fails(); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pawl.ErrHeld) {
-			k.Errorf("Lock: %v; want it to be both, DeadlineExceeded and ErrHeld", err)
-		}
-		waiter.settles()
-		k.a.sees(1, 0)
-		k.releasesIt(first)
-		k.a.sees(0, 0)
-	})
+	for name, end := range map[string]error{
+		"ACancelledWaitLeavesNothing": context.Canceled, "AWaitThatItsDeadlineEndsLeavesNothing": context.DeadlineExceeded,
+	} {
+		s.test(name, func(k *kit) {
+			first := k.locksIt(k.locks(nil))
+			waiter := k.waiter(nil)
+			waiter.ends(end)
+			if err := waiter.fails(); !errors.Is(err, end) || end == context.DeadlineExceeded && !errors.Is(err, pawl.ErrHeld) {
+				k.Errorf("Lock: %v; want %v, and ErrHeld after a deadline", err, end)
+			}
+			waiter.settles()
+			k.a.sees(1, 0)
+			k.releasesIt(first)
+			k.a.sees(0, 0)
+		})
+	}
 
 	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNobody", func(k *kit) {
 		first := k.locksIt(k.locks(nil))

@@ -19,39 +19,7 @@ func testTrouble(s *suite) {
 		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
 		defer cancel()
 		k.asked.Add(int64(k.s.Patience / 2)) // a driver may try again until then
-		onTime := lease(held)
-		onTime.OnTime = true
-		calls := []*call{
-			far.calls("Acquire", func(ctx context.Context) error {
-				_, err := far.Acquire(ctx, k.mutex())
-				return err
-			}),
-			far.calls("Acquire with Queue", func(ctx context.Context) error {
-				_, err := far.Acquire(ctx, k.mutex(queue(long)))
-				return err
-			}),
-			far.calls("Renew", func(ctx context.Context) error {
-				answers, err := far.Renew(ctx, []driver.LeaseRef{lease(held)})
-				if err == nil && len(answers) == 1 {
-					err = answers[0]
-				}
-				return err
-			}),
-			far.calls("Release", func(ctx context.Context) error { return far.Release(ctx, lease(k.mutex())) }),
-			far.calls("Release with OnTime", func(ctx context.Context) error { return far.Release(ctx, onTime) }),
-			far.calls("Inspect", func(ctx context.Context) error {
-				_, err := far.Inspect(ctx, k.name)
-				return err
-			}),
-		}
-		if s.breaks {
-			calls = append(calls, far.calls("Break", func(ctx context.Context) error {
-				return far.Driver.(driver.LeaseBreaker).Break(ctx, k.name, g.Fence, 0, driver.Owner{})
-			}))
-		}
-		if s.lists {
-			calls = append(calls, far.calls("List", func(ctx context.Context) error { return k.listErr(ctx, far.client) }))
-		}
+		calls := far.callsAll(k.name, held, g.Fence)
 		for _, c := range calls {
 			c.begin(ctx)
 		}
