@@ -2,7 +2,6 @@ package pawl_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -29,9 +28,9 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 			if push && took > 0 || took > 10*time.Second {
 				t.Errorf("told after %v", took)
 			}
-			var lost *pawl.LostError
-			if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonBroken || lost.By.Client != "breaker" {
-				t.Fatalf("told %v", lease.Err())
+			lost := lostFor(t, lease.Err(), pawl.ReasonBroken)
+			if lost.By.Client != "breaker" {
+				t.Errorf("told %v", lost)
 			}
 			if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
 				t.Errorf("told that it has %v, and it has a minute", until)
@@ -53,10 +52,9 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 		isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, Reason: strings.Repeat("x", 300)}), pawl.ErrInvalid)
 		noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 		<-lease.Done()
-		var lost *pawl.LostError
 		want := map[string]string{"app": "ops", "by": "anna@ops-1", "reason": "the host is gone"}
-		if !errors.As(lease.Err(), &lost) || !maps.Equal(lost.By.Labels, want) {
-			t.Errorf("told %v", lease.Err())
+		if lost := lostFor(t, lease.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, want) {
+			t.Errorf("told %v", lost)
 		}
 		if said := lease.Err().Error(); !strings.Contains(said, ` by=anna@ops-1 reason="the host is gone"`) {
 			t.Errorf("it says %s", said)
@@ -64,8 +62,8 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 		again := must(t)(a.Mutex("x").Lock(background))
 		noError(t, b.Break(background, "x", again.Fence(), atOnce)) // without what the last one said
 		<-again.Done()
-		if !errors.As(again.Err(), &lost) || !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
-			t.Errorf("told %v", again.Err())
+		if lost := lostFor(t, again.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
+			t.Errorf("told %v", lost)
 		}
 	})
 }
@@ -84,10 +82,9 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 			lease := must(t)(a.Mutex("x").Lock(background))
 			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 			<-lease.Done()
-			var lost *pawl.LostError
-			if !errors.As(lease.Err(), &lost) || len(lost.By.Labels) != driver.MaxLabels ||
-				lost.By.Labels["by"] != "anna@ops-1" || lost.By.Labels["reason"] != "the host is gone" || lost.By.Labels["a"] != "first" {
-				t.Errorf("told %v", lease.Err())
+			told := lostFor(t, lease.Err(), pawl.ReasonBroken).By.Labels
+			if len(told) != driver.MaxLabels || told["by"] != "anna@ops-1" || told["reason"] != "the host is gone" || told["a"] != "first" {
+				t.Errorf("told %v", told)
 			}
 			if len(b.Self().Labels) != n {
 				t.Errorf("the client has %d labels now", len(b.Self().Labels))

@@ -72,10 +72,7 @@ func (p placed) Properties() driver.Properties {
 func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
-			c, err := pawl.New(placed{&faulty{Driver: engine.Full(memory.Driver())}, kind, where}, nil)
-			noError(t, err)
-			t.Cleanup(func() { _ = c.Close() })
-			return c
+			return w.clientOf(placed{&faulty{Driver: engine.Full(memory.Driver())}, kind, where}, nil)
 		}
 		other := memlock.NewMemory(nil)
 		here := at("redis", "redis a:6379", w.memory)

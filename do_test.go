@@ -3,8 +3,6 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,21 +16,13 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 		boom := errors.New("boom")
 		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
 		w.free("x")
-		func() {
-			defer func() {
-				if recover() != "panic" {
-					t.Error("the panic was swallowed")
-				}
-			}()
-			_ = m.Do(background, func(context.Context) error { panic("panic") })
-		}()
-		w.free("x")
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_ = m.Do(background, func(context.Context) error { runtime.Goexit(); return nil })
-		})
-		wg.Wait()
-		w.free("x")
+		for how, end := range stumbles {
+			panicked := aloneOn(func() { _ = m.Do(background, func(context.Context) error { end(); return nil }) })
+			if (panicked != nil) != (how == "panics") {
+				t.Errorf("it %s, and its caller sees %v", how, panicked)
+			}
+			w.free("x")
+		}
 	})
 }
 

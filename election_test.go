@@ -57,14 +57,9 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 		noError(t, e.Run(background, func(context.Context) error { return nil }))
 		isError(t, e.Run(background, func(context.Context) error { return errNet }), errNet)
 		w.free("jobs")
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic is lost")
-				}
-			}()
-			_ = e.Run(background, func(context.Context) error { panic("elected") })
-		}()
+		if aloneOn(func() { _ = e.Run(background, func(context.Context) error { panic("elected") }) }) != "elected" {
+			t.Error("the panic is lost")
+		}
 		w.free("jobs")
 
 		// Its own error, though the lead was lost: it is not lost with it.

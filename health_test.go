@@ -34,10 +34,8 @@ func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 				return check(ctx, time.Since(began))
 			})).Lock(background))
 			took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
-			isError(t, err, pawl.ErrLost)
-			lost, _ := errors.AsType[*pawl.LostError](err)
-			if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
-				t.Errorf("it was lost for %v: %v", lost.Reason, err)
+			if lostFor(t, err, pawl.ReasonUnhealthy).Err == nil {
+				t.Errorf("it does not say why: %v", err)
 			}
 			if took < 20*time.Second || took > 32*time.Second {
 				t.Errorf("the next got it after %v", took)

@@ -2,7 +2,6 @@ package pawl_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -73,10 +72,7 @@ func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 		granted := time.Now()
 		net.down()
 		<-lease.Done()
-		lost, ok := errors.AsType[*pawl.LostError](lease.Err())
-		if !ok {
-			t.Fatal(lease.Err())
-		}
+		lost := lostFor(t, lease.Err(), pawl.ReasonUnreachable)
 		must(t)(b.Mutex("x").Lock(background))
 		if late := time.Since(lost.StopBy); late < 0 || late > 10*time.Millisecond {
 			t.Errorf("the next one has it %v after Until", late)

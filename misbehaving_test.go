@@ -112,14 +112,9 @@ func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 			return nil
 		})
 		for _, claim := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").TryLock} {
-			func() {
-				defer func() {
-					if recover() != "a bug" {
-						t.Error("the panic was swallowed")
-					}
-				}()
-				_, _ = claim(background)
-			}()
+			if aloneOn(func() { _, _ = claim(background) }) != "a bug" {
+				t.Error("the panic was swallowed")
+			}
 		}
 		f.set(nil, nil)
 		w.free("x")

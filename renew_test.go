@@ -1,7 +1,6 @@
 package pawl_test
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -116,8 +115,7 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 			l := must(t)(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))
 			all.Go(func() {
 				<-l.Done()
-				var lost *pawl.LostError
-				if !errors.As(l.Err(), &lost) || lost.Reason != pawl.ReasonUnreachable || !lost.StopBy.After(time.Now()) {
+				if lost := lostFor(t, l.Err(), pawl.ReasonUnreachable); !lost.StopBy.After(time.Now()) {
 					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
 				}
 			})

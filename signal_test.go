@@ -9,8 +9,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
-	"github.com/pawl-go/pawl/memlock"
 )
 
 // The backend may renew a lease and lose it afterwards, and the signal of the loss may be
@@ -163,30 +161,21 @@ func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 		"with Unwrap":    func(d driver.Driver) driver.Driver { return unwrapped{d} },
 		"without Unwrap": func(d driver.Driver) driver.Driver { return struct{ driver.Driver }{d} },
 	} {
-		t.Run(what, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				memory := memlock.NewMemory(nil)
-				clients := [2]*pawl.Client{}
-				for i := range clients {
-					c, err := pawl.New(wrap(memory.Driver()), nil)
-					noError(t, err)
-					defer c.Close()
-					clients[i] = c
-				}
-				held := must(t)(clients[0].Mutex("x").Lock(background))
-				done := make(chan time.Time)
-				go func() {
-					noError(t, clients[1].Mutex("x").Do(background, func(context.Context) error { done <- time.Now(); return nil }))
-				}()
-				time.Sleep(10 * time.Second)
-				began := time.Now()
-				noError(t, held.Release(background))
-				most := map[string]time.Duration{"with Unwrap": 0, "without Unwrap": 300 * time.Millisecond}[what]
-				if took := (<-done).Sub(began); took > most {
-					t.Errorf("it was handed over after %v, want %v at the most", took, most)
-				}
-				synctest.Wait() // Do releases before the client is closed
-			})
+		runInWorld(t, what, func(t *testing.T, w *world) {
+			a, b := w.clientOf(wrap(w.memory.Driver()), nil), w.clientOf(wrap(w.memory.Driver()), nil)
+			held := must(t)(a.Mutex("x").Lock(background))
+			done := make(chan time.Time)
+			go func() {
+				noError(t, b.Mutex("x").Do(background, func(context.Context) error { done <- time.Now(); return nil }))
+			}()
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			noError(t, held.Release(background))
+			most := map[string]time.Duration{"with Unwrap": 0, "without Unwrap": 300 * time.Millisecond}[what]
+			if took := (<-done).Sub(began); took > most {
+				t.Errorf("it was handed over after %v, want %v at the most", took, most)
+			}
+			synctest.Wait() // Do releases before the client is closed
 		})
 	}
 }
