@@ -149,7 +149,7 @@ func testList(s *suite) {
 	})
 
 	s.test("ManyNamesComeOnceEach", func(k *kit) {
-		n := s.fewer(250) // more than a page of most backends
+		n := s.fewer(300) // more than a page of most backends
 		var want []string
 		for i := range n {
 			k.a.gets(k.mutex(on(k.nth(i))))

@@ -20,20 +20,6 @@ func TestTheHostsClockIsSet(t *testing.T) {
 	})
 }
 
-func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
-	c := clock()
-	d := open(t, file(t), &Options{now: c.Now})
-	first := mutex("job")
-	g := gets(t, d, first)
-	c.Advance(-time.Hour)
-	c.Advance(time.Hour + first.TTL - time.Microsecond)
-	isRefused(t, d, mutex("job"))
-	c.Advance(time.Microsecond)
-	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
-		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
-}
-
 // The row is gone, and with it the last fence; the next fence, from the clock, is above
 // it.
 func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {

@@ -5,51 +5,12 @@ import (
 	"time"
 )
 
-func TestAWatchInAnotherDriverIsTold(t *testing.T) {
-	for name, prepare := range map[string]func(*lockDriver) *lockDriver{
-		"by wake-ups": func(d *lockDriver) *lockDriver { return d },
-		"by looking":  deafen,
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := file(t)
-			a, b := prepare(open(t, path, nil)), prepare(open(t, path, nil))
-			told := make(chan struct{}, 100)
-			t.Cleanup(b.Watch("job", func() { told <- struct{}{} }))
-			tells := func(what string) {
-				t.Helper()
-				select {
-				case <-told:
-				case <-time.After(hangTime):
-					t.Fatalf("%s was not told", what)
-				}
-			}
-			tells("the beginning")
-			for len(told) > 0 || ask(t, b, "SELECT count(*) FROM entries") == 0 { // until the entry has the watch
-				time.Sleep(10 * time.Millisecond)
-				for len(told) > 0 {
-					<-told
-				}
-			}
-			for range 5 {
-				c := mutex("job")
-				gets(t, a, c)
-				tells("a grant")
-				releases(t, a, c)
-				tells("a release")
-			}
-			if !b.Properties().PushesChanges {
-				t.Error("PushesChanges is false")
-			}
-		})
-	}
-}
-
 // A change of a name without watchers writes no signal, and no driver polls for it.
 func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, nil), open(t, path, nil)
 	stop := b.Watch("job", func() {})
-	for ask(t, b, "SELECT count(*) FROM entries") == 0 {
+	for rows(t, b) == 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if !b.table.claims.Any(time.Now()) {

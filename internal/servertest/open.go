@@ -43,7 +43,8 @@ func OpensLate(tb TB, url string, run func()) {
 // of them opens, and one of them gets the lock.
 func OpensTwenty(tb TB, url string) {
 	tb.Helper()
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
+	defer cancel()
 	var granted atomic.Int64
 	var all sync.WaitGroup
 	for range 20 {
