@@ -46,25 +46,6 @@ func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 	}
 }
 
-// The doctor names a damaged row, even if no client has asked for its name.
-func TestTheDoctorAndTheListNameADamagedRow(t *testing.T) {
-	_, db, d := fresh(t)
-	for _, name := range []string{"a", "b", "c"} {
-		gets(t, d, mutex(name))
-	}
-	exec(t, db, "UPDATE pawl_names SET entry = 'x' WHERE name = 'b'")
-	var listed []string
-	for e, err := range d.List(ctx, "") {
-		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
-			t.Errorf("%q is listed with %v", e.Name, err)
-		}
-	}
-	if !slices.Equal(listed, []string{"a", "b", "c"}) {
-		t.Errorf("it lists %q", listed)
-	}
-	finds(t, d, "error", "damaged entries", `1 cannot be read, and these names cannot be locked: "b"`)
-}
-
 func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")

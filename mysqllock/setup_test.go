@@ -149,21 +149,12 @@ func TestOtherPrefixesAreOtherLocks(t *testing.T) {
 
 // A row that cannot be read does not count as a free name, and affects no other name.
 func TestADamagedRowIsNoFreeName(t *testing.T) {
-	_, db, d := fresh(t)
-	for i := range 3 {
-		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
+	for _, value := range []string{"x", ""} {
+		_, db, d := fresh(t)
+		servertest.Damaged(t, d, driverOver(t, db, nil), "", func(name string) {
+			exec(t, db, "UPDATE pawl_names SET entry = '"+value+"', version = 1 WHERE name = '"+name+"'")
+		})
 	}
-	exec(t, db, "UPDATE pawl_names SET entry = 'x', version = 1 WHERE name = 'job-0'", "UPDATE pawl_names SET entry = '', version = 1 WHERE name = 'job-1'")
-	other := driverOver(t, db, nil)
-	for i := range 2 {
-		for _, d := range []driver.Driver{d, other} {
-			_, err := d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
-			if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent {
-				t.Errorf("job-%d: %v", i, err)
-			}
-		}
-	}
-	isRefused(t, other, mutex("job-2"))
 }
 
 // A slow dial fails with context.DeadlineExceeded, although the caller's ctx has not

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestFilesAreForTheirOwnerOnly(t *testing.T) {
@@ -138,25 +138,10 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 }
 
 func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
-	for name, entry := range map[string]string{"bytes": "x'A100'", "text": "'free'", "number": "7", "empty": "x''"} {
-		t.Run(name, func(t *testing.T) {
-			path := file(t)
-			d := open(t, path, nil)
-			gets(t, d, mutex("job"))
-			gets(t, d, mutex("other"))
-			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('job' AS BLOB)")
-
-			_, acquire := d.Acquire(ctx, mutex("job"))
-			_, entry := d.Inspect(ctx, "job")
-			for _, err := range []error{acquire, entry} {
-				var e *driver.Error
-				var corrupt *locktable.CorruptError
-				if !errors.As(err, &e) || !errors.As(err, &corrupt) || !e.Permanent || e.Name != "job" {
-					t.Fatalf("a damaged entry said %v", err)
-				}
-			}
-			t.Log(acquire)
-			isRefused(t, d, mutex("other"))
+	for _, entry := range []string{"x'A100'", "'free'", "7", "x''"} {
+		path := file(t)
+		servertest.Damaged(t, open(t, path, nil), open(t, path, nil), "DELETE FROM entries", func(name string) {
+			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('"+name+"' AS BLOB)")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -40,4 +41,27 @@ func (f Findings) Have(words ...string) bool {
 		}
 	}
 	return false
+}
+
+// Finds checks that the doctor has a finding that begins with the first text, and
+// contains the others.
+func Finds(tb TB, d driver.Diagnoser, words ...string) {
+	tb.Helper()
+	if found := FindingsOf(tb, d); !found.Have(words...) {
+		tb.Errorf("it finds %q; want %q", found, words)
+	}
+}
+
+// Explained checks that an error is a [driver.Error], permanent or not, with these words
+// in its hint, and returns it.
+func Explained(tb TB, err error, permanent bool, hint string) *driver.Error {
+	tb.Helper()
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok {
+		tb.Fatalf("%v; want a driver.Error with %q in its hint", err, hint)
+	}
+	if e.Permanent != permanent || !strings.Contains(e.Hint, hint) {
+		tb.Errorf("permanent is %t of %v; want %t, and %q in the hint", e.Permanent, err, permanent, hint)
+	}
+	return e
 }
