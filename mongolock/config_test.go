@@ -1,15 +1,11 @@
 package mongolock
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // answers is a cursor with one document.
@@ -20,6 +16,15 @@ func answers(d bson.D) bson.D {
 // made is the answer of listCollections for a collection.
 func made(option string, value any) bson.D {
 	return answers(bson.D{{Key: "name", Value: "pawl"}, {Key: "type", Value: "collection"}, {Key: "options", Value: bson.D{{Key: option, Value: value}}}})
+}
+
+// refused returns the error of an Open.
+func refused(t *testing.T, url string) error {
+	d, err := concrete(Open(within(t, 20*time.Second), url))
+	if err == nil {
+		_ = d.Close()
+	}
+	return err
 }
 
 // A collection in which different names are equal, or whose documents disappear, is
@@ -43,17 +48,11 @@ func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
 				m.next(&again)
 			}
 		}
-		other, err := concrete(Open(ctx, m.url(db)))
-		if err == nil {
-			_ = other.Close()
-		}
-		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint == "" || !strings.Contains(err.Error(), want) {
+		err := refused(t, m.url(db))
+		if e := explained(t, err, true, ""); e.Hint == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		found, err := d.Diagnose(within(t, 20*time.Second))
-		if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Severity == "error" && strings.Contains(f.Detail, want) }) {
-			t.Errorf("%s: the doctor finds %+v, %v", want, found, err)
-		}
+		finds(t, d, "error", want)
 	}
 	for _, fit := range []bson.D{made("capped", false), made("validator", bson.D{})} {
 		m.next(&plan{command: "listCollections", instead: fit})
@@ -67,9 +66,7 @@ func TestAValidatorThatRefusesEntriesIsNamed(t *testing.T) {
 	m, _, d := onReplicas(t)
 	m.next(&plan{command: "findAndModify", instead: refusal(validationFailed, "DocumentValidationFailure")})
 	_, err := d.Acquire(within(t, 20*time.Second), mutex("job"))
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "validator") {
-		t.Errorf("Acquire: %v", err)
-	}
+	explained(t, err, true, "validator")
 }
 
 // A server that is too old, or cannot read what a majority has, is refused with the
@@ -79,34 +76,17 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	m, db, d := onReplicas(t)
 	unknown := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 59}, {Key: "codeName", Value: "CommandNotFound"}, {Key: "errmsg", Value: "no such command: 'hello'"}}
 	m.next(&plan{command: "hello", instead: unknown, is: func(c bson.D) bool { return field(c, "$db") == db }})
-	other, err := concrete(Open(ctx, m.url(db)))
-	if err == nil {
-		_ = other.Close()
-	}
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "4.4.2") {
-		t.Errorf("Open: %v", err)
-	}
+	explained(t, refused(t, m.url(db)), true, "4.4.2")
 	none := bson.D{{Key: "storageEngine", Value: bson.D{{Key: "supportsCommittedReads", Value: false}}}, {Key: "ok", Value: 1.0}}
 	m.next(&plan{command: "serverStatus", instead: none})
-	found, err := d.Diagnose(within(t, 20*time.Second))
-	if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Severity == "error" && f.Subject == "read concern" }) {
-		t.Errorf("the doctor finds %+v, %v", found, err)
-	}
+	finds(t, d, "error read concern")
 	m.next(&plan{command: "find", instead: refusal(noMajorityReads, "ReadConcernMajorityNotEnabled")})
-	_, err = d.Inspect(within(t, 20*time.Second), "job")
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint != majorityHint {
-		t.Errorf("Inspect: %v", err)
-	}
+	_, err := d.Inspect(within(t, 20*time.Second), "job")
+	explained(t, err, true, majorityHint)
 	for range 20 { // as often as the client asks
 		for _, command := range []string{"hello", "isMaster", "ismaster"} {
 			m.next(&plan{command: command, adds: bson.D{{Key: "maxWireVersion", Value: int32(8)}}})
 		}
 	}
-	other, err = concrete(Open(within(t, 20*time.Second), m.url(db)))
-	if err == nil {
-		_ = other.Close()
-	}
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "4.4.2") {
-		t.Errorf("with wire version 8: %v", err)
-	}
+	explained(t, refused(t, m.url(db)), true, "4.4.2")
 }

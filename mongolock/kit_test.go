@@ -38,6 +38,8 @@ var (
 	nightly   = basictest.Nightly
 	mutex     = servertest.Mutex
 	lease     = servertest.Lease
+	explained = servertest.Explained
+	finds     = servertest.Finds
 )
 
 // realURL is the real server, if there is one.

@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,10 +114,5 @@ func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 	times := int(time.Second / newPoller(d.store, nil, nil).Pace(time.Minute, 0))
 	want := fmt.Sprintf("about %d times a second", times)
 	m.next(&plan{command: "aggregate", is: watches, instead: refusal(unauthorized, "Unauthorized")})
-	found, err := d.Diagnose(within(t, 20*time.Second))
-	if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool {
-		return f.Subject == "change streams" && strings.Contains(f.Detail, want)
-	}) {
-		t.Errorf("the doctor finds %+v, %v; want %q", found, err, want)
-	}
+	finds(t, d, "warning change streams", want)
 }

@@ -1,48 +1,29 @@
 package mysqllock_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/mysqllock"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
-
-func diagnose(t *testing.T, d *mysqllock.Driver) []driver.Finding {
-	t.Helper()
-	found, err := d.Diagnose(ctx)
-	noError(t, err)
-	return found
-}
-
-func finds(t *testing.T, d *mysqllock.Driver, severity driver.Severity, subject, detail string) {
-	t.Helper()
-	found := diagnose(t, d)
-	if !slices.ContainsFunc(found, func(f driver.Finding) bool {
-		return f.Severity == severity && f.Subject == subject && strings.Contains(f.Detail, detail) && f.Advice != ""
-	}) {
-		t.Errorf("no %s about %s with %q in %+v", severity, subject, detail, found)
-	}
-}
 
 // One of the two tables is dropped: the driver makes it again, and the doctor reports it,
 // even if it did not see the drop.
 func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 	s := mysqltest.Shared(t)
-	for table, severity := range map[string]driver.Severity{"pawl_names": "error", "pawl_lost": "warning"} {
+	for table, severity := range map[string]string{"pawl_names": "error", "pawl_lost": "warning"} {
 		database := s.NewDatabase(t)
 		url := "mysql:" + s.DSN(database)
 		holder, d := openDriver(t, url), openDriver(t, url)
 		gets(t, holder, mutex("job"))
 		noError(t, holder.Close()) // its polls would make the table again
-		if found := diagnose(t, d); slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Subject == "tables" }) {
-			t.Errorf("where both are there: %+v", found)
+		if found := servertest.FindingsOf(t, d); found.Have("error tables") || found.Have("warning tables") {
+			t.Errorf("where both are there: %q", found)
 		}
 		s.Do(t, "DROP TABLE "+database+"."+table)
-		finds(t, d, "error", "rights", "`"+table+"` is not there")
-		finds(t, openDriver(t, url), severity, "tables", "`"+table+"` was gone")
+		finds(t, d, "error rights", "`"+table+"` is not there")
+		finds(t, openDriver(t, url), severity+" tables", "`"+table+"` was gone")
 	}
 }
 
@@ -50,8 +31,8 @@ func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
-	if found := diagnose(t, d); len(found) != 1 || !strings.HasPrefix(found[0].Detail, "MariaDB 1") || found[0].Advice != "" {
-		t.Errorf("%+v; want nothing but the version", found)
+	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || !strings.HasPrefix(found[0].Detail, "MariaDB 1") || found[0].Advice != "" {
+		t.Errorf("%+v, %v; want nothing but the version", found, err)
 	}
 }
 
@@ -59,20 +40,20 @@ func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
-	finds(t, d, "warning", "durability", "innodb_flush_log_at_trx_commit is 2")
-	finds(t, d, "info", "durability", "sync_binlog is 0")
-	finds(t, d, "error", "replication", "STATEMENT")
+	finds(t, d, "warning durability", "innodb_flush_log_at_trx_commit is 2")
+	finds(t, d, "info durability", "sync_binlog is 0")
+	finds(t, d, "error replication", "STATEMENT")
 	s.Do(t, "ALTER TABLE "+mysqltest.Database+".pawl_names ENGINE=Aria")
-	finds(t, d, "error", "tables", "pawl_names is in the engine Aria")
+	finds(t, d, "error tables", "pawl_names is in the engine Aria")
 	s.Do(t, "SET GLOBAL read_only = 1")
-	finds(t, d, "error", "server", "read-only")
+	finds(t, d, "error server", "read-only")
 	s.Do(t, "SET GLOBAL read_only = 0")
 	for right, table := range map[string]string{"UPDATE": "pawl_names", "SELECT": "pawl_lost"} {
 		rights := map[string]string{"pawl_names": "SELECT, INSERT, DELETE", "pawl_lost": "INSERT, UPDATE, DELETE"}[table]
 		s.Do(t, "REVOKE ALL ON "+mysqltest.Database+".* FROM '"+mysqltest.User+"'@'%'",
 			"GRANT "+rights+" ON "+mysqltest.Database+"."+table+" TO '"+mysqltest.User+"'@'%'")
 		d := driverOver(t, s.Open(t, mysqltest.Database), nil)
-		finds(t, d, "error", "rights", "the user may not "+right+" in `"+table+"`")
+		finds(t, d, "error rights", "the user may not "+right+" in `"+table+"`")
 		s.Do(t, "GRANT ALL ON "+mysqltest.Database+".* TO '"+mysqltest.User+"'@'%'")
 	}
 }
@@ -83,8 +64,8 @@ func TestTheDoctorNamesTriggersAndEvents(t *testing.T) {
 	gets(t, d, mutex("job"))
 	exec(t, db, "CREATE TRIGGER sweep AFTER INSERT ON pawl_names FOR EACH ROW DELETE FROM pawl_lost",
 		"CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM pawl_names WHERE until < NOW()")
-	finds(t, d, "error", "trigger", `"sweep"`)
-	finds(t, d, "error", "event", `"nightly"`)
+	finds(t, d, "error trigger", `"sweep"`)
+	finds(t, d, "error event", `"nightly"`)
 }
 
 // A replica that takes writes grants what its primary has granted.
@@ -95,9 +76,9 @@ func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
 	_, port, _ := strings.Cut(primary.Addr, ":")
 	s.Do(t, "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT="+port+", MASTER_USER='root', MASTER_USE_GTID=slave_pos", "START SLAVE")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
-	running := func(f driver.Finding) bool { return f.Severity == "warning" && f.Subject == "replication" }
-	eventually(t, "the replica runs", func() bool { return slices.ContainsFunc(diagnose(t, d), running) })
-	if found := diagnose(t, openDriver(t, "mysql:"+primary.DSN(mysqltest.Database))); slices.ContainsFunc(found, running) {
-		t.Errorf("of the primary: %+v", found)
+	const running = "warning replication"
+	eventually(t, "the replica runs", func() bool { return servertest.FindingsOf(t, d).Have(running) })
+	if found := servertest.FindingsOf(t, openDriver(t, "mysql:"+primary.DSN(mysqltest.Database))); found.Have(running) {
+		t.Errorf("of the primary: %q", found)
 	}
 }

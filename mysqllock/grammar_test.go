@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // onlyMariaDB matches what MySQL 8 does not understand, or has deprecated, by its manual:
@@ -57,7 +58,7 @@ func asks(t *testing.T, args ...string) (statements []string) {
 	if err := own.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}
-	diagnose(t, own)
+	servertest.FindingsOf(t, own)
 	b, err := os.ReadFile(log)
 	noError(t, err)
 	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)

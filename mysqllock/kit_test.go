@@ -30,6 +30,8 @@ var (
 	lease      = servertest.Lease
 	gets       = servertest.Gets
 	releases   = servertest.Releases
+	explained  = servertest.Explained
+	finds      = servertest.Finds
 )
 
 // mutex is a claim for all of a name.

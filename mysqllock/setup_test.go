@@ -27,13 +27,7 @@ func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	if err == nil {
 		_ = d.Close()
 	}
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok {
-		t.Fatalf("%v; want a driver.Error", err)
-	}
-	if e.Permanent != permanent || !strings.Contains(e.Hint, hint) {
-		t.Errorf("permanent %v, and %v; want %v, and %q in the hint", e.Permanent, err, permanent, hint)
-	}
+	explained(t, err, permanent, hint)
 	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the password is in %v", err)
 	}
@@ -92,9 +86,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	s.Do(t, "REVOKE UPDATE ON "+database+".* FROM "+user+"@'%'")
 	d = openDriver(t, url)
 	_, err = d.Acquire(ctx, c)
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "UPDATE") {
-		t.Errorf("without UPDATE: %v", err)
-	}
+	explained(t, err, true, "UPDATE")
 }
 
 // Twenty drivers that open at once all succeed.
@@ -115,9 +107,7 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	failsToOpen(t, url, false, "primary")
 	failsToOpen(t, "mysql://root@"+s.Addr+"/"+database, false, "primary") // root may still write
 	err := d.Release(ctx, lease(c))
-	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "read-only") {
-		t.Errorf("Release: %v", err)
-	}
+	explained(t, err, false, "read-only")
 	s.Do(t, "SET GLOBAL read_only = 0")
 	releases(t, d, c)
 	rises(t, g.Fence, gets(t, d, mutex("job")).Fence)
@@ -132,9 +122,7 @@ func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 		"sql_safe_updates=1": "sql_safe_updates", "timestamp=1000000000": "timestamp",
 	} {
 		_, err := driverOver(t, openWith(t, s, s.NewDatabase(t), parameter), nil).Acquire(ctx, mutex("job"))
-		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, hint) {
-			t.Errorf("%s: %v", parameter, err)
-		}
+		explained(t, err, true, hint)
 	}
 	frozenClock := mysqltest.Start(t, "--sysdate-is-now")
 	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "without")
@@ -222,9 +210,7 @@ func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 	must(tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"))(t)
 	d := driverOver(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
 	_, err := d.Acquire(ctx, queued("job"))
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "max_statement_time") {
-		t.Errorf("%v", err)
-	}
+	explained(t, err, false, "max_statement_time")
 }
 
 // A node of Galera that lost the others refuses all statements.
@@ -235,9 +221,7 @@ func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
 	exec(t, db, "CREATE TRIGGER alone BEFORE UPDATE ON pawl_names FOR EACH ROW SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047, "+
 		"MESSAGE_TEXT = 'WSREP has not yet prepared node for application use'")
 	err := d.Release(ctx, lease(c))
-	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "Galera") {
-		t.Errorf("%v; want an error that passes, and says that this is about Galera", err)
-	}
+	explained(t, err, false, "Galera")
 }
 
 // A program starts before its server.

@@ -32,6 +32,7 @@ var (
 	releases   = servertest.Releases
 	listen     = servertest.Listen
 	hear       = servertest.Hear
+	explained  = servertest.Explained
 )
 
 // mutex is a claim for all of a name.

@@ -61,6 +61,8 @@ var (
 	gets      = servertest.Gets
 	waits     = servertest.Waits
 	releases  = servertest.Releases
+	explained = servertest.Explained
+	finds     = servertest.Finds
 )
 
 func cycle(tb testing.TB, d driver.Driver, name string) {

@@ -112,8 +112,7 @@ func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	noError(t, d.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "operator"}))
 	gets(t, d, mutex("job"))
 	err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
-	e, ok := errors.AsType[*driver.Error](err)
-	if !ok || e.Permanent || errors.Is(err, driver.ErrStale) || !strings.Contains(e.Hint, "BEGIN IMMEDIATE") {
+	if explained(t, err, false, "BEGIN IMMEDIATE"); errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want it told to repeat", err)
 	}
 }
@@ -182,7 +181,7 @@ func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 	g := gets(t, d, mutex("job"))
 	for _, parameters := range []string{"mode=ro", "_pragma=query_only(1)"} {
 		err := CheckLease(ctx, begin(t, database(t, path, parameters)), fencetest.Lease("job", g.Fence))
-		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "writable") || errors.Is(err, driver.ErrStale) {
+		if explained(t, err, true, "writable"); errors.Is(err, driver.ErrStale) {
 			t.Errorf("%s: %v; want it refused", parameters, err)
 		}
 	}
