@@ -219,34 +219,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	d, err := concrete(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
 	noError(t, err)
 	defer d.Close()
-	looking, letGo := proxy.HoldFrom("pg_is_in_recovery")
-	first := make(chan error)
-	go func() {
-		_, err := d.Acquire(ctx, mutex("first"))
-		first <- err
-	}()
-	<-looking
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	second := make(chan error)
-	go func() {
-		_, err := d.Acquire(short, mutex("second"))
-		second <- err
-	}()
-	select {
-	case err := <-second:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v; want the end of its ctx", err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it waits on after its ctx")
-		letGo()
-		<-second
-	}
-	letGo()
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	servertest.FirstCheck(t, d, proxy, "pg_is_in_recovery")
 }
 
 // An Open whose ctx ends names the server that it waited for.

@@ -66,3 +66,36 @@ func OpensTwenty(tb TB, url string) {
 		tb.Errorf("%d of 20 hold it", granted.Load())
 	}
 }
+
+// FirstCheck holds up the first request of a driver whose requests go through the proxy:
+// one with this text, by which the driver checks the server. A second call waits for
+// that, but no longer than its own ctx.
+func FirstCheck(tb TB, d driver.Driver, through *Proxy, text string) {
+	tb.Helper()
+	checking, letGo := through.HoldFrom(text)
+	defer letGo()
+	acquire := func(ctx context.Context, name string) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := d.Acquire(ctx, Mutex(name))
+			ended <- err
+		}()
+		return ended
+	}
+	first := acquire(context.Background(), "first")
+	<-checking
+	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	select {
+	case err := <-acquire(short, "second"):
+		if !errors.Is(err, context.DeadlineExceeded) {
+			tb.Errorf("%v; want the end of its ctx", err)
+		}
+	case <-time.After(time.Minute):
+		tb.Errorf("it waits on after its ctx")
+	}
+	letGo()
+	if err := <-first; err != nil {
+		tb.Errorf("the first: %v", err)
+	}
+}
