@@ -182,18 +182,6 @@ func TestWhereNobodyListens(t *testing.T) {
 	}
 }
 
-func TestDatabasesAndCollectionsDoNotMeet(t *testing.T) {
-	t.Parallel()
-	server := serve(t)
-	db := database()
-	for _, url := range []string{
-		server.at(server.addr, db), server.at(server.addr, database()), server.at(server.addr, db) + "&collection=other",
-	} {
-		gets(t, open(t, url), mutex("job"))
-	}
-	isRefused(t, open(t, server.at(server.addr, db)), mutex("job"))
-}
-
 // A damaged document affects only its own name, and grants nothing.
 func TestADamagedDocumentIsNotFree(t *testing.T) {
 	t.Parallel()

@@ -90,3 +90,11 @@ func name(t testing.TB, db *sql.DB) (database string) {
 	noError(t, db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database))
 	return database
 }
+
+// statements returns the number of statements that the server has received.
+func statements(t testing.TB, db *sql.DB) (n int) {
+	t.Helper()
+	var variable string
+	noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &n))
+	return n
+}

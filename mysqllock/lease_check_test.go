@@ -23,30 +23,14 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-func checked(t *testing.T) fencetest.Engine {
-	_, db, d := fresh(t)
-	return fencetest.SQL(d, db, mysqllock.CheckLease)
-}
-
-func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
-	t.Parallel()
-	fencetest.ChecksTheHolder(t, checked(t))
-}
-
-func TestCheckLeaseOfSeveral(t *testing.T) {
-	fencetest.ChecksSeveral(t, checked(t))
-	fencetest.ChecksInAnyOrder(t, checked(t))
-	fencetest.AsksTheClient(t, checked(t))
-}
-
-func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
-	t.Parallel()
-	fencetest.ChecksUntilTheEnd(t, checked(t))
-}
-
-func TestNoCheckedWriteIsLost(t *testing.T) {
-	t.Parallel()
-	fencetest.ChecksEachWrite(t, checked(t))
+func TestCheckLease(t *testing.T) {
+	for name, check := range fencetest.Checks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, db, d := fresh(t)
+			check(t, fencetest.SQL(d, db, mysqllock.CheckLease))
+		})
+	}
 }
 
 func TestTwoTransactionsCheckOneLease(t *testing.T) {

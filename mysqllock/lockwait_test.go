@@ -178,36 +178,3 @@ func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
 	}
 	t.Errorf("Release: %v", err)
 }
-
-func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {
-	nightly(t, "a crowd")
-	_, db, d := fresh(t)
-	var leases []driver.LeaseRef
-	for i := range 1000 {
-		c := mutex(fmt.Sprintf("job-%04d", i))
-		gets(t, d, c)
-		leases = append(leases, lease(c))
-	}
-	before, began := commits(t, db), time.Now()
-	answers, err := d.Renew(ctx, leases)
-	if err != nil || errors.Join(answers...) != nil {
-		t.Fatalf("Renew: %v", err)
-	}
-	t.Logf("%v, %d updates", time.Since(began), commits(t, db)-before)
-	answers, err = d.Renew(ctx, append(leases, lease(mutex("other"))))
-	if err != nil || !errors.Is(answers[1000], driver.ErrNoSuchLease) || errors.Join(answers[:1000]...) != nil {
-		t.Errorf("with one that is not held: %v, %v", err, answers[1000])
-	}
-}
-
-// commits counts the statements in the server that changed rows of one or several tables.
-func commits(t *testing.T, db *sql.DB) (n int) {
-	t.Helper()
-	var variable string
-	for _, what := range []string{"Com_update", "Com_update_multi"} {
-		var k int
-		noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+what+"'").Scan(&variable, &k))
-		n += k
-	}
-	return n
-}

@@ -128,13 +128,6 @@ func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "without")
 }
 
-func TestOtherPrefixesAreOtherLocks(t *testing.T) {
-	_, db, d := fresh(t)
-	gets(t, d, mutex("job"))
-	gets(t, driverOver(t, db, &mysqllock.Options{Prefix: "billing_"}), mutex("job"))
-	isRefused(t, driverOver(t, db, nil), mutex("job"))
-}
-
 // A row that cannot be read does not count as a free name, and affects no other name.
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	for _, value := range []string{"x", ""} {

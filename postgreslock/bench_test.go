@@ -3,14 +3,12 @@ package postgreslock_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/postgreslock"
 )
 
 // durable is a server that syncs, as real ones do.
@@ -52,31 +50,6 @@ func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 		must(pool.Exec(ctx, sql))(b)
 	}
 	return "UPDATE floor SET version = version + 1, entry = $2 WHERE id = $1"
-}
-
-// BenchmarkHandOver hands a name over between two drivers: from before the release until
-// the next holder gets its signal.
-func BenchmarkHandOver(b *testing.B) {
-	server := durable(b)
-	ds := []*postgreslock.Driver{openDriver(b, server.URL("postgres")), openDriver(b, server.URL("postgres"))}
-	heard := []<-chan driver.Signal{listen(b, ds[0]), listen(b, ds[1])}
-	held := mutex("job")
-	gets(b, ds[0], held)
-	time.Sleep(500 * time.Millisecond) // both listen by the first hand-over that counts
-	var took []time.Duration
-	for i := 0; b.Loop(); i++ {
-		next, at := queued("job"), (i+1)%2
-		waits(b, ds[at], next)
-		if i == 0 {
-			time.Sleep(500 * time.Millisecond)
-		}
-		began := time.Now()
-		noError(b, ds[i%2].Release(ctx, lease(held)))
-		hear(b, heard[at], driver.SignalGranted, next.Token)
-		took = append(took, time.Since(began))
-		held = next
-	}
-	drivertest.ReportTimes(b, took)
 }
 
 // BenchmarkRenew renews a thousand leases at once.

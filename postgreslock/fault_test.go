@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -56,7 +54,7 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	})
 }
 
-// A lost connection that killListeners is opened again, and missed signals are delivered.
+// A lost connection that listens is opened again, and missed signals are delivered.
 func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
@@ -66,11 +64,7 @@ func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
 	gets(t, a, first)
 	waits(t, b, second)
 	killListeners := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "' AND query LIKE 'LISTEN%'"
-	eventually(t, "both listen", func() bool {
-		var n int
-		err := conn(t, url).QueryRow(ctx, strings.Replace(killListeners, "pg_terminate_backend(pid)", "count(*)", 1)).Scan(&n)
-		return err == nil && n == 2
-	})
+	eventually(t, "both listen", func() bool { return count(t, conn(t, url), listening) == 2 })
 	server.Do(name, killListeners)
 	releases(t, a, first)
 	hear(t, heard, driver.SignalGranted, second.Token)
@@ -86,26 +80,6 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	return e.Holders[0].Fence
-}
-
-// Without a claim there is no connection that killListeners.
-func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
-	nightly(t, "it waits for 5 s")
-	t.Parallel()
-	_, url, name := fresh(t)
-	d, c := openDriver(t, url), conn(t, url)
-	listening := func() (n int) {
-		noError(t, c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%'", name).Scan(&n))
-		return n
-	}
-	if _, err := d.Inspect(ctx, "job"); err != nil || listening() != 0 {
-		t.Errorf("%v, %d listen before anybody holds", err, listening())
-	}
-	claim := mutex("job")
-	gets(t, d, claim)
-	eventually(t, "it killListeners", func() bool { return listening() == 1 })
-	releases(t, d, claim)
-	eventually(t, "it killListeners no more", func() bool { return listening() == 0 })
 }
 
 // A pool that the caller has used up is reported, and locks go on when it is free again.
@@ -207,16 +181,7 @@ func TestBehindAPoolerNothingIsPushed(t *testing.T) {
 func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	config, err := pgxpool.ParseConfig(url)
-	noError(t, err)
-	sent := &sent{}
-	config.ConnConfig.Tracer = sent
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	noError(t, err)
-	t.Cleanup(pool.Close)
-	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
-	noError(t, err)
-	t.Cleanup(func() { _ = d.Close() })
+	d, sent := traced(t, url)
 	var leases []driver.LeaseRef
 	many := 1000
 	if testing.Short() {
@@ -231,7 +196,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	}
 	// A busy machine may need more, because a swap that misses its window is sent again.
 	eventually(t, "one statement renews them all", func() bool {
-		before := sent.queries.Load()
+		before := sent.count("")
 		answers, err := d.Renew(ctx, leases)
 		noError(t, err)
 		for _, a := range answers {
@@ -239,19 +204,9 @@ func TestRenewalsShareAStatement(t *testing.T) {
 				t.Fatal(a)
 			}
 		}
-		return sent.queries.Load()-before == 1
+		return sent.count("")-before == 1
 	})
 }
-
-// sent counts the statements of a pool.
-type sent struct{ queries atomic.Int64 }
-
-func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.queries.Add(1)
-	return ctx
-}
-
-func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // A missing table is a permanent error, and its names are not free.
 func TestATableThatIsGoneIsNoFreeName(t *testing.T) {

@@ -44,33 +44,14 @@ func engines(t *testing.T) []fencetest.Engine {
 	}
 }
 
-func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
-	t.Parallel()
-	for _, e := range engines(t) {
-		fencetest.ChecksTheHolder(t, e)
-	}
-}
-
-func TestCheckLeaseOfSeveral(t *testing.T) {
-	t.Parallel()
-	for _, check := range []func(fencetest.TB, fencetest.Engine){fencetest.ChecksSeveral, fencetest.ChecksInAnyOrder, fencetest.AsksTheClient} {
-		for _, e := range engines(t) {
-			check(t, e)
-		}
-	}
-}
-
-func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
-	t.Parallel()
-	for _, e := range engines(t) {
-		fencetest.ChecksUntilTheEnd(t, e)
-	}
-}
-
-func TestNoCheckedWriteIsLost(t *testing.T) {
-	t.Parallel()
-	for _, e := range engines(t) {
-		fencetest.ChecksEachWrite(t, e)
+func TestCheckLease(t *testing.T) {
+	for name, check := range fencetest.Checks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, e := range engines(t) {
+				check(t, e)
+			}
+		})
 	}
 }
 

@@ -89,15 +89,6 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	releases(t, d, c)
 }
 
-func TestDifferentSchemasAndPrefixesDoNotMeet(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	for _, more := range []string{"", "?schema=other", "?schema=public&prefix=a_", "?schema=public&prefix=b_", `?schema=O%27Reilly+"x`} {
-		gets(t, openDriver(t, url+more), mutex("job"))
-	}
-	waits(t, openDriver(t, url+"?schema=other"), mutex("job"))
-}
-
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := postgreslock.Open(ctx, standby(t).URL("postgres"))

@@ -50,32 +50,32 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	tells("a release, after the server was away")
 }
 
-// A driver that only watches listens as long as it watches.
-func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
-	nightly(t, "it waits for 5 s")
+// A driver listens only while it holds, waits or watches.
+func TestTheConnectionThatListensIsOnlyThereWhileSomethingHoldsOrWatches(t *testing.T) {
+	nightly(t, "it waits for 10 s")
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, c := openDriver(t, url), conn(t, url)
-	stop := d.Watch("job", func() {})
-	eventually(t, "it listens", func() bool { return count(t, c, listening) == 1 })
-	stop()
-	eventually(t, "it listens no more", func() bool { return count(t, c, listening) == 0 })
+	if _, err := d.Inspect(ctx, "job"); err != nil || count(t, c, listening) != 0 {
+		t.Errorf("%v; it listens before it holds", err)
+	}
+	claim, stop := mutex("job"), func() {}
+	for what, step := range map[string]struct{ begin, end func() }{
+		"holds":   {func() { gets(t, d, claim) }, func() { releases(t, d, claim) }},
+		"watches": {func() { stop = d.Watch("job", func() {}) }, func() { stop() }},
+	} {
+		step.begin()
+		eventually(t, "it listens while it "+what, func() bool { return count(t, c, listening) == 1 })
+		step.end()
+		eventually(t, "it listens no more", func() bool { return count(t, c, listening) == 0 })
+	}
 }
 
 // Only a change of a watched name costs notifications, and no statement.
 func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	config, err := pgxpool.ParseConfig(url)
-	noError(t, err)
-	texts := &texts{}
-	config.ConnConfig.Tracer = texts
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	noError(t, err)
-	t.Cleanup(pool.Close)
-	d, err := concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true}))
-	noError(t, err)
-	t.Cleanup(func() { _ = d.Close() })
+	d, texts := traced(t, url)
 	cycle := func(name string) (statements, notifies int) {
 		before := texts.count("")
 		was := texts.count("pg_notify")
@@ -106,6 +106,21 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	if s, n := best("other"); s != 2 || n != 0 {
 		t.Errorf("beside it a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
+}
+
+// traced is a driver over a pool whose statements are recorded.
+func traced(t *testing.T, url string) (*postgreslock.Driver, *texts) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	noError(t, err)
+	all := &texts{}
+	config.ConnConfig.Tracer = all
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	noError(t, err)
+	t.Cleanup(pool.Close)
+	d := opened(t)(concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
+	t.Cleanup(func() { _ = d.Close() })
+	return d, all
 }
 
 // texts are the statements of a pool.

@@ -89,8 +89,6 @@ func child(verb string) {
 		childCounts(d, heard)
 	case "wait":
 		childWaits(d)
-	case "hammer":
-		childHammers(d)
 	case "stays":
 		childStays(d)
 	case "pingpong":
@@ -142,24 +140,6 @@ func childCycles(d *lockDriver) {
 			_ = d.Release(ctx, lease(c)) // it may have expired: there are many children
 		}
 	}
-}
-
-// childHammers cycles as fast as it can, and prints the number of cycles and the longest.
-func childHammers(d *lockDriver) {
-	name := "job:" + d.Inbox()
-	cycles, worst := 0, time.Duration(0)
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cycles++ {
-		began := time.Now()
-		c := mutex(name)
-		if _, err := d.Acquire(ctx, c); err != nil {
-			panic(err)
-		}
-		if err := d.Release(ctx, lease(c)); err != nil {
-			panic(err)
-		}
-		worst = max(worst, time.Since(began))
-	}
-	fmt.Println(cycles, worst.Microseconds())
 }
 
 // childWaits waits in a queue for a given time, and prints the CPU time.

@@ -30,6 +30,12 @@ type Tx struct {
 	Read  func(query string) (int, error)
 }
 
+// Checks are what the check of leases of an engine must do. Each wants a new engine.
+var Checks = map[string]func(TB, Engine){
+	"TheHolder": ChecksTheHolder, "UntilTheEnd": ChecksUntilTheEnd, "EachWrite": ChecksEachWrite,
+	"Several": ChecksSeveral, "InAnyOrder": ChecksInAnyOrder, "AsksTheClient": AsksTheClient,
+}
+
 // SQL is the engine of a pool of database/sql, with the real clock.
 func SQL(d driver.Driver, db *sql.DB, check func(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error) Engine {
 	return Engine{Locks: d, Sleep: time.Sleep, Transact: func(f func(Tx) error) error {
@@ -184,7 +190,8 @@ func ChecksEachWrite(t TB, e Engine) {
 }
 
 // ChecksUntilTheEnd tests that no other claim is granted between the check of a lease and
-// the end of the transaction, even if the lease ends meanwhile.
+// the end of the transaction: neither by force, nor after a break, nor when the lease
+// ends meanwhile. No request that was given up meanwhile takes effect later.
 func ChecksUntilTheEnd(t TB, e Engine) {
 	t.Helper()
 	e.makeWork(t)
@@ -202,12 +209,23 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 				if err := tx.Check(t.Context(), Lease(c.Name, g.Fence)); err != nil {
 					return err
 				}
-				e.outlast(t, c.Name)
-				short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				defer cancel()
-				if g, err := e.Locks.Acquire(short, servertest.Mutex(c.Name)); err == nil {
-					t.Errorf("the fence %d was granted under the transaction", g.Fence)
+				fails := func(what string, take func(short context.Context) error) {
+					short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+					if take(short) == nil {
+						t.Errorf("%s took effect under the transaction", what)
+					}
 				}
+				next := servertest.Mutex(c.Name)
+				acquire := func(short context.Context) error { _, err := e.Locks.Acquire(short, next); return err }
+				fails("a break", func(short context.Context) error {
+					return e.Locks.(driver.LeaseBreaker).Break(short, c.Name, g.Fence, 0, next.Owner)
+				})
+				next.Force = true
+				fails("a claim by force", acquire)
+				e.outlast(t, c.Name)
+				next = servertest.Mutex(c.Name)
+				fails("a claim after the lease", acquire)
 				return nil
 			})
 		}
