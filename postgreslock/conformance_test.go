@@ -32,20 +32,26 @@ const uncertainty = unit / 4
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server, url, _ := fresh(t)
-	drivertest.Run(t, drivertest.Harness{
+	h := harness(url, server.Addr)
+	h.Elsewhere = []func(testing.TB) driver.Driver{
+		func(t testing.TB) driver.Driver { return open(t, url+"?schema=other") },
+		func(t testing.TB) driver.Driver { return open(t, url+"?prefix=other_") },
+	}
+	drivertest.Run(t, h)
+}
+
+// harness is for drivers of a URL.
+func harness(url, addr string) drivertest.Harness {
+	return drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
-		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, url+"?schema=other") },
-			func(t testing.TB) driver.Driver { return open(t, url+"?prefix=other_") },
-		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, through(n, url, server.Addr))
+			return open(t, through(n, url, addr))
 		},
 		Unit:        unit,
 		Uncertainty: uncertainty,
 
 		AllAtOnce: true,
-	})
+	}
 }
 
 // through is the URL of a server at the end of the suite's network, which may hold up a
@@ -67,16 +73,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 			t.Errorf("PgBouncer was asked %d times to cancel (%v)", n, err)
 		}
 	})
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, pooler.URL("postgres")) },
-		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, through(n, pooler.URL("postgres"), pooler.Addr))
-		},
-		Unit:        unit,
-		Uncertainty: uncertainty,
-
-		AllAtOnce: true,
-	})
+	drivertest.Run(t, harness(pooler.URL("postgres"), pooler.Addr))
 }
 
 // The drivers share the pools of a caller, in a schema with other tables. The first
@@ -97,19 +94,13 @@ func TestConformanceOfSharedPools(t *testing.T) {
 	const most = 15 // for each kind, so that clients wait for a connection
 	db, pool := dbOf(t, server.URL("postgres"), most), poolOf(t, server.URL("postgres"), most)
 	var near, far turns
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			return opened(t)(over(db, pool, near.second(t)))
-		},
-		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			url := through(n, server.URL("postgres"), server.Addr)
-			return opened(t)(over(dbOf(t, url, most), poolOf(t, url, most), far.second(t)))
-		},
-		Unit:        unit,
-		Uncertainty: uncertainty,
-
-		AllAtOnce: true,
-	})
+	h := harness(server.URL("postgres"), server.Addr)
+	h.Open = func(t testing.TB) driver.Driver { return opened(t)(over(db, pool, near.second(t))) }
+	h.OpenThrough = func(t testing.TB, n *drivertest.Network) driver.Driver {
+		url := through(n, server.URL("postgres"), server.Addr)
+		return opened(t)(over(dbOf(t, url, most), poolOf(t, url, most), far.second(t)))
+	}
+	drivertest.Run(t, h)
 }
 
 // turns knows whose turn it is in each subtest.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -102,12 +103,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		server.Database(name)
 		d := openDriver(t, server.URL(name))
 		server.Do(name, of)
-		found, err := d.Diagnose(ctx)
-		if !slices.ContainsFunc(found, func(f driver.Finding) bool {
-			return f.Severity == "error" && f.Subject == "tables" && strings.Contains(f.Detail, want)
-		}) {
-			t.Errorf("after %s it finds %+v, %v; want %q", of, found, err, want)
-		}
+		servertest.Finds(t, d, "error tables", want)
 	}
 	server.Database("nothing")
 	d, err := concrete(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))

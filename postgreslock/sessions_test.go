@@ -114,17 +114,9 @@ func TestConformanceOfSessions(t *testing.T) {
 		}
 		exec(t, c, "ALTER ROLE odd SET "+name+" = '"+value+"'")
 	}
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, url) },
-		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, through(n, url, server.Addr))
-		},
-		Sessions:    sessions(server, url),
-		Unit:        unit,
-		Uncertainty: uncertainty,
-
-		AllAtOnce: true,
-	})
+	h := harness(url, server.Addr)
+	h.Sessions = sessions(server, url)
+	drivertest.Run(t, h)
 }
 
 // The tables of a schema are the same ones in every encoding.

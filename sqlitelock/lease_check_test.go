@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
-	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // database is a pool of connections to a file, as a program has it.
@@ -207,25 +205,3 @@ func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
 }
 
 func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, checked(t)) }
-
-func TestALeaseOfANamespaceIsChecked(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	locks, err := pawl.Open(ctx, "sqlite:"+path, servertest.Patient)
-	noError(t, err)
-	defer locks.Close()
-	lease, err := locks.Namespace("acme").Mutex("transfer").Lock(ctx)
-	noError(t, err)
-	other, err := locks.Namespace("other").Mutex("transfer").Lock(ctx)
-	noError(t, err)
-	db := database(t, path, immediate)
-	for l, want := range map[*pawl.Lease]error{lease: nil, other: pawl.ErrStale} {
-		if want != nil {
-			noError(t, l.Release(ctx))
-		}
-		tx := begin(t, db)
-		if err := CheckLease(ctx, tx, l); !errors.Is(err, want) {
-			t.Errorf("%v: %v, want %v", l, err, want)
-		}
-		_ = tx.Rollback()
-	}
-}

@@ -322,12 +322,13 @@ func ChecksInAnyOrder(t TB, e Engine) {
 }
 
 // AsksTheClient tests that a check refuses a lease that only its client knows to be over,
-// and a lease of another backend. It closes the driver.
+// in a namespace, too, and a lease of another backend. It closes the driver.
 func AsksTheClient(t TB, e Engine) {
 	t.Helper()
 	check, locks := e.check, must(pawl.New(e.Locks, servertest.Patient))(t)
 	t.Cleanup(func() { _ = locks.Close() })
-	passed := locks.Mutex("passed")
+	tenant := locks.Namespace("acme")
+	passed := tenant.Mutex("passed")
 	first := must(passed.Lock(t.Context()))(t)
 	next := make(chan *pawl.Lease)
 	go func() {
@@ -337,7 +338,7 @@ func AsksTheClient(t TB, e Engine) {
 		}
 		next <- l
 	}()
-	for len(must(locks.Inspect(t.Context(), "passed"))(t).Holders) == 0 {
+	for len(must(tenant.Inspect(t.Context(), "passed"))(t).Holders) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(50 * time.Millisecond) // so that it waits

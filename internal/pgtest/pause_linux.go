@@ -28,7 +28,7 @@ func (s *Server) signal(what syscall.Signal) {
 	_ = syscall.Kill(parent, what)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		stat, _ := os.ReadFile(path)                 // it may have ended
+		stat, _ := os.ReadFile(path)                // it may have ended
 		_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind its name
 		if fields := strings.Fields(string(rest)); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
