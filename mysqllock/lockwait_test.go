@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // keepLocked opens a transaction that keeps the row of a name locked.
@@ -96,30 +97,11 @@ func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
 // A locked row delays the renewal of its own name, and of no other.
 func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 	s, db, _ := fresh(t)
-	database := name(t, db)
-	d := openDriver(t, "mysql:"+s.DSN(database))
-	var leases []driver.LeaseRef
-	for i := range 20 {
-		c := mutex(fmt.Sprintf("job-%d", i))
-		gets(t, d, c)
-		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
-		leases = append(leases, lease(c))
-	}
-	keepLocked(t, db, "job-7")
-	began := time.Now()
-	answers, err := d.Renew(ctx, leases)
-	if err != nil {
-		t.Fatalf("Renew: %v", err)
-	}
-	for i, err := range answers {
-		if (err != nil) != (i == 7) {
-			t.Errorf("lease %d: %v", i, err)
-		}
-	}
-	if !errors.Is(answers[7], driver.ErrUnavailable) {
-		t.Errorf("the locked one: %v", answers[7])
-	}
-	t.Logf("took %v: %v", time.Since(began), answers[7])
+	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
+	servertest.LockedRows(t, d, 1, "keeps the row locked", func(name string, _ uint64) (unlock func()) {
+		tx := keepLocked(t, db, name)
+		return func() { _ = tx.Rollback() }
+	})
 }
 
 // The same if the row changes and is locked again while the renewals wait: then the one

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // inLine returns the number of sessions of a database that have waited for a row for so
@@ -96,32 +97,10 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	_, url, _ := fresh(t)
 	d := openDriver(t, url)
 	tx := begin(t, conn(t, url))
-	const names, locked = 200, 30
-	var leases []driver.LeaseRef
-	for i := range names {
-		c := mutex(fmt.Sprint("job ", i))
-		c.TTL = time.Hour
-		g := gets(t, d, c)
-		if i < locked {
-			noError(t, d.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)))
-		}
-		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
-		leases = append(leases, lease(c))
-	}
-	answers, err := d.Renew(ctx, leases)
-	noError(t, err)
-	for i, answer := range answers {
-		switch name := leases[i].Name; {
-		case i >= locked && answer != nil:
-			t.Errorf("%s: %v; want it renewed", name, answer)
-		case i < locked && explained(t, answer, false, "keeps a row locked").Name != name:
-			t.Errorf("%s: %v; want the name in it", name, answer)
-		}
-	}
-	noError(t, tx.Rollback(ctx))
-	if answers, err = d.Renew(ctx, leases); err != nil || errors.Join(answers...) != nil {
-		t.Errorf("after the transaction: %v, %v", errors.Join(answers...), err)
-	}
+	servertest.LockedRows(t, d, 30, "keeps a row locked", func(name string, fence uint64) (unlock func()) {
+		noError(t, d.CheckLease(ctx, tx, fencetest.Lease(name, fence)))
+		return func() { _ = tx.Rollback(ctx) }
+	})
 }
 
 // The same if another client changes the row before it is locked: then the renewal is

@@ -1,0 +1,45 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// LockedRows renews the leases of 200 names together while the rows of some are locked,
+// as by a transaction that has checked a lease. Only their renewals fail, with a hint,
+// and they succeed when unlock has been called.
+func LockedRows(tb TB, d driver.Driver, locked int, hint string, lock func(name string, fence uint64) (unlock func())) {
+	tb.Helper()
+	var leases []driver.LeaseRef
+	var unlocks []func()
+	for i := range 200 {
+		c := Mutex(fmt.Sprint("job ", i))
+		c.TTL = time.Hour
+		g := Gets(tb, d, c)
+		if i < locked {
+			unlocks = append(unlocks, lock(c.Name, g.Fence))
+		}
+		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
+		leases = append(leases, Lease(c))
+	}
+	answers, err := d.Renew(context.Background(), leases)
+	noError(tb, err)
+	for i, answer := range answers {
+		switch name := leases[i].Name; {
+		case i >= locked && answer != nil:
+			tb.Errorf("%s: %v; want it renewed", name, answer)
+		case i < locked && Explained(tb, answer, false, hint).Name != name:
+			tb.Errorf("%s: %v; want the name in it", name, answer)
+		}
+	}
+	for _, unlock := range unlocks {
+		unlock()
+	}
+	if answers, err = d.Renew(context.Background(), leases); err != nil || errors.Join(answers...) != nil {
+		tb.Errorf("unlocked: %v, %v", errors.Join(answers...), err)
+	}
+}
