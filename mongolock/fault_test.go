@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
@@ -113,29 +113,6 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%d round trips to acquire, want %d, and %d to release, want 1", acquired, want, released)
 		}
 	}
-}
-
-// If the answer to a grant is lost, the repeated claim gets the same grant.
-func TestAnAnswerThatIsLost(t *testing.T) {
-	t.Parallel()
-	server := serve(t)
-	p := servertest.StartProxy(t, server.addr)
-	d := open(t, server.at(p.Addr, database()))
-	gets(t, d, mutex("other"))
-	c := mutex("job")
-	p.LoseReply("findAndModify")
-	_, first := d.Acquire(within(t, 10*time.Second), c)
-	g := gets(t, d, c)
-	e, err := d.Inspect(ctx, "job")
-	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Fence != g.Fence {
-		t.Fatalf("after %v: %+v, %v; want one holder with fence %d", first, e, err, g.Fence)
-	}
-	p.LoseReply("findAndModify")
-	_ = d.Release(within(t, 10*time.Second), lease(c))
-	if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
-		t.Fatal(err)
-	}
-	gets(t, d, mutex("job"))
 }
 
 func TestConnectionsThatAreCut(t *testing.T) {
@@ -242,4 +219,37 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	s := serve(t)
 	s.Kill()
 	servertest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
+}
+
+// An operator deletes the documents: held names are granted again, with greater fences,
+// and the next renewal tells the holder.
+func TestDocumentsThatAreDeleted(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	db := database()
+	one, two := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
+	at, err := one.store.server(ctx)
+	noError(t, err)
+	servertest.Forgets(t, one, two, func() {
+		if _, err := at.entries.DeleteMany(ctx, bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A queue grows until its entry does not fit into a document. A server's fixed limit is
+// 160 times as high as the one here.
+func TestAQueueThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	url := server.at(server.addr, database())
+	holder, other := open(t, url), open(t, url)
+	holder.store.most, other.store.most = 100<<10, 100<<10
+	drivertest.Full(t, "several names", holder, other)
+}
+
+func TestAServerThatIsPaused(t *testing.T) {
+	t.Parallel()
+	server, db := ferret(t), database()
+	servertest.StandsStill(t, open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db)), server.Pause, server.Resume)
 }

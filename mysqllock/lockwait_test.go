@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,67 +30,6 @@ func waitsForRows(t *testing.T, root *sql.DB) (n int) {
 	var variable string
 	noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &n))
 	return n
-}
-
-// A statement that waits for a locked row begins within its window, and gets the lock
-// after that. It must check the clock then, not the time when it began. Otherwise a claim
-// would be granted after it was given up.
-func TestAClaimThatWaitedForTheLockOfARowIsNotGrantedAfterItsEnd(t *testing.T) {
-	s, db, d := fresh(t)
-	_ = s
-	c := mutex("job")
-	gets(t, d, c)
-	releases(t, d, c)
-	late := mutex("job")
-	tx := keepLocked(t, db, "job")
-	short, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
-	defer cancel()
-	if _, err := d.Acquire(short, late); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Acquire: %v; want the end of its ctx", err)
-	}
-	time.Sleep(150 * time.Millisecond)
-	noError(t, tx.Rollback())
-	time.Sleep(100 * time.Millisecond) // for the statement that waits in the server
-	e, err := d.Inspect(ctx, "job")
-	if err != nil || len(e.Holders) > 0 {
-		t.Errorf("after its end the claim holds the name: %+v, %v", e.Holders, err)
-	}
-}
-
-// The same for a statement with several renewals: it must not renew after it was given
-// up.
-func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
-	s, db, d := fresh(t)
-	var leases []driver.LeaseRef
-	for i := range 5 {
-		c := mutex(fmt.Sprintf("job-%d", i))
-		gets(t, d, c)
-		leases = append(leases, lease(c))
-	}
-	tx := keepLocked(t, db, "job-3")
-	renewed := make(chan error, 1)
-	renew := func() {
-		answers, err := d.Renew(ctx, leases)
-		renewed <- errors.Join(append(answers, err)...)
-	}
-	go renew()
-	root := s.Root(t)
-	eventually(t, "the renewals wait for the lock", func() bool {
-		if len(renewed) > 0 {
-			if err := <-renewed; !errors.Is(err, driver.ErrUnavailable) {
-				t.Fatalf("Renew: %v, without waiting for the lock", err)
-			}
-			go renew() // on a slow machine the wait may have ended
-		}
-		return waitsForRows(t, root) > 0
-	})
-	_ = tx.Rollback()
-	if err := <-renewed; err != nil && !errors.Is(err, driver.ErrUnavailable) {
-		t.Fatalf("Renew: %v", err)
-	}
-	for _, l := range leases {
-		renews(t, d, driver.Claim{Name: l.Name, Token: l.Token, TTL: l.TTL})
-	}
 }
 
 // A locked row delays the renewal of its own name, and of no other.

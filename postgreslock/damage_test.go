@@ -16,3 +16,23 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 		})
 	}
 }
+
+// An operator empties the table, or restores an old one: held names are granted again,
+// with greater fences, and the next renewal tells the holder.
+func TestRowsThatAreDeletedOrRestored(t *testing.T) {
+	t.Parallel()
+	for what, statements := range map[string][]string{
+		"deleted":  {"DELETE FROM pawl.locks"},
+		"restored": {"DELETE FROM pawl.locks", "INSERT INTO pawl.locks SELECT * FROM backup"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, url, _ := fresh(t)
+			one, two := openDriver(t, url), openDriver(t, url)
+			before := mutex("job")
+			gets(t, one, before)
+			releases(t, one, before)
+			exec(t, conn(t, url), "CREATE TABLE backup AS SELECT * FROM pawl.locks")
+			servertest.Forgets(t, one, two, func() { exec(t, conn(t, url), statements...) })
+		})
+	}
+}
