@@ -115,38 +115,6 @@ func (c *crontab) stop() {
 	}
 }
 
-// Two hosts have the same two lines in their crontabs, so each minute one of them is
-// skipped. Cron mails nothing about that, but it does if the backend cannot be reached.
-func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
-	nightly(t, "it runs cron, twice for some seconds")
-	b := newLab(t)
-	job := fmt.Sprintf(`* * * * * cd %s; pawl run -n -q -E 0 nightly -- sh -c 'echo $PAWL_FENCE >> runs; while ! test -e go; do sleep 0.01; done'; echo $? >> ended`, b.dir)
-	down := fmt.Sprintf(`* * * * * cd %s; PAWL_URL='sqlite:%s?create=false' pawl run -n -q -E 0 nightly -- touch never; echo $? >> down`, b.dir, b.file("not-there.db"))
-	for minute := range 2 {
-		c := b.startCron("host", time.Now().Truncate(time.Minute).Add(time.Duration(1+minute)*time.Minute-3*time.Second), job+"\n"+job+"\n"+down)
-		eventually(t, "one has run, the other was skipped", func() bool { return b.read("ended") == "0" && b.read("runs") != "" })
-		b.write("go", "")
-		eventually(t, "both have ended", func() bool { return b.read("ended") == "0\n0" })
-		eventually(t, "there is mail", func() bool { return strings.Contains(c.read("mail"), "not-there.db") })
-		if runs := strings.Fields(b.read("runs")); len(runs) != minute+1 {
-			t.Errorf("runs by the minute %d: %v", minute+1, runs)
-		}
-		if got := b.read("down"); got != "69" {
-			t.Errorf("the one whose backend is not there ended with %s", got)
-		}
-		if mail := c.read("mail"); strings.Count(mail, "Subject:") != 1 {
-			t.Errorf("cron mailed:\n%s", mail)
-		}
-		c.stop()
-		for _, file := range []string{"go", "ended", "down", "host/mail"} {
-			noError(t, os.Remove(b.file(file)))
-		}
-	}
-	if _, err := os.Stat(b.file("never")); err == nil {
-		t.Error("a command ran without the lock")
-	}
-}
-
 // Three hosts, whose clocks differ by a second each, have the same lines in their
 // crontabs. Their starts straddle the end of a minute, an hour and a day, and the begin
 // and the end of summer time. Each time one of them runs each line, and cron mails

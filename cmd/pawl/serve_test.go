@@ -4,17 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,10 +18,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -162,106 +156,61 @@ func TestServeForOthersAsksForTheToken(t *testing.T) {
 	}
 }
 
-func TestServeWithCertificatesOfBothSides(t *testing.T) {
-	dir := t.TempDir()
-	ca := newCertificate(t, dir, "ca", nil)
-	newCertificate(t, dir, "server", ca)
-	operator := newCertificate(t, dir, "operator", ca)
-	page, _, _ := served(t, serveCommand{
-		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
-	})
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.Leaf)
-	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+// visit asks for a page with an operator's certificate, or without one if that is nil.
+func visit(t *testing.T, page string, ca *certtest.Authority, operator *certtest.Identity) (code int, err error) {
+	t.Helper()
+	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	config.RootCAs.AppendCertsFromPEM(mustGet(os.ReadFile(ca.File))(t))
+	if operator != nil {
+		config.Certificates = []tls.Certificate{mustGet(tls.LoadX509KeyPair(operator.Cert, operator.Key))(t)}
+	}
 	transport := &http.Transport{TLSClientConfig: config}
-	t.Cleanup(transport.CloseIdleConnections)
-	if answer, err := (&http.Client{Transport: transport}).Do(get(t, page)); err == nil {
-		_ = answer.Body.Close()
-		t.Errorf("without a certificate it answers %d", answer.StatusCode)
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(get(t, page))
+	if err != nil {
+		return 0, err
 	}
-	with := &http.Transport{TLSClientConfig: config.Clone()}
-	with.TLSClientConfig.Certificates = []tls.Certificate{*operator}
-	t.Cleanup(with.CloseIdleConnections)
-	if code, _ := fetch(t, &http.Client{Transport: with}, get(t, page)); code != http.StatusOK || !strings.HasPrefix(page, "https://localhost:") {
-		t.Errorf("%s answers %d", page, code)
-	}
+	return answer.StatusCode, answer.Body.Close()
 }
 
-// A certificate is replaced on disk before it expires, and so are the authorities, also
-// while the page is served.
-func TestServeReadsReplacedCertificates(t *testing.T) {
-	dir := t.TempDir()
-	first := newCertificate(t, dir, "ca", nil)
-	newCertificate(t, dir, "server", first)
-	page, _, _ := served(t, serveCommand{
-		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
-	})
-	answers := func(ca, operator *tls.Certificate) error {
-		config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*operator}}
-		config.RootCAs.AddCert(ca.Leaf)
-		transport := &http.Transport{TLSClientConfig: config}
-		defer transport.CloseIdleConnections()
-		answer, err := (&http.Client{Transport: transport}).Do(get(t, page))
-		if err == nil {
-			_ = answer.Body.Close()
-		}
-		return err
+// Serve requires certificates of its clients. Other programs replace its own certificate
+// and the authorities while the page is served.
+func TestServeWithCertificatesOfBothSides(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	own, operator := certtest.NewIdentity(t, t.TempDir(), ca, "localhost"), certtest.NewIdentity(t, t.TempDir(), ca, "operator")
+	page, _, _ := served(t, serveCommand{listen: "0.0.0.0:0", cert: own.Cert, key: own.Key, clientCA: own.CA})
+	if !strings.HasPrefix(page, "https://localhost:") {
+		t.Errorf("the page is %s", page)
 	}
-	if err := answers(first, newCertificate(t, dir, "operator", first)); err != nil {
-		t.Error(err)
+	if code, err := visit(t, page, ca, nil); err == nil {
+		t.Errorf("without a certificate it answers %d", code)
 	}
-	second := newCertificate(t, dir, "ca", nil)
-	newCertificate(t, dir, "server", second)
-	operator := newCertificate(t, dir, "operator", second)
-	if err := answers(second, operator); err != nil {
-		t.Errorf("with the new files: %v", err)
+	if code, err := visit(t, page, ca, operator); code != http.StatusOK {
+		t.Errorf("it answers %d, %v", code, err)
 	}
-	for _, file := range []string{"server.pem", "server.key", "ca.pem"} {
-		noError(t, os.WriteFile(filepath.Join(dir, file), []byte("half"), 0o600))
+	next := certtest.NewAuthority(t)
+	own.Replace(t, next)
+	operator.Replace(t, next)
+	if code, err := visit(t, page, next, operator); code != http.StatusOK {
+		t.Errorf("with the new files it answers %d, %v", code, err)
 	}
-	if err := answers(second, operator); err != nil {
-		t.Errorf("while the files are written: %v", err)
+	for _, file := range []string{own.Cert, own.Key, own.CA} {
+		noError(t, os.WriteFile(file, []byte("half"), 0o600))
+	}
+	if code, err := visit(t, page, next, operator); code != http.StatusOK {
+		t.Errorf("while the files are written it answers %d, %v", code, err)
 	}
 }
 
 func TestServeRefusesACAThatIsNone(t *testing.T) {
-	dir := t.TempDir()
-	newCertificate(t, dir, "server", nil)
-	s := serveCommand{cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key")}
-	for file, want := range map[string]string{"server.key": "has no certificate", "none": "cannot use the client CA"} {
-		s.clientCA = filepath.Join(dir, file)
+	own := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "localhost")
+	s := serveCommand{cert: own.Cert, key: own.Key}
+	for file, want := range map[string]string{own.Key: "has no certificate", own.Key + ".none": "cannot use the client CA"} {
+		s.clientCA = file
 		if _, err := s.tls(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-}
-
-// newCertificate makes and writes a certificate for localhost, signed by another or by
-// itself.
-func newCertificate(t *testing.T, dir, name string, by *tls.Certificate) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	noError(t, err)
-	form := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: by == nil, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	parent, signer := form, any(key)
-	if by != nil {
-		parent, signer = by.Leaf, by.PrivateKey
-	}
-	der, err := x509.CreateCertificate(rand.Reader, form, parent, &key.PublicKey, signer)
-	noError(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	noError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	noError(t, err)
-	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
-		noError(t, os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600))
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 // A panicking driver panics when a name is read.

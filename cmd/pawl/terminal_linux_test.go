@@ -80,28 +80,14 @@ func (s *shell) text() string {
 	return s.shown.String()
 }
 
+// openPTY makes a pseudo-terminal.
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
-	master, slave, err := newPTY()
-	noError(t, err)
-	return master, slave
-}
-
-// newPTY makes a pseudo-terminal.
-func newPTY() (master, slave *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		return nil, nil, err
-	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	return os.NewFile(uintptr(fd), "pty"), slave, err
+	fd := mustGet(unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0))(t)
+	n := mustGet(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	noError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	slave = mustGet(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	return os.NewFile(uintptr(fd), "pty"), slave
 }
 
 func (s *shell) key(text string) {
