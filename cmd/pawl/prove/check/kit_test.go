@@ -8,10 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
-	"github.com/pawl-go/pawl/internal/basictest"
 )
-
-var noError = basictest.NoError
 
 // The names that are locked in these histories.
 const (

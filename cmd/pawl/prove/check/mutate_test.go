@@ -61,7 +61,7 @@ func newMutable(lines []history.Line) *mutable {
 // simulated are histories that are right. Most have a place for each mutation.
 var simulated = sync.OnceValue(func() (all [][]history.Line) {
 	for seed := uint64(0); len(all) < 5; seed++ {
-		lines := simulate(seed, 4+int(seed%5), ms(3000), ms(2), history.Stop, history.Kill, history.Silence)
+		lines := simulate(seed, 4+int(seed%5), ms(3000), history.Stop, history.Kill, history.Silence)
 		if slices.ContainsFunc(lines, func(l history.Line) bool { return l.Write != nil && l.Write.Stale }) {
 			all = append(all, lines)
 		}
@@ -175,36 +175,6 @@ var mutations = map[string]mutation{
 		}
 		a.Lost, a.Told, a.Released, a.Freed, a.Release = 0, 0, 0, 0, ""
 		return LostNotTold
-	},
-	"a waiter is forgotten": func(t *rapid.T, m *mutable) string {
-		// No other claim is there after the end.
-		for i := range 2 {
-			c := hold(1_000_000+int64(i), 0, 0, 0, 1<<40+uint64(i))
-			c.Asked = m.end + ms(1)
-			c.Got = m.end + ms(20_000+1000*int64(i))
-			c.Answered, c.Believed, c.Released, c.Freed = c.Got, c.Got, c.Got, c.Got
-			m.lines = slices.Insert(slices.Clone(m.lines), 1, history.Line{Claim: c})
-		}
-		return Idle
-	},
-	"a waiter is passed by": func(t *rapid.T, m *mutable) string {
-		end := m.end + ms(10_000)
-		for i, d := range []int64{3000, 2000} { // the first is served last
-			c := hold(1_000_000+int64(i), 0, 0, 0, 1<<40-uint64(i))
-			c.Asked, c.Got = end+ms(1500*int64(i)), end+ms(d)
-			c.Answered, c.Believed, c.Released, c.Freed = c.Got, c.Got, c.Got, c.Got
-			m.lines = slices.Insert(slices.Clone(m.lines), 1, history.Line{Claim: c})
-		}
-		return Order
-	},
-	"a try is refused although the name is free": func(t *rapid.T, m *mutable) string {
-		c := hold(1_000_000, 0, 0, 0, 0, how(history.Try))
-		*c = history.Claim{
-			ID: c.ID, Name: c.Name, Mode: c.Mode, Weight: 1, How: history.Try, Answer: history.Held,
-			Asked: m.end + ms(10_000), Answered: m.end + ms(10_001),
-		}
-		m.lines = slices.Insert(slices.Clone(m.lines), 1, history.Line{Claim: c})
-		return Linearizable
 	},
 }
 

@@ -2,7 +2,6 @@ package check
 
 import (
 	"container/heap"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -17,9 +16,7 @@ type sim struct {
 	events   events
 	serial   int64
 	ttl      int64
-	look     int64 // the time between two looks of a holder; 0: it looks when it is done
 	until    int64 // the end of its time
-	most     int64 // claims
 	kinds    []string
 	names    []*simName
 	workers  []*simWorker
@@ -100,40 +97,13 @@ func (s *sim) on(w *simWorker, life int, d int64, do func()) {
 	})
 }
 
-// simulate writes a history of a run of this length.
-func simulate(seed uint64, workers int, length, look int64, kinds ...string) []history.Line {
-	s := newSim(seed, kinds)
-	s.look, s.until = look, length
-	return s.run(run(), workers, length/4)
-}
-
-// simulateNames writes a history of so many claims of so many names.
-func simulateNames(seed uint64, workers, names int, claims int64, kinds ...string) []history.Line {
-	s := newSim(seed, kinds)
-	s.until, s.most = 1<<60, claims
-	r := run(func(r *history.Run) { r.Names = nil })
-	for i := range names {
-		n := history.Name{Name: fmt.Sprint("name ", i), Kind: history.Mutex, Limit: 1}
-		switch i % 4 {
-		case 1:
-			n.Kind = history.RW
-		case 2:
-			n.Kind, n.Limit = history.Semaphore, 5
-		}
-		r.Names = append(r.Names, n)
-	}
-	return s.run(r, workers, ms(10_000))
-}
-
-func newSim(seed uint64, kinds []string) *sim {
-	return &sim{
-		Rand: rand.New(rand.NewPCG(seed, 1)), ttl: ms(800), most: 1 << 60, kinds: kinds, register: map[string]*simRegister{},
-	}
-}
-
-// run simulates a run, and returns its lines. calm is the time at the begin without
+// simulate writes a history of a run of this length, of which the first quarter has no
 // faults.
-func (s *sim) run(r *history.Run, workers int, calm int64) []history.Line {
+func simulate(seed uint64, workers int, length int64, kinds ...string) []history.Line {
+	s := &sim{
+		Rand: rand.New(rand.NewPCG(seed, 1)), ttl: ms(800), until: length, kinds: kinds, register: map[string]*simRegister{},
+	}
+	r, calm := run(), length/4
 	r.TTL, r.Faults = s.ttl, s.kinds
 	s.lines = append(s.lines, history.Line{Run: r})
 	for _, n := range r.Names {
@@ -166,7 +136,7 @@ func (s *sim) run(r *history.Run, workers int, calm int64) []history.Line {
 }
 
 // finished reports whether no claim is made any more.
-func (s *sim) finished() bool { return s.now >= s.until || s.nextID >= s.most }
+func (s *sim) finished() bool { return s.now >= s.until }
 
 // act makes one claim.
 func (s *sim) act(w *simWorker) {
@@ -399,11 +369,7 @@ func (s *sim) section(w *simWorker, l *simLease) {
 			s.on(w, l.Life, s.Int64N(ms(1)), func() { s.write(w, l) })
 			return
 		}
-		wait := end - s.now
-		if s.look > 0 {
-			wait = min(wait, s.look)
-		}
-		s.on(w, l.Life, wait, look)
+		s.on(w, l.Life, min(end-s.now, ms(2)), look)
 	}
 	look()
 }

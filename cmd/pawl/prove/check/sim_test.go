@@ -20,7 +20,7 @@ func TestRightHistories(t *testing.T) {
 
 // A simulated run of some minutes has enough in it to prove something.
 func TestSimulationIsNotBlind(t *testing.T) {
-	v := checked(simulate(1, 8, ms(200_000), ms(2), history.Stop, history.Kill, history.Silence))
+	v := checked(simulate(1, 8, ms(200_000), history.Stop, history.Kill, history.Silence))
 	if len(v.Violations)+len(v.Blind) > 0 {
 		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Blind)
 	}
@@ -37,5 +37,5 @@ func someHistory(t *rapid.T) []history.Line {
 		}
 	}
 	return simulate(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 8).Draw(t, "workers"),
-		ms(rapid.Int64Range(100, 10_000).Draw(t, "length")), ms(2), kinds...)
+		ms(rapid.Int64Range(100, 10_000).Draw(t, "length")), kinds...)
 }

@@ -61,9 +61,6 @@ func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 		}
 	case history.Silence:
 		r.resets = r.coin()
-		for _, l := range p.links {
-			r.hit += len(l.requests.queue) + len(l.replies.queue)
-		}
 	}
 	return sync.OnceValue(func() int { return p.finish(r) })
 }

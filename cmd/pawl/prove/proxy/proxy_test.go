@@ -150,24 +150,6 @@ func TestAServerThatWritesToNobodyIsReset(t *testing.T) {
 	p.eventually(t, func() bool { return len(p.links) == 0 })
 }
 
-func TestCutResetsWhatIsThere(t *testing.T) {
-	e := startEcho(t)
-	p := start(t, e.addr)
-	p.Cut() // nothing
-	all := []*worker{p.worker(t), p.worker(t), p.worker(t)}
-	for _, w := range all {
-		w.isAnswered("hello")
-	}
-	p.Cut()
-	for _, w := range all {
-		w.isReset()
-		if err := within(t, e.gone); !isReset(err) {
-			t.Errorf("the server sees %v, not a reset", err)
-		}
-	}
-	p.worker(t).isAnswered("hello again")
-}
-
 // Neither side reads, or nothing passes: the memory of a pipe has a bound, and nothing is
 // lost.
 func TestMemoryIsBounded(t *testing.T) {

@@ -53,25 +53,3 @@ func TestLocksOfARealServer(t *testing.T) {
 		}
 	}
 }
-
-func TestAWriteArrivesAtARealServerWithoutAReply(t *testing.T) {
-	server := redistest.Start(t)
-	p := start(t, server.Addr)
-	end := p.Begin(Fault{Kind: history.Swallow})
-	answered := make(chan error, 1)
-	go func() {
-		answer, err := redistest.Ask(p.Addresses()[0], "SET", "key", "value")
-		if err == nil {
-			t.Errorf("the worker gets %q", answer)
-		}
-		answered <- err
-	}()
-	p.hits(t, 1)
-	if value, err := redistest.Ask(server.Addr, "GET", "key"); err != nil || value != "$5\r\nvalue\r\n" {
-		t.Errorf("the server has %q (%v)", value, err)
-	}
-	end()
-	if err := within(t, answered); !isReset(err) {
-		t.Errorf("the worker gets %v, not a reset", err)
-	}
-}
