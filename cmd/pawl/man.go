@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // newMan returns the hidden command man, for packagers.
@@ -50,89 +50,23 @@ func writeManuals(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manual returns the page of a command, as roff, with the text of its --help.
+// manual returns the page of a command, as roff: its --help, line by line.
 func manual(c *cobra.Command) string {
-	var b strings.Builder
+	c.InitDefaultHelpFlag()
+	c.InitDefaultVersionFlag()
 	title := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"Pawl\"\n", roff(strings.ToUpper(title)))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(title), roff(c.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(c.UseLine()))
-	if c.Long != "" {
-		b.WriteString(".SH DESCRIPTION\n")
-		roffText(&b, c.Long)
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"Pawl\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", roff(strings.ToUpper(title)), roff(title), roff(c.Short))
+	for line := range strings.Lines(strings.TrimSpace(cmp.Or(c.Long, c.Short)) + "\n\n" + c.UsageString()) {
+		b.WriteString(roff(line))
 	}
-	if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
-		b.WriteString(".SH OPTIONS\n")
-		flags.VisitAll(func(f *pflag.Flag) { roffFlag(&b, f) })
-	}
-	if flags := c.InheritedFlags(); flags.HasAvailableFlags() {
-		b.WriteString(".SH GLOBAL OPTIONS\n")
-		flags.VisitAll(func(f *pflag.Flag) { roffFlag(&b, f) })
-	}
-	if c.Example != "" {
-		b.WriteString(".SH EXAMPLES\n")
-		roffText(&b, c.Example)
-	}
-	roffSeeAlso(&b, c)
-	return b.String()
+	return b.String() + ".fi\n"
 }
 
-func roffFlag(b *strings.Builder, f *pflag.Flag) {
-	kind, usage := pflag.UnquoteUsage(f)
-	name := "--" + f.Name
-	if f.Shorthand != "" {
-		name = "-" + f.Shorthand + ", " + name
+func roff(line string) string {
+	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`).Replace(line)
+	if strings.HasPrefix(line, ".") {
+		return `\&` + line
 	}
-	fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(name))
-	if kind != "" {
-		fmt.Fprintf(b, " \\fI%s\\fR", roff(kind))
-	}
-	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" {
-		usage += " (default " + f.DefValue + ")"
-	}
-	fmt.Fprintf(b, "\n%s\n", roff(usage))
-}
-
-func roffSeeAlso(b *strings.Builder, c *cobra.Command) {
-	var pages []string
-	if c.HasParent() {
-		pages = append(pages, c.Parent().CommandPath())
-	}
-	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() && below.Name() != "help" {
-			pages = append(pages, below.CommandPath())
-		}
-	}
-	for i, p := range pages {
-		pages[i] = "\\fB" + roff(strings.ReplaceAll(p, " ", "-")) + "\\fR(1)"
-	}
-	fmt.Fprintf(b, ".SH SEE ALSO\n%s\n", strings.Join(pages, ",\n"))
-}
-
-// roffText writes text in paragraphs. Indented lines stay as they are.
-func roffText(b *strings.Builder, text string) {
-	filled := true
-	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
-		line = strings.TrimRight(line, "\n")
-		if indented := strings.HasPrefix(line, " "); indented == filled && line != "" {
-			b.WriteString(map[bool]string{true: ".nf\n", false: ".fi\n"}[indented])
-			filled = !indented
-		}
-		if line == "" {
-			b.WriteString(".PP\n")
-			continue
-		}
-		b.WriteString(roff(line) + "\n")
-	}
-	if !filled {
-		b.WriteString(".fi\n")
-	}
-}
-
-func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`).Replace(s)
-	if strings.HasPrefix(s, ".") {
-		return `\&` + s
-	}
-	return s
+	return line
 }
