@@ -148,9 +148,11 @@ func TestALaterHolderIsNotHit(t *testing.T) {
 		g := s.take(t, first)
 		s.release(t, first)
 		s.take(t, second)
-		if w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil); w.Code != http.StatusConflict {
+		w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
+		if w.Code != http.StatusConflict {
 			t.Errorf("it was answered with %d", w.Code)
 		}
+		wants(t, w.Body.String(), "Nothing was broken: no lease has this fence any more")
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 || e.Holders[0].Owner.PID != 2 {
 			t.Errorf("it is held by %+v", e.Holders)
 		}

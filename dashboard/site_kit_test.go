@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -137,35 +137,20 @@ func lacks(t testing.TB, page string, all ...string) {
 }
 
 func claim(name string, pid int) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
-		Owner: driver.Owner{Client: fmt.Sprintf("~%016x", pid), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}},
-	}
+	c := servertest.Queued(name)
+	c.QueueTTL = time.Minute
+	c.Owner = driver.Owner{Client: fmt.Sprintf("~%016x", pid), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}}
+	return c
 }
 
 func (s *site) take(t testing.TB, c driver.Claim) driver.Grant {
 	t.Helper()
-	g, err := s.beside.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatalf("%q: %v", c.Name, err)
-	}
-	return g
+	return servertest.Gets(t, s.beside, c)
 }
 
-func (s *site) queue(t testing.TB, c driver.Claim) {
-	t.Helper()
-	if _, err := s.beside.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%q: %v, want it held", c.Name, err)
-	}
-}
+func (s *site) queue(t testing.TB, c driver.Claim) { t.Helper(); servertest.Waits(t, s.beside, c) }
 
-func (s *site) release(t testing.TB, c driver.Claim) {
-	t.Helper()
-	if err := s.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-		t.Fatal(err)
-	}
-}
+func (s *site) release(t testing.TB, c driver.Claim) { t.Helper(); servertest.Releases(t, s.beside, c) }
 
 // A stream is the part of a stream that a browser has received.
 type stream struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -29,41 +30,20 @@ func newBackend(t testing.TB, o *memlock.Options) *backend {
 
 // mutex returns a claim of the process with a pid on a host.
 func mutex(name, host string, pid int) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-		TTL: time.Minute, QueueTTL: 10 * time.Minute, Queue: true,
-		Owner: driver.Owner{Client: host, Host: host, PID: pid},
-	}
+	c := servertest.Queued(name)
+	c.TTL, c.QueueTTL, c.Owner = time.Minute, 10*time.Minute, driver.Owner{Client: host, Host: host, PID: pid}
+	return c
 }
 
 // take checks that a claim is granted, queue that it has to wait.
 func (b *backend) take(c driver.Claim) driver.Grant {
 	b.t.Helper()
-	g, err := b.beside.Acquire(context.Background(), c)
-	if err != nil {
-		b.t.Fatalf("%q: %v", c.Name, err)
-	}
-	return g
+	return servertest.Gets(b.t, b.beside, c)
 }
 
-func (b *backend) queue(c driver.Claim) {
-	b.t.Helper()
-	if _, err := b.beside.Acquire(context.Background(), c); !errors.Is(err, driver.ErrHeld) {
-		b.t.Fatalf("%q: %v, want it held", c.Name, err)
-	}
-}
+func (b *backend) queue(c driver.Claim) { b.t.Helper(); servertest.Waits(b.t, b.beside, c) }
 
-// renew and release check that the claim is held.
-func (b *backend) renew(c driver.Claim) {
-	b.t.Helper()
-	each, err := b.beside.Renew(context.Background(), []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
-	noError(b.t, errors.Join(append(each, err)...))
-}
-
-func (b *backend) release(c driver.Claim) {
-	b.t.Helper()
-	noError(b.t, b.beside.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
-}
+func (b *backend) release(c driver.Claim) { b.t.Helper(); servertest.Releases(b.t, b.beside, c) }
 
 // holders returns the holders of a name.
 func (b *backend) holders(name string) []driver.Holder {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -51,53 +50,6 @@ func TestALeaseIsBroken(t *testing.T) {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %s: %s", want, &log)
 		}
-	}
-}
-
-// Two operators open the form at the same time. The second breaks no lease: the one on
-// the form has ended, and the new one stays.
-func TestOfTwoOperatorsOneBreaks(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true, BreakDelay: -1})
-	g := w.take(mutex("report", "web-1", 4127))
-	w.queue(mutex("report", "web-2", 3380))
-	form := fmt.Sprintf("%sbreak?name=report&fence=%d", w.url, g.Fence)
-	one, two := open(t, form, look{}), open(t, form, look{})
-	one.fill("#typed", "report")
-	two.fill("#typed", "report")
-	one.follow("button.danger")
-	next := w.holders("report")[0]
-	if next.Fence <= g.Fence || next.Owner.Host != "web-2" {
-		t.Fatalf("it has %v", next)
-	}
-	two.allow("status of 409")
-	two.follow("button.danger")
-	if said := two.text(); !strings.Contains(said, "Nothing was broken: no lease has this fence any more") {
-		t.Errorf("the second reads\n%s", said)
-	}
-	if now := w.holders("report"); len(now) != 1 || now[0].Fence != next.Fence {
-		t.Errorf("the one that came after was broken: %v", now)
-	}
-}
-
-// Without the right to break, there is no button, no form, and no break.
-func TestABreakIsRefusedWithoutTheRight(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, newBackend(t, nil), nil)
-	g := w.take(mutex("report", "web-1", 4127))
-	b := open(t, w.url+"name?name=report", look{})
-	b.until("the page is live", live+` && document.getElementById("holders").innerText.includes("web-1:4127")`)
-	if js[bool](b, `document.body.innerHTML.includes("break?")`) {
-		t.Error("there is a link to break it")
-	}
-	b.allow("status of 403")
-	b.visit(fmt.Sprintf("%sbreak?name=report&fence=%d", w.url, g.Fence), http.StatusForbidden)
-	status := js[int](b, fmt.Sprintf(`fetch("break", {method: "POST", body: new URLSearchParams({name: "report", typed: "report", fence: "%d"})}).then(r => r.status)`, g.Fence))
-	if status != http.StatusForbidden {
-		t.Errorf("asked for it, it answers with %d", status)
-	}
-	if h := w.holders("report"); len(h) != 1 || h[0].Fence != g.Fence {
-		t.Errorf("it was broken: %v", h)
 	}
 }
 

@@ -31,18 +31,6 @@ func TestARebindingReadsNothing(t *testing.T) {
 	}
 }
 
-// The dashboard refuses only the name: if the options allow the name, the dashboard
-// answers.
-func TestANameThatIsAllowedIsServed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, newBackend(t, nil), &dashboard.Options{Hosts: []string{attacker}})
-	w.take(mutex("secret-plan", "web-1", 4127))
-	b := newTab(t, look{})
-	b.allow("The Cross-Origin-Opener-Policy header has been ignored")
-	b.visit(strings.Replace(w.url, "127.0.0.1", attacker, 1), http.StatusOK)
-	b.until("the page is live", live+` && `+rowSays("secret-plan", "web-1:4127"))
-}
-
 // A page of another site, open in the same browser as the dashboard, can send requests to
 // the dashboard. It reads none of the answers, shows no frame of it, and changes nothing.
 func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {

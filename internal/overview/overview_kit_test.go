@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -110,33 +111,19 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 
 // claim returns a mutex claim of the process with a pid.
 func claim(name string, pid int) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
-		Owner: driver.Owner{Client: string(rune('a' + pid)), Host: "host", PID: pid},
-	}
+	c := servertest.Queued(name)
+	c.QueueTTL, c.Owner = time.Minute, driver.Owner{Client: string(rune('a' + pid)), Host: "host", PID: pid}
+	return c
 }
 
 func (w *world) take(t *testing.T, c driver.Claim) driver.Grant {
 	t.Helper()
-	g, err := w.beside.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatalf("%q: %v", c.Name, err)
-	}
-	return g
+	return servertest.Gets(t, w.beside, c)
 }
 
-func (w *world) queue(t *testing.T, c driver.Claim) {
-	t.Helper()
-	if _, err := w.beside.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("%q: %v, want it held", c.Name, err)
-	}
-}
+func (w *world) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.beside, c) }
 
-func (w *world) release(t *testing.T, c driver.Claim) {
-	t.Helper()
-	noError(t, w.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
-}
+func (w *world) release(t *testing.T, c driver.Claim) { t.Helper(); servertest.Releases(t, w.beside, c) }
 
 // asked returns the number of commands that the driver received.
 func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }
