@@ -94,23 +94,13 @@ func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration
 var promQL = parser.NewParser(parser.Options{})
 
 // Querier lets the query engine read the scraper.
-func (s *scraper) Querier(int64, int64) (storage.Querier, error) { return querier{s}, nil }
-
-type querier struct{ s *scraper }
-
-func (querier) Close() error { return nil }
-
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, errors.ErrUnsupported
+func (s *scraper) Querier(int64, int64) (storage.Querier, error) {
+	return &storage.MockQuerier{SelectMockFunction: s.matching}, nil
 }
 
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, errors.ErrUnsupported
-}
-
-func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (s *scraper) matching(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	set := &seriesSet{}
-	for _, series := range q.s.series {
+	for _, series := range s.series {
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(series.Metric.Get(m.Name)) }) {
 			set.series = append(set.series, *series)
 		}
