@@ -24,6 +24,8 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 
 var background = context.Background()
 
+func nothing(context.Context) error { return nil }
+
 // A backend is the place of a test's locks.
 type backend struct {
 	name string

@@ -1,12 +1,11 @@
-// Package uses contains only tests: common uses of locks (leaders, schedules, several
-// names at once, leases that outlive a process), on memory, SQLite, Redis and PostgreSQL.
-// The tests of the root check the same in virtual time and with every fault. These tests
-// use real servers, real processes and real time.
+// Package uses contains only tests: what happens to a leader, a schedule and a lease when
+// their process is killed or stands still, on SQLite, Redis and PostgreSQL. The tests of
+// the root check the same in virtual time and with every fault. These tests use real
+// servers, real processes and real time.
 //
 // Read it in this order:
 //
 //   - backends_kit_test.go: the backends, and the clients that a test has of them
-//   - election_test.go, uses_test.go: a test for each use
 //   - mortal_kit_test.go: clients that die
 //   - ticks_test.go: a schedule of instances whose clocks differ
 //   - killed_test.go, killed_bench_test.go: processes that are killed

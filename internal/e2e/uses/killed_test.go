@@ -15,17 +15,20 @@ func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
-		all := campaign(t, name)
 		first := b.process(t, "election", name, brief.TTL)
-		fence, err := strconv.ParseUint(first.hears("works"), 10, 64)
-		noError(t, err)
-		c := b.client(t)
-		ctx, stop := context.WithCancel(background)
-		ended := all.run(ctx, c, c.Election(name), 1, 0)
+		fence := must(strconv.ParseUint(first.hears("works"), 10, 64))(t)
+		c, next, ended := b.client(t), uint64(0), make(chan error, 1)
+		go func() {
+			ended <- c.Election(name).Run(soon(t), func(ctx context.Context) error {
+				next, _ = pawl.FenceOf(ctx, name)
+				return nil
+			})
+		}()
+		waiters(t, c, name, 1)
 		first.kill()
-		all.next(term{0, fence}, 1)
-		stop()
-		isError(t, get(t, ended, "the end of Run"), context.Canceled)
+		if noError(t, get(t, ended, "the next lead")); next <= fence {
+			t.Errorf("after the fence %d the next leader has %d", fence, next)
+		}
 	})
 }
 
