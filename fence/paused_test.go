@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,38 +28,6 @@ func TestAPausedHolderIsRefusedByMemory(t *testing.T) {
 			})
 		},
 		Read: func() string { return stored },
-	})
-}
-
-func TestAPausedHolderIsRefusedOverHTTP(t *testing.T) {
-	stored := ""
-	s := httptest.NewServer(fence.Handler(new(fence.Memory), nil, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		stored = string(body)
-	})))
-	defer s.Close()
-	client := &http.Client{Transport: &fence.Transport{Resource: func(*http.Request) string { return "report" }}}
-	fencetest.Story(t, fencetest.Place{
-		Write: func(lease *pawl.Lease, text string) error {
-			r := must(http.NewRequestWithContext(lease.Context(), http.MethodPut, s.URL, strings.NewReader(text)))(t)
-			answer := must(client.Do(r))(t)
-			defer answer.Body.Close()
-			return fence.ResponseError(answer)
-		},
-		Read: func() string { return stored },
-	})
-}
-
-func TestAPausedHolderIsRefusedByS3(t *testing.T) {
-	b := startS3(t)
-	fencetest.Story(t, fencetest.Place{
-		Write: func(lease *pawl.Lease, text string) error {
-			return fence.UpdateObject(t.Context(), b, lease.Name(), lease.Fence(), report(lease.Fence(), text))
-		},
-		Read: func() string {
-			_, text, _ := strings.Cut(string(must(b.Get(t.Context(), "report"))(t).Body), "\n")
-			return strings.TrimSpace(text)
-		},
 	})
 }
 
