@@ -77,6 +77,7 @@ func wantUnwritten(t *testing.T, args ...string) {
 // Output that cannot be written is an error in every command.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
+	noError(t, os.CopyFS(dir, os.DirFS("testdata/histories")))
 	urlFlag, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
 	if code := execute(&output{out: io.Discard, err: os.Stderr}, []string{"acquire", urlFlag, "--handle", handle, "x"}); code != 0 {
 		t.Fatalf("acquire: exit code %d", code)
@@ -87,6 +88,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		{"show", urlFlag, "x"}, {"show", "--json", urlFlag, "x"}, {"renew", "--json", "--handle", handle, urlFlag},
 		{"acquire", urlFlag, "y"}, {"acquire", "--json", urlFlag, "z"}, {"serve", "--listen", "127.0.0.1:0", urlFlag},
 		{"bench", "--clients", "1", "--duration", "100ms", urlFlag}, {"break", "--yes", "--delay", "0", urlFlag, "x"},
+		{"prove", "--check", filepath.Join(dir, "short.jsonl")},
 	} {
 		wantUnwritten(t, args...)
 	}

@@ -12,9 +12,9 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,57 +25,15 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Command lines that are refused, or answered, without a lock.
-var refused = [][]string{
-	{}, {"runn", "x", "true"}, {"help", "nonsense"}, {"--no-such-flag"},
-	{"completion"}, {"completion", "ksh"},
-
-	{"run"}, {"run", "x"}, {"run", "x", "--", ""}, {"run", "x", "-n", "--", "true"}, {"run", "--no-such-flag"},
-	{"run", "-c", "", "x"}, {"run", "-c", "true", "x", "true"},
-	{"run", "-n", "-w", "5", "x", "true"}, {"run", "-s", "--limit", "3", "x", "true"}, {"run", "-q", "-v", "x", "true"},
-	{"run", "-k", "2", "x", "true"}, {"run", "--limit", "2", "-k", "3", "x", "true"}, {"run", "--limit", "0", "x", "true"},
-	{"run", "-E", "256", "x", "true"}, {"run", "-E", "abc", "x", "true"}, {"run", "--no-wait=perhaps", "x", "true"},
-	{"run", "-w", "-1", "x", "true"}, {"run", "-w", "soon", "x", "true"}, {"run", "-w", "99999999999", "x", "true"},
-	{"run", "--ttl", "1ms", "x", "true"}, {"run", "--ttl", "721h", "x", "true"}, {"run", "--min-hold", "721h", "x", "true"},
-	{"run", "--grace", "13", "x", "true"}, {"run", "--grace", "300h", "--ttl", "720h", "x", "true"},
-	{"run", "--label", "job", "x", "true"}, {"run", "--label", "job=1", "--label", "job=2", "x", "true"},
-	{"run", "", "true"}, {"run", "a\tb", "true"},
-	{"run", "-s", "-x", "x", "true"}, {"run", "-e", "--limit", "3", "x", "true"}, {"run", "-c", "true", "x", "-c", "true"},
-	{"run", "x", "-c"}, {"run", "x", "-c", ""}, {"run", "-o", "x", "true"}, {"run", "--nb", "--timeout", "5", "x", "true"},
-	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
-
-	{"run", "--skip", "-w", "5", "x", "true"}, {"run", "--also", "x", "x", "true"}, {"run", "--max-hold", "0", "x", "true"}, {"run", "--health", "", "x", "true"},
-	{"once"}, {"once", "x"}, {"once", "x", "true"}, {"once", "x", "", "--", "true"}, {"once", "x", "y"}, {"once", "x", "y", "--"},
-	{"once", "x", "--", "true"}, {"once", "--every", "1h", "x", "y", "--", "true"}, {"once", "--every", "0.5", "x", "--", "true"}, {"once", "--every", "1h", strings.Repeat("x", 250), "--", "true"},
-	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
-	{"acquire"}, {"acquire", "-n", "-w", "5", "x"}, {"acquire", "--handle", "", "x"}, {"acquire", "--handle", "no-program", "x"},
-	{"acquire", "--handle", "no/such/dir", "x"}, {"--url", "mem:", "acquire", "x"},
-	{"release", "pawl1_secret"}, {"release", "--handle", ""}, {"release", "--handle", "no-such-file"}, {"release", "--handle", "."},
-	{"release", "--handle", "no-program"}, {"release", "--handle", "readable"}, {"renew", "--handle", "handle"},
-	{"--url", "mem:", "renew", "--handle", "handle"},
-	{"wait"}, {"wait", "x"}, {"wait", "-w", "721h", "x"}, {"bench", "x"}, {"bench", "--duration", "0"}, {"bench", "--clients", "0"}, {"--url", "mem:", "bench"},
-
-	{"ls", "a", "b"}, {"watch"}, {"top", "a", "b"}, {"top"}, {"top", "--delay", "721h"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
-	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
-	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
-
-	{"serve", "x"}, {"serve", "--listen", "nonsense"}, {"serve", "--listen", ":7420"}, {"serve", "--tls-cert", "a"}, {"serve", "--client-ca", "a"},
-	{"serve", "--host", "locks.example:443"}, {"--url", "mem:", "serve", "--listen", "127.0.0.1:99999"}, {"--url", "mem:", "serve", "--token-file", "no-such-file"},
-	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--listen", "127.0.0.1:99999", "--token-file", "readable-token"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
-
-	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
-	{"ls", "--url", ""}, {"ls", "--namespace", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
-	{"ls", "--url", "redis://::1:7717"}, {"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"}, {"ls", "--url", "sqlite:no.db?nope=1"},
-	{"ls", "--url", "mem:"}, {"doctor", "--url", "mem:"}, {"--url", "mem:", "show", "x"},
-}
-
-func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
+// The command lines of the golden file are refused, or answered, without a lock.
+func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv(urlVariable, "") // so that it is as before at the end
 	must(os.Unsetenv(urlVariable))
+	noError(t, os.CopyFS(dir, os.DirFS(filepath.Join(golden, "../histories"))))
 	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	for _, file := range []struct {
 		name, text string
@@ -86,62 +44,59 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		// Chmod sets the mode whatever the umask is.
 		noError(t, errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)))
 	}
+	file, err := os.ReadFile(filepath.Join(golden, "refused.txt"))
+	noError(t, err)
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
-	for _, args := range refused {
-		fmt.Fprintf(&out, "$ pawl%s\n", shown(args))
-		if code := execute(v, args); code != 0 {
-			fmt.Fprintf(&out, "[exit code %d]\n", code)
+	for line := range strings.Lines(string(file)) {
+		command, is := strings.CutPrefix(line, "$ ")
+		if !is {
+			continue
 		}
+		out.WriteString(line)
+		t.Run(strings.TrimSpace(command), func(t *testing.T) { // its environment is its own
+			args := split(t, command)
+			for ; args[0] != "pawl"; args = args[1:] {
+				name, value, _ := strings.Cut(args[0], "=")
+				t.Setenv(name, value)
+			}
+			if code := execute(v, args[1:]); code != 0 {
+				fmt.Fprintf(&out, "[exit code %d]\n", code)
+			}
+		})
 		out.WriteByte('\n')
 	}
-	for _, env := range [][2]string{
-		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {namespaceVariable, ""}, {namespaceVariable, "a//b"}, {urlFileVariable, "readable"},
-	} {
-		t.Setenv(env[0], env[1])
-		fmt.Fprintf(&out, "$ %s=%s pawl ls\n", env[0], env[1])
-		fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
-		must(os.Unsetenv(env[0]))
-	}
-	t.Setenv(urlVariable, "mem:")
-	t.Setenv(urlFileVariable, "readable")
-	fmt.Fprint(&out, "$ PAWL_URL=mem: PAWL_URL_FILE=readable pawl ls\n")
-	fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
-	must(errors.Join(os.Unsetenv(urlVariable), os.Unsetenv(urlFileVariable)))
-	t.Setenv("HOME", "")
-	t.Setenv("XDG_STATE_HOME", "")
-	fmt.Fprint(&out, "$ HOME= pawl ls\n")
-	execute(v, []string{"ls"})
-
-	cmd := exec.Command("pawl", "--url", "mem:", "run", "x", "--", "true")
-	cmd.Stdout, cmd.Stderr = &out, &out
-	fmt.Fprint(&out, "\n$ pawl --url mem: run x -- true\n")
-	if err := cmd.Run(); err != nil {
-		t.Error(err)
-	}
-	damaged := damagedFile(t, []string{"x"}, []string{"x"})
-	fmt.Fprint(&out, "\n$ pawl ls # and a row is damaged\n")
-	fmt.Fprintf(&out, "[exit code %d]\n", execute(v, []string{"ls", "--url", damaged}))
-	damagedDir := filepath.Dir(strings.TrimPrefix(damaged, "sqlite:"))
-	sayClaims(t, &out, v)
-	sayHandles(t, &out, v)
-	sayTerms(t, &out, v)
-	sayLosses(&out, v)
-	sayBreaks(t, &out, v)
-	sayTables(t, &out, v)
-	sayProofs(t, &out, v)
-	wantGolden(t, "messages.txt", still(t, strings.ReplaceAll(out.String(), damagedDir, dir), dir))
+	wantGolden(t, "refused.txt", still(t, out.String(), dir))
 }
 
-// shown quotes arguments for a shell.
-func shown(args []string) (line string) {
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, "\t ") {
-			a = fmt.Sprintf("%q", a)
+// split returns the words of a line, some of which are quoted.
+func split(t *testing.T, line string) (words []string) {
+	t.Helper()
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimPrefix(line, " ") {
+		word, rest, _ := strings.Cut(line, " ")
+		if quoted, err := strconv.QuotedPrefix(line); err == nil {
+			word, rest = mustGet(strconv.Unquote(quoted))(t), line[len(quoted):]
 		}
-		line += " " + a
+		words, line = append(words, word), rest
 	}
-	return line
+	return words
+}
+
+// handleOf is a handle with this content, and its checksum.
+func handleOf(says string) string {
+	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
+	return handleBegin + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// The messages that a script cannot bring about, or not in each form.
+func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
+	var out bytes.Buffer
+	v := &output{out: &out, err: &out}
+	sayClaims(t, &out, v)
+	sayLosses(t, &out, v)
+	sayTables(t, &out, v)
+	sayProofs(t, &out, v)
+	wantGolden(t, "messages.txt", still(t, out.String(), t.TempDir()))
 }
 
 // still removes from a text what changes from run to run, and with each backend.
@@ -203,86 +158,22 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# lost before the start\n")
 	j.signals = make(chan os.Signal)
 	v.sayError(j.hold(lease).(*exit).err)
-}
 
-// handleOf is a handle with this content, and its checksum.
-func handleOf(says string) string {
-	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
-	return handleBegin + base64.RawURLEncoding.EncodeToString(b)
-}
-
-// sayHandles prints the messages about a handle.
-func sayHandles(t *testing.T, out *bytes.Buffer, v *output) {
-	t.Helper()
-	fmt.Fprint(out, "\n# renew, release: the lease is over\n")
-	v.sayError(notHeldAnyMore(lost).(*exit).err)
-	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken}).(*exit).err)
-	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken, By: pawl.Owner{Host: "web-1", PID: 7, Labels: map[string]string{"by": "ann", "reason": "it hangs"}}}).(*exit).err)
-
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	defer c.Close()
-	lease, err := c.Mutex("x").Lock(t.Context())
-	noError(t, err)
-	handle, err := lease.Detach(t.Context())
-	noError(t, err)
-	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
-	v.sayError((&handleFile{path: "lock", old: string(handle)}).replaceable(t.Context(), c, &location{}))
-	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c, &location{}))
-	elsewhere := handleOf(
-		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
-	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c, &location{}))
-	unknown := handleOf(
-		`{"b":"memory","p":"memory","n":"z","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
-	v.sayError((&handleFile{path: "lock", old: unknown, since: time.Now()}).replaceable(t.Context(), c, &location{}))
-
-	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
-	lease, err = c.Mutex("y").Lock(t.Context())
-	noError(t, err)
-	a := acquireCommand{job: &job{v: &output{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
-	v.sayError(a.handOver(c, lease).(*exit).err)
-	if e, err := c.Inspect(t.Context(), "y"); err != nil || len(e.Holders) > 0 {
-		t.Errorf("it is left held: %+v, %v", e, err)
-	}
-
-	fmt.Fprint(out, "\n# wait\n")
-	w := &waitCommand{name: "x", patience: time.Minute}
-	v.sayError(w.unanswered().(*exit).err)
-	v.sayError(fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}})))
-}
-
-// A brokenPipe fails every write.
-type brokenPipe struct{}
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
-
-// sayTerms prints what elect says about a backend that fails, and bench about another
-// bench.
-func sayTerms(t *testing.T, out *bytes.Buffer, v *output) {
-	t.Helper()
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
-	o := (&election{job: &job{v: v}}).observe((&claimFlags{}).options(v, &location{v: v})).Observer
+	o = (&election{job: &job{v: v}}).observe((&claimFlags{}).options(v, &location{v: v})).Observer
 	for range 2 { // printed once
 		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
 	}
 
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	defer c.Close()
-	mustGet(c.Mutex(benchName).Lock(t.Context()))(t)
-	fmt.Fprint(out, "\n# bench, beside another one\n")
-	v.sayError((&bench{v: v, clients: []*pawl.Client{c}}).run(t.Context(), "", nil, 0).(*exit).err)
 	fmt.Fprint(out, "\n# bench\n")
 	for _, at := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 11 * time.Second} {
 		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
 	}
-	p := latencyStats{took: []time.Duration{time.Second, 2345678, 45678, 999}}
-	p.finish(10 * time.Second)
-	noError(t, printBench(out, "redis host:6379", 4, p, latencyStats{}))
 }
 
 // sayLosses prints the messages at the end of a command.
-func sayLosses(out *bytes.Buffer, v *output) {
+func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
+	t.Helper()
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
 	v.sayTooLong("x", time.Hour)
@@ -301,46 +192,11 @@ func sayLosses(out *bytes.Buffer, v *output) {
 	v.warnReleased(unreachable)
 	v.warnNotReleased("x")
 
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = "."
-	}
+	script := filepath.Join(t.TempDir(), "no-interpreter")
+	noError(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o600))
 	fmt.Fprint(out, "\n# the command cannot be executed\n")
-	v.sayError(notStarted("./no-interpreter", filepath.Join(dir, "no-interpreter"), fs.ErrPermission).(*exit).err)
+	v.sayError(notStarted("./no-interpreter", script, fs.ErrPermission).(*exit).err)
 	v.sayError(notStarted("report", "/bin/report", &fs.PathError{Op: "fork/exec", Path: "/bin/report", Err: fs.ErrPermission}).(*exit).err)
-}
-
-// sayBreaks prints what break says about leases.
-func sayBreaks(t *testing.T, out *bytes.Buffer, v *output) {
-	t.Helper()
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	defer c.Close()
-	b := &breakCommand{v: v, client: c, name: "x"}
-	say := func(what string, f func() error) {
-		fmt.Fprintf(out, "\n# %s\n", what)
-		err := f()
-		if e, ok := errors.AsType[*exit](err); ok {
-			err = e.err
-		}
-		if err != nil {
-			v.sayError(err)
-		}
-	}
-	say("break --fence 17, and nobody holds it", func() error { return b.one(t.Context(), 17) })
-	say("break --yes, and nobody holds it", func() error { return b.all(t.Context()) })
-	for range 3 {
-		mustGet(c.RWMutex("x").RLock(t.Context()))(t)
-	}
-	say("break --fence 17, and others hold it", func() error { return b.one(t.Context(), 17) })
-	b.v = &output{out: new(bytes.Buffer), err: out}
-	say("break, without a terminal", func() error { return b.ask(t.Context(), newBreak(v, &location{v: v})) })
-	b.v = v
-	e, err := c.Inspect(t.Context(), "x")
-	noError(t, err)
-	say("break --fence", func() error { return b.one(t.Context(), e.Holders[0].Fence) })
-	b.delay = -1
-	say("break --yes --delay 0", func() error { return b.all(t.Context()) })
 }
 
 // sayTables prints the output of ls, show and doctor.
