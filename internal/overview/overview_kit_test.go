@@ -123,7 +123,10 @@ func (w *world) take(t *testing.T, c driver.Claim) driver.Grant {
 
 func (w *world) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.beside, c) }
 
-func (w *world) release(t *testing.T, c driver.Claim) { t.Helper(); servertest.Releases(t, w.beside, c) }
+func (w *world) release(t *testing.T, c driver.Claim) {
+	t.Helper()
+	servertest.Releases(t, w.beside, c)
+}
 
 // asked returns the number of commands that the driver received.
 func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }
