@@ -260,10 +260,7 @@ func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptio
 // the limits. Inspect and List show each lease with its labels.
 func WithLabel(key, value string) LockOption {
 	return atGrant("WithLabel", func(o *lockOptions) {
-		o.owner = o.owner.Clone() // the client and its locks share the map until one writes
-		if o.owner.Labels == nil {
-			o.owner.Labels = map[string]string{}
-		}
+		o.owner.Labels = maps.Collect(maps.All(o.owner.Labels)) // a copy: the client and its other locks share the map
 		o.owner.Labels[key] = value
 	})
 }

@@ -111,8 +111,8 @@ func owner(o pawl.Owner) markup.HTML {
 // labels lists what owner leaves out.
 func labels(o pawl.Owner) markup.HTML {
 	var items []markup.HTML
-	for key, text := range o.Details() {
-		items = append(items, markup.El("li", word(key), markup.Text("="), word(text)))
+	for _, d := range o.Details() {
+		items = append(items, markup.El("li", word(d[0]), markup.Text("="), word(d[1])))
 	}
 	if items == nil {
 		return markup.HTML{}

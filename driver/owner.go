@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"regexp"
@@ -61,21 +60,18 @@ func (o Owner) Equal(p Owner) bool {
 // that could confuse a terminal, because other people wrote it.
 func (o Owner) String() string {
 	who := o.Who()
-	for key, text := range o.Details() {
-		who += " " + plain(key) + "=" + plain(text)
+	for _, d := range o.Details() {
+		who += " " + plain(d[0]) + "=" + plain(d[1])
 	}
 	return who
 }
 
-// Details yields what Who leaves out: the labels, in byte order of their keys.
-func (o Owner) Details() iter.Seq2[string, string] {
-	return func(yield func(key, text string) bool) {
-		for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-			if !yield(k, o.Labels[k]) {
-				return
-			}
-		}
+// Details returns what Who leaves out, as keys and texts: the labels, by their keys.
+func (o Owner) Details() (all [][2]string) {
+	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+		all = append(all, [2]string{k, o.Labels[k]})
 	}
+	return all
 }
 
 // Who returns the owner without its details: host:pid, or "id at host:pid" if the client

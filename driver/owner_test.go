@@ -93,7 +93,7 @@ func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
 		}
 		f.Set(reflect.ValueOf(all).Field(i))
 		if o.String() == plain.String() {
-			t.Errorf("driver.Owner.%s is not shown: yield it in Owner.Details", name)
+			t.Errorf("driver.Owner.%s is not shown: return it in Owner.Details", name)
 		}
 		if o.Equal(plain) || plain.Equal(o) {
 			t.Errorf("owners that differ in driver.Owner.%s are equal: compare it in Owner.Equal", name)

@@ -113,11 +113,10 @@ func appendString(b []byte, s string) []byte {
 
 // The stored form of an owner begins with a byte that has a bit for each field with a
 // value. So a new field needs no other version: an owner without it is stored as before,
-// and a client that does not know its bit refuses the owner. A new text comes last in
-// ownerTexts, and a field of another type has the highest bit that is free.
+// and a client that does not know its bit refuses the owner. The texts have the lowest
+// bits, in the order of ownerTexts. A field of another type has the highest free bit.
 const ownerPID, ownerLabels = 1 << 7, 1 << 6
 
-// ownerTexts returns the texts of an owner. The first has the lowest bit.
 func ownerTexts(o *driver.Owner) []*string { return []*string{&o.Client, &o.Host} }
 
 // AppendOwner appends the stored form of o to b. Entries contain it, and so do the
