@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -99,7 +100,7 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 	if log := server.Do("ACL", "LOG"); !strings.Contains(log, "\r\ncount\r\n:1\r\n") {
 		t.Errorf("MGET was refused more than once: %q", log)
 	}
-	if found := diagnose(t, d); !strings.Contains(found, "info rights") || strings.Contains(found, "error") {
+	if found := servertest.FindingsOf(t, d); !found.Have("info rights", "a script of its own") || found.Have("error") {
 		t.Errorf("the doctor finds %s", found)
 	}
 }

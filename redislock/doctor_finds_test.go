@@ -146,7 +146,7 @@ func setDownAfter(sentinels []*redistest.Server, d time.Duration) {
 	}
 }
 
-func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
+func TestTheDoctorSaysWhyNothingIsTrackedOrPushed(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	for url, why := range map[string]string{
 		"redis://" + server.Addr + "?protocol=2":                                                         "protocol=2",
@@ -156,6 +156,9 @@ func TestTheDoctorSaysWhyNothingIsTracked(t *testing.T) {
 		if found := servertest.FindingsOf(t, openDriver(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
 			t.Errorf("%s: %v; want the reason %q", url, found, why)
 		}
+	}
+	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+server.Addr+"?push=false")); len(found) != 1 || !found.Have("info push") {
+		t.Errorf("without push: %v", found)
 	}
 }
 
