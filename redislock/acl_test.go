@@ -187,18 +187,20 @@ func neverRefused(t *testing.T, nodes ...*redistest.Server) {
 	}
 }
 
-func TestAUserWithoutChannelsCanLockAndPropertiesSaySo(t *testing.T) {
+func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, rights))
-	c, waiter := mutex("job"), queued("job")
-	gets(t, d, c)
-	if d.Properties().PushesGrants {
-		t.Error("PushesGrants is true")
+	for _, url := range []string{user(t, server, rights), "redis://" + server.Addr + "?push=false&tracking=false"} {
+		d := openDriver(t, url)
+		c, waiter := mutex("job"), queued("job")
+		gets(t, d, c)
+		if d.Properties().PushesGrants {
+			t.Error("PushesGrants is true")
+		}
+		waits(t, d, waiter)
+		releases(t, d, c)
+		gets(t, d, waiter)
+		releases(t, d, waiter)
 	}
-	_, _ = d.Acquire(ctx, waiter)
-	releases(t, d, c)
-	gets(t, d, waiter)
-	releases(t, d, waiter)
 }
 
 func TestAUserThatOnlyReads(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -195,27 +194,4 @@ func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	}
 	server.Do("DEL", state("job"))
 	hear(t, heard, driver.SignalLost, c.Token)
-}
-
-func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {
-	nightly(t, "whole clusters")
-	t.Parallel()
-	nodes := redistest.StartCluster(t, 3)
-	locks, err := pawl.New(open(t, "redis://"+nodes[0].Addr), nil)
-	noError(t, err)
-	defer func() { _ = locks.Close() }()
-	for node, name := range onEach(nodes) {
-		lease, err := locks.Mutex(name).Lock(ctx)
-		noError(t, err)
-		armed(t, node)
-		node.Do("DEL", state(name))
-		select {
-		case <-lease.Done():
-			if err := lease.Err(); !errors.Is(err, pawl.ErrLost) {
-				t.Error(err)
-			}
-		case <-time.After(5 * time.Second): // a renewal would find it after 10 s
-			t.Error("not told within 5 s")
-		}
-	}
 }

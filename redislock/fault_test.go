@@ -277,15 +277,6 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	servertest.Forgets(t, d, other, func() { server.Kill(); server.Run() }) // with the saved data
 }
 
-func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {
-	t.Parallel()
-	url := "redis://" + redistest.Start(t).Addr
-	for _, place := range []string{"", "/1", "?prefix=mine:", "/1?prefix=mine:"} {
-		gets(t, openDriver(t, url+place), mutex("job"))
-		waits(t, openDriver(t, url+place), mutex("job"))
-	}
-}
-
 func renewed(d driver.Driver, c driver.Claim) error {
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 	return errors.Join(append(answers, err)...)

@@ -33,24 +33,6 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	}
 }
 
-// The server lets in only clients that have a certificate.
-func TestTLSWithACertificateOfTheClient(t *testing.T) {
-	t.Parallel()
-	ca := certtest.NewAuthority(t)
-	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
-	port := servertest.FreePort(t)
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "yes", "--tls-ca-cert-file", ca.File)
-	url := "rediss://localhost:" + port + "?ca_cert=" + ca.File
-	if _, err := redislock.Open(ctx, url); err == nil {
-		t.Error("the server let a client in that has no certificate")
-	}
-	mine, myKey := ca.Certifies(t, "client")
-	d := openDriver(t, url+"&client_cert="+mine+"&client_key="+myKey)
-	c := mutex("job")
-	gets(t, d, c)
-	releases(t, d, c)
-}
-
 // Each node has a certificate of its own, for the address by which the other nodes know
 // it. The node that the URL names has another name, too.
 func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
