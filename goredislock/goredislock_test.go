@@ -108,11 +108,12 @@ func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	}
 }
 
-func TestRingIsRefused(t *testing.T) {
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+func TestClientsAndOptionsThatCannotBeAreRefused(t *testing.T) {
+	ring, one := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer ring.Close()
-	for _, client := range []redis.UniversalClient{ring, nil} {
-		if _, err := goredislock.New(client, nil); !errors.Is(err, driver.ErrInvalid) {
+	defer one.Close()
+	for client, options := range map[redis.UniversalClient]*goredislock.Options{ring: nil, nil: nil, one: {WaitReplicas: -1}} {
+		if _, err := goredislock.New(client, options); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%v; want ErrInvalid", err)
 		}
 	}

@@ -177,6 +177,12 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": "behind sentinel_password",
 		"redis://u:hunter2@h?prefix=a{b":                         "brace",
 		"redis://u:hunter2@h?retention=1s":                       "retention",
+		"redis://u:hunter2@h?wait_replicas=x":                    "wait_replicas",
+		"redis://u:hunter2@h?wait_replicas=-1":                   "wait_replicas",
+		"redis://u:hunter2@h?wait_replicas=101":                  "replicas to wait for are 101",
+		"redis://u:hunter2@h?wait_timeout=0":                     "wait_timeout",
+		"redis://u:hunter2@h?wait_timeout=1us":                   "time to wait for replicas",
+		"redis://u:hunter2@h?wait_timeout=1h":                    "time to wait for replicas",
 	} {
 		_, err := Open(context.Background(), raw)
 		invalid, ok := errors.AsType[*driver.InvalidError](err)

@@ -39,22 +39,6 @@ func rises(t *testing.T, first, second *pawl.Lease) {
 	}
 }
 
-func TestHeldForThreeDays(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		one, two := w.client(nil), w.client(nil)
-		first := lock(t, one.Mutex("job", pawl.WithTTL(2*time.Hour)))
-		for range 3 {
-			time.Sleep(24 * time.Hour)
-			noError(t, first.Err())
-			isHeld(t, two.Mutex("job"))
-		}
-		released(t, first)
-		second := lock(t, two.Mutex("job"))
-		rises(t, first, second)
-		released(t, second)
-	})
-}
-
 // However long the function of a key runs, the server remembers the key for a day after
 // its end.
 func TestAKeyIsDoneAfterAFunctionThatRanForADay(t *testing.T) {
@@ -70,20 +54,6 @@ func TestAKeyIsDoneAfterAFunctionThatRanForADay(t *testing.T) {
 			}
 			time.Sleep(23 * time.Hour)
 		}
-	})
-}
-
-func TestWaitsForAnHourAndIsTold(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		one, two := w.client(nil), w.client(&pawl.Options{QueueTTL: 2 * time.Minute})
-		first := lock(t, one.Mutex("job", pawl.WithTTL(time.Hour)))
-		go func() {
-			time.Sleep(time.Hour)
-			released(t, first)
-		}()
-		second := lock(t, two.Mutex("job"))
-		rises(t, first, second)
-		released(t, second)
 	})
 }
 

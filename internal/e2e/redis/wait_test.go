@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -149,19 +148,6 @@ func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 	}
 }
 
-func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
-	server := redistest.Start(t)
-	d := openDriver(t, "redis://"+server.Addr)
-	c, next := mutex("job"), queued("job")
-	gets(t, d, c)
-	_, _ = d.Acquire(ctx, next)
-	releases(t, d, c)
-	gets(t, d, next)
-	if n := waits(server); n != 0 {
-		t.Errorf("%d WAITs; want none", n)
-	}
-}
-
 // Another request for a lease that does not get longer changes nothing. But WAIT covers
 // only what its own connection has written, so a confirmation is always a write.
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
@@ -179,52 +165,6 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 		}
 		c.TTL = 30 * time.Second
 		releases(t, d, c)
-	}
-}
-
-// The whole library over it: several processes have waiters, and each process confirms
-// its own grants.
-func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
-	nightly(t, "replicas that stand still")
-	server := redistest.Start(t)
-	redistest.StartReplica(t, server)
-	var last uint64 // guarded by the lock
-	done := make(chan error)
-	for range 4 {
-		locks, err := pawl.New(open(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=10s"), nil)
-		noError(t, err)
-		go func() {
-			var err error
-			for range 10 {
-				err = errors.Join(err, locks.Mutex("job").Do(ctx, func(ctx context.Context) error {
-					f, _ := pawl.FenceOf(ctx, "job")
-					if f <= last {
-						return fmt.Errorf("fence %d after %d", f, last)
-					}
-					last = f
-					return nil
-				}))
-			}
-			done <- errors.Join(err, locks.Close())
-		}()
-	}
-	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
-	for _, bad := range []string{"wait_replicas=x", "wait_replicas=-1", "wait_replicas=101", "wait_timeout=0", "wait_timeout=1us", "wait_timeout=1h"} {
-		if _, err := redislock.Open(ctx, "redis://127.0.0.1:1?"+bad); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("%s: %v; want ErrInvalid", bad, err)
-		}
-	}
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	if _, err := goredislock.New(client, &goredislock.Options{WaitReplicas: -1}); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("%v; want ErrInvalid", err)
 	}
 }
 
