@@ -129,35 +129,6 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	})
 }
 
-func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		answers, wait := crowd(short, to, names(20))
-		wait()
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %v, want 1s", took)
-		}
-		for _, a := range answers {
-			if !errors.Is(a.err, context.DeadlineExceeded) {
-				t.Errorf("%+v", a)
-			}
-		}
-		close(server.may)
-		synctest.Wait() // answers that no caller waits for are taken, too
-		answers, wait = crowd(t.Context(), to, names(20))
-		wait()
-		for _, a := range answers {
-			if a.err != nil || a.answer != 1 {
-				t.Errorf("%+v after an answer that nobody waited for", a)
-			}
-		}
-	})
-}
-
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := newHeldUp()
@@ -218,52 +189,61 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 	})
 }
 
-func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		broken := errors.New("connection lost")
-		answers, wait := crowd(t.Context(), to, names(20))
-		server.say(t.Context(), broken)
-		wait()
-		for _, a := range answers {
-			if a.alone || !errors.Is(a.err, broken) {
-				t.Errorf("%+v", a)
-			}
-		}
-	})
-}
-
 // The user may lack the right for one of the keys. That does not concern the other steps,
 // so each caller sends its own.
-func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		answers, wait := crowd(t.Context(), to, names(20))
-		server.say(t.Context(), errors.New("NOPERM No permissions to access a key"))
-		wait()
-		for _, a := range answers {
-			if a.err != nil || !a.alone {
-				t.Errorf("%+v; want it alone", a)
-			}
-		}
-	})
-}
-
-func TestClosingEndsWhatIsSentTogether(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		life, end := context.WithCancel(t.Context())
-		server := newHeldUp()
-		to := newCoalescer(server, &Options{}, life, &clock{})
-		answers, wait := crowd(t.Context(), to, names(20))
-		end()
-		wait()
-		close(server.may)
-		for _, a := range answers {
-			if a.alone || !errors.Is(a.err, driver.ErrClosed) {
-				t.Errorf("%+v", a)
-			}
-		}
-	})
+func TestStepsThatFailTogether(t *testing.T) {
+	broken := errors.New("connection lost")
+	for what, c := range map[string]struct {
+		happens func(ctx context.Context, server *heldUp, end, giveUp func())
+		after   time.Duration
+		want    error // nil if the steps are then taken alone
+	}{
+		"the connection is lost": {func(ctx context.Context, s *heldUp, _, _ func()) { s.say(ctx, broken) }, 0, broken},
+		"the server refuses the script": {
+			func(ctx context.Context, s *heldUp, _, _ func()) {
+				s.say(ctx, errors.New("NOPERM No permissions to access a key"))
+			}, 0, nil,
+		},
+		"the driver is closed":   {func(_ context.Context, _ *heldUp, end, _ func()) { end() }, giveUpCheckInterval, driver.ErrClosed},
+		"their callers give up":  {func(_ context.Context, _ *heldUp, _, giveUp func()) { giveUp() }, giveUpCheckInterval, context.Canceled},
+		"their time has run out": {func(context.Context, *heldUp, func(), func()) {}, time.Second, context.DeadlineExceeded},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				life, end := context.WithCancel(t.Context())
+				defer end()
+				short, giveUp := context.WithTimeout(t.Context(), time.Second)
+				defer giveUp()
+				server := newHeldUp()
+				to := newCoalescer(server, &Options{}, life, &clock{})
+				began := time.Now()
+				answers, wait := crowd(short, to, names(20))
+				c.happens(t.Context(), server, end, giveUp)
+				wait()
+				if took := time.Since(began); took > c.after {
+					t.Errorf("it took %v, want %v", took, c.after)
+				}
+				for _, a := range answers {
+					if !errors.Is(a.err, c.want) || a.alone != (c.want == nil) {
+						t.Errorf("%+v, want %v", a, c.want)
+					}
+				}
+				if c.after == 0 {
+					return // the server has answered
+				}
+				close(server.may)
+				synctest.Wait() // answers that no caller waits for are taken, too
+				if life.Err() != nil {
+					return
+				}
+				answers, wait = crowd(t.Context(), to, names(20))
+				wait()
+				for _, a := range answers {
+					if a.err != nil || a.answer != 1 {
+						t.Errorf("%+v after an answer that nobody waited for", a)
+					}
+				}
+			})
+		})
+	}
 }
