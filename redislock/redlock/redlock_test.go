@@ -126,29 +126,6 @@ func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 
 	return last
 }
 
-func TestItExcludesAndHandsOver(t *testing.T) {
-	t.Parallel()
-	_, url := three(t)
-	one, two := client(t, url), client(t, url)
-	lease, err := one.Mutex("job").Lock(ctx)
-	noError(t, err)
-	if _, err := two.Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
-		t.Fatalf("TryLock: %v; want ErrHeld", err)
-	}
-	got := make(chan uint64)
-	go func() { got <- cycle(t, two, "job") }()
-	for range 500 {
-		if e, err := one.Inspect(ctx, "job"); err == nil && len(e.Waiters) == 1 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	noError(t, lease.Release(ctx))
-	if next := <-got; next <= lease.Fence() {
-		t.Errorf("fence %d after %d", next, lease.Fence())
-	}
-}
-
 func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 	t.Parallel()
 	quickest := time.Hour // the machine may stand still
