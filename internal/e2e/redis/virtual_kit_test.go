@@ -29,8 +29,8 @@ type world struct {
 	server *server.Server // miniredis forgets it when it closes, while scripts may still run
 	asked  atomic.Int64   // how many scripts have run
 
-	mu    sync.Mutex // protects all below
-	ahead time.Duration
+	mu    sync.Mutex    // protects all below
+	ahead time.Duration // the lead of the server's clock
 	down  bool
 	conns []net.Conn
 }
@@ -91,11 +91,10 @@ func (w *world) now() time.Time {
 	return time.Now().Add(w.ahead)
 }
 
-// jump sets the server's clock.
-func (w *world) jump(by time.Duration) {
+func (w *world) setAhead(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ahead += by
+	w.ahead = by
 }
 
 // crash ends all connections, and refuses new ones until restart. The data stays.

@@ -3,12 +3,11 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func lock(t *testing.T, m *pawl.Mutex) *pawl.Lease {
@@ -96,111 +95,8 @@ func TestAServerThatIsAwayForLongerIsALossThatIsToldInTime(t *testing.T) {
 	})
 }
 
-// Then a lease lasts longer in the server, never shorter. The next fence does not come
+// Ahead, it ends leases early. Back, they last longer, and the next fence does not come
 // from the clock.
-func TestTheServersClockJumpsBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		one, two := w.client(nil), w.client(nil)
-		first := lock(t, one.Mutex("job"))
-		w.jump(-time.Hour)
-		isHeld(t, two.Mutex("job"))
-		time.Sleep(5 * time.Minute)
-		if err := first.Err(); err != nil {
-			t.Error(err)
-		}
-		isHeld(t, two.Mutex("job"))
-		released(t, first)
-		second := lock(t, two.Mutex("job"))
-		rises(t, first, second)
-		released(t, second)
-	})
-}
-
-// Then leases end early. The holder learns of it at its next renewal. Before that, a
-// guard refuses its fence.
-func TestTheServersClockJumpsForward(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		one, two := w.client(nil), w.client(nil)
-		first := lock(t, one.Mutex("job"))
-		w.jump(time.Hour)
-		second := lock(t, two.Mutex("job"))
-		rises(t, first, second)
-		time.Sleep(15 * time.Second)
-		if err := first.Err(); !errors.Is(err, pawl.ErrLost) {
-			t.Errorf("%v; want it lost", err)
-		}
-		if err := second.Err(); err != nil {
-			t.Error(err)
-		}
-		_ = first.Release(t.Context())
-		isHeld(t, one.Mutex("job"))
-		w.jump(-time.Hour)
-		time.Sleep(time.Minute)
-		released(t, second)
-		third := lock(t, one.Mutex("job"))
-		rises(t, second, third)
-		released(t, third)
-	})
-}
-
-// Several processes use a server that is down for up to two terms, and whose clock
-// sometimes runs back. No two ever work at the same time, fences rise, and none starves.
-func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-		defer cancel()
-		var all sync.WaitGroup
-		all.Go(func() {
-			for ctx.Err() == nil {
-				time.Sleep(rand.N(3 * time.Minute))
-				w.crash()
-				time.Sleep(rand.N(time.Minute))
-				w.jump(-rand.N(10 * time.Second))
-				w.restart()
-			}
-		})
-		var mu sync.Mutex // protects all below
-		var inside int
-		var last uint64
-		turns := make([]int, 3)
-		for i := range turns {
-			locks := w.client(&pawl.Options{RetryFor: time.Hour, QueueTTL: 20 * time.Second})
-			all.Go(func() {
-				for {
-					lease, err := locks.Mutex("job").Lock(ctx)
-					if err != nil {
-						if !errors.Is(err, context.DeadlineExceeded) {
-							t.Errorf("Lock: %v", err)
-						}
-						return
-					}
-					mu.Lock()
-					if inside++; inside > 1 {
-						t.Error("VIOLATION: two at once")
-					}
-					if lease.Fence() <= last {
-						t.Errorf("fence %d after %d", lease.Fence(), last)
-					}
-					last = lease.Fence()
-					turns[i]++
-					mu.Unlock()
-					select {
-					case <-lease.Done():
-					case <-time.After(rand.N(time.Minute)):
-					}
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					_ = lease.Release(ctx)
-				}
-			})
-		}
-		all.Wait()
-		t.Logf("turns: %d", turns)
-		for _, n := range turns {
-			if n == 0 {
-				t.Errorf("turns: %d; want some for each", turns)
-			}
-		}
-	})
+func TestTheServersClockIsSet(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) { servertest.ClockEndsLeases(t, w.driver(), w.driver(), w.setAhead) })
 }
