@@ -117,30 +117,6 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	tells(t, told, "a change")
 }
 
-func TestAWatchFollowsASlotThatMoves(t *testing.T) {
-	nightly(t, "whole clusters")
-	t.Parallel()
-	nodes := redistest.StartCluster(t, 3)
-	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
-	told, stop := watch(t, d, "job")
-	from, to, slot := redistest.Moving(nodes, "job")
-	for range 2 {
-		redistest.Move(nodes, slot, from, to, func() {})
-		tells(t, told, "that the slot has moved")
-		becomes(t, "somebody listens where the slot is now", func() bool {
-			return strings.Contains(to.Do("PUBSUB", "SHARDCHANNELS"), "pawl:{job}w") && d.Properties().PushesChanges
-		})
-		drain(told)
-		changes(t, other, "job")
-		tells(t, told, "a change")
-		from, to = to, from
-	}
-	stop()
-	for _, node := range nodes {
-		becomes(t, "all is left", func() bool { return channels(node) == "" })
-	}
-}
-
 // In a cluster the messages about a name go to no other node.
 func TestAWatchInAClusterIsOfASlot(t *testing.T) {
 	nightly(t, "whole clusters")

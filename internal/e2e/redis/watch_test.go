@@ -12,8 +12,10 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // seen has what a watch has yielded, in a few words.
@@ -134,49 +136,42 @@ func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 	})
 }
 
+// Both packages follow, with their waiters.
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	nightly(t, "whole clusters")
+	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
-	defer client.Close()
-	d, err := concrete(goredislock.New(client, nil))
-	noError(t, err)
-	locks, err := pawl.New(d, nil)
-	noError(t, err)
-	defer func() { _ = locks.Close() }()
-	told := make(chan struct{}, 1000)
-	defer d.Watch("job", func() { told <- struct{}{} })()
-	look := make(chan struct{}, 1000) // a waiter learns of it, too
-	defer d.Listen(func(s driver.Signal) {
-		if s.Kind == driver.SignalRetry {
-			look <- struct{}{}
-		}
-	})()
-	released(t, lock(t, locks.Mutex("job")))
+	both := []*redisscript.Driver{
+		openDriver(t, "redis://"+nodes[0].Addr), overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})),
+	}
+	other, holder := openDriver(t, "redis://"+nodes[1].Addr), mutex("job")
+	gets(t, other, holder)
+	var tells []func(what string)
+	var heard []<-chan driver.Signal
+	for _, d := range both {
+		waiter := queued("job") // so that it subscribes to the slot
+		isRefused(t, d, waiter)
+		releases(t, d, waiter)
+		tells, heard = append(tells, servertest.Watch(t, d, "job")), append(heard, servertest.Listen(t, d))
+	}
+	releases(t, other, holder)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
 		redistest.Move(nodes, slot, from, to, func() {})
-		for tries := 0; !strings.Contains(to.Do("PUBSUB", "SHARDCHANNELS"), "pawl:{job}w") || !d.Properties().PushesChanges; tries++ {
-			if tries == 1000 {
-				t.Fatal("nobody listens where the slot is now")
-			}
-			time.Sleep(20 * time.Millisecond)
+		basictest.Eventually(t, "both listen where the slot is now", func() bool {
+			return strings.HasSuffix(to.Do("PUBSUB", "SHARDNUMSUB", "pawl:{job}w"), ":2\r\n") &&
+				both[0].Properties().PushesChanges && both[1].Properties().PushesChanges
+		})
+		for i := range both {
+			tells[i]("that the slot has moved")
+			servertest.Hear(t, heard[i], driver.SignalRetry, driver.Token{})
 		}
-		select {
-		case <-look:
-		case <-time.After(5 * time.Second):
-			t.Error("waiters were not told that the slot has moved")
+		c := mutex("job")
+		gets(t, other, c)
+		for i := range both {
+			tells[i]("a change")
 		}
-		time.Sleep(20 * time.Millisecond)
-		for len(told) > 0 {
-			<-told
-		}
-		released(t, lock(t, locks.Mutex("job")))
-		select {
-		case <-told:
-		case <-time.After(5 * time.Second):
-			t.Error("a change was not told")
-		}
+		releases(t, other, c)
 		from, to = to, from
 	}
 }
