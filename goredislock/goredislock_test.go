@@ -20,11 +20,6 @@ import (
 )
 
 // The steps of a test.
-var (
-	isRefused = servertest.Waits
-)
-
-// The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
 // concrete is the driver that New or Open has made, with all that it can do.

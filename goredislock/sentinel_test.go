@@ -2,11 +2,9 @@ package goredislock_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -45,44 +43,9 @@ func TestWithSentinel(t *testing.T) {
 		})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {
-		d := shared(client)(t)
+		d, other := shared(client)(t), shared(client)(t)
+		defer other.Close()
 		defer d.Close()
-		failOver(t, d, group)
+		group.CheckFailOver(d, other)
 	})
-}
-
-// A lease that was replicated is held on the new master, too, and the next fences are
-// greater.
-func failOver(t *testing.T, d driver.Driver, group *redistest.SentinelGroup) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 5 * time.Minute}
-	first, err := d.Acquire(ctx, c)
-	noError(t, err)
-	group.Replicated()
-	group.Master.Kill()
-	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-	for {
-		answers, err := d.Renew(ctx, []driver.LeaseRef{l})
-		if err == nil {
-			err = answers[0]
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, driver.ErrUnavailable) {
-			t.Fatalf("%v; want it held on the new master", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	next := c
-	next.Token = driver.NewToken()
-	isRefused(t, d, next)
-	if err := d.Release(ctx, l); err != nil {
-		t.Error(err)
-	}
-	if second, err := d.Acquire(ctx, next); err != nil || second.Fence <= first.Fence {
-		t.Errorf("fence %d after %d, %v", second.Fence, first.Fence, err)
-	}
 }

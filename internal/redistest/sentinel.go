@@ -1,13 +1,17 @@
 package redistest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A SentinelGroup is a master, its replica, and three Sentinels that watch them under the
@@ -77,4 +81,36 @@ func (g *SentinelGroup) URL() string {
 		addrs = append(addrs, s.Addr)
 	}
 	return "redis://" + strings.Join(addrs, ",") + "?master_set=main"
+}
+
+// CheckFailOver kills the master while a replicated lease is held and waited for. The
+// lease is held on the new master, too. Its holder keeps it, the waiter looks, and gets a
+// greater fence after the release.
+func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
+	tb := g.Master.TB
+	tb.Helper()
+	heard := servertest.Listen(tb, other.(driver.Signaler))
+	c, waiter := servertest.Mutex("fail-over"), servertest.Queued("fail-over")
+	c.TTL, waiter.QueueTTL = 5*time.Minute, 5*time.Minute
+	first := servertest.Gets(tb, d, c)
+	servertest.Waits(tb, other, waiter)
+	g.Replicated()
+	g.Master.Kill()
+	basictest.Until(tb, "it is held on the new master", func() error {
+		err := bounded(renew(d, c))
+		if errors.Is(err, driver.ErrNoSuchLease) {
+			tb.Fatalf("the new master does not know the lease")
+		}
+		return err
+	})
+	servertest.Hear(tb, heard, driver.SignalRetry, driver.Token{}) // messages that were published meanwhile may be lost
+	servertest.Waits(tb, other, servertest.Mutex(c.Name))
+	servertest.Releases(tb, d, c)
+	basictest.Until(tb, "the waiter gets it", func() error { // by its own polling: the subscription may not be back yet
+		second, err := other.Acquire(context.Background(), waiter)
+		if err == nil && second.Fence <= first.Fence {
+			tb.Fatalf("fence %d after %d", second.Fence, first.Fence)
+		}
+		return err
+	})
 }
