@@ -6,12 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 // onEach is a name on each node of a cluster.
@@ -31,15 +28,7 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	o := rueidis.ClientOption{InitAddress: []string{nodes[0].Addr}}
-	tracking := redislock.Track(&o)
-	client, err := rueidis.NewClient(o)
-	noError(t, err)
-	t.Cleanup(client.Close)
-	prepared, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
-	noError(t, err)
-	t.Cleanup(func() { _ = prepared.Close() })
-	for how, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
+	for how, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": tracked(t, nodes[0].Addr)} {
 		heard := listen(t, d)
 		for node, name := range onEach(nodes) {
 			c := mutex(name)
@@ -66,13 +55,8 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNoSuchLease", how, answers, err)
 			}
 		}
-		for tries := 0; !d.Properties().ReportsDeletions; tries++ {
-			// a name that could not be armed while memory was full is tried again
-			if tries == 1000 {
-				t.Fatalf("%s: ReportsDeletions is false", how)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		// a name that could not be armed while memory was full is tried again
+		becomes(t, how+": ReportsDeletions is true", func() bool { return d.Properties().ReportsDeletions })
 	}
 }
 
@@ -139,16 +123,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		replica.Kill()
 		hear(t, heard, driver.SignalRetry, driver.Token{})
 		redistest.FailOver(t, nodes, node, true)
-		for tries := 0; ; tries++ {
-			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err == nil && answers[0] == nil {
-				break
-			}
-			if tries == 500 || errors.Is(errors.Join(answers...), driver.ErrNoSuchLease) {
-				t.Fatal(answers, err)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		eventually(t, func() error { return renewed(d, c) })
 		armed(t, node)
 		node.Do("DEL", state(name))
 		hear(t, heard, driver.SignalLost, c.Token)
@@ -158,15 +133,11 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 // follows waits until a replica has all the data of its master.
 func follows(t *testing.T, master, replica *redistest.Server) {
 	t.Helper()
-	for range 500 {
+	becomes(t, "the replica has caught up", func() bool {
 		at := redistest.Field(master.Do("INFO", "replication"), "master_repl_offset")
 		info := replica.Do("INFO", "replication")
-		if redistest.Field(info, "slave_repl_offset") == at && redistest.Field(info, "master_link_status") == "up" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the replica does not catch up")
+		return redistest.Field(info, "slave_repl_offset") == at && redistest.Field(info, "master_link_status") == "up"
+	})
 }
 
 // A name that could not be armed is tried again, and its holder then looks: the name may
@@ -179,12 +150,7 @@ func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	server.Do("ACL", "SETUSER", "joe", "-client|caching")
 	c := mutex("job")
 	gets(t, d, c)
-	for tries := 0; d.Properties().ReportsDeletions; tries++ {
-		if tries == 500 {
-			t.Fatal("ReportsDeletions stays true")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	becomes(t, "ReportsDeletions is false", func() bool { return !d.Properties().ReportsDeletions })
 	server.Do("ACL", "SETUSER", "joe", "+client|caching")
 	hear(t, heard, driver.SignalLost, c.Token)
 	renews(t, d, c)

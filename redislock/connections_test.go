@@ -1,16 +1,18 @@
 package redislock_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
 // The package comment promises two connections, and up to two more for steps that share
-// scripts.
+// scripts. Each name still has its own fences, and its own answers.
 func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -28,14 +30,19 @@ func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
+			last := uint64(0)
 			for range 50 {
 				c := mutex(fmt.Sprint("many", i))
-				if _, err := d.Acquire(ctx, c); err != nil {
-					t.Error(err)
-					return
+				g, err := d.Acquire(ctx, c)
+				if err != nil || g.Fence <= last {
+					t.Errorf("fence %d after %d, %v", g.Fence, last, err)
 				}
-				if err := d.Release(ctx, lease(c)); err != nil {
+				last = g.Fence
+				if err := errors.Join(renewed(d, c), d.Release(ctx, lease(c))); err != nil {
 					t.Error(err)
+				}
+				if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
+					t.Errorf("released twice: %v", err)
 				}
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -27,21 +28,30 @@ func armed(t *testing.T, server *redistest.Server) {
 }
 
 func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
-	for how, command := range map[string][]string{
-		"deleted":     {"DEL", "pawl:{job}s"},
-		"unlinked":    {"UNLINK", "pawl:{job}s"},
-		"expired":     {"PEXPIRE", "pawl:{job}s", "1"},
-		"overwritten": {"SET", "pawl:{job}s", "x"},
-		"renamed":     {"RENAME", "pawl:{job}s", "other"},
+	for how, command := range map[string]string{
+		"deleted":                        "DEL pawl:{job}s",
+		"deleted before it is watched":   "DEL pawl:{job}s",
+		"another's now":                  "COPY pawl:{other}s pawl:{job}s REPLACE",
+		"unlinked":                       "UNLINK pawl:{job}s",
+		"expired":                        "PEXPIRE pawl:{job}s 1",
+		"overwritten":                    "SET pawl:{job}s x",
+		"renamed":                        "RENAME pawl:{job}s other",
+		"deleted, with a client of ours": "DEL pawl:{job}s",
 	} {
 		t.Run(how, func(t *testing.T) {
 			server := redistest.Start(t)
 			d := openDriver(t, "redis://"+server.Addr)
+			if strings.HasSuffix(how, "of ours") {
+				d = tracked(t, server.Addr)
+			}
 			heard := listen(t, d)
 			c := mutex("job")
+			gets(t, openDriver(t, "redis://"+server.Addr+"?tracking=false"), mutex("other"))
 			gets(t, d, c)
-			armed(t, server)
-			server.Do(command...)
+			if !strings.Contains(how, "before") {
+				armed(t, server)
+			}
+			server.Do(strings.Fields(command)...)
 			if how == "expired" {
 				time.Sleep(5 * time.Millisecond)
 				server.Do("EXISTS", "pawl:{job}s") // otherwise Redis notices it within a tenth of a second or so
@@ -49,6 +59,20 @@ func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			hear(t, heard, driver.SignalLost, c.Token) // without a request of the client's own
 		})
 	}
+}
+
+// tracked makes a driver over a client that Track has prepared.
+func tracked(t *testing.T, addr string) *redisscript.Driver {
+	t.Helper()
+	o := rueidis.ClientOption{InitAddress: []string{addr}}
+	tracking := redislock.Track(&o)
+	client, err := rueidis.NewClient(o)
+	noError(t, err)
+	t.Cleanup(client.Close)
+	d, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
+	noError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
 }
 
 func TestARenewedLeaseIsStillWatched(t *testing.T) {
@@ -63,16 +87,6 @@ func TestARenewedLeaseIsStillWatched(t *testing.T) {
 		server.Do("DEL", "pawl:{"+c.Name+"}s")
 		hear(t, heard, driver.SignalLost, c.Token)
 	}
-}
-
-func TestANameThatIsDeletedBeforeItIsWatchedIsNoticed(t *testing.T) {
-	server := redistest.Start(t)
-	d := openDriver(t, "redis://"+server.Addr)
-	heard := listen(t, d)
-	c := mutex("job")
-	gets(t, d, c)
-	server.Do("DEL", "pawl:{job}s")
-	hear(t, heard, driver.SignalLost, c.Token)
 }
 
 func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
@@ -103,24 +117,6 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 			hear(t, heard, driver.SignalGranted, waiter.Token)
 		})
 	}
-}
-
-func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
-	server := redistest.Start(t)
-	o := rueidis.ClientOption{InitAddress: []string{server.Addr}}
-	tracking := redislock.Track(&o)
-	client, err := rueidis.NewClient(o)
-	noError(t, err)
-	defer client.Close()
-	d, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
-	noError(t, err)
-	defer d.Close()
-	heard := listen(t, d)
-	c := mutex("job")
-	gets(t, d, c)
-	armed(t, server)
-	server.Do("DEL", "pawl:{job}s")
-	hear(t, heard, driver.SignalLost, c.Token)
 }
 
 // From the deletion of the key to the end of the lease's context.

@@ -1,7 +1,6 @@
 package redislock_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -77,20 +76,4 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 		}()
 	}
 	server.Do("DEL", "pawl:{pool}s")
-}
-
-// A name that was deleted, and that another client holds now, is lost, too.
-func TestANameThatIsSomebodyElsesIsLostToItsHolder(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	d, other := openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr)
-	heard := listen(t, d)
-	for i := range 10 {
-		c := mutex(fmt.Sprint("job ", i))
-		gets(t, d, c)
-		time.Sleep(30 * time.Millisecond)
-		server.Do("DEL", "pawl:{"+c.Name+"}s")
-		gets(t, other, mutex(c.Name))
-		hear(t, heard, driver.SignalLost, c.Token)
-	}
 }

@@ -1,7 +1,6 @@
 package redislock_test
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,40 +8,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
-
-// Steps of many goroutines share scripts. Each name still has its own fences, and a claim
-// that is answered "granted" holds its name.
-func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
-	nightly(t, "crowds")
-	server := redistest.Start(t)
-	d := openDriver(t, "redis://"+server.Addr)
-	const goroutines, cycles = 50, 40
-	server.Do("CONFIG", "RESETSTAT")
-	var all sync.WaitGroup
-	for g := range goroutines {
-		all.Go(func() {
-			last := uint64(0)
-			for range cycles {
-				c := mutex(fmt.Sprint("job", g))
-				grant, err := d.Acquire(ctx, c)
-				if err != nil || grant.Fence <= last {
-					t.Errorf("%+v, %v after fence %d", grant, err, last)
-				}
-				last = grant.Fence
-				if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || answers[0] != nil {
-					t.Errorf("renew: %v, %v", answers, err)
-				}
-				if err := d.Release(ctx, lease(c)); err != nil {
-					t.Errorf("release: %v", err)
-				}
-				if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
-					t.Errorf("released twice: %v", err)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
 
 // The error of a damaged name goes to the callers that use that name, and to no others.
 func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
