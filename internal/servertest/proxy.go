@@ -16,6 +16,7 @@ type Proxy struct {
 	to       string
 	listener net.Listener
 	loops    sync.WaitGroup
+	away     atomic.Int64 // a time.Duration, see Far
 
 	mu    sync.Mutex // protects all below
 	rule  *rule
@@ -158,6 +159,9 @@ func (p *Proxy) Slow(by time.Duration) {
 	}
 }
 
+// Far makes all bytes take at least this time, each way, on present and new connections.
+func (p *Proxy) Far(away time.Duration) { p.away.Store(int64(away)) }
+
 // Refuse ends all connections, and refuses new ones until Heal.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
@@ -260,7 +264,7 @@ func (l *link) requests() {
 		n, err := l.client.Read(b)
 		l.proxy.holdUp()
 		l.proxy.lead(b[:n])
-		time.Sleep(time.Duration(l.slow.Load()))
+		time.Sleep(time.Duration(l.slow.Load() + l.proxy.away.Load()))
 		if n > 0 && err == nil {
 			err = l.request(b[:n])
 		}
@@ -299,6 +303,7 @@ func (l *link) replies() {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := l.server.Read(b)
+		time.Sleep(time.Duration(l.proxy.away.Load()))
 		l.mu.Lock()
 		losing, silent := l.losing, l.silent
 		l.mu.Unlock()
