@@ -143,14 +143,3 @@ func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
 	c.Members[2].Kill()
 	finds(t, d, "of two of three members", "warning member "+c.Members[2].Addr)
 }
-
-func TestTheDoctorFindsAFullDatabase(t *testing.T) {
-	nightly(t, "it fills a database")
-	t.Parallel()
-	full := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
-	d := openDriver(t, full.URL())
-	fill(t, client(t, full.Addrs()...))
-	if found := diagnose(t, d); !strings.Contains(found, "error alarm") {
-		t.Errorf("of a full one: %q", found)
-	}
-}

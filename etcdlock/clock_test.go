@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,7 +108,7 @@ func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); ; {
 		url, prefix, c := place(t)
-		switch went, passed, took := runsOut(t, url, prefix, c.Addrs()); {
+		switch went, passed, took := runsOut(t, url, prefix, c); {
 		case went > passed+took+time.Second, went < passed && time.Since(began) > hang:
 			t.Fatalf("the clock went on by %v in %v; the timer was of %v", went, took, passed)
 		case went >= passed:
@@ -119,41 +120,23 @@ func TestATimerCountsOnce(t *testing.T) {
 // runsOut makes a client hold a name and leave, another one start the timer, and the
 // timer run out. It returns by how much the clock goes on when the next client opens, the
 // time of the timer, and how long it really took.
-func runsOut(t *testing.T, url, prefix string, addrs []string) (went, passed, took time.Duration) {
+func runsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (went, passed, took time.Duration) {
 	t.Helper()
 	holds := open(t, url)
 	gets(t, holds, mutex("job"))
 	noError(t, holds.Close())
-	admin := client(t, addrs...)
-	var seconds string
-	for began := time.Now(); ; { // until no tick has come after the timer was started
-		if time.Since(began) > hang {
-			t.Fatal("no timer")
-		}
+	until(t, "the timer", func() error {
 		tries := open(t, url)
 		refused(t, tries, mutex("job"))
-		if err := tries.Close(); err != nil { // it starts the timer
-			t.Fatal(err)
+		noError(t, tries.Close()) // it starts the timer
+		timer, last, lasts := timerOf(t, prefix, c)
+		if passed = lasts; timer == 0 || timer != last { // the server was too slow for Close, or a tick came since
+			return fmt.Errorf("it names tick %d of %d", timer, last)
 		}
-		length, err := admin.Get(brief(t), prefix+"//glass")
-		noError(t, err)
-		if len(length.Kvs) == 0 {
-			continue // the server was too slow for Close, which does not wait long
-		}
-		tick, err := admin.Get(brief(t), prefix+"//clock")
-		if err != nil || len(tick.Kvs) == 0 {
-			t.Fatal("no clock", err)
-		}
-		var tickBefore string
-		if tickBefore, seconds, _ = strings.Cut(string(length.Kvs[0].Value), " "); tickBefore == strconv.FormatInt(tick.Kvs[0].ModRevision, 10) {
-			break
-		}
-	}
-	passed, err := time.ParseDuration(seconds + "s")
-	noError(t, err)
-	if _, err := admin.Delete(brief(t), prefix+"//sand"); err != nil { // as if it had run out
-		t.Fatal(err)
-	}
+		return nil
+	})
+	admin := client(t, c.Addrs()...)
+	must(admin.Delete(brief(t), prefix+"//sand"))(t) // as if it had run out
 	began, before := time.Now(), clockTime(t, admin, prefix)
 	next := open(t, url)
 	gets(t, next, mutex("other"))

@@ -78,7 +78,7 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 			m.TTL, m.LockDelay = of.ttl, time.Hour
 			of.then(d, m, gets(t, d, m))
 			noError(t, d.Close())
-			timer, last := timerOf(t, prefix, c)
+			timer, last, _ := timerOf(t, prefix, c)
 			started = timer == last
 		}
 		if started != of.starts {
@@ -88,15 +88,14 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 }
 
 // timerOf returns two revisions: of the tick that the timer names, or 0 without a timer,
-// and of the last tick.
-func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64) {
+// and of the last tick; and the time of the timer.
+func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64, lasts time.Duration) {
 	t.Helper()
-	admin := client(t, c.Addrs()...)
+	admin, seconds := client(t, c.Addrs()...), 0.0
 	for _, kv := range must(admin.Get(brief(t), prefix+"//glass"))(t).Kvs {
-		_, err := fmt.Sscan(string(kv.Value), &timer)
-		noError(t, err)
+		must(fmt.Sscan(string(kv.Value), &timer, &seconds))(t)
 	}
-	return timer, must(admin.Get(brief(t), prefix+"//clock"))(t).Kvs[0].ModRevision
+	return timer, must(admin.Get(brief(t), prefix+"//clock"))(t).Kvs[0].ModRevision, time.Duration(seconds * float64(time.Second))
 }
 
 // A client that was refused because of the answer to its swap knows of that lease, too.
@@ -112,7 +111,7 @@ func TestAClientThatClosesStartsTheTimerForALeaseThatRefusedIt(t *testing.T) {
 		refused(t, d, mutex("job"))
 		noError(t, other.Close())
 		noError(t, d.Close())
-		timer, last := timerOf(t, prefix, c)
+		timer, last, _ := timerOf(t, prefix, c)
 		if started = timer == last; !started && i == 5 {
 			t.Fatal("it starts none")
 		}
@@ -131,7 +130,7 @@ func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 	noError(t, breaker.Close())
 	must(client(t, c.Addrs()...).Delete(brief(t), prefix+"//glass"))(t)
 	refused(t, openDriver(t, url), mutex("job"))
-	if timer, _ := timerOf(t, prefix, c); timer == 0 {
+	if timer, _, _ := timerOf(t, prefix, c); timer == 0 {
 		t.Error("it starts none")
 	}
 }

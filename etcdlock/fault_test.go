@@ -160,6 +160,9 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 			t.Errorf("%s: %v; want a hint", what, err)
 		}
 	}
+	if found := diagnose(t, d); !strings.Contains(found, "error alarm") {
+		t.Errorf("the doctor finds %q", found)
+	}
 	must(admin.Delete(brief(t), "fill", clientv3.WithPrefix()))(t)
 	keepHouse(t, c, admin)
 	must(admin.AlarmDisarm(brief(t), &clientv3.AlarmMember{}))(t)

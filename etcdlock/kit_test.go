@@ -25,6 +25,9 @@ var (
 	until   = basictest.Until
 	lease   = servertest.Lease
 	rises   = servertest.Rises
+	open    = servertest.Open[*etcdlock.Driver]
+
+	openDriver = servertest.OpenDriver[*etcdlock.Driver]
 )
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -57,28 +60,6 @@ func place(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 	c = etcdtest.Shared(t)
 	prefix = fmt.Sprint("place", places.Add(1))
 	return c.URL() + "/" + prefix, prefix, c
-}
-
-// open opens a driver. It tries again while the server does not answer in time.
-func open(t testing.TB, url string) (d *etcdlock.Driver) {
-	t.Helper()
-	for began := time.Now(); ; {
-		var err error
-		if d, err = concrete(etcdlock.Open(t.Context(), url)); err == nil {
-			return d
-		}
-		if !errors.Is(err, driver.ErrUnavailable) || time.Since(began) > hang {
-			t.Fatal(err)
-		}
-	}
-}
-
-// openDriver opens a driver that is closed with the test.
-func openDriver(t testing.TB, url string) *etcdlock.Driver {
-	t.Helper()
-	d := open(t, url)
-	t.Cleanup(func() { _ = d.Close() })
-	return d
 }
 
 // uses uses the clock all the time, as a busy process does. Otherwise a hundred clients

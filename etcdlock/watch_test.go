@@ -14,38 +14,19 @@ import (
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
-	tells, holder := servertest.Watch(t, b, "job"), mutex("job")
-	for range 2 {
-		gets(t, a, holder)
-		tells("a grant")
+	restart := func() {
 		c.Members[0].Kill()
 		c.Members[0].Run()
-		releases(t, a, holder)
-		tells("a release, after the server was away")
 	}
-	if !b.Properties().PushesChanges {
-		t.Error("PushesChanges is false")
-	}
+	servertest.WatchOutlives(t, openDriver(t, c.URL()), openDriver(t, c.URL()), restart, restart)
 }
 
 func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
-	admin := client(t, c.Addrs()...)
-	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
-	tells := servertest.Watch(t, b, "job")
-	for range 2 {
-		lost := leader(t, c, admin)
-		lost.Kill()
-		holder := mutex("job")
-		gets(t, a, holder)
-		tells("a grant")
-		releases(t, a, holder)
-		tells("a release")
-		lost.Run()
-	}
+	lost := leader(t, c, client(t, c.Addrs()...))
+	servertest.WatchOutlives(t, openDriver(t, c.URL()), openDriver(t, c.URL()), lost.Kill, lost.Run)
 }
 
 // Without the right to read a name, a watch sees nothing of it.

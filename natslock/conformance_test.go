@@ -2,7 +2,6 @@ package natslock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/natslock"
 )
 
 var ctx = context.Background()
@@ -52,20 +50,6 @@ func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit tim
 		Unit:        unit,
 		Uncertainty: unit / 4, // windows are some round trips wide
 	})
-}
-
-func open(t testing.TB, url string) *natslock.Driver {
-	t.Helper()
-	for began := time.Now(); ; {
-		d, err := concrete(natslock.Open(ctx, url))
-		if err == nil {
-			return d
-		}
-		// A server that is slow does not answer in time.
-		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || time.Since(began) > hang {
-			t.Fatal(err)
-		}
-	}
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {

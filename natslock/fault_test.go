@@ -264,40 +264,6 @@ func isPermanent(err error) bool {
 	return ok && e.Permanent && e.Hint != ""
 }
 
-func TestErrorsNeverShowThePassword(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, users)
-	within, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for _, url := range []string{
-		"nats://all:hunter2@" + server.Addr,
-		"nats://hunter2@" + server.Addr,
-		"nats://all:hunter2@127.0.0.1:1",
-		"nats://all:hunter2@" + server.Addr + "/no.bucket",
-		"nats://all:hunter2@" + server.Addr + "?nonsense=1",
-		"nats://all:hunter2@" + server.Addr + ":x",
-		"nats://all:hunter2@/?replicas=hunter2",
-		"nats+tls://all:hunter2@" + server.Addr,
-	} {
-		d, err := concrete(natslock.Open(within, url))
-		if err == nil {
-			_ = d.Close()
-			t.Errorf("%s is opened", url)
-			continue
-		}
-		for e := err; e != nil; e = errors.Unwrap(e) {
-			if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), "hunter2") {
-				t.Errorf("%s: %v shows it", url, err)
-			}
-		}
-		_, invalid := errors.AsType[*driver.InvalidError](err)
-		_, trouble := errors.AsType[*driver.Error](err)
-		if !invalid && !trouble {
-			t.Errorf("%s: %v is of no type", url, err)
-		}
-	}
-}
-
 // A program starts before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()

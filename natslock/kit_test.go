@@ -33,6 +33,9 @@ var (
 	lease     = servertest.Lease
 	gets      = servertest.Gets
 	releases  = servertest.Releases
+	open      = servertest.Open[*natslock.Driver]
+
+	openDriver = servertest.OpenDriver[*natslock.Driver]
 )
 
 // hang is the longest time that a test waits for an event that has to come. Only a hang
@@ -56,18 +59,6 @@ func mutex(name string) driver.Claim {
 	c := servertest.Mutex(name)
 	c.TTL, c.QueueTTL = time.Minute, time.Minute
 	return c
-}
-
-// openDriver opens a driver that is closed when the test ends.
-func openDriver(t testing.TB, url string) *natslock.Driver {
-	t.Helper()
-	d := open(t, url)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
 }
 
 func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {

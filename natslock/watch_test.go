@@ -15,37 +15,20 @@ import (
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
-	tells := servertest.Watch(t, b, "job")
-	for range 2 {
+	restart := func() {
 		server.Kill()
 		time.Sleep(300 * time.Millisecond)
 		server.Run()
-		tells("that something may have happened meanwhile")
-		c := mutex("job")
-		gets(t, a, c)
-		tells("a grant")
-		releases(t, a, c)
-		tells("a release")
 	}
-	if !b.Properties().PushesChanges {
-		t.Error("PushesChanges is false")
-	}
+	servertest.WatchOutlives(t, openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr), restart, restart)
 }
 
 func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
-	at := nodes[(leader+1)%3].Addr
-	a, b := openDriver(t, "nats://"+at), openDriver(t, "nats://"+at)
-	tells, c := servertest.Watch(t, b, "job"), mutex("job")
-	nodes[leader].Kill()
-	gets(t, a, c)
-	tells("a grant")
-	nodes[leader].Run()
-	releases(t, a, c)
-	tells("a release")
+	url := "nats://" + nodes[(leader+1)%3].Addr
+	servertest.WatchOutlives(t, openDriver(t, url), openDriver(t, url), nodes[leader].Kill, func() { nodes[leader].Run() })
 }
 
 // A bucket that others have made sends no stamps, and a user without the right to

@@ -11,6 +11,33 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// Open opens a driver. A server that is slow may not answer in time, so it tries again
+// unless the error is permanent.
+func Open[D driver.Driver](tb TB, url string) D {
+	tb.Helper()
+	for began := time.Now(); ; {
+		d, err := As[D](driver.Open(context.Background(), url))
+		if err == nil {
+			return d
+		}
+		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || time.Since(began) > 3*time.Minute { // only a hang takes so long
+			tb.Fatalf("%v", err)
+		}
+	}
+}
+
+// OpenDriver is Open for a driver that is closed with the test.
+func OpenDriver[D driver.Driver](tb TB, url string) D {
+	tb.Helper()
+	d := Open[D](tb, url)
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
 // OpensLate opens the URL of a server that is down. The first attempt must fail with an
 // error that is not permanent. Then run starts the server, and a later attempt succeeds.
 func OpensLate(tb TB, url string, run func()) {

@@ -1,9 +1,12 @@
 package servertest
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // Watch watches a name until the test is over. It returns when the watch has begun, or
@@ -30,4 +33,27 @@ func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
 	}
 	tells("the beginning")
 	return tells
+}
+
+// WatchOutlives checks that a watch reports changes also after a fault, such as a restart
+// of the server.
+func WatchOutlives(tb TB, d, watcher driver.Driver, happens ...func()) {
+	tb.Helper()
+	w, _ := driver.As[driver.Watcher](watcher)
+	tells := Watch(tb, w, "job")
+	for _, fault := range happens {
+		fault()
+		c := Mutex("job")
+		untilFree(tb, d, c)
+		tells("a grant, or what may have happened meanwhile")
+		insist(tb, "Release", func() error {
+			err := d.Release(context.Background(), Lease(c))
+			if errors.Is(err, driver.ErrNoSuchLease) { // an earlier try may have released it
+				err = nil
+			}
+			return err
+		})
+		tells("a release")
+	}
+	basictest.Eventually(tb, "PushesChanges", func() bool { return watcher.Properties().PushesChanges })
 }
