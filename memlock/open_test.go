@@ -10,36 +10,21 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+// Drivers of one name share a memory, which outlives them.
 func TestURLsOfOneNameShareAMemory(t *testing.T) {
 	url := "mem:Jobs" + rand.Text() // named memories stay, also for a second run in this process
-	a, b, other := open(t, url), open(t, url), open(t, strings.ToLower(url))
-	if !takes(t, a, "x") || takes(t, b, "x") {
+	a, other := open(t, url), open(t, strings.ToLower(url))
+	if !takes(t, a, "x") || takes(t, open(t, url), "x") {
 		t.Error("two drivers of one name do not exclude each other")
 	}
 	if !takes(t, other, "x") {
 		t.Error("a memory of another name has the lock, too")
-	}
-}
-
-func TestANamedMemoryOutlivesItsDrivers(t *testing.T) {
-	url := "mem:" + rand.Text()
-	a := open(t, url)
-	if !takes(t, a, "x") {
-		t.Fatal("not granted")
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if takes(t, open(t, url), "x") {
 		t.Error("the lock is gone with the driver that took it")
-	}
-}
-
-func TestAURLWithoutANameIsAMemoryOfItsOwn(t *testing.T) {
-	for range 2 {
-		if !takes(t, open(t, "mem:"), "x") {
-			t.Error("two memories without a name are one")
-		}
 	}
 }
 
@@ -53,9 +38,9 @@ func TestAURLWithMoreThanANameIsRefused(t *testing.T) {
 }
 
 func TestNewIsAMemoryOfItsOwn(t *testing.T) {
-	for range 2 {
-		if !takes(t, memlock.New(nil), "x") {
-			t.Error("two of New are one memory")
+	for _, d := range []driver.Driver{memlock.New(nil), memlock.New(nil), open(t, "mem:"), open(t, "mem:")} {
+		if !takes(t, d, "x") {
+			t.Error("two memories without a name are one")
 		}
 	}
 	m := memlock.NewMemory(nil)
