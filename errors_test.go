@@ -151,7 +151,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	cancel()
 	_, err = other.Mutex("held").Lock(canceled)
 	say("a wait that was cancelled", err)
-	for _, o := range []*pawl.BreakOptions{nil, atOnce} { // the caller of Break never had a token, so the error names the fence
+	for _, o := range []*pawl.BreakOptions{nil, atOnce} { // its caller never had a token: the error names the fence
 		err := other.Break(background, "held", 1, o)
 		isError(t, err, pawl.ErrNoSuchLease)
 		say("a break of another fence", err)

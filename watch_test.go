@@ -18,6 +18,22 @@ func show(e pawl.Entry) string {
 	return fmt.Sprintf("%d hold, %d wait, closed %v, %q", len(e.Holders), len(e.Waiters), e.ClosedFor > 0, e.Value)
 }
 
+// follow watches "x", and returns what it sees after the first entry.
+func follow(t *testing.T, c *pawl.Client) (seen <-chan pawl.Entry, stop func()) {
+	ctx, cancel := context.WithCancel(background)
+	entries := make(chan pawl.Entry, 100)
+	go func() {
+		for e, err := range c.Watch(ctx, "x") {
+			if !errors.Is(err, pawl.ErrClosed) { // at the end of the test
+				noError(t, err)
+			}
+			entries <- e
+		}
+	}()
+	<-entries
+	return entries, cancel
+}
+
 func TestWatchYieldsEachChange(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
@@ -73,20 +89,12 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			b, f, a := w.twoAndNet()
 			c.break_(f)
-			seen := make(chan time.Time, 100)
-			ctx, cancel := context.WithCancel(background)
-			defer cancel()
-			go func() {
-				for range b.Watch(ctx, "x") {
-					seen <- time.Now()
-				}
-			}()
-			<-seen
+			seen, stop := follow(t, b)
+			defer stop()
 			for range 20 {
 				time.Sleep(7 * time.Second)
-				began := time.Now()
 				lease := must(t)(a.Mutex("x").Lock(background))
-				if took := (<-seen).Sub(began); took > c.within {
+				if took, _ := after(func() error { <-seen; return nil }); took > c.within {
 					t.Errorf("seen after %v, want %v at the most", took, c.within)
 				}
 				noError(t, lease.Release(background))
@@ -106,15 +114,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 				o.RequestTimeout = within
 			}
 			b, net := w.client(o)
-			ctx, cancel := context.WithCancel(background)
-			seen := make(chan pawl.Entry, 8)
-			go func() {
-				for e, err := range b.Watch(ctx, "x") {
-					noError(t, err)
-					seen <- e
-				}
-			}()
-			<-seen // free
+			seen, stop := follow(t, b)
 			synctest.Wait()
 			net.slow(time.Hour)
 			lease := must(t)(a.Mutex("x").Lock(background))
@@ -129,7 +129,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 			default:
 				t.Errorf("after %v it has seen nothing", within)
 			}
-			cancel()
+			stop()
 			synctest.Wait()
 			noError(t, lease.Release(background))
 		}
@@ -243,18 +243,11 @@ func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 		a, holds := w.client(options)
 		b, waits := w.client(options)
 		c, _ := w.client(nil)
-		seen := make(chan pawl.Entry, 10)
-		ctx, cancel := context.WithCancel(background)
-		defer cancel()
-		go func() {
-			for e := range c.Watch(ctx, "x") {
-				seen <- e
-			}
-		}()
-		<-seen
+		seen, stop := follow(t, c)
+		defer stop()
 		dead, giveUp := context.WithCancel(background)
 		defer giveUp()
-		follow := func(what string, within time.Duration) {
+		sees := func(what string, within time.Duration) {
 			t.Helper()
 			began := time.Now()
 			var e pawl.Entry
@@ -271,10 +264,10 @@ func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 		go b.Mutex("x").Lock(dead)
 		<-seen
 		waits.down()
-		follow("the waiter is gone", 2500*time.Millisecond)
+		sees("the waiter is gone", 2500*time.Millisecond)
 		holds.down()
-		follow("the holder is gone, and the name closed", 2500*time.Millisecond)
-		follow("the name is open", 1500*time.Millisecond)
+		sees("the holder is gone, and the name closed", 2500*time.Millisecond)
+		sees("the name is open", 1500*time.Millisecond)
 	})
 }
 
