@@ -99,9 +99,7 @@ func testRenew(s *suite) {
 		k.a.lost(nobody)
 	})
 
-	s.test("AnEmptyBatchHasNoAnswers", func(k *kit) {
-		k.a.renewAll()
-	})
+	s.test("AnEmptyBatchHasNoAnswers", func(k *kit) { k.a.renewAll() })
 
 	s.test("AnswersEachLeaseOfABatchInOrder", func(k *kit) {
 		mine := []driver.Claim{k.mutex(), k.mutex(on(k.nth(1))), k.mutex(on(k.nth(2)))}

@@ -26,42 +26,6 @@ func testClient(s *suite) {
 		k.a.sees(0, 0)
 	})
 
-	s.test("ASemaphoreHasNoMoreHoldersThanPermits", func(k *kit) {
-		section := section{limit: 2}
-		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
-			lease, err := c.Semaphore(k.name, 2).Acquire(k.ctx, 1)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: lease.Fence()})
-			return lease.Release(k.ctx)
-		})
-		section.wants(k, 30)
-		k.a.sees(0, 0)
-	})
-
-	s.test("WritersAreAlone", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
-			read, err := c.RWMutex(k.name).RLock(k.ctx)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: read.Fence()})
-			if err := read.Release(k.ctx); err != nil {
-				return err
-			}
-			write, err := c.RWMutex(k.name).Lock(k.ctx)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: write.Fence()})
-			return write.Release(k.ctx)
-		})
-		section.wants(k, 60)
-		k.a.sees(0, 0)
-	})
-
 	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
 		first := k.locksIt(k.locks(nil))
 		waiter := k.waiter(nil)
@@ -71,15 +35,6 @@ func testClient(s *suite) {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
 		}
 		k.a.sees(1, 0)
-	})
-
-	s.test("ATryIsToldWhoHoldsIt", func(k *kit) {
-		first := k.locksIt(k.locks(&pawl.Options{ID: "holder"}))
-		_, err := k.locks(nil).Mutex(k.name).TryLock(k.ctx)
-		var held *pawl.HeldError
-		if !errors.As(err, &held) || held.Holders != 1 || held.Holder.Fence != first.Fence() || held.Holder.Owner.Client != "holder" {
-			k.Errorf("TryLock: %v; want to be told of %q with the fence %d", err, "holder", first.Fence())
-		}
 	})
 
 	for name, end := range map[string]error{
