@@ -120,33 +120,26 @@ type hostility struct {
 // observer receives all events, and then may stumble: with a panic where a caller can
 // recover, and otherwise by ending the goroutine.
 func (h *hostility) observer() *pawl.Observer {
-	stumble := func(recovered bool) {
+	h.heard.then = func(what string) {
 		time.Sleep(h.span(50 * time.Millisecond))
 		if h.one(30) {
-			if !recovered || h.one(2) {
+			// The client's own goroutines may call these two, where a panic ends the program.
+			if what == "lost" || what == "trouble" || h.one(2) {
 				runtime.Goexit()
 			}
 			panic("hostile observer")
 		}
 	}
 	o := h.heard.observer()
-	return &pawl.Observer{
-		Queued:      func(e pawl.QueuedEvent) { o.Queued(e); stumble(true) },
-		NotAcquired: func(e pawl.NotAcquiredEvent) { o.NotAcquired(e); stumble(true) },
-		Acquired: func(e pawl.AcquiredEvent) {
-			if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {
-				*claim = e.Claim
-			}
-			time.Sleep(h.span(time.Second)) // its end may be quicker
-			o.Acquired(e)
-			stumble(true)
-		},
-		Released: func(e pawl.ReleasedEvent) { o.Released(e); stumble(true) },
-		// These two may be called by the client's own goroutines, where a panic ends the
-		// program.
-		Lost:   func(e pawl.LostEvent) { o.Lost(e); stumble(false) },
-		Failed: func(e pawl.FailedEvent) { o.Failed(e); stumble(false) },
+	hear := o.Acquired
+	o.Acquired = func(e pawl.AcquiredEvent) {
+		if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {
+			*claim = e.Claim
+		}
+		time.Sleep(h.span(time.Second)) // its end may be quicker
+		hear(e)
 	}
+	return o
 }
 
 func (h *hostility) run() {

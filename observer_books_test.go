@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,86 +78,67 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 
 func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 	for how, stumble := range stumbles {
-		for what, scene := range map[string]struct {
-			set func(o *pawl.Observer)
-			run func(c, other *pawl.Client, f *faulty)
-		}{
-			"waiting": {
-				func(o *pawl.Observer) { o.Queued = func(pawl.QueuedEvent) { stumble() } },
-				func(c, other *pawl.Client, _ *faulty) {
-					l, _ := other.Mutex("x").Lock(background)
-					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
-					_ = l.Release(background)
-				},
+		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
+			"waiting": func(c, other *pawl.Client, _ *faulty) {
+				l, _ := other.Mutex("x").Lock(background)
+				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+				_ = l.Release(background)
 			},
-			"refused": {
-				func(o *pawl.Observer) { o.NotAcquired = func(pawl.NotAcquiredEvent) { stumble() } },
-				func(c, other *pawl.Client, _ *faulty) {
-					l, _ := other.Mutex("x").Lock(background)
-					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
-					_ = l.Release(background)
-				},
+			"refused": func(c, other *pawl.Client, _ *faulty) {
+				l, _ := other.Mutex("x").Lock(background)
+				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+				_ = l.Release(background)
 			},
-			"acquired": {
-				func(o *pawl.Observer) { o.Acquired = func(pawl.AcquiredEvent) { stumble() } },
-				func(c, _ *pawl.Client, _ *faulty) {
-					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
-					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
-					aloneOn(func() { _, _ = c.Mutex("x").ForceLock(background) })
-				},
+			"acquired": func(c, _ *pawl.Client, _ *faulty) {
+				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+				aloneOn(func() { _, _ = c.Mutex("x").ForceLock(background) })
 			},
-			"released": {
-				func(o *pawl.Observer) { o.Released = func(pawl.ReleasedEvent) { stumble() } },
-				func(c, _ *pawl.Client, _ *faulty) {
-					l, _ := c.Mutex("x").Lock(background)
-					aloneOn(func() { _ = l.Release(background) })
-					_ = l.Release(background)
-				},
+			"released": func(c, _ *pawl.Client, _ *faulty) {
+				l, _ := c.Mutex("x").Lock(background)
+				aloneOn(func() { _ = l.Release(background) })
+				_ = l.Release(background)
 			},
-			"lost, found by Release": {
-				func(o *pawl.Observer) { o.Lost = func(pawl.LostEvent) { stumble() } },
-				func(c, other *pawl.Client, f *faulty) {
-					f.mute()
-					l, _ := c.Mutex("x").Lock(background)
-					forced, _ := other.Mutex("x").ForceLock(background)
-					aloneOn(func() { _ = l.Release(background) })
-					_ = forced.Release(background)
-				},
+			"lost found by Release": func(c, other *pawl.Client, f *faulty) {
+				f.mute()
+				l, _ := c.Mutex("x").Lock(background)
+				forced, _ := other.Mutex("x").ForceLock(background)
+				aloneOn(func() { _ = l.Release(background) })
+				_ = forced.Release(background)
 			},
-			"trouble of a try": {
-				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
-				func(c, _ *pawl.Client, f *faulty) {
-					f.set(nil, failing("acquire"))
-					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
-					f.set(nil, nil)
-				},
+			"trouble of a try": func(c, _ *pawl.Client, f *faulty) {
+				f.set(nil, failing("acquire"))
+				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+				f.set(nil, nil)
 			},
-			"trouble of a wait": {
-				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
-				func(c, _ *pawl.Client, f *faulty) {
-					f.set(nil, failing("acquire"))
-					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
-					f.set(nil, nil)
-				},
+			"trouble of a wait": func(c, _ *pawl.Client, f *faulty) {
+				f.set(nil, failing("acquire"))
+				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+				f.set(nil, nil)
 			},
-			"trouble of a release": {
-				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
-				func(c, _ *pawl.Client, f *faulty) {
-					l, _ := c.Mutex("x").Lock(background)
-					var first sync.Once // the second is the client's own, and would end the program
-					f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
-					aloneOn(func() { _ = l.Release(background) })
-					f.set(nil, nil)
-				},
+			"trouble of a release": func(c, _ *pawl.Client, f *faulty) {
+				l, _ := c.Mutex("x").Lock(background)
+				var first sync.Once // the second is the client's own, and would end the program
+				f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
+				aloneOn(func() { _ = l.Release(background) })
+				f.set(nil, nil)
 			},
 		} {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
-				o := (&listener{}).observer()
-				scene.set(o)
-				c, f := w.client(&pawl.Options{Observer: o})
+				at, _, _ := strings.Cut(what, " ")
+				stumbled := false
+				heard := &listener{then: func(what string) {
+					if what == at {
+						stumbled = true
+						stumble()
+					}
+				}}
+				c, f := w.client(&pawl.Options{Observer: heard.observer()})
 				other, _ := w.client(nil)
-				scene.run(c, other, f)
-				synctest.Wait()
+				scene(c, other, f)
+				if synctest.Wait(); !stumbled {
+					t.Error("the Observer did not stumble")
+				}
 				time.Sleep(200 * time.Millisecond) // a release that failed is repeated
 				w.free("x")
 				leavesNothing(t, c)

@@ -18,14 +18,19 @@ type told struct {
 
 // listener is an Observer that keeps all its events, in their order.
 type listener struct {
-	mu  sync.Mutex
+	then func(what string) // is called after each event; may be nil
+
+	mu  sync.Mutex // protects all
 	all []told
 }
 
 func (l *listener) hear(what string, e pawl.Event, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.all = append(l.all, told{what, e, err})
+	l.mu.Unlock()
+	if l.then != nil {
+		l.then(what)
+	}
 }
 
 func (l *listener) heard() []told {
