@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A dice is a source of chances that goroutines share.
@@ -35,14 +33,12 @@ func (d *dice) span(most time.Duration) time.Duration {
 	return most >> d.n(10) * time.Duration(d.n(1000)) / 1000
 }
 
-// hostile is a driver that fails, hangs, panics, ends goroutines, loses requests and
-// replies, and signals late or not.
-type hostile struct {
-	engine.Driver
-	*dice
-}
-
-func (h *hostile) step(ctx context.Context, do func() error) error {
+// step is a request to a driver that fails, hangs, panics, ends goroutines, and loses
+// requests and replies.
+func (h *hostility) step(ctx context.Context, op string, do func() error) error {
+	if op != "acquire" && op != "renew" && op != "release" {
+		return do()
+	}
 	if err := sleep(ctx, h.span(500*time.Millisecond)); err != nil {
 		return err
 	}
@@ -73,30 +69,15 @@ func (h *hostile) step(ctx context.Context, do func() error) error {
 	return err
 }
 
-func (h *hostile) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	err = h.step(ctx, func() error { g, err = h.Driver.Acquire(ctx, c); return err })
-	return g, err
-}
-
-func (h *hostile) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
-	err = h.step(ctx, func() error { a, err = h.Driver.Renew(ctx, l); return err })
-	return a, err
-}
-
-func (h *hostile) Release(ctx context.Context, l driver.LeaseRef) error {
-	return h.step(ctx, func() error { return h.Driver.Release(ctx, l) })
-}
-
-func (h *hostile) Listen(f func(driver.Signal)) func() {
-	return h.Driver.Listen(func(s driver.Signal) {
-		switch {
-		case h.one(5):
-		case h.one(2):
-			f(s)
-		default:
-			time.AfterFunc(h.span(5*time.Second), func() { f(s) })
-		}
-	})
+// signal delivers a signal at once, late or not.
+func (h *hostility) signal(tell func()) {
+	switch {
+	case h.one(5):
+	case h.one(2):
+		tell()
+	default:
+		time.AfterFunc(h.span(5*time.Second), tell)
+	}
 }
 
 // callKey marks the ctx of a call by a user, who can recover from a panic.
@@ -280,11 +261,9 @@ func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 	h := &hostility{
 		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, heard: &listener{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
-	c, err := pawl.New(&hostile{engine.Full(w.memory.Driver()), h.dice}, &pawl.Options{
-		ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second,
-	})
-	noError(t, err)
-	h.c = c
+	net := w.faulty()
+	net.around, net.signal = h.step, h.signal
+	h.c = w.clientOf(net, &pawl.Options{ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second})
 	return h
 }
 

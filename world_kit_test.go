@@ -41,6 +41,10 @@ type faulty struct {
 	punctual  bool          // a stuck request fails at its deadline, before its ctx ends, as on a socket
 	closes    time.Duration // how long Close takes
 
+	// These take the place of a request, and of the delivery of a signal.
+	around func(ctx context.Context, op string, do func() error) error
+	signal func(tell func())
+
 	// These take the place of the backend's methods.
 	acquires func(context.Context, driver.Claim) (driver.Grant, error)
 	renews   func(context.Context, []driver.LeaseRef) ([]error, error)
@@ -57,6 +61,9 @@ func (f *faulty) step(ctx context.Context, op string, do func() error) error {
 	before, after, latency := f.before, f.after, f.latency
 	stuck := f.stuck != nil && f.stuck(op, f.calls[op])
 	f.mu.Unlock()
+	if f.around != nil {
+		return f.around(ctx, op, do)
+	}
 	if deadline, ok := ctx.Deadline(); stuck && f.punctual {
 		if ok {
 			time.Sleep(time.Until(deadline))
@@ -135,6 +142,10 @@ func (f *faulty) count(op string) (n int) {
 
 // unlessMuted calls tell unless signals are lost.
 func (f *faulty) unlessMuted(tell func()) {
+	if f.signal != nil {
+		f.signal(tell)
+		return
+	}
 	muted := false
 	if f.locked(func() { muted = f.noSignals }); !muted {
 		tell()
