@@ -92,7 +92,7 @@ func (s *slow) count(op string) int {
 }
 
 // send runs do when the request arrives, and waits for that or for the end of the call.
-func (s *slow) send(ctx context.Context, op string, do func()) error {
+func send[T any](ctx context.Context, s *slow, op string, do func() (T, error)) (v T, err error) {
 	s.mu.Lock()
 	s.sent[op]++
 	n, broken := s.sent[op], make(<-chan time.Time)
@@ -103,52 +103,36 @@ func (s *slow) send(ctx context.Context, op string, do func()) error {
 		}
 	}
 	s.mu.Unlock()
-	done := make(chan struct{})
+	answered := make(chan func() (T, error), 1)
 	if delay >= 0 {
-		go func() {
-			defer close(done)
-			time.Sleep(delay)
-			do()
-		}()
+		time.AfterFunc(delay, func() {
+			v, err := do()
+			answered <- func() (T, error) { return v, err }
+		})
 	}
 	select {
-	case <-done:
-		return nil
+	case answer := <-answered:
+		return answer()
 	case <-ctx.Done():
-		return ctx.Err()
+		return v, ctx.Err()
 	case <-broken:
-		return errNet
+		return v, errNet
 	}
 }
 
 func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	var out struct {
-		g   driver.Grant
-		err error
-	}
-	answer := make(chan struct{}, 1)
 	end := driver.End(ctx)
-	err := s.send(ctx, "acquire", func() {
-		if time.Now().Before(end) {
-			out.g, out.err = s.Driver.Acquire(background, c)
-		} else {
-			out.err = errNet
+	return send(ctx, s, "acquire", func() (driver.Grant, error) {
+		if !time.Now().Before(end) {
+			return driver.Grant{}, errNet
 		}
-		answer <- struct{}{}
+		return s.Driver.Acquire(background, c)
 	})
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	<-answer
-	return out.g, out.err
 }
 
 func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
-	answer := make(chan error, 1)
-	if err := s.send(ctx, "release", func() { answer <- s.Driver.Release(background, l) }); err != nil {
-		return err
-	}
-	return <-answer
+	_, err := send(ctx, s, "release", func() (any, error) { return nil, s.Driver.Release(background, l) })
+	return err
 }
 
 // slow makes a client over a slow network.
