@@ -60,10 +60,8 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	case !known && !schemeIsSafeToShow(rawURL):
 		return nil, invalid("URL", "has a scheme that no imported backend registered", allowed)
 	case !known:
-		for _, b := range backends.All {
-			if slices.Contains(b.Schemes, u.Scheme) {
-				allowed += `; import a backend for its URLs: import _ "github.com/pawl-go/pawl/` + b.Folder + `"`
-			}
+		if b := backends.Of(u.Scheme); b.Folder != "" {
+			allowed += `; import a backend for its URLs: import _ "github.com/pawl-go/pawl/` + b.Folder + `"`
 		}
 		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme), allowed)
 	}

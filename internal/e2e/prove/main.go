@@ -114,8 +114,8 @@ func (h *harness) engines(ctx context.Context, names string) (failed error) {
 
 // engine runs the command on one engine, and prints a row.
 func (h *harness) engine(ctx context.Context, name string) (err error) {
-	e := find(name)
-	if e == nil {
+	e, known := allEngines[name]
+	if !known {
 		return fmt.Errorf("there is no such engine; there are %s", strings.Join(engineNames(), ", "))
 	}
 	l := &lab{}

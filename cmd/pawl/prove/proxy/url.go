@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-go/pawl/internal/backends"
 )
 
 // Split returns the address of each node of a URL, or a reason why a proxy cannot stand
@@ -59,6 +61,10 @@ func not(reason string) location { return location{reason: reason} }
 func divide(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
+	of := backends.Of(scheme)
+	if slices.Contains(of.TLS, scheme) {
+		return not(encrypted)
+	}
 	switch scheme {
 	case "sqlite":
 		return not(aFile)
@@ -66,8 +72,6 @@ func divide(rawURL string) location {
 		return not(ownMemory)
 	case "mongodb+srv":
 		return not(discovered)
-	case "rediss", "valkeys", "redlocks", "etcds", "nats+tls":
-		return not(encrypted)
 	case "mysql", "mariadb":
 		if !strings.HasPrefix(rest, "//") || strings.Contains(rest, ")/") {
 			return dsn(rawURL)
@@ -89,17 +93,18 @@ func divide(rawURL string) location {
 		return u.postgres()
 	case "mysql", "mariadb":
 		return u.mysql()
-	case "etcd":
-		return u.plain("2379")
-	case "nats":
-		if u.on("tls") {
-			return not(encrypted)
-		}
-		return u.plain("4222")
 	case "mongodb":
 		return u.mongodb()
 	}
-	return not(unknown)
+	// The help shows the other URLs with the port that a client takes by itself.
+	_, port, found := strings.Cut(of.URL, "://HOST:")
+	switch {
+	case !found:
+		return not(unknown)
+	case u.on("tls"):
+		return not(encrypted)
+	}
+	return u.plain(port)
 }
 
 // parts are the parts of a URL, as they are written: before is the scheme and the user,

@@ -108,13 +108,12 @@ func TestURLsWithoutAProxyHaveAReason(t *testing.T) {
 	}
 }
 
-// A proxy knows each scheme, and that some of them are always with TLS.
+// A proxy knows each scheme of the table, and that some of them are always with TLS.
 func TestEachSchemeIsKnown(t *testing.T) {
-	encryptedSchemes := []string{"rediss", "valkeys", "redlocks", "etcds", "nats+tls"}
 	for _, b := range backends.All {
 		for _, scheme := range b.Schemes {
 			_, reason := Split(scheme + "://u:hunter2@h/d")
-			if reason == unknown || (reason == encrypted) != slices.Contains(encryptedSchemes, scheme) {
+			if reason == unknown || (reason == encrypted) != slices.Contains(b.TLS, scheme) {
 				t.Errorf("%s://: the reason is %q", scheme, reason)
 			}
 		}
