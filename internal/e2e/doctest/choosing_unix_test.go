@@ -39,8 +39,8 @@ func serverOf(t *testing.T, b backends.Backend) string {
 	return stages[page](t).runnable(urlOf(t, page))
 }
 
-// The table of facts has the drivers' own properties. If a backend has no server here,
-// its row stays as it is.
+// The table of facts has the drivers' own properties, and the package comments list their
+// abilities. If a backend has no server here, its row stays as it is.
 func TestTheFactsToChooseByAreTrue(t *testing.T) {
 	file := filepath.Join(root, "docs", "choosing.md")
 	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check | fences rise by |"
@@ -59,6 +59,11 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			noError(t, err)
 			defer func() { _ = locks.Close() }()
 			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
+			comment := b.Folder
+			if b.Start == "" { // redlock's is a driver of quorumlock
+				comment = "quorumlock"
+			}
+			servertest.ListsAbilities(t, filepath.Join(root, comment), access.Driver(locks))
 			oneStep := takesAll(ctx, t, access.Driver(locks))
 			row := func() string { return factsOf(t, access.Driver(locks), b, oneStep) }
 			// A driver knows whether it pushes when its first connection for that is up.
