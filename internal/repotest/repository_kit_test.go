@@ -69,7 +69,7 @@ func sources(t *testing.T, extensions ...string) map[string][]byte {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+		if d.IsDir() && (d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && path != "." && path != ".github") {
 			return fs.SkipDir
 		}
 		if d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// values are the values that a node keeps for clients that compare and swap, as on
-// PostgreSQL, etcd, NATS and MongoDB. The requests travel on the same roads, without
-// ends: the window of a swap prevents the effect of a late one.
+// values are the values that a node keeps for clients that compare and swap, as the
+// backends over package swap do. The requests travel on the same roads, without ends: the
+// window of a swap prevents the effect of a late one.
 type values struct {
 	clock   *clock
 	stamped bool // the engine cannot read its clock before a swap, and stamps what it stores
