@@ -21,9 +21,7 @@ func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
 			lines[2].out.Store(int64(late))
 			releases(t, d, x)
 			began := time.Now()
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t, d.Close())
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("Close took %v", took)
 			}

@@ -3,14 +3,18 @@ package quorumlock_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
@@ -57,8 +61,10 @@ type line struct {
 	silent  atomic.Bool  // requests are handled, and not answered
 	deaf    atomic.Bool  // the client's end does not notice that a request was given up
 	calls   atomic.Int64
-	refusal error        // the answer to everything, if it is there
-	jitter  atomic.Int64 // each way takes up to so much longer, at random
+	refusal error               // the answer to everything, if it is there
+	network *drivertest.Network // the suite's, which then brings the requests
+	clock   func() time.Time    // the node's clock, beside a network
+	jitter  atomic.Int64        // each way takes up to so much longer, at random
 
 	mu      sync.Mutex // protects the fields below
 	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
@@ -104,15 +110,57 @@ func (l *line) stray(sort string, handle func()) bool {
 	return true
 }
 
-// onTime returns f as every node runs it for a request that has an end: after the end it
-// changes nothing.
-func onTime[T any](ctx context.Context, f func() (T, error)) func() (T, error) {
-	end := driver.End(ctx)
+// onTime returns f as every node runs it for a request that has an end: after the end, on
+// the node's clock, it changes nothing.
+func onTime[T any](ctx context.Context, l *line, f func() (T, error)) func() (T, error) {
+	now := time.Now
+	if l.clock != nil {
+		now = l.clock
+	}
+	end := now().Add(time.Until(driver.End(ctx)))
 	return func() (v T, err error) {
-		if time.Now().After(end) {
+		if !now().Before(end) {
 			return v, &driver.Error{Backend: "memory", Op: "end", Err: context.DeadlineExceeded}
 		}
 		return f()
+	}
+}
+
+// byNetwork sends a request over the suite's network, where it can be held up: the call
+// returns when its ctx ends, and the request still arrives.
+func byNetwork[T any](ctx context.Context, l *line, f func() (T, error)) (none T, _ error) {
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	arrives, err := l.network.Send()
+	if err != nil {
+		return none, &driver.Error{Backend: "memory", Op: "send", Err: err}
+	}
+	serve := func() (T, error) {
+		v, err := f()
+		if lost := l.network.Answer(); lost != nil {
+			return none, &driver.Error{Backend: "memory", Op: "receive", Err: lost}
+		}
+		return v, err
+	}
+	select {
+	case <-arrives:
+		return serve()
+	default:
+	}
+	var late T
+	var lateErr error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-arrives
+		late, lateErr = serve()
+	}()
+	select {
+	case <-done:
+		return late, lateErr
+	case <-ctx.Done():
+		return none, ctx.Err()
 	}
 }
 
@@ -155,6 +203,9 @@ func (s *server) connect(delay time.Duration) *line {
 func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	var none T
 	l.calls.Add(1)
+	if l.network != nil {
+		return byNetwork(ctx, l, f)
+	}
 	if l.refusal != nil {
 		return none, l.refusal
 	}
@@ -202,7 +253,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	f := onTime(ctx, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
+	f := onTime(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
 	if l.stray("acquire", func() { _, _ = f() }) {
 		return driver.Grant{}, &driver.Error{Backend: "memory", Op: "acquire", Err: errReset}
 	}
@@ -210,13 +261,17 @@ func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 }
 
 func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return over(ctx, l, func() ([]error, error) { return l.Driver.Renew(context.WithoutCancel(ctx), leases) })
+	f := func() ([]error, error) { return l.Driver.Renew(context.WithoutCancel(ctx), leases) }
+	if slices.ContainsFunc(leases, func(x driver.LeaseRef) bool { return x.Value != nil }) {
+		f = onTime(ctx, l, f)
+	}
+	return over(ctx, l, f)
 }
 
 func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) }
-	if x.OnTime {
-		f = onTime(ctx, f)
+	if x.OnTime || x.Value != nil {
+		f = onTime(ctx, l, f)
 	}
 	if l.stray("release", func() { _, _ = f() }) {
 		return &driver.Error{Backend: "memory", Op: "release", Err: errReset}
@@ -238,6 +293,36 @@ func (l *line) Break(ctx context.Context, name string, f uint64, d time.Duration
 		return struct{}{}, l.Driver.Break(context.WithoutCancel(ctx), name, f, d, by)
 	})
 	return err
+}
+
+func (l *line) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		if _, err := l.Inspect(ctx, "any"); err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		l.Driver.List(ctx, prefix)(yield)
+	}
+}
+
+// down makes these lines refuse all requests, or no longer.
+func down(is bool, lines ...*line) {
+	for _, l := range lines {
+		l.down.Store(is)
+	}
+}
+
+// countAgain makes these lines count their requests from 0.
+func countAgain(lines []*line) {
+	for _, l := range lines {
+		l.calls.Store(0)
+	}
+}
+
+// inBubble runs a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble.Test(t, f) })
 }
 
 // cluster is some servers.
@@ -287,8 +372,23 @@ func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []i
 	return holders, waiters
 }
 
+// keepsNothing checks that no server has a holder or a waiter of the name.
+func (c cluster) keepsNothing(t testing.TB, name string) {
+	t.Helper()
+	if holders, waiters := c.countPerServer(t, name); sum(holders)+sum(waiters) != 0 {
+		t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+	}
+}
+
 func mutex(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second}
+}
+
+// permit claims one permit of a pool.
+func permit(of int) driver.Claim {
+	c := mutex("pool")
+	c.Weight, c.Limit = 1, of
+	return c
 }
 
 func queued(c driver.Claim) driver.Claim {
@@ -320,6 +420,16 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
+func renewed(t testing.TB, d driver.Driver, claims ...driver.Claim) {
+	t.Helper()
+	var leases []driver.LeaseRef
+	for _, c := range claims {
+		leases = append(leases, lease(c))
+	}
+	answers, err := d.Renew(context.Background(), leases)
+	noError(t, errors.Join(append(answers, err)...))
+}
+
 func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
@@ -349,4 +459,33 @@ func (s *server) replace(lines ...*line) {
 func (s *server) drops(t testing.TB, c driver.Claim) {
 	t.Helper()
 	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
+}
+
+// grants notes the signals of a client.
+type grants struct {
+	mu      sync.Mutex
+	granted []driver.Signal
+	looks   int
+}
+
+func (g *grants) of(d driver.Signaler) *grants {
+	d.Listen(func(s driver.Signal) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if s.Kind == driver.SignalGranted {
+			g.granted = append(g.granted, s)
+		} else {
+			g.looks++
+		}
+	})
+	return g
+}
+
+// told returns the signals since the last call.
+func (g *grants) told() (granted []driver.Signal, looks int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	granted, looks = g.granted, g.looks
+	g.granted, g.looks = nil, 0
+	return granted, looks
 }

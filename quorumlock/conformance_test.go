@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
@@ -35,30 +36,32 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 		}
 	}
 	wipe(t)
-	h := drivertest.Harness{
+	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d := open(t, servers, clock.Now)
+			d := connect(t, servers, clock.Now, nil)
 			if !differ {
 				d.ForgetLead() // the suite knows which fence comes of the only clock there is
 			}
 			return d
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return through(t, n, servers, clocks, &quorumlock.Options{Now: clock.Now, Grace: patience})
+			return connect(t, servers, clock.Now, n, clocks...)
 		},
 		Clock:      clock,
 		Wipe:       wipe,
 		AgreesLate: differ,
 		WritesLate: true,
-	}
-	drivertest.Run(t, h)
+	})
 }
 
-func open(t testing.TB, servers []*memlock.Memory, now func() time.Time) *quorumlock.Driver {
+// connect opens a quorum of servers, over the suite's network if there is one.
+func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *drivertest.Network, clocks ...func() time.Time) *quorumlock.Driver {
 	t.Helper()
 	var nodes []driver.Driver
-	for _, s := range servers {
-		nodes = append(nodes, s.Driver())
+	for i, s := range servers {
+		if nodes = append(nodes, s.Driver()); n != nil {
+			nodes[i] = &line{Driver: engine.Full(nodes[i]), network: n, clock: clocks[i]}
+		}
 	}
 	d, err := concrete(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
 	noError(t, err)
@@ -101,11 +104,10 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	for range 3 {
 		servers = append(servers, memlock.NewMemory(nil))
 	}
-	clocks := []func() time.Time{time.Now, time.Now, time.Now}
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, servers, time.Now) },
+		Open: func(t testing.TB) driver.Driver { return connect(t, servers, time.Now, nil) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return through(t, n, servers, clocks, &quorumlock.Options{Now: time.Now, Grace: patience})
+			return connect(t, servers, time.Now, n, time.Now, time.Now, time.Now)
 		},
 		Unit:       time.Second,
 		AgreesLate: true,

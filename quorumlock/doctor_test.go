@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
@@ -73,17 +72,13 @@ func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
 		"AnEvenNumber": {4, func(cluster, []*line) {}, []string{"info nodes: 4 nodes survive the loss of 1, as 3 do"}},
 		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(x.nodes)
-				d, lines := c.client(t, 10*time.Millisecond)
-				x.spoil(c, lines)
-				diagnosed(t, d, x.want...)
-				time.Sleep(time.Minute)
-				if holders, _ := c.countPerServer(t, "pawl doctor"); sum(holders) != 0 {
-					t.Errorf("left behind: %d", holders)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			c := newCluster(x.nodes)
+			d, lines := c.client(t, 10*time.Millisecond)
+			x.spoil(c, lines)
+			diagnosed(t, d, x.want...)
+			time.Sleep(time.Minute)
+			c.keepsNothing(t, "pawl doctor")
 		})
 	}
 }

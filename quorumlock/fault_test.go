@@ -25,31 +25,27 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 		"ClockBehind": func(s *server, _ *line) { s.skew = -time.Hour },
 	} {
 		for _, n := range []int{3, 5} {
-			t.Run(name, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					c := newCluster(n)
-					d, lines := c.client(t, rtt)
-					for i := range (n - 1) / 2 {
-						spoil(c[i], lines[i])
+			inBubble(t, name, func(t *testing.T) {
+				c := newCluster(n)
+				d, lines := c.client(t, rtt)
+				for i := range (n - 1) / 2 {
+					spoil(c[i], lines[i])
+				}
+				var last uint64
+				for i := range 5 {
+					x := mutex("jobs")
+					began := time.Now()
+					g := gets(t, d, x)
+					if g.Fence <= last {
+						t.Fatalf("fence %d after %d", g.Fence, last)
 					}
-					var last uint64
-					for i := range 5 {
-						x := mutex("jobs")
-						began := time.Now()
-						g := gets(t, d, x)
-						if g.Fence <= last {
-							t.Fatalf("fence %d after %d", g.Fence, last)
-						}
-						last = g.Fence
-						if took := time.Since(began); i > 0 && took > rtt*3/2 {
-							t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
-						}
-						if answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
-							t.Fatalf("Renew: %v, %v", answers, err)
-						}
-						releases(t, d, x)
+					last = g.Fence
+					if took := time.Since(began); i > 0 && took > rtt*3/2 {
+						t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
 					}
-				})
+					renewed(t, d, x)
+					releases(t, d, x)
+				}
 			})
 		}
 	}
@@ -64,9 +60,7 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
 			for range 20 { // even the first needs no request more
-				for _, l := range lines {
-					l.calls.Store(0)
-				}
+				countAgain(lines)
 				x := mutex("jobs")
 				began := time.Now()
 				gets(t, d, x)
@@ -97,34 +91,30 @@ func TestAMajorityThatIsDown(t *testing.T) {
 		"Hung":   func(l *line, on bool) { l.hung.Store(on) },
 		"Silent": func(l *line, on bool) { l.silent.Store(on) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(3)
-				d, lines := c.client(t, time.Millisecond)
-				spoil(lines[0], true)
-				spoil(lines[1], true)
-				for range 3 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					_, err := d.Acquire(ctx, mutex("jobs"))
-					cancel()
-					if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-						t.Fatalf("Acquire: %v; want ErrUnavailable", err)
-					}
-					if errors.Is(err, driver.ErrUnavailable) && (name == "Down" && !errors.Is(err, errDown) || !strings.Contains(err.Error(), "node 2")) {
-						t.Errorf("Acquire: %v; want the causes, and the nodes", err)
-					}
-					if text := err.Error(); errors.Is(err, driver.ErrUnavailable) && (strings.Count(text, "pawl: ") != 1 || strings.Contains(text, "\n")) {
-						t.Errorf("Acquire: %q; want one line, and pawl once", text)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			c := newCluster(3)
+			d, lines := c.client(t, time.Millisecond)
+			spoil(lines[0], true)
+			spoil(lines[1], true)
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := d.Acquire(ctx, mutex("jobs"))
+				cancel()
+				if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("Acquire: %v; want ErrUnavailable", err)
 				}
-				spoil(lines[0], false)
-				spoil(lines[1], false)
-				time.Sleep(5 * time.Second) // far less than the TTL
-				if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
-					t.Errorf("%d are held on the nodes", holders)
+				if errors.Is(err, driver.ErrUnavailable) && (name == "Down" && !errors.Is(err, errDown) || !strings.Contains(err.Error(), "node 2")) {
+					t.Errorf("Acquire: %v; want the causes, and the nodes", err)
 				}
-				gets(t, d, mutex("jobs"))
-			})
+				if text := err.Error(); errors.Is(err, driver.ErrUnavailable) && (strings.Count(text, "pawl: ") != 1 || strings.Contains(text, "\n")) {
+					t.Errorf("Acquire: %q; want one line, and pawl once", text)
+				}
+			}
+			spoil(lines[0], false)
+			spoil(lines[1], false)
+			time.Sleep(5 * time.Second) // far less than the TTL
+			c.keepsNothing(t, "jobs")
+			gets(t, d, mutex("jobs"))
 		})
 	}
 }
@@ -167,9 +157,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				l.goOn()
 			}
 			time.Sleep(10 * time.Second) // less than the TTL
-			if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) != 0 {
-				t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
-			}
+			c.keepsNothing(t, "jobs")
 			gets(t, d, mutex("jobs"))
 		})
 	}
@@ -212,9 +200,7 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 			releases(t, d, x)
 		}
 		time.Sleep(5 * time.Second)
-		if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) != 0 {
-			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
-		}
+		c.keepsNothing(t, "jobs")
 	})
 }
 
@@ -261,9 +247,7 @@ func TestANodeLosesItsData(t *testing.T) {
 			last = g.Fence
 			c[i%3].wipe()
 			again, _ := c.client(t, time.Millisecond)
-			if answers, err := again.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
-				t.Fatalf("Renew on two of three: %v, %v", answers, err)
-			}
+			renewed(t, again, x)
 			if _, err := again.Acquire(t.Context(), mutex("jobs")); !errors.Is(err, driver.ErrHeld) {
 				t.Fatalf("Acquire: %v; want it held", err)
 			}
@@ -303,8 +287,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(5)
 		d, lines := c.client(t, time.Millisecond)
-		lines[3].down.Store(true)
-		lines[4].down.Store(true)
+		down(true, lines[3], lines[4])
 		x := mutex("jobs")
 		gets(t, d, x)
 		noError(t, c[0].memory.Driver().Release(t.Context(), lease(x)))
@@ -312,8 +295,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
 		}
-		lines[3].down.Store(false)
-		lines[4].down.Store(false)
+		down(false, lines[3], lines[4])
 		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNoSuchLease", answers, err)
@@ -321,9 +303,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
-		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
-			t.Errorf("held on the nodes: %d", holders)
-		}
+		c.keepsNothing(t, "jobs")
 	})
 }
 
@@ -334,14 +314,12 @@ func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
 		x := mutex("jobs")
 		gets(t, d, x)
 		for _, ttl := range []time.Duration{4 * x.TTL, x.TTL / 2} {
-			lines[3].down.Store(true)
-			lines[4].down.Store(true)
+			down(true, lines[3], lines[4])
 			answers, err := d.Renew(t.Context(), []driver.LeaseRef{{Name: x.Name, Token: x.Token, TTL: ttl}})
 			if err != nil || answers[0] != nil {
 				t.Fatalf("Renew: %v, %v", answers, err)
 			}
-			lines[3].down.Store(false)
-			lines[4].down.Store(false)
+			down(false, lines[3], lines[4])
 			e, err := d.Inspect(t.Context(), x.Name)
 			if err != nil || len(e.Holders) != 1 || e.Holders[0].TTL != ttl {
 				t.Errorf("Inspect: %+v, %v; want one holder with the TTL %v", e, err, ttl)
@@ -382,9 +360,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
-		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) != 0 {
-			t.Errorf("held on the nodes: %d", holders)
-		}
+		c.keepsNothing(t, "jobs")
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
 			t.Errorf("Renew: %v, %v", answers, err)
@@ -398,19 +374,14 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
-		permit := func() driver.Claim {
-			x := mutex("pool")
-			x.Weight, x.Limit = 1, 3
-			return x
-		}
 		for i := range 3 {
 			lines[i].down.Store(true)
-			gets(t, d, permit())
+			gets(t, d, permit(3))
 			lines[i].down.Store(false)
 			time.Sleep(100 * time.Millisecond)
 		}
 		for range 3 {
-			if g, err := d.Acquire(t.Context(), permit()); !errors.Is(err, driver.ErrHeld) {
+			if g, err := d.Acquire(t.Context(), permit(3)); !errors.Is(err, driver.ErrHeld) {
 				t.Fatalf("a fourth permit of three: %+v, %v", g, err)
 			}
 		}

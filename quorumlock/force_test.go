@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
@@ -116,8 +117,7 @@ func TestAForcedClaimThatSignalsGrant(t *testing.T) {
 		two, err := quorumlock.New(nodes, nil)
 		noError(t, err)
 		defer func() { noError(t, two.Close()) }()
-		heard := make(chan driver.Signal, 10)
-		two.(driver.Signaler).Listen(func(s driver.Signal) { heard <- s })
+		heard := servertest.Listen(t, two.(driver.Signaler))
 		holder, forced := mutex("jobs"), queued(mutex("jobs"))
 		forced.Force = true
 		gets(t, one, holder)

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+var noError = basictest.NoError
 
 func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 	token := driver.NewToken()
@@ -95,8 +98,8 @@ func TestNewRefusesWhatIsNoQuorum(t *testing.T) {
 	d, err := New([]driver.Driver{struct{ driver.Driver }{one}}, nil)
 	if err != nil {
 		t.Errorf("a single node need not raise: %v", err)
-	} else if err := d.Close(); err != nil {
-		t.Error(err)
+	} else {
+		noError(t, d.Close())
 	}
 }
 
@@ -144,9 +147,7 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slow{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		l := driver.LeaseRef{Name: "x", Token: driver.NewToken(), TTL: time.Second}
 		d.pending.release(0, l)
 		time.Sleep(5 * time.Millisecond)
@@ -155,9 +156,7 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 		if n := node.releases.Load(); n != 2 {
 			t.Errorf("%d releases, want 2", n)
 		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, d.Close())
 	})
 }
 
@@ -167,9 +166,7 @@ func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slow{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var hung []slot
 		for range releasesAtOnce {
 			token := driver.NewToken()
@@ -189,9 +186,7 @@ func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
 		if n := node.releases.Load(); n != 1+releasesAtOnce {
 			t.Errorf("%d releases, want %d", n, 1+releasesAtOnce)
 		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, d.Close())
 	})
 }
 
@@ -209,9 +204,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 				nodes = append(nodes, memlock.NewMemory(nil).Driver())
 			}
 			d, err := servertest.As[*quorum](New(nodes, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer d.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()

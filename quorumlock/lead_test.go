@@ -3,42 +3,36 @@ package quorumlock_test
 import (
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // A client that tries a held name again and again learns nothing of the nodes' clocks. So
 // its next grant still needs only one round trip.
 func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 	for name, grants := range map[string]bool{"NoNodeGrants": false, "OneNodeGrants": true} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(3)
-				for i := range c {
-					c[i].skew = time.Duration(i) * 30 * time.Millisecond
+		inBubble(t, name, func(t *testing.T) {
+			c := newCluster(3)
+			for i := range c {
+				c[i].skew = time.Duration(i) * 30 * time.Millisecond
+			}
+			one, _ := c.client(t, time.Millisecond)
+			two, lines := c.client(t, time.Millisecond)
+			holder := mutex("jobs")
+			gets(t, one, holder)
+			if grants {
+				c[0].drops(t, holder)
+			}
+			for range 1000 {
+				refused(t, two, mutex("jobs"))
+			}
+			releases(t, one, holder)
+			time.Sleep(time.Second)
+			countAgain(lines)
+			gets(t, two, mutex("jobs"))
+			for i, l := range lines {
+				if n := l.calls.Load(); n != 1 {
+					t.Errorf("node %d got %d requests, want the claim", i+1, n)
 				}
-				one, _ := c.client(t, time.Millisecond)
-				two, lines := c.client(t, time.Millisecond)
-				holder := mutex("jobs")
-				gets(t, one, holder)
-				if grants {
-					c[0].drops(t, holder)
-				}
-				for range 1000 {
-					refused(t, two, mutex("jobs"))
-				}
-				releases(t, one, holder)
-				time.Sleep(time.Second)
-				for _, l := range lines {
-					l.calls.Store(0)
-				}
-				gets(t, two, mutex("jobs"))
-				for i, l := range lines {
-					if n := l.calls.Load(); n != 1 {
-						t.Errorf("node %d got %d requests, want the claim", i+1, n)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // Nodes whose clocks differ pass a name on with a fence each. The waiter gets one fence,
@@ -19,46 +20,41 @@ func TestAHandOverHasOneFence(t *testing.T) {
 		"Hours":        {0, -time.Hour, time.Hour, 0, 2 * time.Hour},
 	} {
 		for _, permits := range []int{driver.Exclusive, 1} {
-			t.Run(name, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					c := newCluster(len(skews))
-					for i, skew := range skews {
-						c[i].skew = skew
+			inBubble(t, name, func(t *testing.T) {
+				c := newCluster(len(skews))
+				for i, skew := range skews {
+					c[i].skew = skew
+				}
+				one, _ := c.client(t, rtt)
+				two, lines := c.client(t, rtt)
+				heard := servertest.Listen(t, two)
+				holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+				if waiter.Weight = permits; permits == 1 {
+					waiter.Limit = 3
+				}
+				g := gets(t, one, holder)
+				refused(t, two, waiter)
+				time.Sleep(time.Second)
+				countAgain(lines)
+				noError(t, one.Release(t.Context(), lease(holder)))
+				shown, err := one.Inspect(t.Context(), "jobs")
+				noError(t, err)
+				said := <-heard
+				time.Sleep(time.Second)
+				if len(heard) > 0 || said.Kind != driver.SignalGranted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {
+					t.Fatalf("heard %+v and %d signals more; Entry has the fence %d", said, len(heard), shown.Holders[0].Fence)
+				}
+				for i, l := range lines {
+					if calls := l.calls.Load(); permits == driver.Exclusive && calls > 1 {
+						t.Errorf("node %d got %d requests of the waiter, want 1 to raise its fence, or none", i+1, calls)
 					}
-					one, _ := c.client(t, rtt)
-					two, lines := c.client(t, rtt)
-					heard := make(chan driver.Signal, 10)
-					two.Listen(func(s driver.Signal) { heard <- s })
-					holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-					if waiter.Weight = permits; permits == 1 {
-						waiter.Limit = 3
+				}
+				for range 3 {
+					if again := gets(t, two, waiter); again.Fence != said.Fence {
+						t.Errorf("asked again it is the fence %d, and %d was said", again.Fence, said.Fence)
 					}
-					g := gets(t, one, holder)
-					refused(t, two, waiter)
-					time.Sleep(time.Second)
-					for _, l := range lines {
-						l.calls.Store(0)
-					}
-					noError(t, one.Release(t.Context(), lease(holder)))
-					shown, err := one.Inspect(t.Context(), "jobs")
-					noError(t, err)
-					said := <-heard
-					time.Sleep(time.Second)
-					if len(heard) > 0 || said.Kind != driver.SignalGranted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {
-						t.Fatalf("heard %+v and %d signals more; Entry has the fence %d", said, len(heard), shown.Holders[0].Fence)
-					}
-					for i, l := range lines {
-						if calls := l.calls.Load(); permits == driver.Exclusive && calls > 1 {
-							t.Errorf("node %d got %d requests of the waiter, want 1 to raise its fence, or none", i+1, calls)
-						}
-					}
-					for range 3 {
-						if again := gets(t, two, waiter); again.Fence != said.Fence {
-							t.Errorf("asked again it is the fence %d, and %d was said", again.Fence, said.Fence)
-						}
-					}
-					releases(t, two, waiter)
-				})
+				}
+				releases(t, two, waiter)
 			})
 		}
 	}
@@ -72,8 +68,7 @@ func TestAHandOverWithoutAMinority(t *testing.T) {
 		c[1].skew = time.Millisecond
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		heard := make(chan driver.Signal, 10)
-		two.Listen(func(s driver.Signal) { heard <- s })
+		heard := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].down.Store(true)
@@ -186,9 +181,7 @@ func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
 			refused(t, two, waiter)
 			go func() {
 				time.Sleep(time.Duration(late) * time.Millisecond)
-				if err := two.Close(); err != nil {
-					t.Error(err)
-				}
+				noError(t, two.Close())
 			}()
 			releases(t, one, holder)
 			time.Sleep(time.Second)

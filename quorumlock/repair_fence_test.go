@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The clock of the first node is an hour ahead, and gives a lease its fence. The third
@@ -30,58 +30,55 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 		"TheRepairWaitsInTheQueue":     {waits: true},
 		"TheFirstRaiseDoesNotArrive":   {silent: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(3)
-				c[0].skew = time.Hour
-				one, ones := c.client(t, time.Millisecond)
-				two, twos := c.client(t, time.Millisecond)
-				heard := make(chan driver.Signal, 10)
-				one.Listen(func(s driver.Signal) { heard <- s })
-				earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
-				holder.Fences = of.fences
+		inBubble(t, name, func(t *testing.T) {
+			c := newCluster(3)
+			c[0].skew = time.Hour
+			one, ones := c.client(t, time.Millisecond)
+			two, twos := c.client(t, time.Millisecond)
+			heard := servertest.Listen(t, one)
+			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
+			holder.Fences = of.fences
 
-				g := driver.Grant{Fences: 1}
-				ones[2].down.Store(!of.late)
-				if of.signalled {
-					gets(t, two, earlier)
-					refused(t, one, holder)
-					twos[2].out.Store(int64(100 * time.Millisecond))
-					releases(t, two, earlier)
-					g.Fence = (<-heard).Fence
-				} else {
-					ones[2].out.Store(int64(100 * time.Millisecond))
-					g = gets(t, one, holder)
-				}
-				time.Sleep(time.Second)
-				ones[2].down.Store(false)
-				ones[2].out.Store(0)
-				twos[2].out.Store(0)
+			g := driver.Grant{Fences: 1}
+			ones[2].down.Store(!of.late)
+			if of.signalled {
+				gets(t, two, earlier)
+				refused(t, one, holder)
+				twos[2].out.Store(int64(100 * time.Millisecond))
+				releases(t, two, earlier)
+				g.Fence = (<-heard).Fence
+			} else {
+				ones[2].out.Store(int64(100 * time.Millisecond))
+				g = gets(t, one, holder)
+			}
+			time.Sleep(time.Second)
+			ones[2].down.Store(false)
+			ones[2].out.Store(0)
+			twos[2].out.Store(0)
 
-				third := c[2].memory.Driver()
-				if of.waits {
-					_, err := third.Acquire(context.Background(), stray)
-					noError(t, err)
-					renews(t, one, holder)
-					c[2].drops(t, stray)
-				}
-				if of.silent {
-					ones[2].calls.Store(0)
-					// The renewal and the claim arrive.
-					c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
-					renews(t, one, holder)
-					ones[2].down.Store(false)
-				}
+			third := c[2].memory.Driver()
+			if of.waits {
+				_, err := third.Acquire(context.Background(), stray)
+				noError(t, err)
 				renews(t, one, holder)
+				c[2].drops(t, stray)
+			}
+			if of.silent {
+				ones[2].calls.Store(0)
+				// The renewal and the claim arrive.
+				c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
+				renews(t, one, holder)
+				ones[2].down.Store(false)
+			}
+			renews(t, one, holder)
 
-				c[1].replace(ones[1], twos[1])
-				releases(t, one, holder)
-				twos[0].down.Store(true)
-				last := g.Fence + uint64(g.Fences) - 1
-				if next := gets(t, two, mutex("jobs")); next.Fence <= last {
-					t.Errorf("the fence %d after %d", next.Fence, last)
-				}
-			})
+			c[1].replace(ones[1], twos[1])
+			releases(t, one, holder)
+			twos[0].down.Store(true)
+			last := g.Fence + uint64(g.Fences) - 1
+			if next := gets(t, two, mutex("jobs")); next.Fence <= last {
+				t.Errorf("the fence %d after %d", next.Fence, last)
+			}
 		})
 	}
 }
@@ -91,30 +88,28 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 // however long the requests of earlier renewals take.
 func TestALateGrantIsRaisedOnceAtMost(t *testing.T) {
 	for name, raises := range map[string]int64{"TheFenceIsNotLower": 0, "TheFenceIsLower": 1} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				const leases, renewals = 64, 5
-				c := newCluster(3)
-				c[0].skew = time.Duration(raises) * time.Hour
-				d, lines := c.client(t, time.Millisecond, time.Millisecond, time.Second)
-				var all []driver.LeaseRef
-				for i := range leases {
-					m := mutex("job" + strconv.Itoa(i))
-					gets(t, d, m)
-					all = append(all, lease(m))
-				}
-				time.Sleep(3 * time.Second)
-				lines[2].calls.Store(0)
-				for range renewals {
-					answers, err := d.Renew(t.Context(), all)
-					noError(t, errors.Join(append(answers, err)...))
-					time.Sleep(time.Second)
-				}
-				time.Sleep(time.Minute)
-				if n := lines[2].calls.Load() - renewals; n != raises*leases {
-					t.Errorf("%d requests beside the renewals, want %d", n, raises*leases)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			const leases, renewals = 64, 5
+			c := newCluster(3)
+			c[0].skew = time.Duration(raises) * time.Hour
+			d, lines := c.client(t, time.Millisecond, time.Millisecond, time.Second)
+			var all []driver.LeaseRef
+			for i := range leases {
+				m := mutex("job" + strconv.Itoa(i))
+				gets(t, d, m)
+				all = append(all, lease(m))
+			}
+			time.Sleep(3 * time.Second)
+			lines[2].calls.Store(0)
+			for range renewals {
+				answers, err := d.Renew(t.Context(), all)
+				noError(t, errors.Join(append(answers, err)...))
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Minute)
+			if n := lines[2].calls.Load() - renewals; n != raises*leases {
+				t.Errorf("%d requests beside the renewals, want %d", n, raises*leases)
+			}
 		})
 	}
 }

@@ -16,10 +16,7 @@ import (
 // renews renews a lease, and lets what follows from it arrive.
 func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(c)})
-	if err != nil || answers[0] != nil {
-		t.Fatalf("Renew: %v, %v", answers, err)
-	}
+	renewed(t, d, c)
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
@@ -32,40 +29,38 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 		"ItIsReplaced":  func(s *server, lines ...*line) { s.replace(lines...) },
 	} {
 		for _, waits := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					c := newCluster(3)
-					one, ones := c.client(t, time.Millisecond)
-					two, twos := c.client(t, time.Millisecond)
-					holder, rival := mutex("jobs"), queued(mutex("jobs"))
-					ones[2].down.Store(true)
-					g := gets(t, one, holder)
-					ones[2].down.Store(false)
-					if waits {
-						refused(t, two, rival) // it gets the node that was missed
-					}
-					for range 3 {
-						renews(t, one, holder)
-						if waits {
-							refused(t, two, rival)
-							time.Sleep(time.Second)
-						}
-					}
-					if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
-						t.Fatalf("held on the nodes: %d", holders)
-					}
-					fault(c[0], ones[0], twos[0])
-					refused(t, two, rival)
+			inBubble(t, name, func(t *testing.T) {
+				c := newCluster(3)
+				one, ones := c.client(t, time.Millisecond)
+				two, twos := c.client(t, time.Millisecond)
+				holder, rival := mutex("jobs"), queued(mutex("jobs"))
+				ones[2].down.Store(true)
+				g := gets(t, one, holder)
+				ones[2].down.Store(false)
+				if waits {
+					refused(t, two, rival) // it gets the node that was missed
+				}
+				for range 3 {
 					renews(t, one, holder)
-					refused(t, two, rival)
-					if again := gets(t, one, holder); again.Fence < g.Fence {
-						t.Errorf("the fence %d fell to %d", g.Fence, again.Fence)
+					if waits {
+						refused(t, two, rival)
+						time.Sleep(time.Second)
 					}
-					releases(t, one, holder)
-					if next := gets(t, two, rival); next.Fence <= g.Fence {
-						t.Errorf("the fence %d after %d", next.Fence, g.Fence)
-					}
-				})
+				}
+				if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+					t.Fatalf("held on the nodes: %d", holders)
+				}
+				fault(c[0], ones[0], twos[0])
+				refused(t, two, rival)
+				renews(t, one, holder)
+				refused(t, two, rival)
+				if again := gets(t, one, holder); again.Fence < g.Fence {
+					t.Errorf("the fence %d fell to %d", g.Fence, again.Fence)
+				}
+				releases(t, one, holder)
+				if next := gets(t, two, rival); next.Fence <= g.Fence {
+					t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+				}
 			})
 		}
 	}
@@ -130,9 +125,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 		x := mutex("jobs")
 		g := gets(t, d, x)
 		for range 10 {
-			for _, l := range lines {
-				l.calls.Store(0)
-			}
+			countAgain(lines)
 			renews(t, d, x)
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
@@ -170,9 +163,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			time.Sleep(time.Second)
 			arrive()
 			time.Sleep(10 * time.Second)
-			if holders, waiters := c.countPerServer(t, "jobs"); sum(holders)+sum(waiters) > 0 {
-				t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
-			}
+			c.keepsNothing(t, "jobs")
 		})
 	}
 }
@@ -192,9 +183,7 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 			renews(t, d, x)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		if holders, _ := c.countPerServer(t, "jobs"); sum(holders) > 0 {
-			t.Errorf("held on the nodes: %d", holders)
-		}
+		c.keepsNothing(t, "jobs")
 	})
 }
 
@@ -202,39 +191,37 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 // of the claim, before later ones, whether the grant was an answer or a signal.
 func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(3)
-				one, _ := c.client(t, time.Millisecond)
-				two, twos := c.client(t, time.Millisecond)
-				three, _ := c.client(t, time.Millisecond)
-				first, claim, stray, later := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs")), queued(mutex("jobs"))
-				claim.Owner.Client, later.Owner.Client = "claim", "later"
-				gets(t, one, first)
-				twos[2].down.Store(true)
-				refused(t, two, claim)
-				time.Sleep(10 * time.Millisecond)
-				releases(t, one, first)
-				time.Sleep(10 * time.Millisecond)
-				if answered {
-					gets(t, two, claim)
-				}
-				refused(t, three, stray) // it has the node that was missed
-				refused(t, three, later)
-				twos[2].down.Store(false)
-				renews(t, two, claim)
+		inBubble(t, name, func(t *testing.T) {
+			c := newCluster(3)
+			one, _ := c.client(t, time.Millisecond)
+			two, twos := c.client(t, time.Millisecond)
+			three, _ := c.client(t, time.Millisecond)
+			first, claim, stray, later := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs")), queued(mutex("jobs"))
+			claim.Owner.Client, later.Owner.Client = "claim", "later"
+			gets(t, one, first)
+			twos[2].down.Store(true)
+			refused(t, two, claim)
+			time.Sleep(10 * time.Millisecond)
+			releases(t, one, first)
+			time.Sleep(10 * time.Millisecond)
+			if answered {
+				gets(t, two, claim)
+			}
+			refused(t, three, stray) // it has the node that was missed
+			refused(t, three, later)
+			twos[2].down.Store(false)
+			renews(t, two, claim)
 
-				e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
-				noError(t, err)
-				var waiters []string
-				for _, w := range e.Waiters {
-					_, who, _ := strings.Cut(w.Owner.Client, ":")
-					waiters = append(waiters, who)
-				}
-				if !slices.Equal(waiters, []string{"claim", "later"}) {
-					t.Errorf("on the node that was missed these wait: %v", waiters)
-				}
-			})
+			e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
+			noError(t, err)
+			var waiters []string
+			for _, w := range e.Waiters {
+				_, who, _ := strings.Cut(w.Owner.Client, ":")
+				waiters = append(waiters, who)
+			}
+			if !slices.Equal(waiters, []string{"claim", "later"}) {
+				t.Errorf("on the node that was missed these wait: %v", waiters)
+			}
 		})
 	}
 }

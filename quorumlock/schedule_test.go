@@ -97,9 +97,7 @@ func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 		stop()
 		trouble.Wait()
 		for _, lines := range w.lines {
-			for _, l := range lines {
-				l.down.Store(false)
-			}
+			down(false, lines...)
 		}
 		w.close(all)
 		if t.Failed() {

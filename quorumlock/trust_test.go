@@ -3,7 +3,6 @@ package quorumlock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,35 +13,6 @@ import (
 // A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that
 // was answered "queued". These tests have nodes that did not get that attempt, and so
 // keep their grants for a shorter time.
-
-// grants notes the signals of a client.
-type grants struct {
-	mu      sync.Mutex
-	granted []driver.Signal
-	looks   int
-}
-
-func (g *grants) of(d driver.Signaler) *grants {
-	d.Listen(func(s driver.Signal) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if s.Kind == driver.SignalGranted {
-			g.granted = append(g.granted, s)
-		} else {
-			g.looks++
-		}
-	})
-	return g
-}
-
-// told returns the signals since the last call.
-func (g *grants) told() (granted []driver.Signal, looks int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	granted, looks = g.granted, g.looks
-	g.granted, g.looks = nil, 0
-	return granted, looks
-}
 
 // A client gets "granted", and has not read it yet, when it sends the claim again and is
 // answered "held", because one of the nodes is not reached. The signal was about places
@@ -210,12 +180,7 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
 		three, _ := c.client(t, time.Millisecond)
-		permit := func() driver.Claim {
-			x := mutex("pool")
-			x.Weight, x.Limit = 1, 2
-			return x
-		}
-		x, y, z := permit(), permit(), queued(permit())
+		x, y, z := permit(2), permit(2), queued(permit(2))
 		z.TTL, z.QueueTTL = 2*time.Second, 2*time.Second
 		ones[2].down.Store(true)
 		gets(t, one, x)
@@ -228,20 +193,15 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		stray := permit() // on one node, for a while
+		stray := permit(2) // on one node, for a while
 		gets(t, c[0].memory.Driver(), stray)
 		gets(t, three, y)
 		c[0].drops(t, stray)
-		twos[0].down.Store(false)
-		twos[1].down.Store(false)
+		down(false, twos[0], twos[1])
 		if g, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("a third permit of two: %+v, %v", g, err)
 		}
-		if answers, err := one.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
-			t.Errorf("Renew: %v, %v", answers, err)
-		}
-		if answers, err := three.Renew(t.Context(), []driver.LeaseRef{lease(y)}); err != nil || answers[0] != nil {
-			t.Errorf("Renew: %v, %v", answers, err)
-		}
+		renewed(t, one, x)
+		renewed(t, three, y)
 	})
 }

@@ -18,22 +18,15 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
 		three, threes := c.client(t, time.Millisecond)
-		var said []driver.Signal
-		two.Listen(func(s driver.Signal) {
-			if s.Kind == driver.SignalGranted {
-				said = append(said, s)
-			}
-		})
+		heard := new(grants).of(two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
-		threes[0].down.Store(true)
-		threes[1].down.Store(true)
+		down(true, threes[0], threes[1])
 		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) {
 			// it is in the last queue only
 			t.Fatal(err)
 		}
-		threes[0].down.Store(false)
-		threes[1].down.Store(false)
+		down(false, threes[0], threes[1])
 		refused(t, two, second)
 		refused(t, three, third)
 		c[0].drops(t, holder) // it signals the second claim, which has no majority
@@ -45,7 +38,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		g := gets(t, three, third)
 		_, err := two.Acquire(t.Context(), second)
 		time.Sleep(time.Second)
-		if err == nil || len(said) > 0 {
+		if said, _ := heard.told(); err == nil || len(said) > 0 {
 			t.Fatalf("two hold: the fence %d, and %v %+v", g.Fence, err, said)
 		}
 		releases(t, three, third)
@@ -60,19 +53,9 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = -time.Second
 		d, lines := c.client(t, time.Millisecond)
-		permit := func() driver.Claim {
-			x := mutex("pool")
-			x.Weight, x.Limit = 1, 2
-			return x
-		}
-		x, y, z := permit(), permit(), queued(permit())
+		x, y, z := permit(2), permit(2), queued(permit(2))
 		other, _ := c.client(t, time.Millisecond)
-		var said []driver.Signal
-		other.Listen(func(s driver.Signal) {
-			if s.Kind == driver.SignalGranted {
-				said = append(said, s)
-			}
-		})
+		heard := new(grants).of(other)
 		lines[2].down.Store(true)
 		gets(t, d, x)
 		gets(t, d, y)
@@ -82,11 +65,8 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		c[0].drops(t, y)     // which passes the place on to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
-		answers, trouble := d.Renew(t.Context(), []driver.LeaseRef{lease(x), lease(y)})
-		if trouble != nil || answers[0] != nil || answers[1] != nil {
-			t.Fatalf("Renew: %v, %v", answers, trouble)
-		}
-		if err == nil || len(said) > 0 {
+		renewed(t, d, x, y)
+		if said, _ := heard.told(); err == nil || len(said) > 0 {
 			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, said, g.Fence)
 		}
 	})
@@ -99,15 +79,10 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	for range 100 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
-			permit := func() driver.Claim {
-				x := mutex("pool")
-				x.Weight, x.Limit = 1, 3
-				return x
-			}
 			first, lines := c.client(t, time.Millisecond)
 			for i := range 2 { // they leave room for two more on the first node and on the last
 				lines[2*i].down.Store(true)
-				gets(t, first, permit())
+				gets(t, first, permit(3))
 				lines[2*i].down.Store(false)
 			}
 			answers := make(chan error, 2)
@@ -117,7 +92,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 					l.jitter.Store(int64(3 * time.Millisecond))
 				}
 				go func() {
-					_, err := d.Acquire(t.Context(), permit())
+					_, err := d.Acquire(t.Context(), permit(3))
 					answers <- err
 				}()
 			}
