@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,15 +34,7 @@ func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
 // faults are common bugs of locks.
 var faults = []bug{
 	{"a release that does not look whose lease it is", "they hold it at once", 8, "memory", inNode(func(b *bent, m *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			g, err := b.server.Acquire(ctx, c)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if err == nil {
-				m.took(c, g)
-			}
-			return g, err
-		}
+		b.grants(m, func(c driver.Claim, g *driver.Grant) { m.took(c, *g) })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			err := b.server.Release(ctx, l)
 			m.mu.Lock()
@@ -86,18 +79,12 @@ var faults = []bug{
 		}
 	}), nil},
 	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *bent, m *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			g, err := b.server.Acquire(ctx, c)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if err == nil {
-				_, held := m.holder[c.Name]
-				if m.took(c, g) && held {
-					g.Fence = 1
-				}
+		b.grants(m, func(c driver.Claim, g *driver.Grant) {
+			_, held := m.holder[c.Name]
+			if m.took(c, *g) && held {
+				g.Fence = 1
 			}
-			return g, err
-		}
+		})
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			m.mu.Lock()
 			delete(m.holder, l.Name)
@@ -106,18 +93,12 @@ var faults = []bug{
 		}
 	}), nil},
 	{"the same fence for the next", "have the same fence", 1, "memory", inNode(func(b *bent, m *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			g, err := b.server.Acquire(ctx, c)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if err == nil && m.took(c, g) {
-				if last := m.last[c.Name]; last > 0 {
-					g.Fence = last
-				}
+		b.grants(m, func(c driver.Claim, g *driver.Grant) {
+			if m.took(c, *g) {
+				g.Fence = cmp.Or(m.last[c.Name], g.Fence)
 				m.last[c.Name] = g.Fence
 			}
-			return g, err
-		}
+		})
 	}), nil},
 	{"a lease that ends with the ctx of its acquire", "nothing had gone wrong", 22, "memory", inClient(func(_ *process, b *bent) {
 		var mu sync.Mutex
@@ -145,20 +126,9 @@ var faults = []bug{
 			return nodes
 		}}
 	}, nil},
-	{"a wake-up that is lost", "nobody held the name", 22, "memory", inNode(func(b *bent, _ *memories) {
-		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
-			return func(s driver.Signal) {
-				if s.Kind != driver.SignalGranted {
-					f(s)
-				}
-			}
-		}
-	}), nil},
+	{"a wake-up that is lost", "nobody held the name", 22, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalGranted }), nil},
 	{"names that are folded", "nobody can have held the name", 42, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.Name = strings.ToLower(c.Name)
-			return b.server.Acquire(ctx, c)
-		}
+		b.claims(func(c *driver.Claim) { c.Name = strings.ToLower(c.Name) })
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			leases = slices.Clone(leases)
 			for i := range leases {
@@ -171,12 +141,9 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"one permit too many", "they hold it at once", 1, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Limit < driver.Unlimited {
-				c.Limit++
-			}
-			return b.server.Acquire(ctx, c)
+	{"one permit too many", "they hold it at once", 1, "memory", claims(func(c *driver.Claim) {
+		if c.Limit < driver.Unlimited {
+			c.Limit++
 		}
 	}), nil},
 	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
@@ -201,13 +168,12 @@ var faults = []bug{
 	}), nil},
 	{"a forced claim that breaks no holder", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
 		beside := map[driver.Token]bool{}
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		b.claims(func(c *driver.Claim) {
 			if c.Force {
 				c.Name += " beside"
 				beside[c.Token] = true
 			}
-			return b.server.Acquire(ctx, c)
-		}
+		})
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if beside[l.Token] {
 				l.Name += " beside"

@@ -27,44 +27,21 @@ var ofFeatures = []bug{
 		}
 	}), atLeastOnce},
 	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", runsAgain(func(err error) bool { return errors.Is(err, errOwn) }), nil},
-	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", inClient(func(_ *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
-			for _, h := range e.Holders {
-				e.ValueFence = h.Fence
-			}
-			return e, err
+	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", entries(func(_ *process, e *driver.Entry) {
+		for _, h := range e.Holders {
+			e.ValueFence = h.Fence
 		}
 	}), nil},
-	{"the name is closed for half of the lock-delay of its lease", "to stop, and", 1, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.LockDelay /= 2
-			return b.server.Acquire(ctx, c)
-		}
-	}), losesWithDelay},
+	{"the name is closed for half of the lock-delay of its lease", "to stop, and", 1, "memory", claims(func(c *driver.Claim) { c.LockDelay /= 2 }), losesWithDelay},
 	{"a lease with a health function is passed on as one without", "they differ in their health", 12, "memory", func() planted { return planted{noHealth: true} }, healthy},
-	{"an end that comes by itself is not waited for by a watcher", "ended by itself", 26, "memory", inClient(func(_ *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
-			for i := range e.Holders {
-				e.Holders[i].ExpiresIn = time.Hour
-			}
-			return e, err
+	{"an end that comes by itself is not waited for by a watcher", "ended by itself", 26, "memory", entries(func(_ *process, e *driver.Entry) {
+		for i := range e.Holders {
+			e.Holders[i].ExpiresIn = time.Hour
 		}
 	}), watched},
 	{"a health function that is not asked", "was unhealthy from", 21, "memory", func() planted { return planted{noHealth: true} }, nil},
-	{"a key is written with the release, not with the grant", "had done that of", 5, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.Value = nil
-			return b.server.Acquire(ctx, c)
-		}
-	}), nil},
-	{"keys that are not compared", "had done that of", 5, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.ValueBelow = nil
-			return b.server.Acquire(ctx, c)
-		}
-	}), nil},
+	{"a key is written with the release, not with the grant", "had done that of", 5, "memory", claims(func(c *driver.Claim) { c.Value = nil }), nil},
+	{"keys that are not compared", "had done that of", 5, "memory", claims(func(c *driver.Claim) { c.ValueBelow = nil }), nil},
 	{"a claim is refused for a key that is not done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.ValueBelow != nil && string(c.ValueBelow) > "b" {
@@ -139,12 +116,9 @@ var ofFeatures = []bug{
 			return b.server.Break(ctx, name, fence, delay/2, by)
 		}
 	}), nil},
-	{"readers who wait enter one by one", "lets process", 7, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Weight == 1 && c.Limit == driver.Unlimited && c.Queue {
-				c.Limit = 1
-			}
-			return b.server.Acquire(ctx, c)
+	{"readers who wait enter one by one", "lets process", 7, "memory", claims(func(c *driver.Claim) {
+		if c.Weight == 1 && c.Limit == driver.Unlimited && c.Queue {
+			c.Limit = 1
 		}
 	}), nil},
 	{"a forced claim leaves the name closed", "has granted a forced claim", 2, "memory", inNode(func(b *bent, _ *memories) {
@@ -156,39 +130,18 @@ var ofFeatures = []bug{
 			return g, err
 		}
 	}), nil},
-	{"the head of the queue does not hear when the name opens", "nobody held the name", 13, "memory", inNode(func(b *bent, _ *memories) {
-		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
-			return func(s driver.Signal) {
-				if s.Kind != driver.SignalRetry {
-					f(s)
-				}
-			}
-		}
-	}), opening},
-	{"a lock-delay that is half as long after a lease that was left alone", "was detached and left alone", 1, "memory", inNode(func(b *bent, _ *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.LockDelay /= 2
-			return b.server.Acquire(ctx, c)
-		}
-	}), leftAlone},
-	{"a watcher that does not look when a closed name opens", "that the name is closed for", 221, "memory", inClient(func(_ *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
-			if e.ClosedFor > 0 {
-				e.ClosedFor = max(time.Millisecond, e.ClosedFor-time.Minute)
-			}
-			return e, err
+	{"the head of the queue does not hear when the name opens", "nobody held the name", 13, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalRetry }), opening},
+	{"a lock-delay that is half as long after a lease that was left alone", "was detached and left alone", 1, "memory", claims(func(c *driver.Claim) { c.LockDelay /= 2 }), leftAlone},
+	{"a watcher that does not look when a closed name opens", "that the name is closed for", 221, "memory", entries(func(_ *process, e *driver.Entry) {
+		if e.ClosedFor > 0 {
+			e.ClosedFor = max(time.Millisecond, e.ClosedFor-time.Minute)
 		}
 	}), nil},
 	{"all holds names while it waits", "after 0 polite rounds", 186, "memory", func() planted { return planted{keepsAll: true} }, nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
-	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
-			if p.w.now() > p.w.heals() {
-				e.Holders = append(e.Holders, driver.Holder{Fence: 1})
-			}
-			return e, err
+	{"a watcher that misses the last change", "it has not seen that", 10, "memory", entries(func(p *process, e *driver.Entry) {
+		if p.w.now() > p.w.heals() {
+			e.Holders = append(e.Holders, driver.Holder{Fence: 1})
 		}
 	}), nil},
 }

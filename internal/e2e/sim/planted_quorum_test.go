@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -13,21 +12,15 @@ import (
 // use of the answers.
 var ofQuorums = []bug{
 	{"permits that are not counted again", "they hold it at once", 95, "quorum", inVotes(func(p *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
+		b.entries(func(e *driver.Entry) {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h driver.Holder) bool { return !p.owns(h.Owner) })
-			return e, err
-		}
+		})
 	}), mostlyPermits},
 	{"claims that have no tickets", "tickets: on node", 10, "quorum", inVotes(func(_ *process, b *bent) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			c.Ticket = 0
-			return b.server.Acquire(ctx, c)
-		}
+		b.claims(func(c *driver.Claim) { c.Ticket = 0 })
 	}), nil},
 	{"a claim gives way to a younger one", "gives back what it has", 67, "quorum", inVotes(func(p *process, b *bent) {
-		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
-			e, err := b.server.Inspect(ctx, name)
+		b.entries(func(e *driver.Entry) {
 			for i := range e.Waiters {
 				if w := &e.Waiters[i]; !p.owns(w.Owner) {
 					w.Owner.Client = aged(w.Owner.Client)
@@ -38,8 +31,7 @@ var ofQuorums = []bug{
 					h.Owner.Client = aged(h.Owner.Client)
 				}
 			}
-			return e, err
-		}
+		})
 	}), nil},
 	{"two in the queues of a quorum change places", "FIFO", 164, "quorum", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
 }
@@ -74,14 +66,9 @@ func aged(client string) string {
 
 // mostlyPermits: many claims hold single permits of two for a long time.
 func mostlyPermits(p *plan) {
-	for i := range p.processes {
-		for _, steps := range p.processes[i].sessions {
-			for k := range steps {
-				s := &steps[k]
-				if s.verb == "lock" || s.verb == "try" {
-					s.sort, s.weight, s.limit, s.name = "permits", 1, 2, p.names[0].name
-				}
-			}
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" || s.verb == "try" {
+			s.sort, s.weight, s.limit, s.name = "permits", 1, 2, p.names[0].name
 		}
-	}
+	})
 }

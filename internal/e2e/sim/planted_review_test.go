@@ -31,12 +31,9 @@ var reviewed = []bug{
 			return err
 		}
 	}), givesUp},
-	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 60, "memory", inNode(func(b *bent, m *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Force {
-				time.Sleep(c.TTL)
-			}
-			return b.server.Acquire(ctx, c)
+	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 60, "memory", claims(func(c *driver.Claim) {
+		if c.Force {
+			time.Sleep(c.TTL)
 		}
 	}), nil},
 	{"an answer after the end of its ctx is a grant", "though its ctx was over", 1, "memory", inClient(func(_ *process, b *bent) {
@@ -72,15 +69,7 @@ var reviewed = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a hold that was taken by force is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
-		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
-			return func(s driver.Signal) {
-				if s.Kind == driver.SignalGranted {
-					f(s)
-				}
-			}
-		}
-	}), forcesSoon},
+	{"a hold that was taken by force is passed on", "the fence of", 5999, "memory", signals(func(k driver.SignalKind) bool { return k == driver.SignalGranted }), forcesSoon},
 	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
 		lane, n := make(chan struct{}, 1), 0
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
@@ -93,15 +82,11 @@ var reviewed = []bug{
 		}
 	}), nil},
 	{"fences fall when a name is forgotten that was ahead of the clock", "the fence of", 53, "memory", inNode(func(b *bent, m *memories) {
-		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			g, err := b.server.Acquire(ctx, c)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if now := uint64(m.clock.now().UnixMicro()); err == nil && m.took(c, g) && g.Fence > now+1 {
+		b.grants(m, func(c driver.Claim, g *driver.Grant) {
+			if now := uint64(m.clock.now().UnixMicro()); m.took(c, *g) && g.Fence > now+1 {
 				g.Fence = now
 			}
-			return g, err
-		}
+		})
 	}), nil},
 	{"a signal of before counts after a node lost its data", "they hold it at once", 57, "quorum", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {

@@ -2,12 +2,8 @@ package sim
 
 // ofStores are the bugs of engines with compare-and-swap.
 var ofStores = []bug{
-	{"a swap that takes effect outside of its window", "says that", 599, "store", func() planted {
-		return planted{noWindows: true}
-	}, arrivesLate},
-	{"a swap that does not compare", "they hold it at once", 1, "store", func() planted {
-		return planted{noVersions: true}
-	}, nil},
+	{"a swap that takes effect outside of its window", "says that", 599, "store", func() planted { return planted{noWindows: true} }, arrivesLate},
+	{"a swap that does not compare", "they hold it at once", 1, "store", func() planted { return planted{noVersions: true} }, nil},
 }
 
 // arrivesLate: claims are soon given up. Half of the requests arrive long after that, or
@@ -16,11 +12,5 @@ func arrivesLate(p *plan) {
 	p.faults, p.weather = nil, foul(p.unit)
 	p.weather.slow, p.weather.lost = 50, 30
 	p.processes = p.processes[:1]
-	for _, w := range p.processes {
-		for _, steps := range w.sessions {
-			for k := range steps {
-				steps[k].patience = p.unit / 20
-			}
-		}
-	}
+	p.eachStep(func(s *step) { s.patience = p.unit / 20 })
 }

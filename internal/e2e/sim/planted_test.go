@@ -150,6 +150,59 @@ func (b *bent) Listen(f func(driver.Signal)) (stop func()) {
 	return b.server.Listen(f)
 }
 
+// claims makes the server get other claims.
+func (b *bent) claims(change func(c *driver.Claim)) {
+	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		change(&c)
+		return b.server.Acquire(ctx, c)
+	}
+}
+
+// grants makes the server grant something else.
+func (b *bent) grants(m *memories, change func(c driver.Claim, g *driver.Grant)) {
+	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		g, err := b.server.Acquire(ctx, c)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if err == nil {
+			change(c, &g)
+		}
+		return g, err
+	}
+}
+
+// entries makes the server show other entries.
+func (b *bent) entries(change func(e *driver.Entry)) {
+	b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+		e, err := b.server.Inspect(ctx, name)
+		change(&e)
+		return e, err
+	}
+}
+
+// claims, signals and entries plant bugs that are no more than that: in the claims and
+// the signals of a node, and in the entries that a process reads.
+
+func claims(change func(c *driver.Claim)) func() planted {
+	return inNode(func(b *bent, _ *memories) { b.claims(change) })
+}
+
+func signals(arrive func(driver.SignalKind) bool) func() planted {
+	return inNode(func(b *bent, _ *memories) {
+		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
+			return func(s driver.Signal) {
+				if arrive(s.Kind) {
+					f(s)
+				}
+			}
+		}
+	})
+}
+
+func entries(change func(p *process, e *driver.Entry)) func() planted {
+	return inClient(func(p *process, b *bent) { b.entries(func(e *driver.Entry) { change(p, e) }) })
+}
+
 // inNode plants a bug in a node. The bug has one memory for all sessions of the node.
 func inNode(bend func(b *bent, m *memories)) func() planted {
 	return func() planted {
