@@ -28,17 +28,6 @@ func TestDocumentsAreAllListedInTheIndex(t *testing.T) {
 	}
 }
 
-// A longer page has to become two pages.
-func TestDocumentsAreShort(t *testing.T) {
-	const most = 400
-	for page, text := range sources(t, ".md") {
-		lines := strings.Count(string(text), "\n")
-		if strings.HasPrefix(filepath.ToSlash(page), "docs/") && lines > most {
-			t.Errorf("%s has %d lines, over %d: is there a second subject in it?", page, lines, most)
-		}
-	}
-}
-
 // A message names a page of ours by its address, because a user may have no clone.
 func TestMessagesNamePagesByTheirAddress(t *testing.T) {
 	page := regexp.MustCompile(`(^|[^/\w])docs/[a-z/-]+\.md`)

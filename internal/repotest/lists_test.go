@@ -14,7 +14,7 @@ import (
 // new package, scheme, target or benchmark, and nothing that was removed.
 
 // The table has ten rows, so that people read it. The comment of a package below internal
-// says the rest, and TestEveryPackageHasADocComment demands one.
+// says the rest, and revive demands one.
 func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 	text := section(t, "CONTRIBUTING.md", "## Where is what")
 	_, table, _ := strings.Cut(text, "|---")

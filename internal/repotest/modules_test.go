@@ -62,19 +62,6 @@ func modules(t *testing.T) (all []module) {
 	return all
 }
 
-func TestTheRootRequiresNoClient(t *testing.T) {
-	for _, m := range modules(t) {
-		if m.Folder != "" {
-			continue
-		}
-		for _, r := range m.Require {
-			if r.Path != "golang.org/x/sys" && r.Path != "pgregory.net/rapid" {
-				t.Errorf("the root's go.mod requires %s, and so does each user's: move what imports it to internal/e2e", r.Path)
-			}
-		}
-	}
-}
-
 // Each row has the versions of a go.mod. An author may add a note after a semicolon.
 func TestTheOldestClientsAreDocumented(t *testing.T) {
 	const file, head = "docs/internals/guarantees.md", "| package | asks for |"
@@ -107,10 +94,14 @@ func TestTheOldestClientsAreDocumented(t *testing.T) {
 // another backend, the go.mod of its users would get the client of both.
 var requireBackends = []string{"cmd/pawl", "internal/e2e", "examples"}
 
-func TestBackendsRequireTheRootOnly(t *testing.T) {
+func TestModulesRequireTheRootOnly(t *testing.T) {
 	for _, m := range modules(t) {
 		for _, r := range m.Require {
-			if within(r.Path, modulePath) && r.Path != modulePath && !slices.Contains(requireBackends, m.Folder) {
+			ours := within(r.Path, modulePath)
+			switch {
+			case m.Folder == "" && r.Path != "golang.org/x/sys" && r.Path != "pgregory.net/rapid":
+				t.Errorf("the root's go.mod requires %s, and so does each user's: move what imports it to internal/e2e", r.Path)
+			case m.Folder != "" && ours && r.Path != modulePath && !slices.Contains(requireBackends, m.Folder):
 				t.Errorf("%s/go.mod requires %s", m.Folder, r.Path)
 			}
 		}

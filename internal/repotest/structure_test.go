@@ -5,8 +5,6 @@ package repotest
 import (
 	"bytes"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -137,60 +135,22 @@ func TestBubblesAreMadeByOnePackage(t *testing.T) {
 	}
 }
 
-func TestEveryPackageHasADocComment(t *testing.T) {
-	for _, p := range goList(t, "") {
-		if !p.DepOnly && len(p.GoFiles) > 0 && p.Doc == "" {
-			t.Errorf("%s has none", p.ImportPath)
-		}
-	}
-}
-
-func TestEveryExportedNameHasADocComment(t *testing.T) {
+// revive sees to the comments of packages, types and functions. Of a constant or a
+// variable it would not know that the comment of a whole block is enough.
+func TestEveryExportedValueHasADocComment(t *testing.T) {
 	for _, p := range goList(t, "") {
 		if p.DepOnly || p.Name == "main" || within(p.ImportPath, modulePath+"/internal") {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // also files for other systems
-		noError(t, err)
-		for _, file := range files {
-			if !strings.HasSuffix(file, "_test.go") {
-				undocumented(t, file)
-			}
-		}
-	}
-}
-
-func undocumented(t *testing.T, file string) {
-	t.Helper()
-	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	missing := func(at token.Pos, what string) { t.Errorf("%s: %s has none", set.Position(at), what) }
-	for _, decl := range f.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			name, exported := d.Name.Name, d.Name.IsExported()
-			if d.Recv != nil {
-				recv := receiver(d.Recv.List[0].Type)
-				exported = exported && ast.IsExported(recv) && name != "Error" && name != "String" // need no comment
-				name = recv + "." + name
-			}
-			if exported && d.Doc == nil {
-				missing(d.Pos(), name)
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch s := spec.(type) {
-				case *ast.TypeSpec:
-					if s.Name.IsExported() && s.Doc == nil && s.Comment == nil && (d.Doc == nil || d.Lparen.IsValid()) {
-						missing(s.Pos(), s.Name.Name)
-					}
-				case *ast.ValueSpec: // one comment may cover the whole block
-					if s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
-						missing(s.Pos(), s.Names[0].Name)
+		for _, file := range parsedFiles(t, p.Dir) {
+			for _, decl := range file.Decls {
+				d, ok := decl.(*ast.GenDecl)
+				if !ok || d.Doc != nil {
+					continue
+				}
+				for _, spec := range d.Specs {
+					if s, ok := spec.(*ast.ValueSpec); ok && s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
+						t.Errorf("%s.%s has none", p.ImportPath, s.Names[0].Name)
 					}
 				}
 			}
@@ -211,9 +171,12 @@ func receiver(t ast.Expr) string {
 }
 
 func TestNoFileIsLong(t *testing.T) {
-	const most = 500
-	for file, text := range sources(t, ".go", ".sh", ".lua", ".sql") {
-		if bytes.Contains(text[:min(len(text), 1000)], []byte("DO NOT EDIT.\n")) {
+	for file, text := range sources(t, ".go", ".sh", ".lua", ".sql", ".md") {
+		most, page := 500, strings.HasSuffix(file, ".md")
+		if page {
+			most = 400
+		}
+		if page && !within(file, "docs") || bytes.Contains(text[:min(len(text), 1000)], []byte("DO NOT EDIT.\n")) {
 			continue
 		}
 		if lines := bytes.Count(text, []byte("\n")); lines > most {
