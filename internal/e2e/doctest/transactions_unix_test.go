@@ -58,13 +58,17 @@ func nothing() error { return nil }
 
 // paysOnce checks that a check accepts a holder, and refuses one whose lease was broken
 // between its work and the check.
-func paysOnce(t *testing.T, url string, db *sql.DB, pay func(ctx context.Context, between func() error, lease *pawl.Lease) error) {
+func paysOnce(t *testing.T, url string, db *sql.DB, begin func(context.Context, *sql.TxOptions) (*sql.Tx, error), check checkSQL) {
 	t.Helper()
 	locks, other := opened(t, url), opened(t, url)
 	under := func(between func() error) error {
 		return locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
-			return pay(ctx, between, lease)
+			tx, err := begin(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return payIn(ctx, tx, check, between, lease)
 		})
 	}
 	wantBalance(t, db, 100)
@@ -84,13 +88,7 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 	url := server.Database("app")
 	server.Do("app", ledger)
 	db := database(t, "pgx", url)
-	paysOnce(t, url, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		return payIn(ctx, tx, postgreslock.CheckLeaseSQL, between, lease)
-	})
+	paysOnce(t, url, db, db.BeginTx, postgreslock.CheckLeaseSQL)
 
 	pool, err := pgxpool.New(t.Context(), url)
 	noError(t, err)
@@ -158,13 +156,7 @@ func TestTransactionsOfMySQL(t *testing.T) {
 		must(db.ExecContext(t.Context(), statement))(t)
 	}
 	at := "mysql://" + url.UserPassword(mysqltest.User, mysqltest.Password).String() + "@" + server.Addr + "/" + mysqltest.Database
-	paysOnce(t, at, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		return payIn(ctx, tx, mysqllock.CheckLease, between, lease)
-	})
+	paysOnce(t, at, db, db.BeginTx, mysqllock.CheckLease)
 	if err := pay(t.Context(), opened(t, at), db); err != nil {
 		t.Error(err)
 	}
@@ -181,13 +173,7 @@ func TestTransactionsOfSQLite(t *testing.T) {
 		conn, err := attached(t.Context(), db, lockFile)
 		noError(t, err)
 		defer conn.Close()
-		paysOnce(t, url, db, func(ctx context.Context, between func() error, lease *pawl.Lease) error {
-			tx, err := conn.BeginTx(ctx, nil)
-			if err != nil {
-				return err
-			}
-			return payIn(ctx, tx, sqlitelock.CheckLease, between, lease)
-		})
+		paysOnce(t, url, db, conn.BeginTx, sqlitelock.CheckLease)
 	})
 	t.Run("beside the locks", func(t *testing.T) {
 		locks := opened(t, "sqlite:"+filepath.ToSlash(lockFile))

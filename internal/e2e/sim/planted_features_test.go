@@ -26,7 +26,13 @@ var ofFeatures = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), atLeastOnce},
-	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", runsAgain(func(err error) bool { return errors.Is(err, errOwn) }), nil},
+	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+		if err := run(ctx, f); !errors.Is(err, errOwn) {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}), nil},
 	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", entries(func(_ *process, e *driver.Entry) {
 		for _, h := range e.Holders {
 			e.ValueFence = h.Fence
@@ -59,27 +65,19 @@ var ofFeatures = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), nil},
-	{"an election that ends when the backend fails", "and its function had not", 4, "memory", func() planted {
-		return planted{run: func(run runs) runs {
-			return func(ctx context.Context, f func(ctx context.Context) error) error {
-				began := time.Now()
-				ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				err := run(ctx, f)
-				if time.Since(began) >= 2*time.Second {
-					return driver.ErrUnavailable
-				}
-				return err
-			}
-		}}
-	}, nil},
-	{"an instance that leads although its term is over", "they hold it at once", 94, "memory", func() planted {
-		return planted{run: func(run runs) runs {
-			return func(ctx context.Context, f func(ctx context.Context) error) error {
-				return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
-			}
-		}}
-	}, nil},
+	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		err := run(ctx, f)
+		if time.Since(began) >= 2*time.Second {
+			return driver.ErrUnavailable
+		}
+		return err
+	}), nil},
+	{"an instance that leads although its term is over", "they hold it at once", 94, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+		return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
+	}), nil},
 	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
 		return planted{handle: func(h map[string]any) { h["f"] = json.Number(h["f"].(json.Number).String() + "0") }}
 	}, nil},
@@ -155,17 +153,11 @@ func (h *history) ctxOver(p *process) bool {
 	})
 }
 
-// runsAgain is a Run that continues after an error with which it should return.
-func runsAgain(after func(error) bool) func() planted {
+// inElection plants a bug in Election.Run.
+func inElection(bug func(ctx context.Context, run runs, f body) error) func() planted {
 	return func() planted {
 		return planted{run: func(run runs) runs {
-			return func(ctx context.Context, f func(ctx context.Context) error) error {
-				if err := run(ctx, f); !after(err) {
-					return err
-				}
-				<-ctx.Done()
-				return ctx.Err()
-			}
+			return func(ctx context.Context, f body) error { return bug(ctx, run, f) }
 		}}
 	}
 }

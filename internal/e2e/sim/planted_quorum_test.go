@@ -37,12 +37,12 @@ var ofQuorums = []bug{
 }
 
 // inVotes plants a bug between a process' quorum and its nodes.
-func inVotes(bend func(p *process, b *bent)) func() planted {
+func inVotes(plant func(p *process, b *bent)) func() planted {
 	return func() planted {
 		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver {
 			for i, n := range nodes {
-				b := &bent{server: n.(*road)}
-				bend(p, b)
+				b := bend(n.(*road))
+				plant(p, b)
 				nodes[i] = b
 			}
 			return nodes

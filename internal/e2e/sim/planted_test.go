@@ -108,47 +108,31 @@ type bent struct {
 	breaks  func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error
 }
 
+// bend returns a server as it is, for a bug to replace a method.
+func bend(s server) *bent {
+	same := func(f func(driver.Signal)) func(driver.Signal) { return f }
+	return &bent{s, s.Acquire, s.Renew, s.Release, s.Inspect, same, s.Break}
+}
+
 func (b *bent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if b.acquire != nil {
-		return b.acquire(ctx, c)
-	}
-	return b.server.Acquire(ctx, c)
+	return b.acquire(ctx, c)
 }
 
 func (b *bent) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	if b.renew != nil {
-		return b.renew(ctx, leases)
-	}
-	return b.server.Renew(ctx, leases)
+	return b.renew(ctx, leases)
 }
 
-func (b *bent) Release(ctx context.Context, l driver.LeaseRef) error {
-	if b.release != nil {
-		return b.release(ctx, l)
-	}
-	return b.server.Release(ctx, l)
-}
+func (b *bent) Release(ctx context.Context, l driver.LeaseRef) error { return b.release(ctx, l) }
 
 func (b *bent) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if b.entry != nil {
-		return b.entry(ctx, name)
-	}
-	return b.server.Inspect(ctx, name)
+	return b.entry(ctx, name)
 }
 
 func (b *bent) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	if b.breaks != nil {
-		return b.breaks(ctx, name, fence, delay, by)
-	}
-	return b.server.Break(ctx, name, fence, delay, by)
+	return b.breaks(ctx, name, fence, delay, by)
 }
 
-func (b *bent) Listen(f func(driver.Signal)) (stop func()) {
-	if b.listen != nil {
-		f = b.listen(f)
-	}
-	return b.server.Listen(f)
-}
+func (b *bent) Listen(f func(driver.Signal)) (stop func()) { return b.server.Listen(b.listen(f)) }
 
 // claims makes the server get other claims.
 func (b *bent) claims(change func(c *driver.Claim)) {
@@ -204,26 +188,26 @@ func entries(change func(p *process, e *driver.Entry)) func() planted {
 }
 
 // inNode plants a bug in a node. The bug has one memory for all sessions of the node.
-func inNode(bend func(b *bent, m *memories)) func() planted {
+func inNode(plant func(b *bent, m *memories)) func() planted {
 	return func() planted {
 		of := map[*node]*memories{}
 		return planted{node: func(n *node, s server) server {
 			if of[n] == nil {
 				of[n] = &memories{clock: &n.clock, claims: map[driver.Token]driver.Claim{}, last: map[string]uint64{}, holder: map[string]driver.Token{}, swap: map[driver.Token]driver.Token{}}
 			}
-			b := &bent{server: s}
-			bend(b, of[n])
+			b := bend(s)
+			plant(b, of[n])
 			return b
 		}}
 	}
 }
 
 // inClient plants a bug in the driver of a process.
-func inClient(bend func(p *process, b *bent)) func() planted {
+func inClient(plant func(p *process, b *bent)) func() planted {
 	return func() planted {
 		return planted{client: func(p *process, d driverOf) driverOf {
-			b := &bent{server: lifted{d}}
-			bend(p, b)
+			b := bend(lifted{d})
+			plant(p, b)
 			return b
 		}}
 	}
