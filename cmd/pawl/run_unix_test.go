@@ -71,8 +71,8 @@ func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// A signal may be for pawl only, as from kill(1), or for pawl's group, as from a shell or
-// timeout(1). systemd_linux_test.go has systemd's way.
+// A signal may be for pawl only, as from kill(1) and from systemd with KillMode=mixed, or
+// for pawl's group, as from a shell or timeout(1).
 func TestASignalReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(pid int, s syscall.Signal) error{
