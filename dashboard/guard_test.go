@@ -179,17 +179,6 @@ func TestItWorksUnderAnyPath(t *testing.T) {
 	})
 }
 
-func TestProfilesAreNotServed(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		s := newSite(t, nil)
-		for _, to := range []string{"debug/pprof/", "debug/pprof/heap", "debug/vars", "assets/app.js", "../dashboard.go"} {
-			if w := s.request(t, "GET", to, nil, nil); strings.Contains(w.Body.String(), "goroutine") || strings.Contains(w.Body.String(), "memstats") {
-				t.Errorf("%s is there", to)
-			}
-		}
-	})
-}
-
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)

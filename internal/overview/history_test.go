@@ -16,6 +16,9 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
 		time.Sleep(2 * time.Second)
+		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
+			t.Errorf("it has %+v, which is held", all)
+		}
 		w.queue(t, second)
 		time.Sleep(3 * time.Second)
 		w.release(t, first)
@@ -44,19 +47,21 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 	})
 }
 
-// An expiry closes a name with a lock-delay, and a break without a delay does not.
+// An expiry closes a name with a lock-delay, and a break without a delay does not. A break
+// of others is seen by the closed name.
 func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})
 		dead := claim("dead", 1)
 		dead.LockDelay = time.Minute
 		w.take(t, dead)
-		g := w.take(t, claim("broken", 2))
+		g, other := w.take(t, claim("broken", 2)), w.take(t, claim("broken by others", 3))
 		time.Sleep(5 * time.Second)
+		noError(t, w.beside.Break(t.Context(), "broken by others", other.Fence, time.Minute, driver.Owner{}))
 		noError(t, w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}))
 		w.History().Break("broken", g.Fence, "operator")
 		time.Sleep(30 * time.Second)
-		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken} {
+		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken, "broken by others": overview.Broken} {
 			if all := w.History().Of(name); len(all) != 1 || all[0].End != want {
 				t.Errorf("of %q it has %+v, want it %s", name, all, want)
 			}
@@ -76,30 +81,6 @@ func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
 		time.Sleep(time.Second)
 		if all := w.History().Of("job"); len(all) != 1 || all[0].Held < 19*time.Second || all[0].Held > 22*time.Second {
 			t.Errorf("it has %+v, want it held for 20s", all)
-		}
-	})
-}
-
-func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		w.take(t, claim("job", 1))
-		w.Latest(t.Context(), 0)
-		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
-			t.Errorf("it has %+v", all)
-		}
-	})
-}
-
-func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: time.Second})
-		g := w.take(t, claim("job", 1))
-		time.Sleep(2 * time.Second)
-		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
-		time.Sleep(2 * time.Second)
-		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Broken {
-			t.Errorf("it has %+v", all)
 		}
 	})
 }
