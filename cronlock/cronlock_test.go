@@ -172,29 +172,6 @@ func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 	})
 }
 
-func TestAScheduleOfRobfigsCron(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		schedule, err := cron.ParseStandard("*/5 * * * *")
-		noError(t, err)
-		r := &runs{t: t}
-		var crons []*cron.Cron
-		for _, c := range instances(t, 3) {
-			s := cron.New()
-			s.Schedule(schedule, cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error {
-				r.run(time.Second)
-				return nil
-			}))
-			s.Start()
-			crons = append(crons, s)
-		}
-		time.Sleep(time.Hour + time.Minute)
-		for _, s := range crons {
-			<-s.Stop().Done()
-		}
-		r.want(12, 13)
-	})
-}
-
 func TestAJobIsOneOfAChain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
