@@ -33,8 +33,8 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 }
 
 // A claim that may have been granted is given back before another one waits long for it;
-// and a caller that may wait goes on, unless the step may have written a value: that would
-// refuse the next attempt, although no other client has written it.
+// and a caller that may wait goes on, unless the step may have written a value: that
+// would refuse the next attempt, although no other client has written it.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoAndNet()

@@ -202,8 +202,8 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 	})
 }
 
-// A value makes the Group hold x while it waits for y. What it holds when one is lost, or
-// refused, is given back without a minimum hold, because nothing has begun under it.
+// A value makes the Group hold x while it waits for y. If one lock is lost or refused,
+// the Group returns the rest without a minimum hold, because nothing has begun under it.
 func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()

@@ -104,7 +104,7 @@ func (h *hostility) observer() *pawl.Observer {
 	h.heard.then = func(what string) {
 		time.Sleep(h.span(50 * time.Millisecond))
 		if h.one(30) {
-			// The client's own goroutines may call these two, where a panic ends the program.
+			// The client's own goroutines may call these two: there a panic ends all.
 			if what == "lost" || what == "trouble" || h.one(2) {
 				runtime.Goexit()
 			}

@@ -39,7 +39,7 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		first := map[uint64]int{} // the place that each claim was told first
+		first := map[uint64]int{} // the place that each claim heard first
 		for _, e := range heard.heard() {
 			if first[e.Claim] == 0 {
 				first[e.Claim] = e.err.(*pawl.HeldError).Position

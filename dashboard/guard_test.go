@@ -27,7 +27,7 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 			for _, host := range []string{"evil.example", "evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]:7420", "127.0.0.2"} {
 				want := http.StatusMisdirectedRequest
 				if to == "healthz" || to == "metrics" && (host == "[::2]:7420" || host == "127.0.0.2") {
-					want = http.StatusOK // a kubelet and Prometheus use the address of the pod; healthz reveals no locks
+					want = http.StatusOK // a kubelet and Prometheus use the address of the pod
 				}
 				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
 				if w.Code != want || strings.Contains(w.Body.String(), "<") {

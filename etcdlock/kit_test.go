@@ -81,11 +81,7 @@ func uses(t testing.TB, url string) {
 	}()
 }
 
-func mutex(name string) driver.Claim {
-	c := servertest.Mutex(name)
-	c.QueueTTL = c.TTL
-	return c
-}
+var mutex = servertest.Mutex
 
 func queued(c driver.Claim) driver.Claim {
 	c.Queue = true
@@ -148,8 +144,8 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// hears returns a channel of the signals about a token. A watch that begins again may lose
-// a signal; the client then notifies all who wait that they have to look.
+// hears returns a channel of the signals about a token. A watch that begins again may
+// lose a signal; the client then notifies all who wait that they have to look.
 func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
 	t.Helper()
 	all := make(chan driver.Signal, 100)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
@@ -28,23 +27,13 @@ var (
 	eventually = basictest.Eventually
 	nightly    = basictest.Nightly
 	lease      = servertest.Lease
+	mutex      = servertest.Mutex
+	queued     = servertest.Queued
 	gets       = servertest.Gets
 	releases   = servertest.Releases
 	explained  = servertest.Explained
 	finds      = servertest.Finds
 )
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim { return patient(servertest.Mutex(name)) }
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim { return patient(servertest.Queued(name)) }
-
-// patient gives a claim a lease and a place that outlast the test, on any machine.
-func patient(c driver.Claim) driver.Claim {
-	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
-	return c
-}
 
 // fresh returns a new database of the shared server, a pool for it, and a driver over
 // that.

@@ -54,12 +54,7 @@ func place(t testing.TB) (url, bucket string, server *natstest.Server) {
 	return "nats://" + server.Addr + "/" + bucket, bucket, server
 }
 
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	c := servertest.Mutex(name)
-	c.TTL, c.QueueTTL = time.Minute, time.Minute
-	return c
-}
+var mutex = servertest.Mutex
 
 func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
 	t.Helper()

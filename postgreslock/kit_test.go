@@ -3,11 +3,9 @@ package postgreslock_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -26,6 +24,8 @@ var (
 	eventually = basictest.Eventually
 	nightly    = basictest.Nightly
 	lease      = servertest.Lease
+	mutex      = servertest.Mutex
+	queued     = servertest.Queued
 	gets       = servertest.Gets
 	waits      = servertest.Waits
 	renews     = servertest.Renews
@@ -34,18 +34,6 @@ var (
 	hear       = servertest.Hear
 	explained  = servertest.Explained
 )
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim { return patient(servertest.Mutex(name)) }
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim { return patient(servertest.Queued(name)) }
-
-// patient gives a claim a lease and a place that outlast the test, on any machine.
-func patient(c driver.Claim) driver.Claim {
-	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
-	return c
-}
 
 // openDriver opens a driver that is closed when the test ends.
 func openDriver(t testing.TB, url string) *postgreslock.Driver {

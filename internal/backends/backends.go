@@ -9,7 +9,7 @@ type Backend struct {
 	Name    string   // as in the tables of the documents
 	Folder  string   // of its package
 	Schemes []string // of its URLs
-	TLS     []string // those of its schemes that always use TLS
+	TLS     []string // the schemes that always use TLS
 	URL     string   // as the help of the command shows it; empty if the help leaves it out
 	Start   string   // its page in docs/backends, without .md; empty if it has none
 

@@ -23,7 +23,7 @@ func Rotate(tb TB, a *Authority, s Server) {
 	tb.Helper()
 	client := NewIdentity(tb, tb.TempDir(), a, "client")
 	holder, waiter := s.Open(client), s.Open(client)
-	held, waiting := patient(servertest.Mutex("job")), patient(servertest.Queued("job"))
+	held, waiting := servertest.Mutex("job"), servertest.Queued("job")
 	first := servertest.Gets(tb, holder, held)
 	servertest.Waits(tb, waiter, waiting)
 	renew := func(ctx context.Context) error {
@@ -67,12 +67,6 @@ func Rotate(tb TB, a *Authority, s Server) {
 		}
 		return err == nil, err
 	})
-}
-
-// patient gives a claim a lease and a place that outlast the test, on any machine.
-func patient(c driver.Claim) driver.Claim {
-	c.TTL, c.QueueTTL = 10*time.Minute, 10*time.Minute
-	return c
 }
 
 // until calls f until it returns true.

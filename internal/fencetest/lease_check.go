@@ -30,7 +30,7 @@ type Tx struct {
 	Read  func(query string) (int, error)
 }
 
-// Checks are what the check of leases of an engine must do. Each wants a new engine.
+// Checks has a test for each rule of an engine's lease check. Each wants a new engine.
 var Checks = map[string]func(TB, Engine){
 	"TheHolder": ChecksTheHolder, "UntilTheEnd": ChecksUntilTheEnd, "EachWrite": ChecksEachWrite,
 	"Several": ChecksSeveral, "InAnyOrder": ChecksInAnyOrder, "AsksTheClient": AsksTheClient,

@@ -136,7 +136,7 @@ func (s *story) step(words []string) string {
 			return s.order[slices.IndexFunc(s.order, func(who string) bool { return s.who[who].Claim == first })]
 		}
 		return "nobody"
-	case "timer": // fires, also if it was stopped
+	case "timer": // fires, even if it was stopped
 		x := s.timers[0]
 		defer x.f()
 		return x.in.String() + map[bool]string{true: " stopped"}[x.stopped]
@@ -165,7 +165,7 @@ func claimOf(kind, name string) *driver.Claim {
 	return exclusive(name)
 }
 
-// said is what a waiter hears.
+// said returns the answer that a waiter gets, in a word.
 func said(err error) string {
 	held, ok := err.(*driver.HeldError)
 	switch {

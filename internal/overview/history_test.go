@@ -47,8 +47,8 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 	})
 }
 
-// An expiry closes a name with a lock-delay, and a break without a delay does not. A break
-// of others is seen by the closed name.
+// An expiry closes a name with a lock-delay, and a break without a delay does not. A
+// break of others is seen by the closed name.
 func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{Background: time.Second})

@@ -9,8 +9,8 @@ import (
 
 // Damaged has damage make the stored entry of a held name unreadable, for a driver that
 // knows the name, and for one that does not. The name is then not free: each step on it
-// is a permanent error that has its name, and these words in its hint. All other names work, the list goes on behind
-// it, and the doctor names it.
+// is a permanent error that has its name, and these words in its hint. All other names
+// work, the list goes on behind it, and the doctor names it.
 func Damaged(tb TB, one, two driver.Driver, hint string, damage func(name string)) {
 	tb.Helper()
 	ctx := context.Background()

@@ -20,7 +20,7 @@ func Open[D driver.Driver](tb TB, url string) D {
 		if err == nil {
 			return d
 		}
-		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || time.Since(began) > 3*time.Minute { // only a hang takes so long
+		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || time.Since(began) > 3*time.Minute {
 			tb.Fatalf("%v", err)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Turns are clients that take one name in turn, and the beliefs of each. They know nothing
-// of how a lock works: the beliefs of holders must not overlap, by the monotonic clock of
-// this process, and fences rise.
+// Turns are clients that take one name in turn, and the beliefs of each. They know
+// nothing of how a lock works: the beliefs of holders must not overlap, by the monotonic
+// clock of this process, and fences rise.
 type Turns struct {
 	tb   TB
 	ttl  time.Duration
@@ -105,8 +105,8 @@ func (u *Turns) checkError(who string, err error) {
 	}
 }
 
-// had returns the number of times that these clients, or all if there is no name, have had
-// the lock since some time.
+// had returns the number of times that these clients, or all if there is no name, have
+// had the lock since some time.
 func (u *Turns) had(since time.Time, who ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,8 +152,8 @@ func (u *Turns) Check() (lost int) {
 
 // Partition cuts a server off from the others of its cluster while clients take turns.
 // Some of them reach only that server, some reach it first and then others, and one
-// reaches only the others. A client that is cut off gets nothing, a holder there learns in
-// time that it lost, and no name is granted while it is held.
+// reaches only the others. A client that is cut off gets nothing, a holder there learns
+// in time that it lost, and no name is granted while it is held.
 func Partition(tb TB, stuck, moves, far func() *pawl.Client, cut func() (heal func())) {
 	tb.Helper()
 	u, holder := NewTurns(tb, 4*time.Second), stuck()

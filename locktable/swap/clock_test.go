@@ -55,7 +55,7 @@ func unknown(t *testing.T, c *swap.Clock, after time.Duration) {
 }
 
 // The server's clock may run slower than ours, by a thousandth: the window begins no
-// later than it can be. What is known grows old.
+// later than it can be. A known time grows old.
 func TestAWindowBeginsAtALowerBound(t *testing.T) {
 	unknown(t, new(swap.Clock), 0)
 	c := learned(time.Millisecond)

@@ -60,7 +60,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	switch err := failed[0]; {
 	case len(failed) == 0:
 		return nil
-	case len(failed) == len(steps) && !errors.Is(err, ErrLocked) && !errors.Is(err, errNameBusy): // the store itself fails
+	case len(failed) == len(steps) && !errors.Is(err, ErrLocked) && !errors.Is(err, errNameBusy): // the store fails
 		return err
 	}
 	return &locktable.StepsError{Failed: failed}
