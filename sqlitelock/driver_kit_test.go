@@ -62,7 +62,6 @@ var (
 	waits     = servertest.Waits
 	releases  = servertest.Releases
 	explained = servertest.Explained
-	finds     = servertest.Finds
 )
 
 func cycle(tb testing.TB, d driver.Driver, name string) {

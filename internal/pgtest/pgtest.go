@@ -60,9 +60,9 @@ func Start(tb TB, settings ...string) *Server {
 		tb.Fatalf("initdb: %v\n%s", err, said)
 	}
 	rules := file(
-		"local all all trust", //nolint:dupword // every database, every user
+		"local all all trust", // every database, every user
 		"host all secured 127.0.0.1/32 scram-sha-256",
-		"host all all 127.0.0.1/32 trust", //nolint:dupword // every database, every user
+		"host all all 127.0.0.1/32 trust", // every database, every user
 		"host replication all 127.0.0.1/32 trust",
 	)
 	noError(tb, os.WriteFile(filepath.Join(data, "pg_hba.conf"), rules, 0o600))
