@@ -114,9 +114,7 @@ func printJSONLine(out io.Writer, value any) error {
 }
 
 func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
-	j := jsonWaiter{
-		Kind: string(driver.KindOf(weight, limit)), Owner: ownerJSON(o), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
-	}
+	j := jsonWaiter{Kind: string(driver.KindOf(weight, limit)), Owner: ownerJSON(o), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds()}
 	if j.Kind == string(driver.KindPermits) {
 		j.Permits, j.Limit = weight, limit
 	}
