@@ -34,6 +34,7 @@ var (
 	releases = servertest.Releases
 	listen   = servertest.Listen
 	hear     = servertest.Hear
+	watch    = servertest.Watch
 )
 
 // openDriver opens a driver that is closed when the test ends.
