@@ -35,6 +35,8 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 	kept := claim("kept", func(*driver.Claim) {})
 	noError(t, d.Release(ctx, driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
 	claim("shared", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
+	claim("with a missing key", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
+	server.Do("DEL", "pawl:{with a missing key}d")
 	claim("waited for", func(*driver.Claim) {})
 	waiter := queued("waited for")
 	waiter.QueueTTL = time.Hour
@@ -85,8 +87,8 @@ func TestTheListSaysWhatInspectSays(t *testing.T) {
 			t.Errorf("%s: the list has\n%+v, Inspect\n%+v", name, e, want)
 		}
 	}
-	if len(listed) != 17 {
-		t.Errorf("%d names are listed: %v", len(listed), listed)
+	if len(listed) != 18 || !failed["with a missing key"] {
+		t.Errorf("%d names are listed: %v; failed: %v", len(listed), listed, failed)
 	}
 }
 

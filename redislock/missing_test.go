@@ -2,33 +2,11 @@ package redislock_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
-
-// A name with a missing key hides no other one from a list.
-func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	d := openDriver(t, "redis://"+server.Addr)
-	for _, name := range []string{"a", "b", "c"} {
-		gets(t, d, reader(name))
-	}
-	server.Do("DEL", "pawl:{b}d")
-	var names []string
-	for e, err := range d.List(ctx, "") {
-		if (err != nil) != (e.Name == "b") {
-			t.Errorf("%q: %v", e.Name, err)
-		}
-		names = append(names, e.Name)
-	}
-	if want := []string{"a", "b", "c"}; !slices.Equal(names, want) {
-		t.Errorf("listed: %q; want %q", names, want)
-	}
-}
 
 // An error about one of several names names it: the advice is to delete its keys.
 func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
