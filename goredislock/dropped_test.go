@@ -9,7 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // go-redis cannot check whether an idle connection is dead if it is not a bare socket. A
@@ -30,11 +32,8 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 	defer d.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c := driver.Claim{
-		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "client"}, Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second,
-	}
-	forced := c
-	forced.Name, forced.Token, forced.Force = "forced", driver.NewToken(), true
+	c, forced := servertest.Mutex("job"), servertest.Mutex("forced")
+	forced.Force = true
 	for _, s := range []struct {
 		what string
 		step func() error
@@ -42,7 +41,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 		{"try", func() error { _, err := d.Acquire(ctx, c); return err }},
 		{"force", func() error { _, err := d.Acquire(ctx, forced); return err }},
 		{"read", func() error { _, err := d.Inspect(ctx, "job"); return err }},
-		{"release", func() error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }},
+		{"release", func() error { return d.Release(ctx, servertest.Lease(c)) }},
 	} {
 		for client.PoolStats().IdleConns < idle {
 			noError(t, ctx.Err())
@@ -53,4 +52,13 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 			t.Errorf("%s: %v", s.what, err)
 		}
 	}
+}
+
+func TestALostAnswerIsNoLostLease(t *testing.T) {
+	t.Parallel()
+	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
+		d := newDriver(t, redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})) // no other idle connection
+		t.Cleanup(func() { _ = d.Close() })
+		return d
+	})
 }

@@ -3,6 +3,7 @@ package goredislock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,5 +112,20 @@ func TestClientsAndOptionsThatCannotBeAreRefused(t *testing.T) {
 		if _, err := goredislock.New(client, options); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%v; want ErrInvalid", err)
 		}
+	}
+}
+
+func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Millisecond})
+	d := newDriver(t, client)
+	defer d.Close()
+	only := client.Conn() // the work of the program takes the only connection
+	defer only.Close()
+	noError(t, only.Ping(t.Context()).Err())
+	_, err := d.Inspect(t.Context(), "job")
+	failed, ok := errors.AsType[*driver.Error](err)
+	if !ok || !strings.Contains(failed.Hint, "PoolSize") {
+		t.Errorf("%v; want advice about the pool", err)
 	}
 }

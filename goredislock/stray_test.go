@@ -2,7 +2,6 @@ package goredislock_test
 
 import (
 	"context"
-	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -74,11 +73,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, func() { cancel(); letGo() }
 		},
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			// the kernel accepts connections, and no process reads them
-			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-			noError(t, err)
-			t.Cleanup(func() { silent.Close() })
-			return opens(t, redis.Options{})(silent.Addr().String()), func() {}
+			return opens(t, redis.Options{})(redistest.Silent(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -105,22 +105,6 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 	}
 }
 
-// Names in all slots, so that each node gets every command.
-func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
-	nightly(t, "whole clusters")
-	t.Parallel()
-	nodes := redistest.StartCluster(t, 3)
-	all := strings.Join([]string{
-		rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster,
-	}, " ")
-	var url string
-	for _, node := range nodes {
-		url = user(t, node, all)
-	}
-	doesEverything(t, openDriver(t, url), func() {})
-	neverRefused(t, nodes...)
-}
-
 // doesEverything does all that a driver can. watched waits until a lease is watched, if
 // the driver has tracking.
 func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
@@ -145,9 +129,7 @@ func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 		hear(t, heard, driver.SignalGranted, waiter.Token)
 		g := gets(t, d, waiter)
 		watched()
-		if err := d.Break(ctx, name, g.Fence, 0, driver.Owner{}); err != nil {
-			t.Error(err)
-		}
+		breaks(t, d, name, g.Fence)
 		hear(t, heard, driver.SignalLost, waiter.Token)
 	}
 	several := []driver.Claim{mutex("{several} 1"), reader("{several} 2")}
@@ -165,14 +147,10 @@ func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 	gets(t, d, kept)
 	brief := lease(kept)
 	brief.MinHold = time.Hour
-	if err := d.Release(ctx, brief); err != nil {
-		t.Error(err)
-	}
+	noError(t, d.Release(ctx, brief))
 	waits(t, d, mutex(kept.Name))
 	watch(t, d, "{several} 1")
-	if _, err := d.Diagnose(ctx); err != nil {
-		t.Error(err)
-	}
+	must(d.Diagnose(ctx))(t)
 	if !d.Properties().PushesGrants {
 		t.Error("PushesGrants is false")
 	}
@@ -182,7 +160,7 @@ func neverRefused(t *testing.T, nodes ...*redistest.Server) {
 	t.Helper()
 	for _, node := range nodes {
 		if log := node.Do("ACL", "LOG"); log != "*0\r\n" {
-			t.Errorf("refused: %s", log)
+			t.Errorf("%s refused: %s", node.Addr, log)
 		}
 	}
 }
@@ -232,8 +210,7 @@ func TestAUserThatOnlyReads(t *testing.T) {
 	_, err := only.Acquire(ctx, mutex("c"))
 	unavailable(t, err, true, "ACL")
 	unavailable(t, only.Break(ctx, "a", 1, 0, driver.Owner{}), true, "ACL")
-	answers, err := only.Renew(ctx, []driver.LeaseRef{lease(exclusive)})
-	unavailable(t, errors.Join(append(answers, err)...), true, "ACL")
+	unavailable(t, renewed(only, exclusive), true, "ACL")
 	unavailable(t, only.Release(ctx, lease(exclusive)), true, "ACL")
 	holds(writer.Inspect(ctx, "a"))
 }

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -58,17 +61,69 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 		unavailable(t, d.Release(ctx, lease(mutex("job"))), false, "")
 	}
 	owner.Run()
-	for {
+	eventually(t, func() error {
 		second, err := d.Acquire(ctx, mutex("job"))
 		if err == nil {
 			rises(t, first.Fence, second.Fence)
-			break
+		} else {
+			unavailable(t, err, false, "")
 		}
-		unavailable(t, err, false, "")
-		time.Sleep(20 * time.Millisecond)
+		return err
+	})
+	if err := renewed(d, c); !errors.Is(err, driver.ErrNoSuchLease) {
+		t.Errorf("%v; want ErrNoSuchLease", err)
 	}
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
-		t.Errorf("%v, %v; want ErrNoSuchLease", answers, err)
+}
+
+// The server ends connections of every kind between any two steps: no lease is lost by
+// that, and no waiter is left behind.
+func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
+	nightly(t, "bad days")
+	t.Parallel()
+	for _, kind := range []string{"normal", "pubsub", "replica", "master"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			url := "redis://" + server.Addr
+			servertest.Storm(t, []driver.Driver{open(t, url), open(t, url), open(t, url)}, func() { server.Do("CLIENT", "KILL", "TYPE", kind) })
+		})
+	}
+}
+
+// rueidis panics, which ends the process, when it unsubscribes while the server answers
+// PING with an error.
+func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
+	nightly(t, "bad days")
+	for _, day := range redistest.BadDays {
+		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
+			continue
+		}
+		for protocol, options := range map[string]rueidis.ClientOption{
+			"RESP3": {DisableCache: true}, "RESP2": {DisableCache: true, AlwaysRESP2: true},
+		} {
+			t.Run(day.Name+"/"+protocol, func(t *testing.T) {
+				t.Parallel()
+				server := day.Start(t)
+				options.InitAddress = []string{server.Addr}
+				client, err := rueidis.NewClient(options)
+				noError(t, err)
+				defer client.Close()
+				for range 2 {
+					d, err := concrete(redislock.New(client, nil))
+					noError(t, err)
+					c := mutex("job")
+					gets(t, d, c)
+					releases(t, d, c)
+					day.Begin(server)
+					if err := d.Close(); err != nil {
+						t.Error(err)
+					}
+					for range 3 {
+						client.Do(ctx, client.B().Ping().Build()) // the panic comes with the next answers
+					}
+					day.End(server)
+				}
+			})
+		}
 	}
 }

@@ -126,16 +126,10 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	group.Sentinels[0].Kill()
 	group.Sentinels[1].Kill()
 	setDownAfter(group.Sentinels[2:], 500*time.Millisecond)
-	for tries := 0; ; tries++ { // until the third has noticed
+	becomes(t, "the third has noticed", func() bool {
 		found := servertest.FindingsOf(t, d)
-		if found.Have("warning Sentinel", group.Sentinels[0].Addr, "does not answer") && found.Have("warning Sentinel", group.Sentinels[2].Addr, "would not be replaced") {
-			break
-		}
-		if tries == 200 {
-			t.Fatal(found)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return found.Have("warning Sentinel", group.Sentinels[0].Addr, "does not answer") && found.Have("warning Sentinel", group.Sentinels[2].Addr, "would not be replaced")
+	})
 }
 
 // setDownAfter makes Sentinels wait that long before they take another server for dead.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
@@ -110,4 +111,11 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 			t.Fatal("it is held still")
 		}
 	}
+}
+
+func TestALostAnswerIsNoLostLease(t *testing.T) {
+	t.Parallel()
+	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
+		return openDriver(t, "redis://"+addr+"?tracking=false") // so that every request with the key is a step
+	})
 }

@@ -72,12 +72,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 	gets(t, d, holder)
 	heard := listen(t, d)
 	_, _ = d.Acquire(ctx, waiter)
-	for tries := 0; !d.Properties().PushesGrants; tries++ { // the driver subscribes again by itself
-		if tries == 12000 {
-			t.Fatal("the driver did not subscribe again")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	becomes(t, "the driver subscribes again by itself", func() bool { return d.Properties().PushesGrants })
 	releases(t, d, holder)
 	hear(t, heard, driver.SignalGranted, waiter.Token)
 }
@@ -153,8 +148,7 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 			tamper()
 			_, err := d.Acquire(ctx, mutex("job"))
 			unavailable(t, err, true, "")
-			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if err == nil && answers[0] == nil {
+			if renewed(d, c) == nil {
 				t.Error("renewed")
 			}
 			if _, err := d.Inspect(ctx, "job"); err == nil {

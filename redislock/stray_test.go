@@ -1,8 +1,6 @@
 package redislock_test
 
 import (
-	"context"
-	"net"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -46,11 +44,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, letGo
 		},
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			// the kernel accepts connections, and no process reads them
-			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-			noError(t, err)
-			t.Cleanup(func() { silent.Close() })
-			return lazily(t, silent.Addr().String()), func() {}
+			return lazily(t, redistest.Silent(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

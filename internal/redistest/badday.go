@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
 // A BadDay is a state in which a server answers its clients with an error, for a while.
@@ -145,13 +146,7 @@ func StartOneNode(tb TB) *Server {
 // cluster waits until the cluster is in a state.
 func (s *Server) cluster(state string) {
 	s.TB.Helper()
-	for range 1000 {
-		if Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	s.TB.Fatalf("the cluster does not become %s", state)
+	basictest.Eventually(s.TB, "the cluster is "+state, func() bool { return Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state })
 }
 
 // disconnect ends all connections except the one of Admin.
@@ -168,13 +163,7 @@ func (s *Server) unsaved() {
 	noError(s.TB, os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700))
 	s.Admin("CONFIG", "SET", "save", "3600 1")
 	s.Admin("BGSAVE")
-	for range 1000 {
-		if Field(s.Admin("INFO", "persistence"), "rdb_last_bgsave_status") == "err" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	s.TB.Fatalf("the data is saved in spite of the folder")
+	basictest.Eventually(s.TB, "saving fails", func() bool { return Field(s.Admin("INFO", "persistence"), "rdb_last_bgsave_status") == "err" })
 }
 
 // loading restarts the server with additional data, which it reads so slowly that it

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-go/pawl/internal/basictest"
 )
@@ -117,15 +116,15 @@ func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	}
 	s.Do("CLUSTER", "MEET", "127.0.0.1", of.Port)
 	master := of.id()
-	await(tb, "the replica does not meet the cluster", func() bool {
+	basictest.Eventually(tb, "the replica meets the cluster", func() bool {
 		answer, err := Ask(s.Addr, "CLUSTER", "REPLICATE", master) // an error until it knows the master
 		return err == nil && strings.HasPrefix(answer, "+OK")
 	})
-	await(tb, "the replica does not follow", func() bool {
+	basictest.Eventually(tb, "the replica follows", func() bool {
 		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up")
 	})
 	for _, node := range nodes {
-		await(tb, "not all nodes know the replica", func() bool {
+		basictest.Eventually(tb, "all nodes know the replica", func() bool {
 			return strings.Contains(node.Do("CLUSTER", "REPLICAS", master), ":"+s.Port+"@")
 		})
 	}
@@ -140,12 +139,12 @@ func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 		command = append(command, "TAKEOVER")
 	}
 	replica.Do(command...)
-	await(tb, "the replica does not take over", func() bool {
+	basictest.Eventually(tb, "the replica takes over", func() bool {
 		return strings.Contains(replica.Do("INFO", "replication"), "role:master")
 	})
 	id := replica.id()
 	for _, node := range append([]*Server{replica}, nodes...) {
-		await(tb, "not all nodes know the new master", func() bool {
+		basictest.Eventually(tb, "all nodes know the new master", func() bool {
 			known := false
 			for line := range strings.SplitSeq(node.Do("CLUSTER", "NODES"), "\n") {
 				known = known || strings.HasPrefix(line, id) && strings.Contains(line, "master")
@@ -157,15 +156,4 @@ func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 
 func (s *Server) id() string {
 	return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1])
-}
-
-func await(tb TB, problem string, done func() bool) {
-	tb.Helper()
-	for range 1000 {
-		if done() {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	tb.Fatalf("%s", problem)
 }

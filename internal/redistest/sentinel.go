@@ -64,14 +64,10 @@ func (g *SentinelGroup) ready() bool {
 // Replicated waits until the replica has all data of the master.
 func (g *SentinelGroup) Replicated() {
 	g.Master.TB.Helper()
-	for range 500 {
+	basictest.Eventually(g.Master.TB, "the replica has caught up", func() bool {
 		at := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
-		if Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == at {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	g.Master.TB.Fatalf("the replica does not catch up")
+		return Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == at
+	})
 }
 
 // URL is for a driver: the Sentinels, and the name of the master.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -138,6 +139,16 @@ func becomesFree(tb TB, d driver.Driver) {
 		}
 		return nil
 	})
+}
+
+// Silent returns an address where the kernel accepts connections, and no process reads
+// them.
+func Silent(tb TB) string {
+	tb.Helper()
+	silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	noError(tb, err)
+	tb.Cleanup(func() { _ = silent.Close() })
+	return silent.Addr().String()
 }
 
 // CheckPrompt tests that a call returns as soon as its ctx ends, whatever it waits for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -154,11 +154,8 @@ func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 	nightly(t, "servers that stand still")
 	t.Parallel()
 	servers, _ := three(t)
-	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and no process answers
-	noError(t, err)
-	defer silent.Close()
 	began := time.Now()
-	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+silent.Addr().String()+","+servers[1].Addr, nil)
+	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+redistest.Silent(t)+","+servers[1].Addr, nil)
 	noError(t, err)
 	rise(t, 0, c, "job", 5)
 	if err := c.Close(); err != nil {
@@ -197,15 +194,9 @@ func TestWithoutAMajorityNothingIsGrantedAndNothingIsLeftBehind(t *testing.T) {
 	servers[1].Run()
 	rise(t, last, c, "job", 3)
 	for i, s := range servers { // no node has a holder or a waiter: that would be other keys, or a longer one
-		var size string
-		for range 200 {
-			if size = s.Do("STRLEN", "pawl:{job}s"); size == ":26\r\n" {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if size != ":26\r\n" || s.Do("DBSIZE") != ":1\r\n" {
-			t.Errorf("node %d: the state has %q bytes, keys: %q", i+1, size, s.Do("KEYS", "*"))
+		basictest.Eventually(t, "the name is free", func() bool { return s.Do("STRLEN", "pawl:{job}s") == ":26\r\n" })
+		if s.Do("DBSIZE") != ":1\r\n" {
+			t.Errorf("node %d: keys: %q", i+1, s.Do("KEYS", "*"))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -90,16 +91,10 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	// answer.
 	d := openDriver(t, "redis://"+nodes[0].Addr)
 	nodes[2].Kill()
-	for tries := 0; ; tries++ { // until the other nodes have noticed
+	basictest.Eventually(t, "the other nodes have noticed", func() bool {
 		found := servertest.FindingsOf(t, d)
-		if found.Have("error server", nodes[2].Addr, "does not answer") && found.Have("error cluster", nodes[0].Addr, "cluster_state is fail") {
-			break
-		}
-		if tries == 200 {
-			t.Fatal(found)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return found.Have("error server", nodes[2].Addr, "does not answer") && found.Have("error cluster", nodes[0].Addr, "cluster_state is fail")
+	})
 }
 
 // overGoRedis returns a driver. The end of the test closes it and its client.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -75,8 +77,7 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 20*time.Second) {
-		heard := make(chan driver.Signal, 100)
-		t.Cleanup(two[1].(driver.Signaler).Listen(func(s driver.Signal) { heard <- s }))
+		heard := servertest.Listen(t, two[1].(driver.Signaler))
 		c, next := mutex(who), queued(who)
 		next.TTL, next.QueueTTL = time.Hour, time.Minute
 		gets(t, two[0], c)
@@ -137,15 +138,7 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 // cores with others.
 func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	for tries := 0; ; tries++ {
-		_, err := d.Acquire(ctx, c)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, driver.ErrUnavailable) || tries == 50 {
-			t.Fatal(err)
-		}
-	}
+	basictest.Until(t, "a grant", func() error { _, err := d.Acquire(ctx, c); return err })
 }
 
 // Another request for a lease that does not get longer changes nothing. But WAIT covers
