@@ -33,12 +33,15 @@ func TestAPausedHolderIsRefusedByMemory(t *testing.T) {
 
 // The test of a paused holder again, through aws-sdk-go-v2 and minio-go.
 func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
-	b := startS3(t)
+	nightly(t, "it builds versitygw")
+	data := t.TempDir()
+	noError(t, os.Mkdir(filepath.Join(data, "fences"), 0o700)) // a bucket
+	url := "http://" + testservers.Start(t, "s3", func(addr string) []string { return []string{"-data", data, "-listen", addr} })
 	program := testservers.Build(t, "s3clients")
 	for _, client := range []string{"aws", "minio"} {
 		t.Run(client, func(t *testing.T) {
 			run := func(args ...string) (said string, err error) {
-				flags := []string{"-url", strings.TrimSuffix(b.url, "/fences"), "-client", client}
+				flags := []string{"-url", url, "-client", client}
 				out, err := exec.CommandContext(t.Context(), program, append(flags, args...)...).Output()
 				return string(out), err
 			}
