@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
@@ -69,23 +70,8 @@ func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Mem
 	return s
 }
 
-// lines collects the lines of a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+// lines are the lines of a log.
+type lines = basictest.Lines
 
 // request sends a request from this host. change may change it before.
 func (s *site) request(t testing.TB, method, to string, form url.Values, change func(*http.Request)) *httptest.ResponseRecorder {

@@ -1,11 +1,9 @@
 package browser
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,22 +49,4 @@ func TestALeaseIsBroken(t *testing.T) {
 			t.Errorf("the log does not say %s: %s", want, &log)
 		}
 	}
-}
-
-// lines is a log that a test can read while it is written.
-type lines struct {
-	mu sync.Mutex // protects all
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

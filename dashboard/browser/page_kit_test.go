@@ -23,6 +23,9 @@ import (
 // The steps that all tests share.
 var noError = basictest.NoError
 
+// lines are the lines of a log.
+type lines = basictest.Lines
+
 // A look has the settings with which the browser shows a page.
 type look struct {
 	dark          bool
