@@ -167,13 +167,6 @@ sim: ## run SEEDS schedules of the simulation, with the seeds of those that fail
 			PAWL_SIM_SEEDS=$$(( ($(SEEDS) + $(PARALLEL) - 1) / $(PARALLEL) )) $$run; \
 	fi
 
-# How many ticks; a thousand take some minutes, for in one of twenty the instance that does it is killed.
-TICKS ?= 1000
-
-.PHONY: ticks
-ticks: needs ## run TICKS ticks of a schedule on twenty instances whose clocks differ, on each backend
-	PAWL_TEST_REQUIRE=1 PAWL_TICKS=$(TICKS) go test -run EachTickIsDoneOnce -parallel 1 -count=1 -timeout 0 -v ./internal/e2e/uses
-
 # Inter is a font, and no command: so it is looked for where Debian has it.
 screenshots: NEEDS := chromium:chromium pngquant:pngquant $(if $(wildcard /usr/share/fonts/opentype/inter),,inter:fonts-inter)
 .PHONY: screenshots

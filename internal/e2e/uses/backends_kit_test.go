@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
-	"github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
@@ -29,42 +27,19 @@ func nothing(context.Context) error { return nil }
 // A backend is the place of a test's locks.
 type backend struct {
 	name string
-	at   func(t testing.TB) string        // its URL; nil in memory
-	open func(t testing.TB) driver.Driver // the driver of one more client
+	at   func(t testing.TB) string // its URL
 }
-
-var memory = memlock.NewMemory(nil)
 
 var backends = []*backend{
-	{name: "Memory", open: func(testing.TB) driver.Driver { return memory.Driver() }},
-	overURL("SQLite", func(t testing.TB) string {
+	{"SQLite", func(t testing.TB) string {
 		return "sqlite:" + filepath.ToSlash(filepath.Join(sqliteFolder(t), "locks"))
-	}),
-	overURL("Redis", func(t testing.TB) string { return "redis://" + redisServer(t).Addr }),
-	overURL("PostgreSQL", func(t testing.TB) string {
-		return postgresServer(t).URL("locks") + "?pool_max_conns=4&connect_timeout=60" // one test has many clients
-	}),
+	}},
+	{"Redis", func(t testing.TB) string { return "redis://" + redisServer(t).Addr }},
+	{"PostgreSQL", func(t testing.TB) string { return postgresServer(t).URL("locks") + "?connect_timeout=60" }},
 }
 
-func overURL(name string, at func(t testing.TB) string) *backend {
-	return &backend{name: name, at: at, open: func(t testing.TB) driver.Driver {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(background, patience)
-		defer cancel()
-		d, err := driver.Open(ctx, at(t))
-		noError(t, err)
-		return d
-	}}
-}
-
-// onServers runs a test on each backend that other processes can use, too.
-func onServers(t *testing.T, f func(t *testing.T, b *backend)) {
-	t.Helper()
-	on(t, backends[1:], f)
-}
-
-// on runs a test on backends, in parallel.
-func on(t *testing.T, backends []*backend, f func(t *testing.T, b *backend)) {
+// on runs a test on each backend, in parallel.
+func on(t *testing.T, f func(t *testing.T, b *backend)) {
 	t.Helper()
 	t.Parallel()
 	for _, b := range backends {
@@ -85,16 +60,11 @@ func fresh(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.
 // machine.
 func (b *backend) client(t testing.TB) *pawl.Client {
 	t.Helper()
-	return clientOf(t, b.open(t), steady)
-}
-
-func clientOf(t testing.TB, d driver.Driver, o *pawl.Options) *pawl.Client {
-	t.Helper()
-	c, err := pawl.New(d, o)
+	c, err := pawl.Open(soon(t), b.at(t), steady)
 	noError(t, err)
 	t.Cleanup(func() {
-		if m, ok := d.(*mortal); c.Close() != nil && !(ok && m.dead.Load()) {
-			t.Errorf("%v is not closed: %v", c, c.Close())
+		if err := c.Close(); err != nil {
+			t.Errorf("%v is not closed: %v", c, err)
 		}
 	})
 	return c

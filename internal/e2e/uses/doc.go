@@ -1,4 +1,4 @@
-// Package uses contains only tests: what happens to a leader, a schedule and a lease when
+// Package uses contains only tests: what happens to a leader, a task and a lease when
 // their process is killed or stands still, on SQLite, Redis and PostgreSQL. The tests of
 // the root check the same in virtual time and with every fault. These tests use real
 // servers, real processes and real time.
@@ -6,8 +6,6 @@
 // Read it in this order:
 //
 //   - backends_kit_test.go: the backends, and the clients that a test has of them
-//   - mortal_kit_test.go: clients that die
-//   - ticks_test.go: a schedule of instances whose clocks differ
 //   - killed_test.go, killed_bench_test.go: processes that are killed
 //   - paused_unix_test.go: one that stands still, and goes on when it has lost its lock
 //

@@ -13,7 +13,7 @@ import (
 
 func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	nightly(t, "killed processes on each backend")
-	onServers(t, func(t *testing.T, b *backend) {
+	on(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		first := b.process(t, "election", name, brief.TTL)
 		fence := must(strconv.ParseUint(first.hears("works"), 10, 64))(t)
@@ -34,7 +34,7 @@ func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 
 func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
 	nightly(t, "killed processes on each backend")
-	onServers(t, func(t *testing.T, b *backend) {
+	on(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		first := b.process(t, "once", name, brief.TTL)
 		first.hears("works")
@@ -51,7 +51,7 @@ func TestATickOfAKilledProcessIsTakenUp(t *testing.T) {
 // A detached lease belongs to no process: kill -9 does not end it.
 func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
 	nightly(t, "killed processes on each backend")
-	onServers(t, func(t *testing.T, b *backend) {
+	on(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		p := b.process(t, "detach", name, time.Hour)
 		handle := pawl.Handle(p.hears("handle"))

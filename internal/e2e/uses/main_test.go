@@ -19,10 +19,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
-	if os.Getenv(ticksVariable) == "" { // the tests mostly wait
-		if err := flag.Set("test.parallel", "16"); err != nil {
-			panic(err)
-		}
+	if err := flag.Set("test.parallel", "16"); err != nil { // the tests mostly wait
+		panic(err)
 	}
 	code := m.Run()
 	redisShared.Stop()

@@ -17,7 +17,7 @@ import (
 // lease says that it is lost, and its release does not harm the holder.
 func TestAWriteOfAHolderThatWasPausedIsRefused(t *testing.T) {
 	nightly(t, "it waits for real time")
-	onServers(t, func(t *testing.T, b *backend) {
+	on(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		var resource fence.Memory
 		write := func(f uint64) error { return resource.Guard(background, name, f, nothing) }
