@@ -71,24 +71,54 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 	}
 }
 
+// A counted database counts the statements of a check.
+type counted struct {
+	*sql.DB
+	statements int
+}
+
+func (c *counted) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c.statements++
+	return c.DB.QueryRowContext(ctx, query, args...)
+}
+
+func (c *counted) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	c.statements++
+	return c.DB.ExecContext(ctx, query, args...)
+}
+
+// isOneStatement checks the cost of a check. Those of writers and of readers are one.
+func (c *counted) isOneStatement(t *testing.T, check func(resource string, f uint64) error) {
+	t.Helper()
+	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // to a writer the last fence is stale
+		before := c.statements
+		if err := check("counted", f); err != nil && !errors.Is(err, pawl.ErrStale) {
+			t.Errorf("fence %d: %v", f, err)
+		}
+		if n := c.statements - before; n != 1 {
+			t.Errorf("fence %d takes %d statements, want 1", f, n)
+		}
+	}
+}
+
 func TestSQLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "app.db")
 	db := must(sql.Open("sqlite", file))(t)
 	defer db.Close()
-	inDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite, func(resource string, f uint64) error {
-		return fence.CheckSQLiteReader(t.Context(), db, resource, f)
-	})
-	oneStatement(t, db, file, fence.CheckSQLite)
+	c := &counted{DB: db}
+	read := func(resource string, f uint64) error { return fence.CheckSQLiteReader(t.Context(), c, resource, f) }
+	inDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite, read)
+	c.isOneStatement(t, read)
 }
 
 func TestMySQL(t *testing.T) {
 	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
 	db := s.Open(t, name)
-	inDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, func(resource string, f uint64) error {
-		return fence.CheckMySQLReader(t.Context(), db, resource, f)
-	})
-	oneStatement(t, db, s.DSN(name), fence.CheckMySQL)
+	c := &counted{DB: db}
+	read := func(resource string, f uint64) error { return fence.CheckMySQLReader(t.Context(), c, resource, f) }
+	inDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, read)
+	c.isOneStatement(t, read)
 }
 
 func checkPostgres(ctx context.Context, tx *sql.Tx, resource string, f uint64) error {
@@ -102,7 +132,10 @@ func TestPostgres(t *testing.T) {
 	inDatabase(t, db, fence.PostgresTable, checkPostgres, func(resource string, f uint64) error {
 		return fence.CheckPostgresReader(t.Context(), fence.Query(db.QueryRowContext), resource, f)
 	})
-	oneStatement(t, db, dsn, checkPostgres)
+	counts := &counted{DB: db}
+	counts.isOneStatement(t, func(resource string, f uint64) error {
+		return fence.CheckPostgres(t.Context(), fence.Query(counts.QueryRowContext), resource, f)
+	})
 
 	// The same through pgx itself, which has another transaction type.
 	c := must(pgx.Connect(t.Context(), dsn))(t)
