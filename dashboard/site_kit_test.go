@@ -124,7 +124,7 @@ func lacks(t testing.TB, page string, all ...string) {
 
 func claim(name string, pid int) driver.Claim {
 	c := servertest.Queued(name)
-	c.QueueTTL = time.Minute
+	c.TTL, c.QueueTTL = 30*time.Second, time.Minute
 	c.Owner = driver.Owner{Client: fmt.Sprintf("~%016x", pid), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}}
 	return c
 }

@@ -112,7 +112,7 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 // claim returns a mutex claim of the process with a pid.
 func claim(name string, pid int) driver.Claim {
 	c := servertest.Queued(name)
-	c.QueueTTL, c.Owner = time.Minute, driver.Owner{Client: string(rune('a' + pid)), Host: "host", PID: pid}
+	c.TTL, c.QueueTTL, c.Owner = 30*time.Second, time.Minute, driver.Owner{Client: string(rune('a' + pid)), Host: "host", PID: pid}
 	return c
 }
 
