@@ -27,15 +27,16 @@ func TestNothingAsksTheServerToCancel(t *testing.T) {
 			defer letGo()
 			brief, cancel := context.WithCancel(ctx)
 			defer cancel()
-			opened := make(chan *postgreslock.Driver)
-			go func() {
-				d, _ := concrete(postgreslock.Open(brief, "postgres://postgres@"+proxy.Addr+hosts+"/"+name))
-				opened <- d
-			}()
+			opened, at := make(chan *postgreslock.Driver, 1), "postgres://postgres@"+proxy.Addr+hosts+"/"+name
 			var d *postgreslock.Driver
 			if statement == "LISTEN " { // the listener's statement comes after the opening
-				d = <-opened
+				d = open(t, at)
 				gets(t, d, mutex("held"))
+			} else {
+				go func() {
+					d, _ := concrete(postgreslock.Open(brief, at))
+					opened <- d
+				}()
 			}
 			<-sent
 			if cancel(); d == nil {
