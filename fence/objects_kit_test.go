@@ -14,7 +14,7 @@ import (
 )
 
 // A bucket is an ObjectStore in memory that answers as S3 does: an ETag is a hash of the
-// body, and the names of metadata are those of headers.
+// body, and the names of metadata are header names.
 // TestAPausedHolderIsRefusedByS3ThroughItsClients writes to a real one.
 type bucket struct {
 	mu      sync.Mutex

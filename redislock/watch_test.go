@@ -108,7 +108,7 @@ func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
 		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
 		d := openDriver(t, url)
-		// The watcher is told that nothing is heard, so that it begins to poll.
+		// The driver tells the watcher that it hears nothing, so that it begins to poll.
 		tells := watch(t, d, "without "+missing)
 		if d.Properties().PushesChanges {
 			t.Errorf("without %s PushesChanges is true", missing)

@@ -87,7 +87,7 @@ func (c *counted) ExecContext(ctx context.Context, query string, args ...any) (s
 	return c.DB.ExecContext(ctx, query, args...)
 }
 
-// isOneStatement checks the cost of a check. Those of writers and of readers are one.
+// isOneStatement checks that a check is one statement, for writers and for readers.
 func (c *counted) isOneStatement(t *testing.T, check func(resource string, f uint64) error) {
 	t.Helper()
 	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // to a writer the last fence is stale
