@@ -51,16 +51,21 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	for what, of := range map[string]struct {
 		starts bool
 		ttl    time.Duration
-		then   func(d *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
+		then   func(d, other *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
 	}{
-		"holds": {true, time.Hour, func(*etcdlock.Driver, driver.Claim, driver.Grant) {}},
-		"has released": {false, time.Hour, func(d *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+		"holds": {true, time.Hour, func(_, _ *etcdlock.Driver, _ driver.Claim, _ driver.Grant) {}},
+		"has released": {false, time.Hour, func(d, _ *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
 			noError(t, d.Release(brief(t), lease(c)))
 		}},
-		"has broken its lease, with a delay": {true, time.Hour, func(d *etcdlock.Driver, c driver.Claim, g driver.Grant) {
+		"knows by the answer to its swap that another one holds": {true, time.Hour, func(d, other *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+			noError(t, d.Release(brief(t), lease(c)))
+			gets(t, other, mutex(c.Name))
+			refused(t, d, mutex(c.Name))
+		}},
+		"has broken its lease, with a delay": {true, time.Hour, func(d, _ *etcdlock.Driver, c driver.Claim, g driver.Grant) {
 			noError(t, d.Break(brief(t), c.Name, g.Fence, time.Hour, driver.Owner{}))
 		}},
-		"has found that its name is closed": {true, etcdlock.MinTTL, func(d *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+		"has found that its name is closed": {true, etcdlock.MinTTL, func(d, _ *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
 			until(t, "its lease has expired", func() error {
 				_, err := d.Acquire(brief(t), mutex(c.Name))
 				if held, ok := errors.AsType[*driver.HeldError](err); ok && held.ClosedFor > 0 {
@@ -73,10 +78,11 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 		started := false
 		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may not wait for it
 			url, prefix, c := place(t)
-			d := open(t, url)
+			d, other := open(t, url), open(t, url)
 			m := mutex("job")
 			m.TTL, m.LockDelay = of.ttl, time.Hour
-			of.then(d, m, gets(t, d, m))
+			of.then(d, other, m, gets(t, d, m))
+			noError(t, other.Close())
 			noError(t, d.Close())
 			timer, last, _ := timerOf(t, prefix, c)
 			started = timer == last
@@ -96,26 +102,6 @@ func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int6
 		must(fmt.Sscan(string(kv.Value), &timer, &seconds))(t)
 	}
 	return timer, must(admin.Get(brief(t), prefix+"//clock"))(t).Kvs[0].ModRevision, time.Duration(seconds * float64(time.Second))
-}
-
-// A client that was refused because of the answer to its swap knows of that lease, too.
-func TestAClientThatClosesStartsTheTimerForALeaseThatRefusedIt(t *testing.T) {
-	t.Parallel()
-	for i, started := 0, false; !started; i++ {
-		url, prefix, c := place(t)
-		d, other := open(t, url), open(t, url)
-		m := mutex("job")
-		gets(t, d, m)
-		noError(t, d.Release(brief(t), lease(m)))
-		gets(t, other, mutex("job"))
-		refused(t, d, mutex("job"))
-		noError(t, other.Close())
-		noError(t, d.Close())
-		timer, last, _ := timerOf(t, prefix, c)
-		if started = timer == last; !started && i == 5 {
-			t.Fatal("it starts none")
-		}
-	}
 }
 
 // A client that opens and finds a name closed starts the timer before its claim is

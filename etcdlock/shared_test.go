@@ -1,14 +1,10 @@
 package etcdlock_test
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
@@ -67,48 +63,6 @@ func TestACycleIsTwoRequests(t *testing.T) {
 	})
 }
 
-// Two names wake one client in one request: etcd writes no key twice in a request.
-func TestOneRequestWakesAClientTwice(t *testing.T) {
-	nightly(t, "it waits for leases to end")
-	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	a, b := openDriver(t, c.URL()), openDriver(t, c.URL())
-	var kept []driver.LeaseRef
-	var heard []<-chan driver.Signal
-	ttl := 4 * time.Second
-	for try := 0; len(kept) < 2; try++ {
-		name := fmt.Sprint("job", try)
-		long, short, waiter := mutex(name), mutex(name), queued(mutex(name))
-		for _, one := range []*driver.Claim{&long, &short, &waiter} {
-			one.Weight, one.Limit, one.QueueTTL = 1, 2, time.Hour
-		}
-		long.TTL, short.TTL = time.Hour, ttl
-		gets(t, a, long)
-		gets(t, a, short)
-		if _, err := b.Acquire(brief(t), waiter); !errors.Is(err, driver.ErrHeld) {
-			if t.Logf("%v; want ErrHeld", err); try == 5 {
-				t.Fatal("a waiter is never refused")
-			}
-			ttl *= 2 // the machine is slow: the short one had expired
-			continue
-		}
-		kept, heard = append(kept, lease(long)), append(heard, hears(t, b, waiter.Token))
-	}
-	for i := 0; i < len(heard); { // a renewal after the short ones have expired wakes both
-		each, err := a.Renew(brief(t), kept)
-		for _, e := range append(each, err) {
-			if e != nil {
-				t.Fatal(e)
-			}
-		}
-		select {
-		case <-heard[i]:
-			i++
-		case <-time.After(ttl + time.Second):
-		}
-	}
-}
-
 // Hand-overs of many names at once, between two clients.
 func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 	t.Parallel()
@@ -126,26 +80,6 @@ func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 			if g := gets(t, b, waiter); g.Fence <= first.Fence {
 				t.Errorf("fences %d, then %d; want them to rise", first.Fence, g.Fence)
 			}
-		})
-	}
-	all.Wait()
-}
-
-// A value that is too big to share a request goes by itself.
-func TestBigNamesDoNotShareARequest(t *testing.T) {
-	t.Parallel()
-	url, _, _ := place(t)
-	d := openDriver(t, url)
-	var all sync.WaitGroup
-	for i := range 200 {
-		all.Go(func() {
-			m := mutex(fmt.Sprint("job", i))
-			m.Owner.Labels = map[string]string{}
-			for k := range 8 {
-				m.Owner.Labels[fmt.Sprint("label", k)] = strings.Repeat("x", 200)
-			}
-			gets(t, d, m)
-			releases(t, d, m)
 		})
 	}
 	all.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/certtest"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A cluster that requires certificates of its clients: with one everything works. Without
@@ -24,14 +25,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
 	url, mine := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
 	one, two := openDriver(t, url+mine+"&ca_cert="+own.CA), openDriver(t, url+mine+"&skip_verify=true")
-	holder, waiter := mutex("job"), queued(mutex("job"))
-	first := gets(t, one, holder)
-	refused(t, two, waiter)
-	heard := hears(t, two, waiter.Token)
-	keeps(t, one, holder)
-	releases(t, one, holder)
-	hearsOfGrant(t, heard)
-	rises(t, first.Fence, gets(t, two, waiter).Fence)
+	servertest.RidesThrough(t, one, two, func() {})
 	bad := map[string][2]string{}
 	for with, want := range map[string][2]string{
 		mine: {"certificate signed by unknown", "ca"},

@@ -87,19 +87,6 @@ func TestMarks(t *testing.T) {
 			known, _ := l.mark("x", sec)
 			equal(l.t, "known after its end", known, false)
 		},
-		"AMarkIsRenewed": func(l *lab) {
-			known, ok := l.mark("x", 2*sec)
-			equal(l.t, "known", known, false)
-			equal(l.t, "ok", ok, true)
-			equal(l.t, "changed", l.e.Changed, true)
-			equal(l.t, "visible", l.e.Visible, false)
-			l.sleep(sec)
-			known, _ = l.mark("x", 2*sec)
-			equal(l.t, "known", known, true)
-			l.sleep(sec)
-			l.granted(mutex("a"))
-			l.said("changed x")
-		},
 		"ThereIsNoRoomForAnyNumber": func(l *lab) {
 			for i := range locktable.MaxMarks {
 				if _, ok := l.mark(fmt.Sprint(i), time.Minute); !ok {
