@@ -24,13 +24,13 @@
 // Most URLs have no parameters. Parameters that are true or false are true without a
 // value; durations are 500ms, 10s or 1h.
 //
-//	addr=HOST:PORT           a further host; as often as there are hosts
+//	addr=HOST:PORT           one more host; repeat it for each host
 //	db=N                     the database, as /N after the host
 //	client_name=NAME         what CLIENT LIST shows
 //	dial_timeout=5s          for a connection to be made
 //	write_timeout=10s        for a request, and its answer
-//	protocol=2               RESP2, for proxies that know no more; without tracking
-//	cluster=false            a node of a cluster is one server
+//	protocol=2               use RESP2, for proxies without RESP3; disables tracking
+//	cluster=false            treat a node of a cluster as a single server
 //
 //	master_set=NAME          the master that the Sentinels watch; also master_name=NAME
 //	sentinel_username=USER   at the Sentinels
@@ -39,8 +39,8 @@
 //	ca_cert=FILE             with rediss: trust only the authorities in this PEM file
 //	client_cert=FILE         with rediss: the client's own certificate, and
 //	client_key=FILE          its key
-//	server_name=NAME         with rediss: the name in all certificates; otherwise each node's has the
-//	                         address that the node, or a Sentinel, announces
+//	server_name=NAME         with rediss: the name in the certificates of all nodes; default: the address
+//	                         that the node, or a Sentinel, announces
 //	skip_verify=true         with rediss: trust any certificate
 //
 // Each new connection reads these files again.
@@ -78,19 +78,19 @@
 // Acquire, renew and release are a script each, in one round trip; concurrent steps of
 // several goroutines share a script. When a release grants the name to a waiter, the
 // waiter gets a message with the fence, and sends no request. A name without waiters is
-// one key of about 150 bytes. The server deletes it a day after its last grant, and a
-// value a day after the last lease. A lease costs no goroutine and no connection. A
-// driver has two connections to each server, one of them for messages that the server
-// pushes. Outside of a cluster it has up to two more for the scripts that goroutines
-// share.
+// one key of about 150 bytes. The server deletes the key a day after the name's last
+// grant, and a stored value a day after the name's last lease. A lease costs no goroutine
+// and no connection. A driver has two connections to each server, one of them for
+// messages that the server pushes. Outside of a cluster it has up to two more for the
+// scripts that goroutines share.
 //
 // # When does a holder hear that it lost?
 //
 // After a Break or ForceLock, the server notifies the holder at once. If another client
 // deletes the key or flushes the database, or Redis evicts the key, the holder detects
-// that with its next renewal. The server notifies it at once if [Open] made the driver,
-// with RESP3, or if [Track] prepared the client: see Properties().ReportsDeletions. If
-// not, Diagnose says why.
+// that with its next renewal. With tracking, the server notifies the holder at once. A
+// driver has tracking if [Open] made it and the server has RESP3, or if [Track] prepared
+// the client. If Properties().ReportsDeletions is false, Diagnose says why.
 //
 // # What can its driver do?
 //
