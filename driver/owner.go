@@ -25,9 +25,9 @@ type Owner struct {
 
 // Validate refuses an owner that some backend could not store and return unchanged.
 func (o *Owner) Validate() error {
-	for _, of := range [...]struct{ what, text string }{{"client", o.Client}, {"host", o.Host}} {
-		if len(of.text) > MaxLabel || !utf8.ValidString(of.text) {
-			return invalid(of.what, fmt.Sprintf("%.40q has %d bytes", of.text, len(of.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+	for _, field := range [...]struct{ name, text string }{{"client", o.Client}, {"host", o.Host}} {
+		if len(field.text) > MaxLabel || !utf8.ValidString(field.text) {
+			return invalid(field.name, fmt.Sprintf("%.40q has %d bytes", field.text, len(field.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
 		}
 	}
 	if o.PID < 0 || o.PID > math.MaxInt32 {
@@ -51,7 +51,7 @@ func (o Owner) Clone() Owner {
 	return o
 }
 
-// Equal reports whether two owners have the same fields. No labels equal empty labels.
+// Equal reports whether two owners have the same fields. Nil and empty Labels are equal.
 func (o Owner) Equal(p Owner) bool {
 	return o.Client == p.Client && o.Host == p.Host && o.PID == p.PID && maps.Equal(o.Labels, p.Labels)
 }
@@ -87,10 +87,10 @@ func (o Owner) Who() string {
 	case randomID.MatchString(o.Client):
 		return where
 	}
-	return plain(o.Client) + " at " + where // people chose this id, and look for it
+	return plain(o.Client) + " at " + where // the user chose this id, and searches for it
 }
 
-// randomID matches an id that is empty, or that pawl.New made, which people do not know.
+// randomID matches an empty id, and a random id of pawl.New. People know neither.
 var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
 // plain returns s as it is if a terminal shows it as it is, and quoted otherwise. Other
