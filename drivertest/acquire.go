@@ -52,7 +52,7 @@ func testAcquire(s *suite) {
 		}
 		k.b.heldBy(first.Fence)
 		k.b.releases(c)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("RepeatedByOneOfSeveralHoldersTakesNothingMore", func(k *kit) {
@@ -65,7 +65,7 @@ func testAcquire(s *suite) {
 		if again := k.a.gets(c); again.Fence != first.Fence { // even if there is no room for another claim
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
-		k.b.sees(2, 0)
+		k.b.seesHoldersWaiters(2, 0)
 	})
 
 	s.test("RepeatedRunsForAFullTTLFromTheRepeat", func(k *kit) {
@@ -132,12 +132,12 @@ func testAcquire(s *suite) {
 		c := k.mutex()
 		g := k.a.gets(c)
 		k.b.refused(k.mutex())
-		e := k.b.sees(1, 0)
+		e := k.b.seesHoldersWaiters(1, 0)
 		if e.Fence != g.Fence {
 			k.Errorf("the last fence is %d, want %d: a try that fails takes none", e.Fence, g.Fence)
 		}
 		k.a.releases(c)
-		k.a.sees(0, 0)
+		k.a.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("AContendedTryDoesNotLengthenTheHoldersTime", func(k *kit) {

@@ -117,7 +117,7 @@ func testBasics(s *suite) {
 			for i := range waiters {
 				k.a.waits(k.mutex(queue(long), large), i+1)
 			}
-			e := k.b.sees(1, waiters)
+			e := k.b.seesHoldersWaiters(1, waiters)
 			if !bytes.Equal(e.Value, most) || !maps.Equal(k.one(e.Holders).Owner.Labels, labels) {
 				k.Errorf("a value of %d bytes, and %d labels of the holder; want those of the claim", len(e.Value), len(e.Holders[0].Owner.Labels))
 			}

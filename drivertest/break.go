@@ -14,7 +14,7 @@ func testBreaking(s *suite) {
 		c := k.mutex()
 		g := k.a.gets(c)
 		k.b.mustBreak(g.Fence, 0, op)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.brokenBy(k.a.renew(c, long), op)
 		k.brokenBy(k.a.renew(c, long), op) // each time that it asks
 	})
@@ -24,7 +24,7 @@ func testBreaking(s *suite) {
 		waiter := k.mutex(queue(long))
 		k.b.waits(waiter, 1)
 		k.a.mustBreak(g.Fence, 0, op)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.b.gets(waiter)
 	})
 
@@ -40,7 +40,7 @@ func testBreaking(s *suite) {
 		if held.RetryAfter < held.ClosedFor {
 			k.Errorf("RetryAfter = %v; want when the name opens, in %v", held.RetryAfter, held.ClosedFor)
 		}
-		if e := k.a.sees(0, 0); e.ClosedFor <= 0 {
+		if e := k.a.seesHoldersWaiters(0, 0); e.ClosedFor <= 0 {
 			k.Errorf("%+v; want it closed", e)
 		}
 		k.past(k.u)
@@ -76,7 +76,7 @@ func testBreaking(s *suite) {
 		k.a.waits(first, 1)
 		k.b.waits(second, 2)
 		k.b.mustBreak(g.Fence, k.u, op)
-		k.a.sees(0, 2)
+		k.a.seesHoldersWaiters(0, 2)
 		k.a.waits(first, 1)
 		k.past(k.u)
 		k.b.waits(second, 1)
@@ -143,7 +143,7 @@ func testBreaking(s *suite) {
 		f1, f2 := k.a.gets(one).Fence, k.a.gets(two).Fence
 		k.b.mustBreak(f1, long, op)
 		k.b.mustBreak(f2, k.u, op)
-		if e := k.b.sees(0, 0); e.ClosedFor <= long/2 {
+		if e := k.b.seesHoldersWaiters(0, 0); e.ClosedFor <= long/2 {
 			k.Errorf("closed for %v, want %v", e.ClosedFor, long)
 		}
 	})

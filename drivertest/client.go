@@ -140,8 +140,8 @@ func (d *client) entry(name string) driver.Entry {
 	return e
 }
 
-// sees wants this number of holders and waiters of the kit's name.
-func (d *client) sees(holders, waiters int) driver.Entry {
+// seesHoldersWaiters wants this number of holders and waiters of the kit's name.
+func (d *client) seesHoldersWaiters(holders, waiters int) driver.Entry {
 	d.k.Helper()
 	e := d.entry(d.k.name)
 	if len(e.Holders) != holders || len(e.Waiters) != waiters {

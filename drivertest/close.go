@@ -37,7 +37,7 @@ func testClose(s *suite) {
 			wants("List", k.listErr(k.ctx, k.a))
 		}
 		k.a.Properties() // must not panic
-		k.b.sees(1, 0)   // and nothing was changed
+		k.b.seesHoldersWaiters(1, 0)   // and nothing was changed
 		if e := k.b.entry(k.name + "/free"); len(e.Holders) != 0 {
 			k.Errorf("%+v; want nobody", e)
 		}
@@ -55,7 +55,7 @@ func testClose(s *suite) {
 		k.a.waits(waiter, 1)
 		k.closes(k.a)
 		k.b.heldBy(g.Fence)
-		k.b.sees(1, 1)
+		k.b.seesHoldersWaiters(1, 1)
 		k.b.waits(waiter, 1)
 		k.b.keeps(c)
 		k.b.releases(c)
@@ -78,7 +78,7 @@ func testClose(s *suite) {
 		k.a.waits(gone, 1)
 		k.closes(k.a)
 		k.b.releases(holder)
-		k.b.sees(1, 0)
+		k.b.seesHoldersWaiters(1, 0)
 		k.b.releases(gone)
 		k.b.gets(k.mutex())
 	})

@@ -33,7 +33,7 @@ func testConcurrent(s *suite) {
 			section := section{limit: c.limit}
 			k.crowd(workers, rounds, func(w *worker) error { return w.enter(&section, c.claim(k)) })
 			section.wants(k, int64(workers*rounds))
-			k.a.sees(0, 0)
+			k.a.seesHoldersWaiters(0, 0)
 		})
 	}
 
@@ -53,7 +53,7 @@ func testConcurrent(s *suite) {
 				k.Errorf("Release: %v", err)
 			}
 			all.Wait()
-			k.a.sees(0, 0)
+			k.a.seesHoldersWaiters(0, 0)
 		}
 	})
 

@@ -52,7 +52,7 @@ func testCtx(s *suite) {
 			}
 		}
 
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		e := k.b.entry(held.Name)
 		if len(e.Holders) != 1 || len(e.Waiters) != 0 || e.ClosedFor != 0 || e.Holders[0].Fence != g.Fence || e.Holders[0].ExpiresIn > 2*long {
 			k.Errorf("%+v; want what it was before", e)
@@ -86,10 +86,10 @@ func testCtx(s *suite) {
 		cancel()
 		for range 15 {
 			time.Sleep(time.Millisecond)
-			k.a.sees(1, 1)
+			k.a.seesHoldersWaiters(1, 1)
 		}
 		k.a.releases(holder)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.b.gets(waiter)
 	})
 

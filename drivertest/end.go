@@ -141,7 +141,7 @@ func testLateClaims(s *suite) {
 		k.past(driver.MaxRequest + k.brief())
 		letGo()
 		k.settle()
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 }
 
@@ -151,7 +151,7 @@ func testLateRepeats(s *suite) {
 		slow, c := k.slow(), k.mutex()
 		slow.gets(c)
 		k.repeats(slow, c)
-		if left := k.one(k.b.sees(1, 0).Holders).ExpiresIn; left > long-k.brief() {
+		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.brief() {
 			k.Errorf("it lasts another %v, as if it had just been granted", left)
 		}
 	})
@@ -161,7 +161,7 @@ func testLateRepeats(s *suite) {
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
 		k.repeats(slow, c)
-		if left := k.b.sees(1, 1).Waiters[0].ExpiresIn; left > long-k.brief() {
+		if left := k.b.seesHoldersWaiters(1, 1).Waiters[0].ExpiresIn; left > long-k.brief() {
 			k.Errorf("the place lasts another %v, as if it had just been taken", left)
 		}
 	})
@@ -171,7 +171,7 @@ func testLateRepeats(s *suite) {
 		k.a.gets(holder)
 		slow.waits(c, 1)
 		k.repeats(slow, c, holder)
-		if left := k.one(k.b.sees(1, 0).Holders).ExpiresIn; left > long/2 {
+		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long/2 {
 			k.Errorf("it lasts another %v; want no more than the place would have", left)
 		}
 	})
@@ -180,7 +180,7 @@ func testLateRepeats(s *suite) {
 		slow, c := k.slow(), k.mutex(queue(long))
 		slow.gets(c)
 		k.repeats(slow, c, c)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("ALateRepeatOfWhoLeftTheQueueDoesNotQueueAgain", func(k *kit) {
@@ -188,7 +188,7 @@ func testLateRepeats(s *suite) {
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
 		k.repeats(slow, c, c)
-		k.b.sees(1, 0)
+		k.b.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("ALateRepeatOfAForceBreaksNobodyWhoCameAfterIt", func(k *kit) {
@@ -233,7 +233,7 @@ func testLateReleases(s *suite) {
 			k.past(2 * k.brief())
 			letGo()
 			k.settle()
-			k.b.sees(1, 1)
+			k.b.seesHoldersWaiters(1, 1)
 		}
 		k.b.keeps(held)
 		k.b.waits(queued, 1)
@@ -262,7 +262,7 @@ func testLateReleases(s *suite) {
 		if err := release.wait(); err != nil {
 			k.Errorf("Release: %v; want nil", err)
 		}
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 }
 

@@ -57,7 +57,7 @@ func testExpiry(s *suite) {
 		k.a.waits(k.permits(1, 2, queue(k.u)), 1)
 		k.past(k.u)
 		k.b.heldBy(g.Fence)
-		k.b.sees(1, 0)
+		k.b.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("AnExpiredHolderIsNotNamedAsInTheWay", func(k *kit) {

@@ -113,7 +113,7 @@ func testFence(s *suite) {
 		for range 3 {
 			rises(k, &last, k.a.gets(k.mutex(ttl(short), fences(driver.MaxFences))))
 			k.past(short)
-			k.b.sees(0, 0)
+			k.b.seesHoldersWaiters(0, 0)
 		}
 	})
 
@@ -144,7 +144,7 @@ func testFence(s *suite) {
 				k.pass(instant * 10) // a server needs longer than that to come back
 				k.s.Wipe(k.T)
 				k.a, k.b = k.open(), k.open()
-				k.a.sees(0, 0)
+				k.a.seesHoldersWaiters(0, 0)
 			}
 		})
 	}

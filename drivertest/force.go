@@ -59,7 +59,7 @@ func testForce(s *suite) {
 		k.a.waits(one, 1)
 		k.b.waits(two, 2)
 		k.b.gets(k.reader(force))
-		k.a.sees(2, 1)
+		k.a.seesHoldersWaiters(2, 1)
 		k.a.gets(one)
 		k.b.waits(two, 1)
 	})
@@ -69,7 +69,7 @@ func testForce(s *suite) {
 		waiters := k.line(2)
 		taker := k.mutex(force)
 		k.b.gets(taker)
-		k.a.sees(1, 2) // a repeat of a claim always has a place
+		k.a.seesHoldersWaiters(1, 2) // a repeat of a claim always has a place
 		k.b.waits(waiters[1], 2)
 		k.a.waits(waiters[0], 1)
 		k.b.releases(taker)
@@ -83,7 +83,7 @@ func testForce(s *suite) {
 		taker.Force = true
 		g := k.b.gets(taker)
 		k.a.heldBy(g.Fence)
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.a.waits(waiters[0], 1)
 	})
 
@@ -120,7 +120,7 @@ func testForce(s *suite) {
 			k.b.refused(k.mutex())
 			taker := k.mutex(force)
 			k.b.gets(taker)
-			if e := k.a.sees(1, 0); e.ClosedFor != 0 {
+			if e := k.a.seesHoldersWaiters(1, 0); e.ClosedFor != 0 {
 				k.Errorf("closed for %v, and it was granted", e.ClosedFor)
 			}
 			k.b.releases(taker)

@@ -8,7 +8,7 @@ import (
 
 func testInspect(s *suite) {
 	s.test("AnUnknownNameIsAnEmptyEntry", func(k *kit) {
-		e := k.a.sees(0, 0)
+		e := k.a.seesHoldersWaiters(0, 0)
 		if e.Name != k.name || e.Fence != 0 || e.ClosedFor != 0 {
 			k.Errorf("%+v; want only the name", e)
 		}
@@ -34,7 +34,7 @@ func testInspect(s *suite) {
 		k.a.waits(k.permits(4, 5, owner(third), queue(long)), 1)
 		k.b.waits(k.mutex(owner(first), queue(2*long)), 2)
 
-		e := k.b.sees(2, 2)
+		e := k.b.seesHoldersWaiters(2, 2)
 		if e.Name != k.name || e.Fence != g2.Fence || e.ClosedFor != 0 {
 			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
 		}
@@ -59,11 +59,11 @@ func testInspect(s *suite) {
 	s.test("SinceIsTheGrantAndNotTheRenewal", func(k *kit) {
 		c := k.mutex()
 		k.a.gets(c)
-		since := k.b.sees(1, 0).Holders[0].Since
+		since := k.b.seesHoldersWaiters(1, 0).Holders[0].Since
 		k.pass(k.u / 4)
 		k.a.keeps(c)
 		k.a.gets(c)
-		if again := k.b.sees(1, 0).Holders[0].Since; !again.Equal(since) {
+		if again := k.b.seesHoldersWaiters(1, 0).Holders[0].Since; !again.Equal(since) {
 			k.Errorf("since %v, after a renewal %v", since, again)
 		}
 	})
@@ -72,19 +72,19 @@ func testInspect(s *suite) {
 		k.a.gets(k.mutex())
 		c := k.mutex(queue(long))
 		k.b.waits(c, 1)
-		since := k.a.sees(1, 1).Waiters[0].Since
+		since := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since
 		k.pass(k.u / 4)
 		k.b.waits(c, 1)
-		if again := k.a.sees(1, 1).Waiters[0].Since; !again.Equal(since) {
+		if again := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since; !again.Equal(since) {
 			k.Errorf("since %v, after a repeat %v", since, again)
 		}
 	})
 
 	s.test("TheTimeLeftRunsDown", func(k *kit) {
 		k.a.gets(k.mutex(ttl(4 * k.u)))
-		first := k.b.sees(1, 0).Holders[0].ExpiresIn
+		first := k.b.seesHoldersWaiters(1, 0).Holders[0].ExpiresIn
 		k.pass(k.u)
-		second := k.b.sees(1, 0).Holders[0].ExpiresIn
+		second := k.b.seesHoldersWaiters(1, 0).Holders[0].ExpiresIn
 		if ran := first - second; ran < k.u/2 || second <= 0 || first > 5*k.u {
 			k.Errorf("%v left, and %v later %v", first, k.u, second)
 		}
@@ -128,13 +128,13 @@ func testInspect(s *suite) {
 		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
 		k.a.waits(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: mine})), 1)
 		mine["job"] = "changed by the claimer"
-		e := k.b.sees(1, 1)
+		e := k.b.seesHoldersWaiters(1, 1)
 		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
 			if o.Labels != nil {
 				o.Labels["job"] = "changed by the reader"
 			}
 		}
-		e = k.b.sees(1, 1)
+		e = k.b.seesHoldersWaiters(1, 1)
 		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
 			if got := o.Labels["job"]; got != "42" {
 				k.Errorf("the label is %q, want 42", got)

@@ -108,7 +108,7 @@ func testInvalid(s *suite) {
 			_, err := k.a.Acquire(k.ctx, k.mutex(bad))
 			k.refusedAsInvalid(what, err)
 		}
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.a.gets(k.mutex())
 	})
 
@@ -119,7 +119,7 @@ func testInvalid(s *suite) {
 			k.refusedAsInvalid(what, err)
 		}
 		k.a.heldBy(g.Fence)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("RenewalsAndReleasesAreRefusedAndChangeNothing", func(k *kit) {
@@ -156,7 +156,7 @@ func testInvalid(s *suite) {
 		big.Client = "c" // a quorum cuts a long one
 		k.a.gets(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))
 		k.b.waits(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL), queue(driver.MaxTTL)), 1)
-		e := k.a.sees(1, 1)
+		e := k.a.seesHoldersWaiters(1, 1)
 		if !e.Holders[0].Owner.Equal(big) || !e.Waiters[0].Owner.Equal(big) {
 			k.Error("the owner did not come back as it was")
 		}

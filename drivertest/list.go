@@ -137,7 +137,7 @@ func testList(s *suite) {
 	s.test("HasTheSameAsEntry", func(k *kit) {
 		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: map[string]string{"a": "b"}})))
 		k.b.waits(k.mutex(queue(long)), 1)
-		want := k.b.sees(1, 1)
+		want := k.b.seesHoldersWaiters(1, 1)
 		for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
 			if err != nil {
 				k.Fatal(err)

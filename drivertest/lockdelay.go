@@ -10,7 +10,7 @@ func testLockDelay(s *suite) {
 		if held.ClosedFor <= 0 || held.ClosedFor > 2*k.u || held.Holders != 0 {
 			k.Errorf("%+v; want no holders, and closed for another %v", held, 2*k.u)
 		}
-		if e := k.a.sees(0, 0); e.ClosedFor <= 0 || e.ClosedFor > 2*k.u {
+		if e := k.a.seesHoldersWaiters(0, 0); e.ClosedFor <= 0 || e.ClosedFor > 2*k.u {
 			k.Errorf("%+v; want it closed for another %v", e, 2*k.u)
 		}
 		k.past(2 * k.u)
@@ -103,7 +103,7 @@ func testLockDelay(s *suite) {
 		k.b.waits(waiter, 1)
 		k.past(k.u)
 		k.b.releases(waiter)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.b.waits(k.permits(1, driver.Unlimited, queue(long)), 1)
 	})
 }

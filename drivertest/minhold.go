@@ -99,7 +99,7 @@ func testMinHold(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.b.releasesEarly(waiter, long)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.a.releases(holder)
 		k.b.gets(k.mutex())
 	})
@@ -108,11 +108,11 @@ func testMinHold(s *suite) {
 		who := driver.Owner{Client: "done", Host: "web-1", PID: 3}
 		c := k.mutex(owner(who))
 		k.a.gets(c)
-		if h := k.b.sees(1, 0).Holders[0]; h.Released {
+		if h := k.b.seesHoldersWaiters(1, 0).Holders[0]; h.Released {
 			k.Errorf("%+v; want it not released yet", h)
 		}
 		k.a.releasesEarly(c, long)
-		if h := k.b.sees(1, 0).Holders[0]; !h.Released || !h.Owner.Equal(who) {
+		if h := k.b.seesHoldersWaiters(1, 0).Holders[0]; !h.Released || !h.Owner.Equal(who) {
 			k.Errorf("%+v; want it released, by %+v", h, who)
 		}
 	})

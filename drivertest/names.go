@@ -106,7 +106,7 @@ func testNames(s *suite) {
 			k.b.gets(k.mutex(on(k.lookalike(like))))
 		}
 		k.b.refused(k.mutex())
-		k.b.sees(2, 1)
+		k.b.seesHoldersWaiters(2, 1)
 	})
 
 	s.test("MayHave255Bytes", func(k *kit) {

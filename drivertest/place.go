@@ -62,7 +62,7 @@ func testPlace(s *suite) {
 		k.b.waits(waiter, 1)
 		k.past(k.u)
 		k.b.cannotRelease(waiter)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", func(k *kit) {

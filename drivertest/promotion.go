@@ -14,7 +14,7 @@ func testPromotion(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.a.releases(holder)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 	}
 
 	s.test("LastsAsLongAsThePlace", func(k *kit) {

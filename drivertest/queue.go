@@ -12,7 +12,7 @@ func testQueue(s *suite) {
 		for i, c := range waiters {
 			k.a.releases(holder)
 			later := waiters[i+1:]
-			k.a.sees(1, len(later)) // a repeat of a claim always has a place
+			k.a.seesHoldersWaiters(1, len(later)) // a repeat of a claim always has a place
 			for j := range later {
 				j = len(later) - 1 - j // the last first, for the same reason
 				k.b.waits(later[j], j+1)
@@ -29,11 +29,11 @@ func testQueue(s *suite) {
 		k.a.gets(k.mutex())
 		waiters := k.line(3)
 		k.a.releases(waiters[1])
-		k.a.sees(1, 2)
+		k.a.seesHoldersWaiters(1, 2)
 		k.b.waits(waiters[2], 2)
 		k.b.waits(waiters[0], 1)
 		k.a.releases(waiters[0])
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.b.waits(waiters[2], 1)
 	})
 
@@ -45,12 +45,12 @@ func testQueue(s *suite) {
 			k.a.waits(waiters[1], 2) // from either client
 		}
 		k.b.waits(waiters[2], 3)
-		k.a.sees(1, 3)
+		k.a.seesHoldersWaiters(1, 3)
 	})
 
 	s.test("AFreeNameIsGrantedWithoutQueueing", func(k *kit) {
 		k.a.gets(k.mutex(queue(long)))
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("ATryNeverQueues", func(k *kit) {
@@ -58,16 +58,16 @@ func testQueue(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(first, 0)
 		k.b.waits(first, 0)
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.a.releases(holder)
-		k.a.sees(0, 0) // there is no waiter to pass it to
+		k.a.seesHoldersWaiters(0, 0) // there is no waiter to pass it to
 	})
 
 	s.test("ATryFailsWhileAnyoneWaits", func(k *kit) {
 		k.a.gets(k.permits(1, 3))
 		k.b.waits(k.permits(3, 3, queue(long)), 1)
 		k.a.waits(k.permits(1, 3), 0) // there is room for it, but a waiter is ahead
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 	})
 
 	s.test("NobodyPassesAWaiterWhoNeedsMore", func(k *kit) {
@@ -86,7 +86,7 @@ func testQueue(s *suite) {
 		k.b.waits(large, 1)
 		k.a.waits(small, 2)
 		k.b.releases(large)
-		k.a.sees(2, 0)
+		k.a.seesHoldersWaiters(2, 0)
 		k.a.gets(small)
 	})
 
@@ -98,7 +98,7 @@ func testQueue(s *suite) {
 			k.b.waits(c, i+1)
 		}
 		k.a.releases(holder)
-		k.a.sees(3, 1)
+		k.a.seesHoldersWaiters(3, 1)
 		k.b.waits(four, 1)
 	})
 

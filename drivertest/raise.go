@@ -97,7 +97,7 @@ func testRaise(s *suite) {
 		k.b.gets(waiter)
 		k.b.releases(waiter)
 		k.cannotRaise(waiter)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("AFenceThatCannotBeKeptIsRefused", func(k *kit) {

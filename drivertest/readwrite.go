@@ -26,7 +26,7 @@ func testReadWrite(s *suite) {
 		k.a.waits(k.reader(), 0)
 		k.a.waits(late, 2)
 		k.a.releases(first)
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.b.gets(writer)
 		k.a.waits(late, 1)
 	})
@@ -39,7 +39,7 @@ func testReadWrite(s *suite) {
 			k.b.waits(c, i+1)
 		}
 		k.a.releases(writer)
-		k.a.sees(2, 2)
+		k.a.seesHoldersWaiters(2, 2)
 		k.b.gets(one)
 		k.b.gets(two)
 		k.b.waits(next, 1)
@@ -53,7 +53,7 @@ func testReadWrite(s *suite) {
 		k.a.waits(late, 2)
 		k.b.releases(writer)
 		k.a.gets(late)
-		k.a.sees(2, 0)
+		k.a.seesHoldersWaiters(2, 0)
 	})
 
 	s.test("EachWaitingWriterWaitsForItself", func(k *kit) {

@@ -34,7 +34,7 @@ func testRelease(s *suite) {
 
 	s.test("OfAnUnknownNameSaysNotHeldAndCreatesNothing", func(k *kit) {
 		k.a.cannotRelease(k.mutex())
-		if e := k.a.sees(0, 0); e.Fence != 0 {
+		if e := k.a.seesHoldersWaiters(0, 0); e.Fence != 0 {
 			k.Errorf("%+v; want nothing", e)
 		}
 		k.b.gets(k.mutex())
@@ -83,7 +83,7 @@ func testRelease(s *suite) {
 		k.a.waits(second, 2)
 		k.b.releases(first)
 		k.b.cannotRelease(first)
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.a.waits(second, 1)
 		k.a.heldBy(g.Fence)
 	})
@@ -94,7 +94,7 @@ func testRelease(s *suite) {
 		k.b.waits(first, 1)
 		k.b.waits(second, 2)
 		k.a.releases(holder)
-		e := k.a.sees(1, 1) // before any waiter asked again
+		e := k.a.seesHoldersWaiters(1, 1) // before any waiter asked again
 		if h := e.Holders[0]; h.Fence <= g.Fence {
 			k.Errorf("passed on with the fence %d after %d", h.Fence, g.Fence)
 		}
@@ -114,7 +114,7 @@ func testRelease(s *suite) {
 		k.a.releases(holder)
 		k.a.releases(first)
 		k.b.gets(second)
-		k.b.sees(1, 0)
+		k.b.seesHoldersWaiters(1, 0)
 	})
 
 	s.test("CancellingAHundredWaitersLeavesNothing", func(k *kit) {
@@ -129,7 +129,7 @@ func testRelease(s *suite) {
 		for i := range waiters { // from the middle outwards
 			k.b.releases(waiters[(i*37+50)%len(waiters)])
 		}
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.a.releases(holder)
 		k.b.gets(k.mutex())
 	})

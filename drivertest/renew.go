@@ -34,11 +34,11 @@ func testRenew(s *suite) {
 	s.test("NeverCreates", func(k *kit) {
 		c := k.mutex()
 		k.a.lost(c) // never held
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.a.gets(c)
 		k.a.releases(c)
 		k.a.lost(c) // released
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.b.gets(k.mutex())
 	})
 
@@ -47,7 +47,7 @@ func testRenew(s *suite) {
 		k.a.gets(c)
 		k.past(k.u)
 		k.a.lost(c)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.b.gets(k.mutex())
 		k.a.lost(c)
 	})
@@ -79,7 +79,7 @@ func testRenew(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.b.lost(waiter)
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.b.waits(waiter, 1)
 	})
 

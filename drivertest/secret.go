@@ -54,7 +54,8 @@ func testSecret(s *suite) {
 	})
 }
 
-// noToken looks for the tokens in every way that v and its causes print.
+// noToken formats v and its causes with every verb and as JSON, and wants no token in the
+// output.
 func (k *kit) noToken(v any, tokens ...driver.Token) {
 	k.Helper()
 	said := []string{}
@@ -73,15 +74,15 @@ func (k *kit) noToken(v any, tokens ...driver.Token) {
 		for _, form := range spellings(t) {
 			for _, s := range said {
 				if strings.Contains(s, form) {
-					k.Fatalf("a token stands in the output of a %T: %s", v, s)
+					k.Fatalf("the output of a %T shows a token: %s", v, s)
 				}
 			}
 		}
 	}
 }
 
-// spellings are the ways in which text may show a token. Half of a token is a secret,
-// too.
+// spellings returns the forms in which a text may show a token. Half of a token is a
+// secret, too.
 func spellings(t driver.Token) []string {
 	half := t[:len(t)/2]
 	var dec, list []string

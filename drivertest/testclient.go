@@ -23,7 +23,7 @@ func testClient(s *suite) {
 			})
 		})
 		section.wants(k, 60)
-		k.a.sees(0, 0)
+		k.a.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
@@ -34,7 +34,7 @@ func testClient(s *suite) {
 		if second.Fence() <= first.Fence() {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
 		}
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 	})
 
 	for name, end := range map[string]error{
@@ -48,9 +48,9 @@ func testClient(s *suite) {
 				k.Errorf("Lock: %v; want %v, and ErrHeld after a deadline", err, end)
 			}
 			waiter.settles()
-			k.a.sees(1, 0)
+			k.a.seesHoldersWaiters(1, 0)
 			k.releasesIt(first)
-			k.a.sees(0, 0)
+			k.a.seesHoldersWaiters(0, 0)
 		})
 	}
 
@@ -76,7 +76,7 @@ func testClient(s *suite) {
 		k.ends(crowd)
 		k.releasesIt(first)
 		k.releasesIt(waiter.gets())
-		k.a.sees(0, 0)
+		k.a.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("CloseReleasesAndLeaves", func(k *kit) {
@@ -90,6 +90,6 @@ func testClient(s *suite) {
 		k.ends(holder)
 		k.hears(first, pawl.ReasonClosed)
 		k.releasesIt(next.gets())
-		k.a.sees(0, 0)
+		k.a.seesHoldersWaiters(0, 0)
 	})
 }

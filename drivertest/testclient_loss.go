@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// soon are the options of a client that renews its leases each second, if the backend is
-// quick: without push, a holder learns of a loss by its renewal.
-func soon(k *kit) *pawl.Options {
+// quickRenewal returns the options of a client that renews its leases each second, or
+// less often if the backend is slow. Without push, only a renewal detects a loss.
+func quickRenewal(k *kit) *pawl.Options {
 	o := &pawl.Options{TTL: 3 * time.Second}
 	if k.s.Clock == nil {
 		o.TTL = max(o.TTL, 12*k.u)
@@ -17,11 +17,11 @@ func soon(k *kit) *pawl.Options {
 	return o
 }
 
-// testClientLoss: how a holder loses its lease, and what it learns of it.
+// testClientLoss: how a holder loses its lease, and which error it gets.
 func testClientLoss(s *suite) {
 	if s.breaks {
 		s.test("ABreakReachesTheHolderAndLetsTheNextIn", func(k *kit) {
-			first := k.locksIt(k.locks(soon(k)))
+			first := k.locksIt(k.locks(quickRenewal(k)))
 			waiter := k.waiter(nil)
 			op := k.locks(&pawl.Options{ID: "op"})
 			if err := op.Break(k.ctx, k.name, first.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
@@ -36,7 +36,7 @@ func testClientLoss(s *suite) {
 			}
 			k.a.heldBy(second.Fence())
 			k.releasesIt(second)
-			k.a.sees(0, 0)
+			k.a.seesHoldersWaiters(0, 0)
 		})
 	}
 
@@ -46,14 +46,14 @@ func testClientLoss(s *suite) {
 			if err := k.locks(nil).Break(k.ctx, k.name, first.Fence(), nil); err != nil {
 				k.Fatal(err)
 			}
-			if e := k.a.sees(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
+			if e := k.a.seesHoldersWaiters(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
 				k.Errorf("closed for %v, want the TTL, %v", e.ClosedFor, long)
 			}
 		})
 	}
 
 	s.test("ATheftReachesTheHolder", func(k *kit) {
-		first := k.locksIt(k.locks(soon(k)))
+		first := k.locksIt(k.locks(quickRenewal(k)))
 		second, err := k.locks(&pawl.Options{ID: "taker"}).Mutex(k.name).ForceLock(k.ctx)
 		if err != nil {
 			k.Fatal(err)
@@ -65,13 +65,13 @@ func testClientLoss(s *suite) {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
 		}
 		k.releasesIt(second)
-		k.a.sees(0, 0)
+		k.a.seesHoldersWaiters(0, 0)
 	})
 
 	if s.Clock != nil {
 		return
 	}
-	// Here the backend's time is the client's, and passes by itself.
+	// The other tests need a backend without a fake clock, because they wait for real time.
 
 	s.patient("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
 		first := k.locksIt(k.locks(&pawl.Options{TTL: 3 * k.u}))

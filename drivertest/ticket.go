@@ -28,7 +28,7 @@ func testTicket(s *suite) {
 			}
 		})
 		k.b.waits(late, 2)
-		k.a.sees(1, 3)
+		k.a.seesHoldersWaiters(1, 3)
 		k.a.waits(first, 1)
 		k.a.waits(late, 2)
 		k.b.waits(second, 3)
@@ -91,9 +91,9 @@ func testTicket(s *suite) {
 		k.a.gets(k.permits(1, 3))
 		large := k.permits(3, 3, queue(long))
 		k.b.waits(large, 1)
-		since := k.a.sees(1, 1).Waiters[0].Since
+		since := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since
 		k.a.waits(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // there is room for it
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 	})
 }
 
@@ -124,7 +124,7 @@ func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 		k.pass(2 * time.Millisecond)
 		came = time.Now()
 		k.b.waits(second, 2)
-		waiters := k.a.sees(1, 2).Waiters
+		waiters := k.a.seesHoldersWaiters(1, 2).Waiters
 		k.pass(time.Millisecond)
 		if half := waiters[1].Since.Sub(waiters[0].Since) / 2; half >= time.Microsecond {
 			return first, second, waiters[0].Since.Add(half), came

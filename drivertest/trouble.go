@@ -88,7 +88,7 @@ func testFarAway(s *suite) {
 		if err != nil {
 			k.Fatalf("%v; want a lease granted, renewed and released", err)
 		}
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 
 	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+

@@ -30,7 +30,7 @@ func testValueWrites(s *suite) {
 		k.a.finds("two", g.Fence)
 		k.a.endsWith(withValue(c, "three"))
 		k.b.finds("three", g.Fence)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		next := k.b.gets(k.mutex(value("four")))
 		k.a.finds("four", next.Fence)
 	})
@@ -142,7 +142,7 @@ func testValueWrites(s *suite) {
 		c := k.mutex(value("one"), ttl(k.u))
 		g := k.a.gets(c)
 		k.past(k.u)
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.b.finds("one", g.Fence)
 		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Errorf("Renew: %v; want ErrNoSuchLease, for it expired", err)
@@ -176,7 +176,7 @@ func testValueWrites(s *suite) {
 		l.MinHold = long
 		k.a.endsWith(l)
 		k.b.finds("one", g.Fence)
-		k.b.sees(1, 0)
+		k.b.seesHoldersWaiters(1, 0)
 	})
 
 	if s.breaks {
@@ -263,10 +263,10 @@ func testValueAbove(s *suite) {
 			k.b.refusedFor(k.mutex(rising(v), queue(long)), "5")
 		}
 		k.b.refused(k.mutex(rising("6"))) // it is only held
-		k.a.sees(1, 0)
+		k.a.seesHoldersWaiters(1, 0)
 		k.a.releases(c)
 		k.b.refusedFor(k.mutex(rising("5")), "5")
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 		k.b.finds("5", g.Fence)
 		k.b.gets(k.mutex(rising("50")))
 	})
@@ -306,7 +306,7 @@ func testValueAbove(s *suite) {
 		g := k.a.gets(c)
 		k.b.waits(waiter, 1)
 		k.b.refusedFor(k.mutex(force, rising("5")), "5")
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 		k.a.keeps(c)
 		k.a.finds("5", g.Fence)
 		k.a.finds("6", k.b.gets(k.mutex(force, rising("6"))).Fence)
@@ -333,7 +333,7 @@ func testValueAbove(s *suite) {
 			}
 			k.b.finds(tick, <-granted)
 		}
-		k.b.sees(0, 0)
+		k.b.seesHoldersWaiters(0, 0)
 	})
 }
 
@@ -367,7 +367,7 @@ func testValueQueue(s *suite) {
 		k.a.writes(withValue(c, "5"))
 		k.a.refusedFor(first, "5")
 		k.b.waits(second, 1)
-		k.a.sees(1, 1)
+		k.a.seesHoldersWaiters(1, 1)
 	})
 
 	s.test("AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext", func(k *kit) {
@@ -379,7 +379,7 @@ func testValueQueue(s *suite) {
 			k.b.waits(waiters[i], i+1)
 		}
 		k.a.endsWith(withValue(c, "5"))
-		k.a.sees(1, 1) // in one step
+		k.a.seesHoldersWaiters(1, 1) // in one step
 		g := k.b.gets(waiters[2])
 		k.a.finds("6", g.Fence)
 		k.b.refusedFor(waiters[0], "6")
@@ -396,7 +396,7 @@ func testValueQueue(s *suite) {
 		k.b.waits(reader, 2)
 		writer.ValueBelow = []byte("5")
 		k.a.refusedFor(writer, "5")
-		k.b.sees(2, 0)
+		k.b.seesHoldersWaiters(2, 0)
 		k.b.gets(reader)
 	})
 
@@ -450,7 +450,7 @@ func testValueLate(s *suite) {
 			letGo()
 			k.settle()
 			k.b.finds("one", 0)
-			k.b.sees(0, 0)
+			k.b.seesHoldersWaiters(0, 0)
 		}
 	})
 }
