@@ -16,8 +16,8 @@ import (
 // basics is the first topic.
 const basics = "Basics"
 
-// testBasics: the other topics need what it tests. Only the first of its subtests that
-// fails, in this order, is reported, because it says most about the cause.
+// testBasics tests the steps that all other topics use. It reports only the first subtest
+// that fails, because that one says most about the cause.
 func testBasics(s *suite) {
 	s.turn = make(chan struct{})
 	close(s.turn)

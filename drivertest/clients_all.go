@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// steady are the options of clients that lose nothing on a slow machine.
-var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: time.Minute}
+// steadyOptions keep a client from losing a lease or a place on a slow machine.
+var steadyOptions = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: time.Minute}
 
 // TestAllInACrowd runs 64 clients, each of which takes two to four of ten names with
 // pawl.All, six times. Some of the names are pools of three permits. No two holders may
@@ -29,7 +29,7 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 	defer cancel()
 	var all sync.WaitGroup
 	for range clients {
-		c, err := pawl.New(open(), steady)
+		c, err := pawl.New(open(), steadyOptions)
 		noError(t, err)
 		t.Cleanup(func() {
 			if err := c.Close(); err != nil {
@@ -78,7 +78,7 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 // pawl.All, that are free.
 func BenchmarkAll(b *testing.B, d driver.Driver) {
 	b.Helper()
-	c, err := pawl.New(d, steady)
+	c, err := pawl.New(d, steadyOptions)
 	noError(b, err)
 	b.Cleanup(func() { _ = c.Close() })
 	work := func(context.Context) error { return nil }

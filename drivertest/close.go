@@ -36,8 +36,8 @@ func testClose(s *suite) {
 		if s.lists {
 			wants("List", k.listErr(k.ctx, k.a))
 		}
-		k.a.Properties() // must not panic
-		k.b.seesHoldersWaiters(1, 0)   // and nothing was changed
+		k.a.Properties()             // must not panic
+		k.b.seesHoldersWaiters(1, 0) // and nothing was changed
 		if e := k.b.entry(k.name + "/free"); len(e.Holders) != 0 {
 			k.Errorf("%+v; want nobody", e)
 		}

@@ -221,7 +221,8 @@ func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
 	k.settle()
 }
 
-// testLateReleases: releases with OnTime have an end, as have those of testValueLate.
+// testLateReleases: a release with OnTime that arrives too late does nothing. testValueLate
+// has the releases that write.
 func testLateReleases(s *suite) {
 	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
 		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))

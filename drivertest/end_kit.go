@@ -161,18 +161,18 @@ func (k *kit) givesUp(w way, calls ...*call) {
 		time.AfterFunc(k.brief()/4, cancel)
 	}
 	ended := k.runsOut(ctx)
-	soon := time.NewTimer(k.soon())
-	defer soon.Stop()
+	limit := time.NewTimer(k.returnLimit())
+	defer limit.Stop()
 	for _, c := range calls {
 		select {
 		case <-c.done:
-			if after := c.ended.Sub(ended); after > k.soon() {
+			if after := c.ended.Sub(ended); after > k.returnLimit() {
 				k.Errorf("%s returned %v after its ctx had ended (%s)", c.what, after, w.name)
 			}
 			k.gaveUp(c.what, c.err)
-		case <-soon.C:
-			k.asked.Add(int64(k.soon())) // waiting for it was no delay
-			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.soon(), w.name)
+		case <-limit.C:
+			k.asked.Add(int64(k.returnLimit())) // waiting for it was no delay
+			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.returnLimit(), w.name)
 		}
 	}
 }
@@ -185,13 +185,13 @@ func (k *kit) runsOut(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// gaveUp wants the error of a call whose ctx ended before its answer: the ctx's error, or
-// that the backend did not answer, and no answer of the backend.
+// gaveUp checks the error of a call whose ctx ended before the answer came. It wants the
+// ctx's error or ErrUnavailable, and no answer of the backend.
 func (k *kit) gaveUp(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
 		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNoSuchLease) {
-		k.Errorf("%s: %v; want the error of the ctx, for it ended first", what, err)
+		k.Errorf("%s: %v; want the error of the ctx, because it ended first", what, err)
 	}
 }
 
@@ -203,8 +203,8 @@ func (k *kit) brief() time.Duration {
 	return k.u / 2
 }
 
-// soon returns the time in which a call has to return after the end of its ctx.
-func (k *kit) soon() time.Duration {
+// returnLimit returns the time in which a call has to return after the end of its ctx.
+func (k *kit) returnLimit() time.Duration {
 	if k.s.Clock != nil {
 		return k.s.Patience / 5
 	}

@@ -23,11 +23,11 @@ import (
 // subtest of a timeless topic in which the backend did not answer a request is run again,
 // too, if the process stood still: a client may lose its connection on such a machine.
 
-// tries is the largest number of runs of a subtest, each with a unit twice as long. A
+// maxTries is the largest number of runs of a subtest, each with a unit twice as long. A
 // subtest that was a little late has one more try, because a time with several round
 // trips in it may have grown by more than that. So has a subtest that was stuck, except
 // one of the basics, so that the author of a wrong backend soon gets an answer.
-const tries = 4
+const maxTries = 4
 
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
 // before its turn, if turn is not nil.
@@ -66,7 +66,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			onTime = late <= u/16 || (hangs || s.name == basics && k.stuck()) && late < s.Patience
 			final = try > 1 && (late <= u/4 || k.stuck())
 		}
-		final = final || onTime || try == tries
+		final = final || onTime || try == maxTries
 		if len(failures) > 0 && !final {
 			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
 			continue

@@ -26,14 +26,14 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 					units = append(units, k.u)
 					c := k.mutex(ttl(k.u))
 					k.a.gets(c)
-					if len(units) < tries {
+					if len(units) < maxTries {
 						time.Sleep(k.u / 2) // the machine does something else
 						fails(k)
 					}
 					k.past(k.u)
 					k.b.gets(k.mutex())
 				})
-				if len(units) != tries || units[0] != time.Second || units[tries-1] != 8*time.Second {
+				if len(units) != maxTries || units[0] != time.Second || units[maxTries-1] != 8*time.Second {
 					t.Errorf("run with units of %v", units)
 				}
 			})

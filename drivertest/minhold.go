@@ -2,8 +2,8 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// testMinHold: a name stays held for a while after the grant, though its holder has
-// released.
+// testMinHold: a name stays held for its minimum hold, although its holder has released
+// it.
 func testMinHold(s *suite) {
 	s.test("KeepsTheNameHeldAfterARelease", func(k *kit) {
 		c := k.mutex()

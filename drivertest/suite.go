@@ -47,14 +47,14 @@ type running struct {
 
 func newRunning() *running { return &running{over: make(chan struct{})} }
 
-// enough is after how many Patiences since the first failure the other subtests end: the
-// author of the backend waits for the first failure to be printed.
-const enough = 2
+// failurePatiences is the time from the first failure to the end of the other subtests,
+// in Patiences. It is short, because Run prints no failure before they end.
+const failurePatiences = 2
 
 // fails notes that a subtest has failed.
 func (s *suite) fails() {
 	if s.failed.CompareAndSwap(false, true) && !s.thorough {
-		time.AfterFunc(enough*s.Patience, func() { close(s.over) })
+		time.AfterFunc(failurePatiences*s.Patience, func() { close(s.over) })
 	}
 }
 

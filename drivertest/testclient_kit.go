@@ -11,7 +11,7 @@ import (
 func (k *kit) locks(o *pawl.Options) *pawl.Client {
 	k.Helper()
 	if o == nil {
-		o = steady
+		o = steadyOptions
 	}
 	c, err := pawl.New(k.s.Open(k.T), o)
 	if err != nil {

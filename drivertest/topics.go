@@ -67,7 +67,7 @@ func (s *suite) runTopics(t *testing.T) {
 	close(before)
 	for _, topic := range topics {
 		if topic.can != nil && !topic.can(s) {
-			t.Logf("not run: %s, for the driver has no such ability", topic.name)
+			t.Logf("not run: %s, because the driver has no such ability", topic.name)
 			continue
 		}
 		begun, reported, last := make(chan struct{}), make(chan struct{}), before
@@ -88,7 +88,7 @@ func (s *suite) runTopics(t *testing.T) {
 		switch {
 		case topic.name == basics:
 			if !one() {
-				t.Fatal("the suite ends here: mend that first, for the rest would fail of it, too")
+				t.Fatal("the suite ends here: mend that first, because the other topics would fail for the same reason")
 			}
 		case s.Clock != nil:
 			one()

@@ -145,7 +145,7 @@ func testValueWrites(s *suite) {
 		k.b.seesHoldersWaiters(0, 0)
 		k.b.finds("one", g.Fence)
 		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
-			k.Errorf("Renew: %v; want ErrNoSuchLease, for it expired", err)
+			k.Errorf("Renew: %v; want ErrNoSuchLease, because it expired", err)
 		}
 		k.b.finds("one", g.Fence)
 		k.b.refusedFor(k.mutex(valueBelow("one")), "one")
@@ -185,7 +185,7 @@ func testValueWrites(s *suite) {
 			g := k.a.gets(c)
 			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
 			if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
-				k.Errorf("Renew: %v; want ErrNoSuchLease, for it was broken", err)
+				k.Errorf("Renew: %v; want ErrNoSuchLease, because it was broken", err)
 			}
 			k.b.finds("one", g.Fence)
 		})

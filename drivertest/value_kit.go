@@ -21,7 +21,7 @@ func rising(v string) option {
 	return func(c *driver.Claim) { c.Value, c.ValueBelow = []byte(v), []byte(v) }
 }
 
-// withValue is the lease of a claim, for a renewal or a release that writes.
+// withValue returns the lease of a claim, for a renewal or a release that writes.
 func withValue(c driver.Claim, v string) driver.LeaseRef {
 	l := lease(c)
 	l.Value = []byte(v)
