@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	leastToken  = 16 // bytes
-	sessionFor  = 12 * time.Hour
-	maxSessions = 10_000
+	minTokenSize    = 16 // bytes
+	sessionLifetime = 12 * time.Hour
+	maxSessions     = 10_000
 
 	// The limits for wrong tokens: triesAtOnce, and then one for each triesPause. They
 	// apply to each address. For all addresses together they are ten times as high.
@@ -136,8 +136,8 @@ func addressOf(r *http.Request) string {
 	return address.String()
 }
 
-// The key for all addresses together.
-const everybody = ""
+// allAddresses is the key for all addresses together.
+const allAddresses = ""
 
 // throttled returns the time for which the dashboard compares no token of an address.
 // Each wrong token moves the time of its address forward by a pause. While that time is
@@ -146,7 +146,7 @@ func (a *auth) throttled(from string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := max(0, a.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
-	all := max(0, a.tries[everybody].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
+	all := max(0, a.tries[allAddresses].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
 	return max(one, all)
 }
 
@@ -158,7 +158,7 @@ func (a *auth) wrong(from string, now time.Time) {
 	}
 	if len(a.tries) >= maxAddresses {
 		for address, until := range a.tries {
-			if until.Before(now) || len(a.tries) >= maxAddresses && address != everybody {
+			if until.Before(now) || len(a.tries) >= maxAddresses && address != allAddresses {
 				delete(a.tries, address)
 			}
 		}
@@ -170,20 +170,20 @@ func (a *auth) wrong(from string, now time.Time) {
 		return t.Add(by)
 	}
 	a.tries[from] = later(a.tries[from], triesPause)
-	a.tries[everybody] = later(a.tries[everybody], triesPause/10)
+	a.tries[allAddresses] = later(a.tries[allAddresses], triesPause/10)
 }
 
 // admit begins a session. If there are too many, it first ends all others.
 func (a *auth) admit(w http.ResponseWriter, r *http.Request) {
 	session, now := rand.Text(), time.Now()
-	setCookie(w, r, session, int(sessionFor.Seconds()))
+	setCookie(w, r, session, int(sessionLifetime.Seconds()))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.sessions, func(_ string, end time.Time) bool { return end.Before(now) })
 	if a.sessions == nil || len(a.sessions) >= maxSessions {
 		a.sessions = map[string]time.Time{}
 	}
-	a.sessions[session] = now.Add(sessionFor)
+	a.sessions[session] = now.Add(sessionLifetime)
 }
 
 // leave deletes the cookie, and ends its session, because there may be a copy of the

@@ -110,7 +110,7 @@ func (o *Options) settle(c *pawl.Client) error {
 	switch {
 	case c == nil || access.Driver(c) == nil:
 		return &pawl.InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New"}
-	case o.Token != "" && len(o.Token) < leastToken:
+	case o.Token != "" && len(o.Token) < minTokenSize:
 		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
 	case o.MaxStreams < 0:
 		return &pawl.InvalidError{What: "MaxStreams", Problem: "is negative", Allowed: "0 (the default) or more"}

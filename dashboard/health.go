@@ -47,7 +47,7 @@ func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, page{title: "Health", at: "health", body: []markup.Part{
 		region("div", "notices", map[string]markup.HTML{"notices": m.notices()}),
 		text("h1", "Health"),
-		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+exact(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
+		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+preciseDuration(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
 		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.way(m, took, pinged)),
 		text("h2", "Renewals"), lateOf(m), h.failed(),
 		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guarantees(m.v.Properties)),
@@ -98,7 +98,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 }
 
 func (h *Handler) way(m renderContext, took time.Duration, err error) markup.HTML {
-	answer := exact(took) + " to read one name"
+	answer := preciseDuration(took) + " to read one name"
 	if err != nil {
 		answer = visible.Text(bare(err))
 	}
@@ -108,17 +108,17 @@ func (h *Handler) way(m renderContext, took time.Duration, err error) markup.HTM
 	}
 	return markup.Join(
 		fact("Answers in", markup.Text(answer)),
-		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+exact(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while a page is open")),
+		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+preciseDuration(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while a page is open")),
 		fact("Changes", markup.Text(news)),
 		fact("Pages open", markup.Text(count(h.names.Viewers(), "page")+", for which the backend is asked once")),
 	)
 }
 
-const mostLate = 20
+const maxLateNames = 20
 
 // lateOf lists the leases that were not renewed in time.
 func lateOf(m renderContext) markup.HTML {
-	p := m.v.Page(overview.Query{Limit: mostLate})
+	p := m.v.Page(overview.Query{Limit: maxLateNames})
 	items := []markup.Part{class("card"), markup.Attr("role", "list")}
 	for _, r := range p.Rows {
 		for i := range r.Holders {
@@ -156,14 +156,14 @@ func guarantees(p pawl.Properties) markup.HTML {
 	clock := cmp.Or(clocks[p.Clock], string(p.Clock))
 	where := markup.HTML{}
 	if p.Where != "" {
-		where = fact("Where", word(p.Where))
+		where = fact("Where", isolatedText(p.Where))
 	}
 	shortest := "10ms, as everywhere"
 	if p.MinTTL > 0 {
 		shortest = p.MinTTL.String()
 	}
 	return markup.Join(
-		fact("Backend", word(p.Backend)),
+		fact("Backend", isolatedText(p.Backend)),
 		where,
 		fact("Whose clock decides what has expired", markup.Text(clock)),
 		fact("Fences rise across", markup.Text(p.FenceSurvives.String())),

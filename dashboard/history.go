@@ -43,13 +43,13 @@ var endWords = map[overview.End]string{
 func lost(l *overview.PastLease) bool { return l.End == overview.Expired || l.End == overview.Broken }
 
 func (m renderContext) historyRow(l *overview.PastLease) markup.HTML {
-	state, held := "", markup.Text(exact(l.Held))
+	state, held := "", markup.Text(preciseDuration(l.Held))
 	if l.End == overview.Held {
 		held = m.ago(l.Since)
 	}
 	waited := markup.Text("not seen waiting")
 	if l.Waited > 0 {
-		waited = markup.Text(exact(l.Waited))
+		waited = markup.Text(preciseDuration(l.Waited))
 	}
 	words := endWords[l.End]
 	if l.By != "" {
@@ -161,7 +161,7 @@ func durations(leases []overview.PastLease) markup.HTML {
 	chart := func(top float64, most time.Duration, words, class_ string, of func(*overview.PastLease) time.Duration) (parts []markup.Part) {
 		const left = 190.0
 		step := min((wide-left)/float64(len(over)), 40)
-		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+exact(most), 0, top+36))
+		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+preciseDuration(most), 0, top+36))
 		for i := range over {
 			high := float64(barsHigh-14) * of(&over[i]).Seconds() / max(most.Seconds(), 1e-6)
 			c := class_
@@ -175,5 +175,5 @@ func durations(leases []overview.PastLease) markup.HTML {
 	parts := chart(0, waits, "waited", "waited", func(l *overview.PastLease) time.Duration { return l.Waited })
 	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.PastLease) time.Duration { return l.Held })...)
 	return markup.El("figure", class("card"), picture(fmt.Sprintf("How long the last %d leases waited, %s at most, and were held, %s at most.",
-		len(over), exact(waits), exact(holds)), 2*barsHigh+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
+		len(over), preciseDuration(waits), preciseDuration(holds)), 2*barsHigh+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
 }

@@ -78,7 +78,7 @@ func searchForm(q overview.Query) markup.HTML {
 	}, hidden...)
 	if q.Prefix != "" {
 		parts = append(parts, markup.El("a", markup.Link("href", listURL(overview.Query{Sort: q.Sort})), markup.Text("Show all")))
-		parts = append(parts, markup.El("a", markup.Link("href", nameURL(q.Prefix)), markup.Text("Open the name "), word(q.Prefix)))
+		parts = append(parts, markup.El("a", markup.Link("href", nameURL(q.Prefix)), markup.Text("Open the name "), isolatedText(q.Prefix)))
 	}
 	return markup.El("form", parts...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-const mostWaiters = 200 // how many rows of the queue a page shows
+const maxQueueRows = 200 // how many rows of the queue a page shows
 
 func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
@@ -30,7 +30,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	all, _ := h.nameView(name)(m)
 	h.write(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
 		region("div", "notices", all),
-		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
+		markup.El("div", class("head"), markup.El("h1", isolatedText(name)), region("p", "how", all, class("how"))),
 		h.wasBroken(r.URL.Query()),
 		region("div", "state", all),
 		text("h2", "Holders"), region("div", "holders", all, class("sheet")), h.howToBreak(),
@@ -133,7 +133,7 @@ func (m renderContext) state(r *overview.Row) markup.HTML {
 		add(markup.Text("Its last fence is "), fenceOf(r.Fence), markup.Text(". "))
 	}
 	if r.Value != nil {
-		add(markup.Text("It keeps the value "), markup.El("code", word(valueWords(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
+		add(markup.Text("It keeps the value "), markup.El("code", isolatedText(valueWords(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
 	}
 	return markup.El("p", append(words, class("state"))...)
 }
@@ -209,13 +209,13 @@ func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
 
 func (m renderContext) queue(r *overview.Row) markup.HTML {
 	var rows []markup.HTML
-	for i := range r.Waiters[:min(len(r.Waiters), mostWaiters)] {
+	for i := range r.Waiters[:min(len(r.Waiters), maxQueueRows)] {
 		w := &r.Waiters[i]
 		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner)),
 			cell("Kind", kind(w.Permits, w.Limit)), cell("Waits for", m.ago(w.Since))))
 	}
 	all := tableOf("Queue, in the order in which it will be served", "Nobody waits.", []string{"Place", "Waiter", "Kind", "Waits for"}, rows)
-	if n := len(r.Waiters) - mostWaiters; n > 0 {
+	if n := len(r.Waiters) - maxQueueRows; n > 0 {
 		all = markup.Join(all, text("p", fmt.Sprintf("and %d more", n), class("empty")))
 	}
 	return all
@@ -238,7 +238,7 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 	}
 	var rows []markup.Part
 	blocks := slices.DeleteFunc(b.Of(name), func(x overview.Block) bool { return said[[2]string{x.Waiter, x.Name}] })
-	for _, x := range blocks[:min(len(blocks), mostWaiters)] {
+	for _, x := range blocks[:min(len(blocks), maxQueueRows)] {
 		rows = append(rows, markup.El("li", blockWords(x)))
 	}
 	if len(rows) > 0 {
@@ -251,20 +251,20 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 		text("p", "The host and the pid identify a process. A process may wait in one goroutine and go on in another.", class("aside")))
 }
 
-const mostHolds = 5 // how many held names a sentence lists
+const maxHeldNames = 5 // how many held names a sentence lists
 
 func blockWords(x overview.Block) markup.HTML {
-	all := []markup.HTML{word(x.Waiter), markup.Text(" holds ")}
-	for i, held := range x.Holds[:min(len(x.Holds), mostHolds)] {
+	all := []markup.HTML{isolatedText(x.Waiter), markup.Text(" holds ")}
+	for i, held := range x.Holds[:min(len(x.Holds), maxHeldNames)] {
 		if i > 0 {
 			all = append(all, markup.Text(", "))
 		}
 		all = append(all, nameLink(held))
 	}
-	if n := len(x.Holds) - mostHolds; n > 0 {
+	if n := len(x.Holds) - maxHeldNames; n > 0 {
 		all = append(all, markup.Text(fmt.Sprintf(" and %d more", n)))
 	}
-	return markup.Join(append(all, markup.Text(" and waits for "), nameLink(x.Name), markup.Text(", which "), word(x.Holder), markup.Text(" holds."))...)
+	return markup.Join(append(all, markup.Text(" and waits for "), nameLink(x.Name), markup.Text(", which "), isolatedText(x.Holder), markup.Text(" holds."))...)
 }
 
 // wasBroken is the message after a break.

@@ -92,7 +92,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 	p := h.names.Client().Properties()
 	where := cmp.Or(p.Where, p.Backend)
 	return markup.El("footer",
-		markup.El("p", markup.Text("Locks on "), word(where), markup.Text(". Times are by its clock.")),
+		markup.El("p", markup.Text("Locks on "), isolatedText(where), markup.Text(". Times are by its clock.")),
 		said,
 	)
 }
@@ -155,7 +155,7 @@ func (m renderContext) notices() markup.HTML {
 	if len(v.Damaged) > 0 {
 		d := v.Damaged[0]
 		all = append(all, markup.El("div", class("notice bad"), text("strong", count(len(v.Damaged), "name")+" cannot be read."),
-			markup.Text(" The first is "), word(d.Name), markup.Text(": "+visible.Text(bare(d.Err)))))
+			markup.Text(" The first is "), isolatedText(d.Name), markup.Text(": "+visible.Text(bare(d.Err)))))
 	}
 	if v.More {
 		say("", "There are more names.", "The first 100 000 are shown.")

@@ -16,7 +16,8 @@ import (
 
 // A renderContext is a view with the time at which it is shown. In a stream the markup
 // has times instead of durations, so that it changes only with an event. The browser
-// computes durations with the clock of the updates, not with its own, which may be wrong.
+// computes the durations. It takes the time from the updates, because its own clock may
+// be wrong.
 type renderContext struct {
 	v      *overview.View
 	now    time.Time
@@ -85,8 +86,8 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", s/86400, s%86400/3600)
 }
 
-// exact formats a measured duration.
-func exact(d time.Duration) string {
+// preciseDuration formats a measured duration with milliseconds, or a tenth of a second.
+func preciseDuration(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
 		return brief(d)
@@ -101,18 +102,19 @@ func exact(d time.Duration) string {
 // bare returns an error's message without the "pawl: " of the library.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// word returns a text from outside, isolated so that its direction does not spread.
-func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
+// isolatedText returns a text of another program, such as a name. A right-to-left text in
+// it does not change the direction of the text around it.
+func isolatedText(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 func owner(o pawl.Owner) markup.HTML {
-	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(o.Who()))
+	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), isolatedText(o.Who()))
 }
 
 // labels lists what owner leaves out.
 func labels(o pawl.Owner) markup.HTML {
 	var items []markup.HTML
 	for _, d := range o.Details() {
-		items = append(items, markup.El("li", word(d[0]), markup.Text("="), word(d[1])))
+		items = append(items, markup.El("li", isolatedText(d[0]), markup.Text("="), isolatedText(d[1])))
 	}
 	if items == nil {
 		return markup.HTML{}
@@ -143,7 +145,7 @@ func fenceOf(n uint64) markup.HTML {
 func nameURL(name string) string { return "name?name=" + url.QueryEscape(name) }
 
 func nameLink(name string) markup.HTML {
-	return markup.El("a", markup.Link("href", nameURL(name)), word(name))
+	return markup.El("a", markup.Link("href", nameURL(name)), isolatedText(name))
 }
 
 // count is a number of things: "1 name", "2 names".
