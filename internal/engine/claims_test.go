@@ -70,7 +70,7 @@ func TestAnOldEntryIsNoNews(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
+func TestAClaimThatEndedIsForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: ttl, QueueTTL: ttl}
@@ -104,7 +104,7 @@ func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
 }
 
 // A grant that was passed on lasts as long as the place would have.
-func TestAGrantThatWasHeardLastsAsLongAsItsPlace(t *testing.T) {
+func TestASignalledGrantLastsAsLongAsItsPlace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := engine.NewClaims()
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: time.Hour, QueueTTL: 10 * time.Second}

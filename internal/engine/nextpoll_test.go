@@ -14,7 +14,7 @@ import (
 
 // The next poll comes when the first claim is due. It comes sooner if that claim is due
 // later by now, or gone.
-func TestTheNextPollIsThatOfTheClaimThatIsDueFirst(t *testing.T) {
+func TestTheNextPollIsForTheClaimThatIsDueFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pace := func(waited time.Duration, ahead int) time.Duration {
 			return min(max(waited/8, 5*time.Millisecond*time.Duration(1+ahead)), 250*time.Millisecond)

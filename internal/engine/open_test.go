@@ -16,14 +16,15 @@ import (
 
 var errRefused = errors.New("refused")
 
-// A nil pointer in a driver.Driver would not be nil.
+// Made must return a nil interface with an error. An interface that holds a nil pointer
+// is not nil.
 func TestMadeReturnsNoDriverWithAnError(t *testing.T) {
 	if d, err := engine.Made((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {
 		t.Errorf("Made: %v, %v; want nil and the error", d, err)
 	}
 }
 
-func TestOpenRefusesWhatIsNoURL(t *testing.T) {
+func TestOpenRefusesAnInvalidURL(t *testing.T) {
 	d, err := engine.Open(t.Context(), "%", func(context.Context, *url.URL) (driver.Driver, error) { return nil, errRefused })
 	if _, ok := errors.AsType[*driver.InvalidError](err); !ok || d != nil {
 		t.Errorf("Open: %v, %v; want a *driver.InvalidError", d, err)

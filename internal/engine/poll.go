@@ -28,14 +28,14 @@ type Pace func(waited time.Duration, ahead int) time.Duration
 // GrowingPace is a pace that grows with the wait: the pause is the time since the last
 // change, divided by part. So a waiter detects its grant with a delay of a small part of
 // the wait, and a long wait costs few polls. Claims further behind in a queue poll less
-// often than the head. If nothing changes, the head polls once per slow, and others up to
-// four times less often.
+// often than the head. Pauses grow up to slow for the head, and up to four times slow
+// for the others.
 func GrowingPace(quick, slow time.Duration, part int) Pace {
 	return func(waited time.Duration, ahead int) time.Duration {
-		most := slow * time.Duration(min(1+ahead, 4))
+		longest := slow * time.Duration(min(1+ahead, 4))
 		d := max(waited/time.Duration(part), quick*time.Duration(1+ahead))
-		if d >= most {
-			return most + backoff.Random(most/8)
+		if d >= longest {
+			return longest + backoff.Random(longest/8)
 		}
 		return d - backoff.Random(d/4)
 	}
@@ -49,12 +49,12 @@ const (
 
 // Run polls until ctx ends.
 func (p *Poller) Run(ctx context.Context) {
-	polledAt, rests := time.Now(), time.Time{}
+	polledAt, retryAt := time.Now(), time.Time{}
 	for failures := 0; ; {
 		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.Losses), false
 		var due <-chan time.Time // nil without claims
 		if !next.IsZero() {
-			due = time.After(max(time.Until(next), time.Until(rests)))
+			due = time.After(max(time.Until(next), time.Until(retryAt)))
 		}
 		select {
 		case <-ctx.Done():
@@ -72,14 +72,14 @@ func (p *Poller) Run(ctx context.Context) {
 		if !p.Claims.Any(polledAt) && !asked {
 			continue
 		}
-		within, cancel := context.WithTimeout(ctx, pollTimeout)
-		err := p.Poll(within)
+		pollCtx, cancel := context.WithTimeout(ctx, pollTimeout)
+		err := p.Poll(pollCtx)
 		cancel()
 		if err == nil {
-			failures, rests = 0, time.Time{}
+			failures, retryAt = 0, time.Time{}
 			continue
 		}
-		rests = time.Now().Add(backoff.Jitter(backoff.Doubled(minRetryPause, failures, maxRetryPause)))
+		retryAt = time.Now().Add(backoff.Jitter(backoff.Doubled(minRetryPause, failures, maxRetryPause)))
 		failures++
 	}
 }

@@ -61,7 +61,7 @@ func waits(c *engine.Claims, name string, position int, fence uint64) *driver.Cl
 	return claim
 }
 
-func TestThePollerSleepsUntilThereIsSomethingToLookFor(t *testing.T) {
+func TestThePollerSleepsWithoutClaims(t *testing.T) {
 	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
 		between(t, "without claims", polls(time.Hour), 0, 0)
 		c := waits(p.Claims, "job", 1, 1)
@@ -86,7 +86,7 @@ func TestThePaceGrowsUntilSomethingMoves(t *testing.T) {
 	})
 }
 
-func TestAClaimNearerToTheHeadIsLookedForSooner(t *testing.T) {
+func TestAClaimNearerToTheHeadIsPolledForSooner(t *testing.T) {
 	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
 		c := waits(p.Claims, "job", 10, 1)
 		between(t, "the tenth", polls(30*time.Millisecond), 0, 0)
@@ -99,7 +99,7 @@ func TestAClaimNearerToTheHeadIsLookedForSooner(t *testing.T) {
 	})
 }
 
-func TestLossesAreLookedForWhileAnythingIsHeld(t *testing.T) {
+func TestLossesArePolledForWhileALeaseIsHeld(t *testing.T) {
 	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
 		c := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: 10 * time.Second}
 		p.Claims.Acquired(c, time.Now(), nil)
@@ -110,7 +110,7 @@ func TestLossesAreLookedForWhileAnythingIsHeld(t *testing.T) {
 	})
 }
 
-func TestLooksThatFailComeLaterEachTime(t *testing.T) {
+func TestThePauseGrowsAfterEachFailedPoll(t *testing.T) {
 	var down atomic.Bool
 	poll := func(context.Context) error {
 		if down.Load() {
@@ -131,7 +131,7 @@ func TestLooksThatFailComeLaterEachTime(t *testing.T) {
 	})
 }
 
-func TestALookThatHangsIsGivenUp(t *testing.T) {
+func TestAPollThatHangsIsCancelled(t *testing.T) {
 	ended := 0
 	poll := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -146,7 +146,7 @@ func TestALookThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestACallMakesTheNextLookAtOnce(t *testing.T) {
+func TestPollNowMakesAPollDueAtOnce(t *testing.T) {
 	polled(t, seesNothing, func(p *engine.Poller, call chan<- struct{}, polls func(time.Duration) int) {
 		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
 		between(t, "without claims", polls(time.Second), 1, 1)

@@ -71,7 +71,7 @@ func TestASubscriptionThatFailsIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
+func TestASubscriptionThatEndsIsNotDown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var down atomic.Int64
 		states, runs := kept(t, time.Minute, &down, func(context.Context, func()) {})
@@ -81,7 +81,7 @@ func TestASubscriptionThatEndsIsNotDeaf(t *testing.T) {
 	})
 }
 
-func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
+func TestPausesGrowUntilASubscriptionHasBeenUpForLong(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		hearsFor := time.Duration(0)
 		run := func(_ context.Context, subscribed func()) {
@@ -110,7 +110,7 @@ func TestPausesGrowUntilASubscriptionHasHeardForLong(t *testing.T) {
 }
 
 // A client's goroutine may call subscribed when Run has returned.
-func TestWhatIsHeardLateDoesNotCount(t *testing.T) {
+func TestASubscriptionThatIsUpLateDoesNotCount(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var late func()
 		states, _ := kept(t, 20*time.Millisecond, nil, func(_ context.Context, subscribed func()) {

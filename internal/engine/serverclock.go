@@ -17,9 +17,9 @@ const (
 	// replaceAfter is the age of the known time from which any answer replaces it.
 	replaceAfter = 15 * time.Second
 
-	// leastGainMicros is the least improvement of the bound for which an answer replaces
+	// minGainMicros is the least improvement of the bound for which an answer replaces
 	// the known time.
-	leastGainMicros = 100
+	minGainMicros = 100
 )
 
 // LowerBound returns a lower bound of the server's clock at the time t of the client's
@@ -31,11 +31,11 @@ func (s ServerTime) LowerBound(t time.Time) locktable.Instant {
 }
 
 // Outdated reports whether an answer that was received now replaces the known time. The
-// answer has the server's time is, in whole ticks; its request was sent at sent.
+// answer contains the time server, in whole ticks. Its request was sent at sent.
 //
 // An answer replaces the known time if it is a better bound, if the known time is too
 // old, or if its time is less than the bound at sent: then another server has answered,
 // or the server's clock was set back.
-func (s ServerTime) Outdated(is locktable.Instant, tick time.Duration, sent, now time.Time) bool {
-	return is.Add(tick) < s.LowerBound(sent) || is > s.LowerBound(now)+leastGainMicros || now.Sub(s.Client) > replaceAfter
+func (s ServerTime) Outdated(server locktable.Instant, tick time.Duration, sent, now time.Time) bool {
+	return server.Add(tick) < s.LowerBound(sent) || server > s.LowerBound(now)+minGainMicros || now.Sub(s.Client) > replaceAfter
 }
