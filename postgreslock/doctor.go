@@ -139,7 +139,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
 		e.found.Add(meddled, driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
 			"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
-		e.found.Add(unidentified, driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", unidentifiedHint)
+		e.found.Add(unidentified, driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", replicaIdentityHint)
 		e.found.Add(!logged, driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
 		e.found.Add(!may, driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 	}

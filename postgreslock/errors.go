@@ -35,15 +35,15 @@ func isRetryable(err error) bool {
 // the limit.
 func isLocked(err error) bool { return sqlState(err) == "55P03" }
 
-// failed makes a driver.Error of a failure, with advice.
-func (s *server) failed(err error) error {
+// driverError makes a driver.Error of the error of a statement, with advice.
+func (s *server) driverError(err error) error {
 	if isLocked(err) {
 		err = fmt.Errorf("%w (%w)", swap.ErrLocked, err)
 	}
-	return s.typed("run", err)
+	return s.opError("run", err)
 }
 
-func (s *server) typed(op driver.Op, err error) error {
+func (s *server) opError(op driver.Op, err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{err}
 	}
@@ -51,8 +51,8 @@ func (s *server) typed(op driver.Op, err error) error {
 }
 
 // connectError shortens pgconn's error for people. pgconn writes one line for each
-// attempt. So several attempts repeat the same error, and a refused TLS is mentioned even
-// if the attempt without TLS failed for another reason.
+// attempt, even if several attempts failed in the same way. It also reports that the
+// server refused TLS when the attempt without TLS failed for another reason.
 type connectError struct{ err error }
 
 func (e *connectError) Unwrap() error { return e.err }
@@ -60,21 +60,21 @@ func (e *connectError) Unwrap() error { return e.err }
 func (e *connectError) Error() string {
 	lines := strings.Split(e.err.Error(), "\n")
 	first := strings.TrimSuffix(strings.TrimSpace(lines[0]), ":")
-	var troubles []string
+	var causes []string
 	for _, line := range lines[1:] {
 		line = strings.TrimSpace(line)
-		if line != "" && !slices.Contains(troubles, line) {
-			troubles = append(troubles, line)
+		if line != "" && !slices.Contains(causes, line) {
+			causes = append(causes, line)
 		}
 	}
 	refused := func(line string) bool { return strings.HasSuffix(line, "server refused TLS connection") }
-	if others := slices.DeleteFunc(slices.Clone(troubles), refused); len(others) > 0 {
-		troubles = others
+	if others := slices.DeleteFunc(slices.Clone(causes), refused); len(others) > 0 {
+		causes = others
 	}
-	return strings.Join(append([]string{first}, troubles...), "; ")
+	return strings.Join(append([]string{first}, causes...), "; ")
 }
 
-const unidentifiedHint = "ALTER TABLE ... REPLICA IDENTITY DEFAULT, or leave the tables out of the publication"
+const replicaIdentityHint = "ALTER TABLE ... REPLICA IDENTITY DEFAULT, or leave the tables out of the publication"
 
 func (s *server) advice(err error) (hint string, permanent bool) {
 	if _, ok := errors.AsType[exhaustedError](err); ok {
@@ -95,18 +95,18 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true
 		}
 	case "42501":
-		return "the user lacks a right: run what `" + s.options.command() + "` prints as an administrator, and grant it" +
+		return "the user lacks a right: as an administrator, run what `" + s.options.command() + "` prints, and grant the user" +
 			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
 	case "42P01", "3F000":
 		return "a table is gone: run what `" + s.options.command() + "` prints, while no lock is held, and open the database again", true
 	case "55000":
 		if strings.Contains(err.Error(), "replica identity") {
-			return unidentifiedHint, true
+			return replicaIdentityHint, true
 		}
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":
-		return "another session keeps a row locked: a transaction with a CheckLease in it that stays open, or a client that was stopped?", false
+		return "another session keeps a row locked: look for an open transaction with a CheckLease, and for a client that was stopped", false
 	case "53300":
 		return "the server has no connection left: max_connections, or smaller pools", false
 	case "57P01", "57P02", "57P03":

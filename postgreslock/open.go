@@ -165,7 +165,7 @@ func opening(ctx context.Context, s *server, err error) error {
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return s.typed("open", err) // err also says why the opening took so long
+	return s.opError("open", err) // err also says why the opening took so long
 }
 
 // behindPooler reports whether a pooler answers. A pooler announces a process ID of its

@@ -168,7 +168,7 @@ func (s *store) failure(ctx context.Context, err error) error {
 	case err == nil, corrupt:
 		return err
 	case exhausted && s.closing.Err() == nil:
-		return s.failed(err)
+		return s.driverError(err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	case ctx.Err() != nil:
@@ -176,7 +176,7 @@ func (s *store) failure(ctx context.Context, err error) error {
 	case s.closing.Err() != nil:
 		return driver.ErrClosed
 	}
-	return s.failed(err)
+	return s.driverError(err)
 }
 
 // Properties implements swap.Store.

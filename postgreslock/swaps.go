@@ -41,7 +41,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	}
 	switch {
 	case isLocked(err) && ctx.Err() == nil:
-		done = swap.Swapped{Err: s.failed(err)}
+		done = swap.Swapped{Err: s.driverError(err)}
 	case err != nil:
 		return nil, s.failure(ctx, err)
 	}
@@ -347,7 +347,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 		return done, nil
 	}
 	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
-		done[i] = swap.Swapped{Err: s.failed(skippedError{})}
+		done[i] = swap.Swapped{Err: s.driverError(skippedError{})}
 	})
 }
 
