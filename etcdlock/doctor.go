@@ -30,7 +30,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
 			return engine.Found(driver.SeverityError, "clock", e.Err.Error(), e.Hint), nil
 		}
-		return nil, s.failed(ctx, err)
+		return nil, s.driverError(ctx, err)
 	}
 	c := checkup{store: s}
 	c.clock()
@@ -60,7 +60,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		if err == nil || time.Since(began) > backgroundTimeout || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
 			return err
 		}
-		if e, ok := errors.AsType[*driver.Error](s.failed(ctx, err)); ok && e.Permanent || backoff.Wait(ctx, resubscribePause) != nil {
+		if e, ok := errors.AsType[*driver.Error](s.driverError(ctx, err)); ok && e.Permanent || backoff.Wait(ctx, resubscribePause) != nil {
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ func permanent(err error, hint string) error {
 	return &driver.Error{Err: err, Hint: hint, Permanent: true}
 }
 
-// failed turns an error of etcd's client into an error of this driver.
-func (s *store) failed(ctx context.Context, err error) error {
+// driverError turns an error of etcd's client into an error of this driver.
+func (s *store) driverError(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {
 	case errors.Is(ended, context.Canceled):

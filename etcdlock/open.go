@@ -112,7 +112,7 @@ func openError(ctx context.Context, p *parsed, err error) error {
 			err = whyNot(ctx, p.config)
 		}
 	}
-	return s.failed(ctx, err)
+	return s.driverError(ctx, err)
 }
 
 // whyNot returns the error of a request that does not wait for a connection.

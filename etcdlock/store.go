@@ -89,7 +89,7 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	w, ok := s.clock.window(time.Now())
 	if !ok {
 		if err := s.readClock(ctx); err != nil {
-			return w, s.failed(ctx, err)
+			return w, s.driverError(ctx, err)
 		}
 		w, _ = s.clock.window(time.Now())
 	}
@@ -106,7 +106,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 		r, err := s.txn(ctx, nil, gets, nil)
 		if err != nil {
-			return nil, s.failed(ctx, err)
+			return nil, s.driverError(ctx, err)
 		}
 		for i, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
@@ -203,9 +203,9 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 		}
 		switch {
 		case isTooLarge(err):
-			some = []swap.Swapped{{Err: s.failed(ctx, err)}}
+			some = []swap.Swapped{{Err: s.driverError(ctx, err)}}
 		case err != nil:
-			return nil, s.failed(ctx, err)
+			return nil, s.driverError(ctx, err)
 		}
 		done, swaps = append(done, some...), swaps[n:]
 	}
@@ -220,7 +220,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	case isTooLarge(err): // each swap alone may fit
 		return nil, fmt.Errorf("%w (%w)", errors.ErrUnsupported, err)
 	case err != nil:
-		return nil, s.failed(ctx, err)
+		return nil, s.driverError(ctx, err)
 	}
 	return done, nil
 }
@@ -318,7 +318,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 		}
 		r, err := s.client.Get(clientv3.WithRequireLeader(ctx), s.entryKey(from), end, clientv3.WithLimit(int64(n)))
 		if err != nil {
-			return nil, s.failed(ctx, err)
+			return nil, s.driverError(ctx, err)
 		}
 		for _, kv := range r.Kvs {
 			name := strings.TrimPrefix(string(kv.GetKey()), s.entryKey(""))

@@ -44,7 +44,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	found = slices.Concat(found, g.topology(), clock(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorities(ctx), rights, t.indexes(ctx, at))
 	engine.SortFindings(found)
-	return found, t.failed(ctx, ctx.Err())
+	return found, t.driverError(ctx, ctx.Err())
 }
 
 func (t *store) version(ctx context.Context) (found []driver.Finding) {

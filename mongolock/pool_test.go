@@ -74,7 +74,7 @@ func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	s := &store{life: ctx, db: client.Database("app")}
 	over, cancel := context.WithDeadline(ctx, time.Now())
 	defer cancel()
-	err = s.failed(over, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
+	err = s.driverError(over, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
 	if explained(t, err, false, "maxPoolSize"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of its ctx", err)
 	}

@@ -68,7 +68,7 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 		err = errors.New("the server does not say what time it is")
 	}
 	if err != nil {
-		return nil, t.failed(ctx, err)
+		return nil, t.driverError(ctx, err)
 	}
 	t.clock.Learn(locktable.At(g.LocalTime), sent, time.Now())
 	return &g, nil
@@ -113,10 +113,10 @@ func (t *store) index(at *server) {
 	}
 }
 
-// failed converts an error to a *driver.Error. If ctx has ended, failed adds the client's
-// own error, which may show the cause of the delay. The client may give up a moment
-// before ctx ends, so failed waits for the end of ctx.
-func (t *store) failed(ctx context.Context, err error) error {
+// driverError converts an error to a *driver.Error. If ctx has ended, it adds the error
+// of MongoDB's client, which may show the cause of the delay. That client may give up a
+// moment before ctx ends, so driverError waits for the end of ctx.
+func (t *store) driverError(ctx context.Context, err error) error {
 	if err == nil || t.life.Err() != nil {
 		return t.life.Err()
 	}

@@ -70,7 +70,7 @@ func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 	}
 	<-asked
-	return all, t.failed(ctx, err)
+	return all, t.driverError(ctx, err)
 }
 
 // each decodes the documents of a cursor.
@@ -131,7 +131,7 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 		stamps, err = t.swapMany(ctx, at, swaps, versions)
 	}
 	if err != nil {
-		return nil, t.failed(ctx, err)
+		return nil, t.driverError(ctx, err)
 	}
 	swapped := make([]swap.Swapped, len(swaps))
 	for i := range swaps {
@@ -218,7 +218,7 @@ func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) 
 func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, error] {
 	return func(yield func(swap.Named, error) bool) {
 		if err := t.scan(ctx, prefix, yield); err != nil {
-			yield(swap.Named{}, t.failed(ctx, err))
+			yield(swap.Named{}, t.driverError(ctx, err))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	v, err := s.variables(ctx)
 	if err != nil {
-		return nil, s.failed(ctx, err, nil)
+		return nil, s.driverError(ctx, err, nil)
 	}
 	var found engine.Findings
 	if e := v.fit(); e != nil {

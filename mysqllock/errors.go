@@ -65,10 +65,10 @@ func isOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// failed makes a driver.Error, with advice, of an error. It returns the error of the
+// driverError makes a driver.Error, with advice, of an error. It returns the error of the
 // caller's ctx unchanged, unless the cause of the delay is known: an exhausted pool, or
 // before, the error after which the driver repeated the statement.
-func (s *server) failed(ctx context.Context, err, before error) error {
+func (s *server) driverError(ctx context.Context, err, before error) error {
 	if isOver(ctx, err) {
 		pool := s.db.Stats()
 		switch {

@@ -71,7 +71,7 @@ func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f 
 			s.db.SetMaxIdleConns(s.pool)
 		}
 	}
-	return s.failed(ctx, err, before)
+	return s.driverError(ctx, err, before)
 }
 
 // maxRepeats is the number of times that the driver repeats a statement after a retryable

@@ -59,7 +59,7 @@ func (s *store) full(ctx context.Context, w *swap.Swap) error {
 	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= most {
 		return nil
 	}
-	return s.failed(ctx, &engine.ConfigError{
+	return s.driverError(ctx, &engine.ConfigError{
 		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), most),
 		Hint:    tooBigHint,
 	}, nil)

@@ -56,7 +56,7 @@ func (s *store) ready(ctx context.Context) error {
 	case s.bucket.turn <- struct{}{}:
 		defer func() { <-s.bucket.turn }()
 	case <-ctx.Done():
-		return s.failed(ctx.Err())
+		return s.driverError(ctx.Err())
 	}
 	for i := 0; s.bucket.config.Load() == nil; i++ {
 		_, err := s.readConfig(ctx, i >= bucketTries)
@@ -65,10 +65,10 @@ func (s *store) ready(ctx context.Context) error {
 			s.push.probe(ctx, s.nc)
 			return nil
 		case i >= bucketTries || !isPassing(err) && !isTooFew(err):
-			return s.failed(err)
+			return s.driverError(err)
 		}
 		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
-			return s.failed(err)
+			return s.driverError(err)
 		}
 	}
 	return nil

@@ -82,9 +82,9 @@ func isPassing(err error) bool {
 	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNotCreated)
 }
 
-// failed makes a driver.Error of an error, even of a timeout. It returns the error of a
-// damaged entry, and context.Canceled, unchanged.
-func (s *store) failed(err error) error {
+// driverError makes a driver.Error of an error, even of a timeout. It returns the error
+// of a damaged entry, and context.Canceled, unchanged.
+func (s *store) driverError(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -53,7 +53,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, (&store{o: p.own}).failed(err)
+		return nil, (&store{o: p.own}).driverError(err)
 	}
 	d := build(nc, p.own, true)
 	if err := d.store.ready(ctx); err != nil {

@@ -42,10 +42,10 @@ func (s *store) last(ctx context.Context, key string, least uint64) (*message, e
 			return m, err
 		}
 		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
-			return nil, s.failed(err)
+			return nil, s.driverError(err)
 		}
 	}
-	return nil, s.failed(errGone)
+	return nil, s.driverError(errGone)
 }
 
 // ofLeader asks the leader, and does not use a direct read, which an outdated replica or
@@ -129,7 +129,7 @@ type response struct {
 func (s *store) askStream(ctx context.Context, what, question string) (*response, error) {
 	r, err := s.ask(ctx, s.api("STREAM."+what+"."+s.stream), question)
 	if err == nil && r.StreamInfo == nil {
-		err = s.failed(jetstream.ErrInvalidJetStreamResponse)
+		err = s.driverError(jetstream.ErrInvalidJetStreamResponse)
 	}
 	return r, err
 }
@@ -173,13 +173,13 @@ func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 		s.bucket.forgetConfig()
 	}
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.driverError(err)
 	}
 	var answer response
 	if err = json.Unmarshal(r.Data, &answer); err == nil && answer.Error != nil {
 		err = answer.Error
 	}
-	return &answer, s.failed(err)
+	return &answer, s.driverError(err)
 }
 
 // refusal returns the error by which the server refuses a request for a subject, or nil.
@@ -209,10 +209,10 @@ func (s *store) connected(ctx context.Context) error {
 			return driver.ErrClosed
 		}
 		if err := backoff.Wait(ctx, 10*time.Millisecond); err != nil {
-			return s.failed(err)
+			return s.driverError(err)
 		}
 		if time.Now().After(until) {
-			return s.failed(s.unconnected())
+			return s.driverError(s.unconnected())
 		}
 	}
 	return nil

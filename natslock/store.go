@@ -62,7 +62,7 @@ func (s *store) askTime(ctx context.Context) error {
 	sent := time.Now()
 	info, err := s.readConfig(ctx, false)
 	if err != nil {
-		return s.failed(err)
+		return s.driverError(err)
 	}
 	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
 	s.missedStamps.Store(0)

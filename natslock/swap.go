@@ -104,7 +104,7 @@ func (s *store) checkSize(one *swap.Swap) error {
 	if one.ReserveBytes == 0 || limit <= 0 || int64(2*(len(one.Value)+one.ReserveBytes)) <= limit {
 		return nil
 	}
-	return s.failed(err)
+	return s.driverError(err)
 }
 
 // errTooBig is the server's error for a message that is too big for the bucket.
@@ -121,7 +121,7 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 	case err != nil:
 		return 0, err
 	case r.Sequence == 0:
-		return 0, s.failed(errors.New("the acknowledgement has no sequence"))
+		return 0, s.driverError(errors.New("the acknowledgement has no sequence"))
 	}
 	return r.Sequence, nil
 }
@@ -139,7 +139,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 	own := last.sequence == w.sequence
 	switch {
 	case own && !bytes.Equal(last.data, w.data): // the bucket has lost this write
-		return result, s.failed(errGone)
+		return result, s.driverError(errGone)
 	case own:
 		counts = w.envelope.InsideWindow(last.stamp)
 	case len(last.data) == 0: // a tool has deleted the key since
@@ -150,7 +150,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 		}
 		known := false
 		if counts, known = e.Counted(w.sequence); !known {
-			return result, s.failed(errReplaced)
+			return result, s.driverError(errReplaced)
 		}
 	}
 	if counts {

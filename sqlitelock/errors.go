@@ -41,9 +41,9 @@ func isTransient(err error) bool {
 	return slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) })
 }
 
-// failed makes a driver.Error of an error about the file. It returns the end of the
+// driverError makes a driver.Error of an error about the file. It returns the end of the
 // caller's ctx unchanged.
-func (t *table) failed(op driver.Op, err error) error {
+func (t *table) driverError(op driver.Op, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

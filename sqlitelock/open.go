@@ -78,7 +78,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
 		}
-		return nil, t.failed("open", err)
+		return nil, t.driverError("open", err)
 	}
 	return t, nil
 }

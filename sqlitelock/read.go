@@ -41,7 +41,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 		}
 		for s, err := range sqlswap.Scan(prefix, page, func(s stored) string { return s.name }) {
 			if err == nil {
-				err = t.failed("list", s.err)
+				err = t.driverError("list", s.err)
 			}
 			if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, err) {
 				return
@@ -53,13 +53,13 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 func (t *table) read(ctx context.Context, f func(c *conn) error) error {
 	c, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
-		return t.failed("read", err)
+		return t.driverError("read", err)
 	}
 	defer t.reader.leave()
 	if err := t.files.check(c); err != nil {
-		return t.failed("read", err)
+		return t.driverError("read", err)
 	}
-	return t.failed("read", t.retry(ctx, func() error { return f(c) }))
+	return t.driverError("read", t.retry(ctx, func() error { return f(c) }))
 }
 
 // snapshot runs f in a transaction, so that f reads the tables of entries and of waiters

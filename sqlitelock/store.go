@@ -75,7 +75,7 @@ func (t *table) Close() error {
 		t.running.Wait()
 		t.writer.drain()
 		t.reader.drain()
-		t.err = t.failed("close", t.disconnect())
+		t.err = t.driverError("close", t.disconnect())
 		t.leave()
 	})
 	return t.err

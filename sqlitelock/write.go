@@ -26,7 +26,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		some := steps[start:min(start+batch, len(steps))]
 		step := func(i int, e *locktable.Entry, now locktable.Instant) bool { f(start+i, e, now); return true }
 		if err := t.transact(ctx, some, step); err != nil {
-			return t.failed("write", err)
+			return t.driverError("write", err)
 		}
 	}
 	return nil
@@ -34,7 +34,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 
 // UpdateAll implements locktable.Grouped.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	return t.failed("write", t.transact(ctx, steps, f))
+	return t.driverError("write", t.transact(ctx, steps, f))
 }
 
 // transact runs f on some entries in one transaction, which f may end early. It delivers
