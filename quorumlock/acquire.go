@@ -47,8 +47,8 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	d.held.noteGrant(c, a.votes, grant.Fence, began.Add(reliableTTL(grant.TTL)))
-	d.placed.leave(c.Token, c.Name)
+	d.holdings.noteGrant(c, a.votes, grant.Fence, began.Add(reliableTTL(grant.TTL)))
+	d.places.leave(c.Token, c.Name)
 	return grant, nil
 }
 
@@ -78,13 +78,13 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		return grant, err
 	}
 	if err := a.refusedForValue(votes); err != nil {
-		a.d.placed.leave(a.claim.Token, a.claim.Name)
+		a.d.places.leave(a.claim.Token, a.claim.Name)
 		a.takeBack(ctx, nil)
 		return driver.Grant{}, err
 	}
 	if succeeded(votes)+count(votes, isRefusal) < a.d.majority || count(votes, isHeld) == 0 {
 		err := failuresErr(ctx, a.d, "acquire", a.claim.Name, votes)
-		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
+		if _, shown := a.d.holdings.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
 		}
 		return driver.Grant{}, err
@@ -108,7 +108,7 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 	wish, now := a.claim, d.ticket()
 	wish.MinFence = uint64(max(sent.UnixMicro()+d.fenceLead.Load(), 1))
 	votes := poll(ctx, d, pollRequest[driver.Grant]{
-		nodes: d.everyone, token: a.claim.Token,
+		nodes: d.allNodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			c := wish
 			c.Ticket = a.place.ticket(i, now)
@@ -195,9 +195,9 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 		a.d.pending.release(i, a.lease())
 	case v.err != nil:
 	case over: // the caller waits without this vote, so let it ask again
-		a.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
+		a.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
 	case a.claim.Value == nil: // otherwise the node lacks the value, which a repair writes
-		a.d.held.noteFence(a.lease(), i, v.value.Fence)
+		a.d.holdings.noteFence(a.lease(), i, v.value.Fence)
 	}
 }
 
@@ -238,7 +238,7 @@ func (a *attempt) takeBack(ctx context.Context, votes grantVotes) {
 func (a *attempt) forgetGrants(nodes []int) {
 	if len(nodes) > 0 {
 		a.place.forgetGrants(nodes)
-		a.d.held.noteUnsure(a.claim.Token, a.claim.Name)
+		a.d.holdings.noteUnsure(a.claim.Token, a.claim.Name)
 	}
 }
 

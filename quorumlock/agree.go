@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// rounds is the number of times that the driver asks the nodes to raise a fence before it
-// gives up. One round is enough unless the nodes grant other claims meanwhile. If several
-// claims raise their fences at the same time, the claim with the highest number succeeds
-// in each round, so there are no more rounds than claims. Usually several succeed at
-// once.
-const rounds = 100
+// maxRounds is the number of times that the driver asks the nodes to raise a fence. Then
+// it gives up. One round is enough unless the nodes grant other claims meanwhile. If
+// several claims raise their fences at the same time, the claim with the highest number
+// succeeds in each round, so there are no more rounds than claims. Usually several
+// succeed at once.
+const maxRounds = 100
 
 var errRaiseSilent = errors.New("has not answered") // so the vote does not count, but the node has granted the claim
 
@@ -48,7 +48,7 @@ func (a *attempt) crowdedRefusal(fence uint64, holders int, first driver.Holder)
 // raise each other's fences like this, each adds a random number.
 func (a *attempt) agree(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	d := a.d
-	for round := range rounds {
+	for round := range maxRounds {
 		if grant, ok := d.agreed(votes); ok {
 			return grant, nil
 		}

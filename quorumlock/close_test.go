@@ -18,7 +18,7 @@ func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
 			x := mutex("jobs")
 			gets(t, d, x)
 			time.Sleep(time.Second) // the acquire has reached all of them
-			lines[2].out.Store(int64(late))
+			lines[2].requestDelay.Store(int64(late))
 			releases(t, d, x)
 			began := time.Now()
 			noError(t, d.Close())

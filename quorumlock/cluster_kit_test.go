@@ -53,18 +53,18 @@ var errDown = errors.New("connection refused")
 // A line is one client's connection to a node, on which things go wrong.
 type line struct {
 	engine.Driver
-	s       *server
-	out     atomic.Int64 // how long a request takes, in nanoseconds
-	back    atomic.Int64 // and its answer
-	down    atomic.Bool  // all requests are refused
-	hung    atomic.Bool  // requests are taken, and handled when it no longer hangs
-	silent  atomic.Bool  // requests are handled, and not answered
-	deaf    atomic.Bool  // the client's end does not notice that a request was given up
-	calls   atomic.Int64
-	refusal error               // the answer to everything, if it is there
-	network *drivertest.Network // the suite's, which then brings the requests
-	clock   func() time.Time    // the node's clock, beside a network
-	jitter  atomic.Int64        // each way takes up to so much longer, at random
+	s             *server
+	requestDelay  atomic.Int64 // nanoseconds until a request arrives
+	answerDelay   atomic.Int64 // nanoseconds until its answer arrives
+	down          atomic.Bool  // all requests are refused
+	hung          atomic.Bool  // requests arrive, and the node handles them once hung is false
+	silent        atomic.Bool  // the node handles requests, and their answers are lost
+	ignoresCancel atomic.Bool  // the client's end does not notice that a request was given up
+	calls         atomic.Int64
+	refusal       error               // the answer to all requests, if not nil
+	network       *drivertest.Network // the suite's, which then brings the requests
+	clock         func() time.Time    // the node's clock, beside a network
+	jitter        atomic.Int64        // each way takes up to so much longer, at random
 
 	mu      sync.Mutex // protects the fields below
 	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
@@ -179,7 +179,7 @@ func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err 
 		late, lateErr = f()
 	})
 	l.mu.Unlock()
-	if l.deaf.Load() {
+	if l.ignoresCancel.Load() {
 		ctx = context.WithoutCancel(ctx)
 	}
 	select {
@@ -194,8 +194,8 @@ func (s *server) connect(delay time.Duration) *line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &line{Driver: engine.Full(s.memory.Driver()), s: s}
-	l.out.Store(int64(delay / 2))
-	l.back.Store(int64(delay - delay/2))
+	l.requestDelay.Store(int64(delay / 2))
+	l.answerDelay.Store(int64(delay - delay/2))
 	return l
 }
 
@@ -212,7 +212,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
-	if err := pause(ctx, l.some(&l.out)); err != nil {
+	if err := pause(ctx, l.some(&l.requestDelay)); err != nil {
 		return none, err
 	}
 	for l.hung.Load() {
@@ -228,7 +228,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		<-ctx.Done()
 		return none, ctx.Err()
 	}
-	if err := pause(ctx, l.some(&l.back)); err != nil {
+	if err := pause(ctx, l.some(&l.answerDelay)); err != nil {
 		return none, err
 	}
 	return v, err
@@ -312,8 +312,8 @@ func down(is bool, lines ...*line) {
 	}
 }
 
-// countAgain makes these lines count their requests from 0.
-func countAgain(lines []*line) {
+// resetCalls makes these lines count their requests from 0.
+func resetCalls(lines []*line) {
 	for _, l := range lines {
 		l.calls.Store(0)
 	}

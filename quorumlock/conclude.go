@@ -104,7 +104,7 @@ func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driv
 		votes = nil
 	}
 	if a.place.noteAgreement(votes, grant.Fence) {
-		d.heard.Notify(said)
+		d.listeners.Notify(said)
 	}
 	a.place.done()
 }

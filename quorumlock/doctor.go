@@ -76,27 +76,27 @@ type visit struct {
 	mark  string // identifies the claim of this visit
 	token driver.Token
 
-	err   error // why the node cannot vote
-	found []driver.Finding
-	timed bool
-	ahead time.Duration // the lead of the node's clock over ours, exact to within give
-	give  time.Duration
-	there []string // the marks of the visits that hold the probed name on this node
+	err        error // why the node cannot vote
+	found      []driver.Finding
+	timed      bool
+	ahead      time.Duration // the lead of the node's clock over ours, exact to within clockError
+	clockError time.Duration
+	seenMarks  []string // of the visits that hold doctorName on this node
 }
 
-const probed = "pawl doctor"
+const doctorName = "pawl doctor" // the name that the doctor holds on each node
 
 func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.Properties().Backend) }
 
 func (d *quorum) arrive(ctx context.Context, v *visit) {
 	sent := time.Now()
 	g, err := d.ask(ctx, v.number-1, driver.Claim{
-		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
+		Name: doctorName, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
 	})
 	took := time.Since(sent)
 	switch {
 	case err == nil: // without a MinFence, a fence is the node's time
-		v.timed, v.ahead, v.give = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
+		v.timed, v.ahead, v.clockError = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
 	case !isHeld(err):
 		v.err = err
 		return
@@ -110,9 +110,9 @@ func (v *visit) meet(ctx context.Context) {
 	if !v.timed {
 		return
 	}
-	if e, err := v.Inspect(ctx, probed); err == nil {
+	if e, err := v.Inspect(ctx, doctorName); err == nil {
 		for _, h := range e.Holders {
-			v.there = append(v.there, h.Owner.Client)
+			v.seenMarks = append(v.seenMarks, h.Owner.Client)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (v *visit) meet(ctx context.Context) {
 func (d *quorum) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
-	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token, TTL: backgroundRequestLimit}, false)
+	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: doctorName, Token: v.token, TTL: backgroundRequestLimit}, false)
 }
 
 // reach returns findings about nodes that do not vote: those that refuse, and those that
@@ -190,7 +190,7 @@ func clocks(all []*visit) []driver.Finding {
 	}
 	byClock := func(v, w *visit) int { return cmp.Compare(v.ahead, w.ahead) }
 	fast, slow := slices.MaxFunc(timed, byClock), slices.MinFunc(timed, byClock)
-	if fast.ahead-slow.ahead-fast.give-slow.give <= driver.MaxLead {
+	if fast.ahead-slow.ahead-fast.clockError-slow.clockError <= driver.MaxLead {
 		return nil
 	}
 	apart := (fast.ahead - slow.ahead).Round(time.Millisecond)
@@ -205,7 +205,7 @@ func clocks(all []*visit) []driver.Finding {
 func sameServers(all []*visit) (found engine.Findings) {
 	for i, v := range all {
 		for _, w := range all[i+1:] {
-			found.Add(slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark), driver.SeverityError, v.name()+" and "+w.name(),
+			found.Add(slices.Contains(v.seenMarks, w.mark) && slices.Contains(w.seenMarks, v.mark), driver.SeverityError, v.name()+" and "+w.name(),
 				"they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
 				"name servers that share nothing, each once")
 		}

@@ -137,7 +137,7 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 		gets(t, d, held)
 		for _, l := range lines {
 			l.stop()
-			l.deaf.Store(true)
+			l.ignoresCancel.Store(true)
 		}
 		for name, call := range map[string]func(context.Context) error{
 			"Acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, mutex("jobs")); return err },
@@ -161,7 +161,7 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 			}
 		}
 		for _, l := range lines {
-			l.deaf.Store(false)
+			l.ignoresCancel.Store(false)
 			l.goOn()
 		}
 	})

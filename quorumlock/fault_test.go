@@ -20,7 +20,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 		"Down":        func(_ *server, l *line) { l.down.Store(true) },
 		"Hung":        func(_ *server, l *line) { l.hung.Store(true) },
 		"Silent":      func(_ *server, l *line) { l.silent.Store(true) },
-		"Slow":        func(_ *server, l *line) { l.out.Store(int64(time.Second)) },
+		"Slow":        func(_ *server, l *line) { l.requestDelay.Store(int64(time.Second)) },
 		"ClockAhead":  func(s *server, _ *line) { s.skew = time.Hour },
 		"ClockBehind": func(s *server, _ *line) { s.skew = -time.Hour },
 	} {
@@ -51,16 +51,16 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 	}
 }
 
-// When all agree there is one request to each node for an acquire, and one for a release,
-// and they take as long as the slowest node, or less.
+// When all nodes agree, an acquire sends one request to each node, and so does a release.
+// Each takes no longer than the slowest node.
 func TestOneRoundTripWhenAllAgree(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
-			for range 20 { // even the first needs no request more
-				countAgain(lines)
+			for range 20 { // even the first needs no further request
+				resetCalls(lines)
 				x := mutex("jobs")
 				began := time.Now()
 				gets(t, d, x)
@@ -119,8 +119,8 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
-// A majority that stands still grants nothing, not to claims that would wait, either.
-// When it goes on, it runs requests that no caller waits for any more. Nothing stays
+// A majority that is stopped grants nothing, neither to tries nor to claims that queue.
+// When it goes on, it handles requests for which no caller waits any more. Nothing stays
 // held.
 func TestAMajorityThatStandsStill(t *testing.T) {
 	for _, n := range []int{3, 5} {
@@ -140,7 +140,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				g, err := d.Acquire(ctx, x)
 				cancel()
 				if err == nil || errors.Is(err, driver.ErrHeld) {
-					t.Fatalf("Acquire = %+v, %v; want trouble", g, err)
+					t.Fatalf("Acquire = %+v, %v; want an error that is not ErrHeld", g, err)
 				}
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("Acquire took %v with a deadline of 1s", took)
@@ -148,7 +148,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				if i%2 == 0 { // a waiter that gives up releases
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					if err := d.Release(ctx, lease(x)); err == nil {
-						t.Error("Release was heard by a majority")
+						t.Error("a majority answered Release")
 					}
 					cancel()
 				}
@@ -163,7 +163,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 	}
 }
 
-// A try that only a minority grants is taken back there.
+// The driver releases the grants of a try that only a minority grants.
 func TestAPartialGrantIsTakenBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -174,7 +174,7 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		second, lines := c.client(t, time.Millisecond)
-		lines[2].back.Store(int64(200 * time.Millisecond)) // and its answer comes late
+		lines[2].answerDelay.Store(int64(200 * time.Millisecond)) // and its answer comes late
 		_, err := second.Acquire(t.Context(), mutex("jobs"))
 		if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Holders != 1 {
 			t.Fatalf("Acquire: %v; want it held", err)
@@ -194,9 +194,9 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		for range 10 {
 			x := queued(mutex("jobs"))
-			lines[2].out.Store(int64(500 * time.Millisecond))
+			lines[2].requestDelay.Store(int64(500 * time.Millisecond))
 			gets(t, d, x)
-			lines[2].out.Store(0)
+			lines[2].requestDelay.Store(0)
 			releases(t, d, x)
 		}
 		time.Sleep(5 * time.Second)
@@ -231,8 +231,8 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 	})
 }
 
-// A node that loses all its data makes no fence fall, and gives no second client the
-// lock.
+// After a node has lost all its data, fences still rise, and the lock still has one
+// holder.
 func TestANodeLosesItsData(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -256,7 +256,7 @@ func TestANodeLosesItsData(t *testing.T) {
 	})
 }
 
-// When the reply of an acquire is lost, asking again gives the grant that was made.
+// When the answer to an acquire is lost, a repeat returns the same grant.
 func TestALostReply(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -282,7 +282,7 @@ func TestALostReply(t *testing.T) {
 	})
 }
 
-// Renewals and releases count a majority of all nodes, not of those that granted.
+// Renewals and releases need a majority of all nodes, not of the nodes that granted.
 func TestRenewCountsAMajorityOfAll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(5)
@@ -329,13 +329,13 @@ func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
 	})
 }
 
-// Of four nodes two are enough to know that there can be no majority of three, however
-// slow the others are.
-func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
+// Of four nodes, a majority is three. So two nodes that lack the lease prove its loss,
+// however slow the others are.
+func TestHalfOfTheNodesSufficeToReportALoss(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(4).client(t, time.Millisecond)
-		lines[2].out.Store(int64(time.Second))
-		lines[3].out.Store(int64(time.Second))
+		lines[2].requestDelay.Store(int64(time.Second))
+		lines[3].requestDelay.Store(int64(time.Second))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(mutex("jobs"))})
 		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 			t.Errorf("Renew: %v, %v; want ErrNoSuchLease", answers, err)
@@ -343,7 +343,8 @@ func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
 	})
 }
 
-// Break takes the fence that people see, though a node knows the lease by another.
+// Break takes the fence that Inspect shows, although a node has another fence for the
+// lease.
 func TestBreakByTheFenceThatIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)

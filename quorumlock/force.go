@@ -30,7 +30,7 @@ import (
 // returns the grant. Each round updates votes.
 func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	d := a.d
-	for round := range rounds {
+	for round := range maxRounds {
 		began := time.Now()
 		grant, err := a.agree(ctx, votes)
 		if isHeld(err) {

@@ -22,7 +22,7 @@ func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 	token := driver.NewToken()
 	for _, client := range []string{"", "web-1", "q:", strings.Repeat("c", 230), "caf\u00e9"} {
 		in := newTag(token, 42)
-		on := in.on(driver.Owner{Client: client, PID: 7})
+		on := in.addTo(driver.Owner{Client: client, PID: 7})
 		if err := on.Validate(); err != nil {
 			t.Errorf("client %q: %v", client, err)
 		}
@@ -30,7 +30,7 @@ func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 			t.Errorf("client %q became %+v with %+v", client, o, out)
 		}
 	}
-	if on := newTag(token, 1).on(driver.Owner{Client: strings.Repeat("\u00e9", 128)}); on.Validate() != nil {
+	if on := newTag(token, 1).addTo(driver.Owner{Client: strings.Repeat("\u00e9", 128)}); on.Validate() != nil {
 		t.Errorf("a long client id became one of %d bytes", len(on.Client))
 	}
 	a, _ := untag(driver.Owner{Client: "not claimed through a quorum"})
@@ -170,7 +170,7 @@ func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
 		var hung []slot
 		for range releasesAtOnce {
 			token := driver.NewToken()
-			hung = append(hung, d.sequences.enter(token, d.everyone)...)
+			hung = append(hung, d.sequences.enter(token, d.allNodes)...)
 			d.pending.release(0, driver.LeaseRef{Name: "x", Token: token, TTL: time.Hour})
 		}
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			defer cancel()
 			var asked atomic.Int32
 			go poll(watchedCtx{ctx}, d, pollRequest[struct{}]{
-				nodes: d.everyone,
+				nodes: d.allNodes,
 				send: func(ctx context.Context, _ int) (struct{}, error) {
 					asked.Add(1)
 					<-ctx.Done()

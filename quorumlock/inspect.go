@@ -29,7 +29,7 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 // read reads a name on all nodes, until the answers decide what the caller wants to know.
 func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
 	return poll(ctx, d, pollRequest[driver.Entry]{
-		nodes: d.everyone, decided: decided,
+		nodes: d.allNodes, decided: decided,
 		send: func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
 	})
 }
@@ -144,7 +144,7 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], erro
 		return nil, err
 	}
 	votes := poll(ctx, d, pollRequest[listing]{
-		nodes: d.everyone,
+		nodes: d.allNodes,
 		send: func(ctx context.Context, i int) (listing, error) {
 			out := listing{}
 			for e, err := range listers[i].List(ctx, prefix) {

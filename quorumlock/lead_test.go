@@ -26,7 +26,7 @@ func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 			}
 			releases(t, one, holder)
 			time.Sleep(time.Second)
-			countAgain(lines)
+			resetCalls(lines)
 			gets(t, two, mutex("jobs"))
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {

@@ -35,7 +35,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 				g := gets(t, one, holder)
 				refused(t, two, waiter)
 				time.Sleep(time.Second)
-				countAgain(lines)
+				resetCalls(lines)
 				noError(t, one.Release(t.Context(), lease(holder)))
 				shown, err := one.Inspect(t.Context(), "jobs")
 				noError(t, err)
@@ -95,7 +95,7 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			one, ones := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
 			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
 			// the release comes there when it comes
-			ones[late%3].out.Store(int64(time.Duration(late) * time.Millisecond / 2))
+			ones[late%3].requestDelay.Store(int64(time.Duration(late) * time.Millisecond / 2))
 			var mu sync.Mutex
 			fences := map[uint64]int{}
 			two.Listen(func(s driver.Signal) {

@@ -68,7 +68,7 @@ func newPlace(d *quorum, c driver.Claim) *place {
 
 // tagged returns the claim as the nodes get it.
 func (p *place) tagged(c driver.Claim) driver.Claim {
-	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
+	c.Owner, c.Ticket = p.tag.addTo(c.Owner), p.tag.ticket
 	return c
 }
 
@@ -80,7 +80,7 @@ func (p *place) tagged(c driver.Claim) driver.Claim {
 // nth is the number of this attempt at the place.
 func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
-		p = d.placed.join(d, c)
+		p = d.places.join(d, c)
 		nth, busy := p.begin(c)
 		switch {
 		case nth > 0:

@@ -32,25 +32,25 @@ type Options struct {
 
 // quorum is a client of several backends.
 type quorum struct {
-	nodes     []*node
-	everyone  []int // the indexes of all nodes
-	majority  int
-	now       func() time.Time
-	early     time.Duration // the time by which a ticket is earlier than its claim
-	grace     time.Duration
-	fenceLead atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
+	nodes      []*node
+	allNodes   []int // the indexes of nodes
+	majority   int
+	now        func() time.Time
+	ticketLead time.Duration // the time by which a ticket is earlier than its claim
+	grace      time.Duration
+	fenceLead  atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
 
-	life context.Context // ends with Close, and ends all requests that are still under way
+	life context.Context // of all requests; Close ends it
 	end  context.CancelFunc
 	work sync.WaitGroup
 
 	mu          sync.Mutex // protects closed
 	closed      bool
 	sequences   sequences
-	placed      places
-	held        holdings
+	places      places
+	holdings    holdings
 	pending     *pendingReleases
-	heard       driver.Listeners
+	listeners   driver.Listeners
 	stopSignals []func() // end the subscriptions to the nodes' signals
 
 	watchers driver.Watchers
@@ -59,9 +59,9 @@ type quorum struct {
 // A node is one of the independent backends.
 type node struct {
 	driver.Driver
-	driver.FenceRaiser // nil if it has none, and is the only node
+	driver.FenceRaiser // nil only if the quorum has one node, which cannot raise fences
 	number             int
-	late               atomic.Int64 // requests that are still under way, and for which no caller waits
+	lateRequests       atomic.Int64 // requests that are still under way, and for which no caller waits
 }
 
 // initialLead is the lead of proposed fences before the nodes' clocks were measured. If
@@ -84,7 +84,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, early: ticketHeadStart + backoff.Random(time.Millisecond)}
+	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, ticketLead: ticketHeadStart + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
 		n := &node{Driver: x, number: i + 1}
 		problem, raises := "", false
@@ -103,17 +103,17 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 				What: "quorum", Problem: fmt.Sprintf("node %d %s", i+1, problem), Allowed: "distinct drivers that are driver.FenceRaisers",
 			}
 		}
-		d.nodes, d.everyone = append(d.nodes, n), append(d.everyone, i)
+		d.nodes, d.allNodes = append(d.nodes, n), append(d.allNodes, i)
 	}
 	if o != nil {
 		d.grace = o.Grace
 		if o.Now != nil {
-			d.now, d.early = o.Now, ticketHeadStart
+			d.now, d.ticketLead = o.Now, ticketHeadStart
 		}
 	}
 	d.fenceLead.Store(initialLead.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
-	d.sequences.tails, d.placed.all, d.held.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]*holding{}
+	d.sequences.tails, d.places.all, d.holdings.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]*holding{}
 	d.pending = newPendingReleases(d)
 	for i, n := range d.nodes {
 		if s, ok := driver.As[driver.Signaler](n.Driver); ok {
@@ -125,7 +125,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 }
 
 // minQuorumTTL is the shortest TTL that leaves time for the round trips of a grant: one
-// for the votes, and each of those that conclude can add.
+// for the votes, and those for the fence, the permits and the value (conclude.go).
 const minQuorumTTL = 200 * time.Millisecond
 
 // Properties implements driver.Driver.
@@ -168,21 +168,21 @@ const closeGrace = time.Second
 // cancels the rest, and closes the nodes.
 func (d *quorum) Close() error {
 	d.mu.Lock()
-	again := d.closed
+	wasClosed := d.closed
 	d.closed = true
 	d.mu.Unlock()
-	if again {
+	if wasClosed {
 		return nil
 	}
 	d.watchers.Close()
 	for _, stop := range d.stopSignals {
 		stop()
 	}
-	over := time.AfterFunc(closeGrace, d.end)
+	timer := time.AfterFunc(closeGrace, d.end)
 	d.work.Wait()
-	over.Stop()
+	timer.Stop()
 	d.end()
-	d.placed.stop()
+	d.places.stop()
 	d.pending.stop()
 	d.work.Wait()
 	var errs []error

@@ -24,10 +24,10 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	defer d.work.Done()
 	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
 	l.TTL = releaseFor
-	d.placed.leave(l.Token, l.Name)
-	lease := d.held.remove(l.Token, l.Name)
+	d.places.leave(l.Token, l.Name)
+	lease := d.holdings.remove(l.Token, l.Name)
 	votes := poll(ctx, d, pollRequest[struct{}]{
-		nodes: d.everyone, token: l.Token,
+		nodes: d.allNodes, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, l.OnTime)
 			if err == nil && slices.Contains(lease.lacks, i) {

@@ -42,7 +42,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	defer close(returned)
 	sent := time.Now()
 	polled := poll(ctx, d, pollRequest[[]error]{
-		nodes: d.everyone, token: order,
+		nodes: d.allNodes, token: order,
 		send: func(ctx context.Context, i int) ([]error, error) {
 			answers, err := d.nodes[i].Renew(ctx, leases)
 			if err == nil && len(answers) != len(leases) {
@@ -71,10 +71,10 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	for k, l := range leases {
 		switch votes := d.votesFor(polled, k); {
 		case succeeded(votes) >= d.majority:
-			d.held.noteRenewal(l, sent)
+			d.holdings.noteRenewal(l, sent)
 			renewed[k] = true
 		case d.lacks(votes): // with an even number of nodes, half of them can decide this
-			d.held.remove(l.Token, l.Name)
+			d.holdings.remove(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
 			return nil, failuresErr(ctx, d, "renew", onlyName(leases), polled)

@@ -44,17 +44,17 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			if of.signalled {
 				gets(t, two, earlier)
 				refused(t, one, holder)
-				twos[2].out.Store(int64(100 * time.Millisecond))
+				twos[2].requestDelay.Store(int64(100 * time.Millisecond))
 				releases(t, two, earlier)
 				g.Fence = (<-heard).Fence
 			} else {
-				ones[2].out.Store(int64(100 * time.Millisecond))
+				ones[2].requestDelay.Store(int64(100 * time.Millisecond))
 				g = gets(t, one, holder)
 			}
 			time.Sleep(time.Second)
 			ones[2].down.Store(false)
-			ones[2].out.Store(0)
-			twos[2].out.Store(0)
+			ones[2].requestDelay.Store(0)
+			twos[2].requestDelay.Store(0)
 
 			third := c[2].memory.Driver()
 			if of.waits {

@@ -125,7 +125,7 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 		x := mutex("jobs")
 		g := gets(t, d, x)
 		for range 10 {
-			countAgain(lines)
+			resetCalls(lines)
 			renews(t, d, x)
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {

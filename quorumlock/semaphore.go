@@ -48,7 +48,7 @@ const maxCounts = 5
 // then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
-	if d.held.majorityKeeps(a.claim.Token, a.claim.Name, grant.Fence) {
+	if d.holdings.majorityKeeps(a.claim.Token, a.claim.Name, grant.Fence) {
 		return nil // claims with larger limits may have come since
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)

@@ -8,7 +8,7 @@ import (
 )
 
 // Listen implements driver.Signaler.
-func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
+func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
 // signalWait is the time for which the driver waits, after one node's signal of a grant,
 // for those of the others.
@@ -18,7 +18,7 @@ const signalWait = 3 * time.Millisecond
 // client then sends its claim or a renewal, and a majority answers. It passes a grant on
 // when a majority has answered or signaled it, and has agreed on one fence.
 func (d *quorum) signaled(i int, s driver.Signal) {
-	p := d.placed.find(s.Token) // nil if the claim was already granted, or given up
+	p := d.places.find(s.Token) // nil if the claim was already granted, or given up
 	switch {
 	case s.Kind == driver.SignalLost && p != nil:
 		p.forgetGrants([]int{i})
@@ -27,7 +27,7 @@ func (d *quorum) signaled(i int, s driver.Signal) {
 		p.checkSignals()
 	}
 	if s.Kind != driver.SignalGranted {
-		d.heard.Notify(s)
+		d.listeners.Notify(s)
 	}
 }
 
@@ -52,7 +52,7 @@ func (p *place) checkSignals() {
 	p.mu.Unlock()
 	switch {
 	case look:
-		p.d.heard.Notify(driver.Signal{Kind: driver.SignalRetry, Token: c.Token})
+		p.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: c.Token})
 	case votes != nil:
 		p.signalGrant(c, votes)
 	}
@@ -139,7 +139,7 @@ func (p *place) noteAgreement(votes grantVotes, fence uint64) bool {
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {
 		p.signalledFence = max(p.signalledFence, fence)
-		p.d.held.noteGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
+		p.d.holdings.noteGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

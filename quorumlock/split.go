@@ -35,7 +35,7 @@ import (
 const ticketHeadStart = driver.MaxLead / 2
 
 // ticket returns the ticket of a claim that is made now.
-func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
+func (d *quorum) ticket() uint64 { return uint64(max(d.now().Add(-d.ticketLead).UnixMicro(), 1)) }
 
 // A claim yields a node to a claim with a majority only once it has seen that claim for
 // yieldToMajorityAfter: most leases are over by then, and a claim that has waited long

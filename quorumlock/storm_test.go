@@ -39,8 +39,8 @@ func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests
 		w, all := newCrowd(t, 3, clients, 0)
 		for _, lines := range w.lines {
 			for _, l := range lines {
-				l.out.Store(0)
-				l.back.Store(0)
+				l.requestDelay.Store(0)
+				l.answerDelay.Store(0)
 				l.jitter.Store(int64(away))
 			}
 		}

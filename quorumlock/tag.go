@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tag identifies a claim on all nodes, because fences may differ and tokens are secret.
-// The driver puts it in front of the owner's client id in each claim, and removes it
-// before it returns an owner. A tag also has the claim's ticket, which orders claims in a
-// split vote.
+// A tag identifies a claim on all nodes. A fence cannot, because it may differ between
+// nodes, and a token cannot, because it is secret. The driver puts the tag in front of
+// the owner's client id in each claim, and removes it before it returns an owner. A tag
+// also has the claim's ticket, which orders claims in a split vote.
 type tag struct {
-	ticket uint64 // the time of the claim's first attempt, less quorum.early, in microseconds on its client's clock
+	ticket uint64 // the client's time of the claim's first attempt, minus quorum.ticketLead, in microseconds
 	digest string // digestSize bytes of a hash of the token
 }
 
@@ -37,9 +37,9 @@ func (t tag) compare(u tag) int {
 
 func (t tag) before(u tag) bool { return t.compare(u) < 0 }
 
-// on returns the owner with the tag. It cuts a client id of more than 230 bytes, because
-// ids are only for people.
-func (t tag) on(o driver.Owner) driver.Owner {
+// addTo returns the owner with the tag. It cuts a client id of more than 230 bytes,
+// because ids are only for people.
+func (t tag) addTo(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(nil, t.ticket)
 	o.Client = "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
 	for len(o.Client) > driver.MaxLabel {

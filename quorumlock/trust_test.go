@@ -57,7 +57,7 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 		heard := new(grants).of(two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
-		lines[0].back.Store(int64(3500 * time.Millisecond))
+		lines[0].answerDelay.Store(int64(3500 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		asks := func() {
@@ -78,7 +78,7 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
 		}
 		lines[0].hung.Store(false)
-		lines[0].back.Store(0)
+		lines[0].answerDelay.Store(0)
 		gets(t, two, waiter)
 	})
 }
@@ -151,7 +151,7 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 		time.Sleep(time.Second)
 		heard.told()
 		for _, l := range lines {
-			l.out.Store(int64(40 * time.Millisecond))
+			l.requestDelay.Store(int64(40 * time.Millisecond))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond) // enough for one round trip
 		defer cancel()

@@ -27,7 +27,7 @@ func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Gran
 	if a.claim.Value == nil || d.nodes[0].FenceRaiser == nil {
 		return nil
 	}
-	if h, ok := d.held.find(a.claim.Token, a.claim.Name); ok && h.fence == grant.Fence {
+	if h, ok := d.holdings.find(a.claim.Token, a.claim.Name); ok && h.fence == grant.Fence {
 		return nil
 	}
 	var nodes []int

@@ -189,7 +189,7 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 // earlier request. Then poll does not wait for these nodes, so a node that hangs delays
 // only one operation.
 func onlyLateMissing[T any](d *quorum, nodes []int, votes []vote[T]) bool {
-	return !slices.ContainsFunc(nodes, func(i int) bool { return !votes[i].answered() && d.nodes[i].late.Load() <= 0 })
+	return !slices.ContainsFunc(nodes, func(i int) bool { return !votes[i].answered() && d.nodes[i].lateRequests.Load() <= 0 })
 }
 
 // patience returns the time to wait for the other nodes after the decision of an
@@ -212,12 +212,12 @@ const (
 
 func (r *request) markLate(n *node) {
 	if r.state.CompareAndSwap(0, requestLate) {
-		n.late.Add(1)
+		n.lateRequests.Add(1)
 	}
 }
 
 func (r *request) end(n *node) {
 	if r.state.Swap(requestEnded) == requestLate {
-		n.late.Add(-1)
+		n.lateRequests.Add(-1)
 	}
 }
