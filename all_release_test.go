@@ -168,12 +168,12 @@ func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 // An Observer that panics, or ends its goroutine, does so in the caller, and all other
 // leases are released.
 func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
-	for how, stumble := range stumbles {
+	for how, fail := range callbackFailures {
 		for at := range 4 {
 			runInWorld(t, fmt.Sprint(how, " at ", at), func(t *testing.T, w *world) {
 				c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
 					if e.Name == fmt.Sprintf("x%03d", at) {
-						stumble()
+						fail()
 					}
 				}}})
 				leases, err := group(c, 4).Lock(background)

@@ -49,8 +49,9 @@ const (
 // A waiter is a claim in the local queue of its name.
 type waiter = localqueue.Waiter[*claim]
 
-// marginOf returns the margin for a lease of this claim that lasts ttl. ttl may be less
-// than Claim.TTL, because a lease granted from the queue first lasts the QueueTTL.
+// marginOf returns the margin for a lease of this claim that lasts ttl. A lease that is
+// granted from the queue lasts the QueueTTL until its first renewal, so ttl may be less
+// than Claim.TTL.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, trust.DefaultMargin(ttl))
 }
@@ -58,9 +59,9 @@ func (c *claim) marginOf(ttl time.Duration) time.Duration {
 // exclusive reports whether the claim excludes all other leases.
 func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
-// alike reports whether a lease of this claim can serve d as well, because d asked for
-// the same.
-func (c *claim) alike(d *claim) bool {
+// canShareLease reports whether a lease of this claim can be passed on to d: both ask for
+// the same, and for no value, health check, minimum or maximum hold.
+func (c *claim) canShareLease(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
 		c.Value == nil && d.Value == nil && c.ValueBelow == nil && d.ValueBelow == nil && c.health == nil && d.health == nil &&

@@ -79,8 +79,8 @@ func change(t *testing.T, path string, field reflect.Value) {
 }
 
 // A lease is passed on in the process only between claims that differ in nothing that
-// matters. A field that alike forgets gives a lease to a claim that asked for something
-// else.
+// matters. A field that canShareLease forgets gives a lease to a claim that asked for
+// something else.
 func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	theCallsOwn := []string{ // the lease is the same for all values of these
 		"Name", "space", "Token", // of the queue
@@ -90,8 +90,8 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	}
 	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // both must be granted by the backend
 	one, other := &claim{}, &claim{}
-	if !one.alike(other) {
-		t.Fatal("two claims for the same are not alike")
+	if !one.canShareLease(other) {
+		t.Fatal("two claims for the same cannot share a lease")
 	}
 	eachField(t, one, func(path string, field reflect.Value) {
 		if slices.Contains(theCallsOwn, path) {
@@ -100,8 +100,8 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 		before := reflect.New(field.Type()).Elem()
 		before.Set(field)
 		change(t, path, field)
-		if one.alike(other) || other.alike(one) {
-			t.Errorf("claims that differ in %s are alike: compare it in claim.alike, or say in theCallsOwn that it makes no other lease", path)
+		if one.canShareLease(other) || other.canShareLease(one) {
+			t.Errorf("claims that differ in %s share a lease: compare it in claim.canShareLease, or list it in theCallsOwn that it makes no other lease", path)
 		}
 		same := &claim{}
 		eachField(t, same, func(p string, f reflect.Value) {
@@ -109,8 +109,8 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 				f.Set(field)
 			}
 		})
-		if one.alike(same) == slices.Contains(never, path) {
-			t.Errorf("claims with the same %s are alike: %v", path, one.alike(same))
+		if one.canShareLease(same) == slices.Contains(never, path) {
+			t.Errorf("claims with the same %s share a lease: %v", path, one.canShareLease(same))
 		}
 		field.Set(before)
 	})

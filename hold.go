@@ -126,7 +126,7 @@ func (h *hold) givenBack() bool {
 
 // Serves, Pass, Lost and Holder make a hold a localqueue.Hold.
 
-func (h *hold) Serves(cl *claim) bool { return h.claim.alike(cl) }
+func (h *hold) Serves(cl *claim) bool { return h.claim.canShareLease(cl) }
 
 // Pass refuses a hold that may be lost, because a signal reported a loss and no renewal
 // has been answered since. Another client may have taken and released the name meanwhile,
@@ -161,7 +161,7 @@ func (h *hold) Holder() driver.Holder {
 // with this fence: once for each fence that is left.
 func (h *hold) spare(fence uint64) int {
 	left := int(h.end - fence - 1)
-	if left == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {
+	if left == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.canShareLease(h.claim) {
 		return 0
 	}
 	return left

@@ -77,7 +77,7 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 }
 
 func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
-	for how, stumble := range stumbles {
+	for how, fail := range callbackFailures {
 		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
 			"waiting": func(c, other *pawl.Client, _ *faulty) {
 				l, _ := other.Mutex("x").Lock(background)
@@ -126,18 +126,18 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 		} {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
 				at, _, _ := strings.Cut(what, " ")
-				stumbled := false
+				failed := false
 				heard := &listener{then: func(what string) {
 					if what == at {
-						stumbled = true
-						stumble()
+						failed = true
+						fail()
 					}
 				}}
 				c, f := w.client(&pawl.Options{Observer: heard.observer()})
 				other, _ := w.client(nil)
 				scene(c, other, f)
-				if synctest.Wait(); !stumbled {
-					t.Error("the Observer did not stumble")
+				if synctest.Wait(); !failed {
+					t.Error("the Observer did not fail")
 				}
 				time.Sleep(200 * time.Millisecond) // a release that failed is repeated
 				w.free("x")

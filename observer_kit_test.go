@@ -105,8 +105,8 @@ func aloneOn(f func()) (panicked any) {
 	return panicked
 }
 
-// stumbles are the ways in which a function of the Observer fails.
-var stumbles = map[string]func(){
+// callbackFailures are the ways in which a callback of the client fails.
+var callbackFailures = map[string]func(){
 	"panics":             func() { panic("a bug") },
 	"ends its goroutine": runtime.Goexit,
 }

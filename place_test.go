@@ -46,26 +46,26 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 			}
 		}
 		if told := slices.Sorted(maps.Values(first)); !slices.Equal(told, []int{2, 3, 4, 5, 6}) {
-			t.Errorf("they were told the places %v", told)
+			t.Errorf("the waiters got the places %v; want 2 to 6", told)
 		}
 		began, places := time.Now(), map[int]bool{}
 		for range 5 {
 			places[<-got] = true
 		}
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("they waited for %v", took)
+			t.Errorf("they waited for %v; want 1s", took)
 		}
-		if places[1] { // they give up in any order, but one of another process stays ahead
-			t.Errorf("places %v of those who gave up", places)
+		if places[1] { // they give up in any order, but the waiter of the other process stays the first
+			t.Errorf("places %v of the waiters that gave up; want none at 1", places)
 		}
 		noError(t, held.Release(background))
 		w.free("x")
 	})
 }
 
-// While a lease of this client may be passed on, its waiters and tries do not ask the
-// backend. Their errors show that lease as the backend does.
-func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
+// While a lease of this client may be passed on, the client's waiters and tries send
+// nothing to the backend. Their errors show the lease as the backend would.
+func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{HandoffWindow: time.Second})
 		held := lockWithFencesToSpare(t, w, c)
@@ -76,20 +76,20 @@ func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
 			_, err := c.Mutex("x").Lock(ctx)
 			waited <- err
 		}()
-		synctest.Wait() // it is in the local queue: a try does not ask the backend then
+		synctest.Wait() // Lock is in the local queue, so a try sends nothing to the backend
 		shows := func(what string, err error, place int) {
 			t.Helper()
 			want := w.entry("x").Holders[0]
 			want.Fence = held.Fence() // the backend shows the first fence of the range
-			is, ok := errors.AsType[*pawl.HeldError](err)
-			if ok && is.Holder.ExpiresIn > 0 && is.Holder.ExpiresIn <= want.ExpiresIn {
-				want.ExpiresIn = is.Holder.ExpiresIn // the client counts from its request
+			got, ok := errors.AsType[*pawl.HeldError](err)
+			if ok && got.Holder.ExpiresIn > 0 && got.Holder.ExpiresIn <= want.ExpiresIn {
+				want.ExpiresIn = got.Holder.ExpiresIn // the client counts from its request
 			}
-			if ok && is.Holder.Since.Equal(want.Since) {
-				want.Since = is.Holder.Since // perhaps in another zone
+			if ok && got.Holder.Since.Equal(want.Since) {
+				want.Since = got.Holder.Since // perhaps in another zone
 			}
-			if !ok || is.Holders != 1 || is.Position != place || !reflect.DeepEqual(is.Holder, want) {
-				t.Errorf("%s: %v: %+v; want %+v", what, err, is, want)
+			if !ok || got.Holders != 1 || got.Position != place || !reflect.DeepEqual(got.Holder, want) {
+				t.Errorf("%s: %v: %+v; want %+v", what, err, got, want)
 			}
 		}
 		_, err := c.Mutex("x").TryLock(background)
@@ -102,10 +102,10 @@ func TestErrorsShowTheLeaseOfThisClientThatIsInTheWay(t *testing.T) {
 	})
 }
 
-// An Observer that panics or ends the goroutine when it gets a local waiter leaves
-// nothing behind, whether or not that waiter has been passed a lease meanwhile.
+// When Observer.Queued panics or ends its goroutine, the local waiter leaves the queue.
+// If a holder has already passed it a lease, the client releases that lease.
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
-	for name, end := range stumbles {
+	for name, end := range callbackFailures {
 		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {
 			runInWorld(t, name+" while it "+when, func(t *testing.T, w *world) {
 				heard := func() {}
@@ -121,7 +121,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 				wg.Go(func() {
 					defer func() { _ = recover() }()
 					_, err := c.Mutex("x").Lock(background)
-					t.Errorf("Lock answers %v", err)
+					t.Errorf("Lock returned %v", err)
 				})
 				synctest.Wait()
 				if handOver {

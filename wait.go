@@ -103,16 +103,16 @@ const (
 
 // fences returns the number of fences that an exclusive claim should reserve: one for
 // itself, and one for each waiter here to which its lease can be passed. If the local
-// queue is short, all its claims are alike and no other process is known to wait, it
-// reserves several for each waiter, because a waiter may lock again within the hand-off
-// window. For a long queue it reserves one for each waiter, because each unused fence
-// moves the name's fences one microsecond further ahead of the clock.
+// queue is short, all its claims can share a lease, and no other process is known to
+// wait, it reserves several for each waiter, because a waiter may lock again within the
+// hand-off window. For a long queue it reserves one for each waiter, because each unused
+// fence moves the name's fences one microsecond further ahead of the clock.
 func (a *attempts) fences() int {
 	cl := a.claim
-	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.alike(cl) {
+	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.canShareLease(cl) {
 		return 1
 	}
-	behind, all := a.w.CountServed(maxCountedWaiters-1, cl.alike)
+	behind, all := a.w.CountServed(maxCountedWaiters-1, cl.canShareLease)
 	if !all {
 		return 1 + behind
 	}

@@ -11,7 +11,7 @@ import (
 func (d *quorum) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
 // signalWait is the time for which the driver waits, after one node's signal of a grant,
-// for those of the others.
+// for the other nodes' signals.
 const signalWait = 3 * time.Millisecond
 
 // signaled handles a signal of a node. It passes SignalRetry and SignalLost on: the
