@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// politeRounds is the number of times that a caller gives back a granted lock because
+// maxPoliteRounds is the number of times that a caller gives back a granted lock because
 // another lock is taken. After that, the caller keeps its locks while it waits.
 //
 // A caller that holds nothing while it waits may starve: if two locks are so busy that
 // one of them is always held, the caller never finds both free. To get both, it has to
 // hold one of them unused until the other is free.
-const politeRounds = 8
+const maxPoliteRounds = 8
 
 // A caller that may block another one gives way after firstPatience at first, and after
 // maxPatience at last; each wait is randomly up to twice as long. See awaitPolitely.
@@ -32,7 +32,7 @@ var errGaveWay = errors.New("gave way")
 // waitForAll waits until all locks are granted. It appends the leases to all, even if a
 // later lock fails.
 //
-// For politeRounds rounds it waits in the queue of a lock that is taken, and holds
+// For maxPoliteRounds rounds it waits in the queue of a lock that is taken, and holds
 // nothing meanwhile. When it is granted that lock, it takes the others if they are free.
 // Otherwise it gives that lock back, and waits for the lock that is taken now. After
 // these rounds, or if a lock has a value, it keeps each granted lock while it waits.
@@ -48,7 +48,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		_, err := inOrder(ctx, parts, all, 0) // parts are in the order of names
 		return err
 	}
-	rounds, order := politeRounds, permitsLast(parts)
+	rounds, order := maxPoliteRounds, permitsLast(parts)
 	if writes(parts) {
 		rounds = 0
 	}

@@ -14,16 +14,16 @@ const (
 	closePatience = 15 * time.Second
 	// lastPatience is the longest time that the last round of releases may take.
 	lastPatience = time.Second
-	// silenceMax is the longest wait of Close while the backend answers no request.
-	silenceMax = 1300 * time.Millisecond
+	// maxSilence is the longest wait of Close while the backend answers no request.
+	maxSilence = 1300 * time.Millisecond
 	// progressInterval is the interval at which Close looks for an answer.
 	progressInterval = 100 * time.Millisecond
 	// driverPatience is the least time that the driver gets to close, however late it
 	// begins.
 	driverPatience = 600 * time.Millisecond
-	// closeSoon is the time that Close takes if the backend is silent: the sum of the
-	// last four constants.
-	closeSoon = 3 * time.Second
+	// silentCloseTime is the time that Close takes if the backend is silent: the sum of
+	// the last four constants.
+	silentCloseTime = 3 * time.Second
 )
 
 // Close ends the client. It takes these steps, in this order: it refuses new claims;
@@ -123,7 +123,7 @@ func (c *Client) closable() error {
 }
 
 // awaitAnswers waits until over is closed, and then returns true. It returns false when
-// ctx ends, or if the backend gives no answer for silenceMax.
+// ctx ends, or if the backend gives no answer for maxSilence.
 func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
@@ -142,7 +142,7 @@ func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
 			since = time.Now()
 		}
 		calls, answers = in, done
-		if time.Since(since) >= silenceMax {
+		if time.Since(since) >= maxSilence {
 			c.returner.CutShort()
 			return false
 		}
@@ -154,7 +154,7 @@ func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
 func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
-	soon := time.After(closeSoon - time.Since(began))
+	timeout := time.After(silentCloseTime - time.Since(began))
 	select {
 	case err := <-closed:
 		return err
@@ -164,7 +164,7 @@ func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
 	case err := <-closed:
 		return err
 	case <-enough:
-	case <-soon:
+	case <-timeout:
 	}
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }

@@ -131,18 +131,18 @@ func electionPause(fails int) time.Duration {
 	return backoff.JitterDown(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
 }
 
-// A next is the step that follows a term.
-type next int
+// A nextStep is the step that follows a term.
+type nextStep int
 
 const (
-	noTerm      next = iota // Run returns: f is done, ctx or the client has ended, or a retry cannot help
-	anotherTerm             // this instance lost or resigned the lead
-	anotherTry              // the backend did not answer the campaign
+	noTerm      nextStep = iota // Run returns: f is done, ctx or the client has ended, or a retry cannot help
+	anotherTerm                 // this instance lost or resigned the lead
+	anotherTry                  // the backend did not answer the campaign
 )
 
 // term is one term of leading. The error is the one that ended the term, even if another
 // term follows.
-func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (next, error) {
+func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (nextStep, error) {
 	lease, err := e.campaign(ctx)
 	switch {
 	case err == nil:
