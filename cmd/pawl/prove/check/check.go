@@ -24,7 +24,7 @@ func Run(h *history.History) *Verdict {
 		w.linearizable(n)
 	}
 	w.register()
-	w.left()
+	w.leftovers()
 	w.failures()
 	w.allOrNothing()
 	w.calmLoss()

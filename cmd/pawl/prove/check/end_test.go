@@ -104,7 +104,7 @@ func TestBlind(t *testing.T) {
 		{"no pairs", good, "No two claims waited"},
 		{"no wait", good, "No claim ever waited"},
 		{"no write", good, "No holder wrote"},
-		{"the end", good[:1], `The end of "a mutex" was not looked at`},
+		{"the end", good[:1], `The last state of "a mutex" was not read`},
 		{"slow", lines(
 			chosen(history.Cut), hold(1, 0, 10, 20, 1), &history.Phase{Phase: history.Calm, To: ms(1000)},
 			&history.Phase{Phase: history.Faults, From: ms(1000), To: ms(2000)},

@@ -11,8 +11,8 @@ import (
 
 // The bounds of the search for an order.
 const (
-	pieceTime = 10 * time.Second
-	pieceMost = 20_000 // operations; a longer piece would need gigabytes
+	maxPieceTime  = 10 * time.Second
+	maxPieceSteps = 20_000 // a longer piece would need gigabytes
 )
 
 // linearizable looks for an order of all events of a name on the server that explains all
@@ -23,7 +23,7 @@ const (
 // because it could only have kept others from the name. Refusals that such a claim may
 // explain are left out, too.
 func (w *world) linearizable(n *name) {
-	s := w.newStory(n)
+	s := w.newNameHistory(n)
 	if clash := s.tighten(); clash != nil {
 		w.notLinearizable(n, *clash)
 		return
@@ -33,13 +33,13 @@ func (w *world) linearizable(n *name) {
 		w.Numbers.PorcupinePieces++
 		w.Numbers.PorcupineOperations += len(piece.steps)
 		result := porcupine.Unknown
-		if len(piece.steps) <= pieceMost {
-			result = porcupine.CheckOperationsTimeout(s.model(piece), piece.operations(), pieceTime)
+		if len(piece.steps) <= maxPieceSteps {
+			result = porcupine.CheckOperationsTimeout(s.model(piece), piece.operations(), maxPieceTime)
 		}
 		switch result {
 		case porcupine.Illegal:
 			w.illegal(n, s, piece)
-			return // what was held after that is not known
+			return // the holders after this piece are not known
 		case porcupine.Unknown:
 			w.Numbers.PorcupineGaveUp++
 			decided = false
@@ -53,8 +53,8 @@ func (w *world) linearizable(n *name) {
 
 // illegal reports a piece that no order explains. It names the first step that cannot be
 // placed in the longest order that explains the others.
-func (w *world) illegal(n *name, s *story, p *piece) {
-	_, info := porcupine.CheckOperationsVerbose(s.model(p), p.operations(), pieceTime)
+func (w *world) illegal(n *name, s *nameHistory, p *piece) {
+	_, info := porcupine.CheckOperationsVerbose(s.model(p), p.operations(), maxPieceTime)
 	var longest []int
 	for _, partial := range info.PartialLinearizations() {
 		for _, order := range partial {

@@ -12,48 +12,48 @@ import (
 
 // step is one thing that happened to a name on the server, between from and to.
 type step struct {
-	kind     kind
+	kind     stepKind
 	claim    *history.Claim
-	lease    int // index in the story; none if refused
+	lease    int // its index in nameHistory.leases; unused for a refused try
 	from, to int64
 }
 
-// kind is the kind of a step.
-type kind int
+// stepKind is the kind of a step.
+type stepKind int
 
 const (
-	begins kind = iota
-	ends
-	refused
+	leaseBegin stepKind = iota
+	leaseEnd
+	tryRefused
 )
 
 // String returns the step as the end of a sentence about its claim.
-func (k kind) String() string {
+func (k stepKind) String() string {
 	return [...]string{"was granted", "ended", "was refused"}[k]
 }
 
-// condition is the state of a name at one time.
-type condition struct {
+// lockState is the state of a name at one time, for porcupine.
+type lockState struct {
 	begun int   // the number of leases that have begun
 	held  []int // the indexes of the held leases, ascending
 }
 
-// model returns the lock as it should be: a step is possible, or it is not.
-func (s *story) model(p *piece) porcupine.Model {
+// model returns the model of a correct lock: which steps are possible in which state.
+func (s *nameHistory) model(p *piece) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return p.before },
 		Step: func(state, input, _ any) (bool, any) {
-			c, _ := state.(condition)
+			c, _ := state.(lockState)
 			st, _ := input.(*step)
 			return s.step(c, st)
 		},
 		Equal: func(a, b any) bool {
-			x, _ := a.(condition)
-			y, _ := b.(condition)
+			x, _ := a.(lockState)
+			y, _ := b.(lockState)
 			return x.begun == y.begun && slices.Equal(x.held, y.held)
 		},
 		Hash: func(state any) uint64 {
-			c, _ := state.(condition)
+			c, _ := state.(lockState)
 			h := uint64(c.begun)
 			for _, i := range c.held {
 				h = h*1099511628211 + uint64(i) + 1
@@ -63,26 +63,26 @@ func (s *story) model(p *piece) porcupine.Model {
 	}
 }
 
-func (s *story) step(c condition, st *step) (possible bool, after condition) {
+func (s *nameHistory) step(c lockState, st *step) (possible bool, after lockState) {
 	switch i, held := slices.BinarySearch(c.held, st.lease); st.kind {
-	case begins:
+	case leaseBegin:
 		if st.lease != c.begun || !s.fits(c, st.claim) {
 			return false, c
 		}
-		return true, condition{c.begun + 1, slices.Insert(slices.Clone(c.held), i, st.lease)}
-	case ends:
+		return true, lockState{c.begun + 1, slices.Insert(slices.Clone(c.held), i, st.lease)}
+	case leaseEnd:
 		if !held {
 			return false, c
 		}
-		return true, condition{c.begun, slices.Delete(slices.Clone(c.held), i, i+1)}
-	case refused:
+		return true, lockState{c.begun, slices.Delete(slices.Clone(c.held), i, i+1)}
+	case tryRefused:
 		return !s.fits(c, st.claim), c
 	}
 	return false, c
 }
 
 // fits reports whether a claim can be held beside the leases that are held.
-func (s *story) fits(c condition, claim *history.Claim) bool {
+func (s *nameHistory) fits(c lockState, claim *history.Claim) bool {
 	weight := claim.Weight
 	for _, i := range c.held {
 		h := s.leases[i].claim
@@ -99,23 +99,23 @@ func (s *story) fits(c condition, claim *history.Claim) bool {
 // piece is a part of the history of a name: all its steps happened before the steps of
 // the next piece.
 type piece struct {
-	before condition
+	before lockState
 	steps  []step
 }
 
-// pieceLeast is the smallest number of operations in a piece. Each piece has costs of its
-// own, so small ones would be slow.
-const pieceLeast = 64
+// minPieceSteps is the smallest number of steps in a piece. Each piece has costs of its
+// own, so small pieces would be slow.
+const minPieceSteps = 64
 
-// pieces cuts the history wherever no step is in progress. Then all steps before the cut
-// were done, so that the holders are known.
-func (s *story) pieces() iter.Seq[*piece] {
+// pieces cuts the history where no step is in progress. All steps before the cut are then
+// done, so the holders are known.
+func (s *nameHistory) pieces() iter.Seq[*piece] {
 	steps := s.steps()
 	return func(yield func(*piece) bool) {
-		var now condition
+		var now lockState
 		for begin := 0; begin < len(steps); {
 			end, latest := begin, steps[begin].to
-			for end < len(steps) && (steps[end].from <= latest || end-begin < pieceLeast) {
+			for end < len(steps) && (steps[end].from <= latest || end-begin < minPieceSteps) {
 				latest = max(latest, steps[end].to)
 				end++
 			}
@@ -130,34 +130,34 @@ func (s *story) pieces() iter.Seq[*piece] {
 
 // steps returns all steps, in the order of the first times at which they may have
 // happened.
-func (s *story) steps() []step {
+func (s *nameHistory) steps() []step {
 	steps := make([]step, 0, 2*len(s.leases)+len(s.tries))
 	for i, l := range s.leases {
 		steps = append(steps,
-			step{begins, l.claim, i, l.beginFrom, l.beginTo},
-			step{ends, l.claim, i, l.endFrom, l.endTo})
+			step{leaseBegin, l.claim, i, l.beginFrom, l.beginTo},
+			step{leaseEnd, l.claim, i, l.endFrom, l.endTo})
 	}
 	steps = append(steps, s.tries...)
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
 	return steps
 }
 
-// after returns the condition after all the steps.
-func (c condition) after(steps []step) condition {
+// after returns the state after all the steps.
+func (c lockState) after(steps []step) lockState {
 	held := slices.Clone(c.held)
 	for _, st := range steps {
-		if st.kind == begins {
+		if st.kind == leaseBegin {
 			c.begun++
 			held = append(held, st.lease)
 		}
 	}
 	for _, st := range steps {
-		if st.kind == ends {
+		if st.kind == leaseEnd {
 			held = slices.DeleteFunc(held, func(i int) bool { return i == st.lease })
 		}
 	}
 	slices.Sort(held)
-	return condition{c.begun, held}
+	return lockState{c.begun, held}
 }
 
 func (p *piece) operations() []porcupine.Operation {

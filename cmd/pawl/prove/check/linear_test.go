@@ -154,7 +154,7 @@ func fewClaims(dice *rand.Rand, fenced bool) []*history.Claim {
 
 // explained reports whether porcupine finds an order without any help.
 func explained(w *world, n *name) bool {
-	s := &story{name: n}
+	s := &nameHistory{name: n}
 	for _, c := range n.granted {
 		s.leases = append(s.leases, w.lease(c))
 	}
@@ -167,15 +167,15 @@ func explained(w *world, n *name) bool {
 		Init: func() any { return all{} },
 		Step: func(state, input, _ any) (bool, any) {
 			now, st := state.(all), input.(*step)
-			c := condition{}
+			c := lockState{}
 			for _, i := range now.held {
 				c.held = append(c.held, int(i))
 			}
 			switch i := slices.Index(c.held, st.lease); st.kind {
-			case begins:
+			case leaseBegin:
 				after := all{now.held + string(rune(st.lease)), max(now.fence, st.claim.Fence)}
 				return s.fits(c, st.claim) && (!w.Run.Fenced || st.claim.Fence > now.fence), after
-			case ends:
+			case leaseEnd:
 				return i >= 0, all{strings.ReplaceAll(now.held, string(rune(st.lease)), ""), now.fence}
 			default:
 				return !s.fits(c, st.claim), now

@@ -9,23 +9,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// tighten narrows the times of the leases to those that their order allows. It changes
-// nothing of what can be explained, but allows to cut the history into small pieces.
+// tighten narrows the times of the leases to the times that their order allows. The same
+// histories can be explained as before, but they can be cut into smaller pieces.
 // Otherwise a claim that waits would join all events meanwhile to one piece.
 //
 // A lease begins after the leases before it in the order have begun, and after enough of
 // them may have ended. It begins before the leases after it begin, and ends before one
 // begins that excludes it. If no time is left, no order explains the answers, and tighten
 // returns the reason.
-func (s *story) tighten() (clash *Violation) {
-	if clash := s.fromLeft(); clash != nil {
+func (s *nameHistory) tighten() (clash *Violation) {
+	if clash := s.narrowEarliest(); clash != nil {
 		return clash
 	}
-	return s.fromRight()
+	return s.narrowLatest()
 }
 
-// fromLeft narrows the earliest times.
-func (s *story) fromLeft() (clash *Violation) {
+// narrowEarliest narrows the earliest times.
+func (s *nameHistory) narrowEarliest() (clash *Violation) {
 	var held []int // leases that have begun, and surely have not ended
 	at := int64(0)
 	latest := -1 // the lease that sets at
@@ -53,7 +53,7 @@ func (s *story) fromLeft() (clash *Violation) {
 
 // room returns the lease that has to end, after others that end earlier, before a claim
 // fits beside the rest, or -1 if the claim fits now.
-func (s *story) room(held []int, c *history.Claim) int {
+func (s *nameHistory) room(held []int, c *history.Claim) int {
 	slices.SortFunc(held, func(a, b int) int { return cmp.Compare(s.leases[a].endFrom, s.leases[b].endFrom) })
 	weight := c.Weight
 	for _, j := range held {
@@ -75,8 +75,8 @@ func (s *story) room(held []int, c *history.Claim) int {
 	return last
 }
 
-// fromRight narrows the latest times.
-func (s *story) fromRight() (clash *Violation) {
+// narrowLatest narrows the latest times.
+func (s *nameHistory) narrowLatest() (clash *Violation) {
 	next := map[class]int{} // the first lease after k that asks for this
 	at, earliest := int64(math.MaxInt64), -1
 	for k := range slices.Backward(s.leases) {
@@ -103,7 +103,7 @@ func (s *story) fromRight() (clash *Violation) {
 }
 
 // clashed says why the leases j and k leave no time for each other.
-func (s *story) clashed(j, k int) *Violation {
+func (s *nameHistory) clashed(j, k int) *Violation {
 	a, b := s.leases[min(j, k)].claim, s.leases[max(j, k)].claim
 	v := &Violation{From: min(a.Got, b.Got), To: max(a.Got, b.Got), Claims: ids(a, b)}
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestOverlap(t *testing.T) {
-	// The first holders released too late, so that no rule of releases has a say.
+	// The first holders released too late, so the rules of releases find no violation.
 	late := func(c *history.Claim) { c.Release, c.Lost, c.Told = history.Late, c.Believed+1, c.Believed+1 }
 	forgets := func(r *history.Run) { r.Forgets = true }
 	checkCases(t, []historyCase{
@@ -63,10 +63,10 @@ func TestOverlapSaysWhoWhatAndWhen(t *testing.T) {
 	for _, x := range v.Violations {
 		if x.Rule == Overlap {
 			if x.Text != want {
-				t.Errorf("it says\n%s\nwant\n%s", x.Text, want)
+				t.Errorf("the text is\n%s\nwant\n%s", x.Text, want)
 			}
 			if x.Name != mutex || x.From != ms(2000) || x.To != ms(2500) || len(x.Claims) != 2 {
-				t.Errorf("it is %+v", x)
+				t.Errorf("the violation is %+v", x)
 			}
 			return
 		}
@@ -74,7 +74,7 @@ func TestOverlapSaysWhoWhatAndWhen(t *testing.T) {
 	t.Errorf("no overlap: %s", texts(v))
 }
 
-func TestAnnounced(t *testing.T) {
+func TestAFailOverAnnouncesAnOverlap(t *testing.T) {
 	late := func(c *history.Claim) { c.Release = history.Late }
 	v := verdict(t, run(func(r *history.Run) { r.Forgets = true }),
 		fault(history.FailOver, server, 11, 12),

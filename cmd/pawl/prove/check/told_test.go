@@ -10,7 +10,7 @@ import (
 func TestLostNotTold(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	other := func(r *history.Run) { r.Lock = "another" }
-	unwoken := func(c *history.Claim) { c.Told = 0 }
+	notWoken := func(c *history.Claim) { c.Told = 0 }
 	checkCases(t, []historyCase{
 		{"told in time", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 1100, 9000)), next}, ""},
 		{"told a little late", []any{hold(1, 0, 10, 0, 1, lost(900, 2200, 2200, 9000)), next}, ""},
@@ -18,7 +18,7 @@ func TestLostNotTold(t *testing.T) {
 		{"never told", []any{hold(1, 0, 10, 0, 1, lost(900, 0, 0, 9000)), next}, LostNotTold},
 		{"released meanwhile", []any{hold(1, 0, 10, 0, 1, lost(900, 0, 0, 1500)), next}, ""},
 		{"dead, and the controller noticed late", []any{hold(1, 0, 10, 0, 1, died(900, 9000)), next}, ""},
-		{"deaf, and dead at last", []any{hold(1, 0, 10, 0, 1, died(4000, 9000)), next}, "linearizable lost-not-told overlap"},
+		{"never told, and dead later", []any{hold(1, 0, 10, 0, 1, died(4000, 9000)), next}, "linearizable lost-not-told overlap"},
 		{"dead meanwhile", []any{hold(1, 0, 10, 0, 1, died(900, 1500)), next}, ""},
 		{"stopped meanwhile", []any{
 			fault(history.Stop, 1, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
@@ -40,10 +40,10 @@ func TestLostNotTold(t *testing.T) {
 			hold(1, 0, 1400, 0, 1, lost(0, 0, 0, 9000)), next,
 		}, LostNotTold},
 
-		{"not woken", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), unwoken), next}, LostNotTold},
-		{"not woken, and over soon", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 3000), unwoken), next}, ""},
+		{"not woken", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), notWoken), next}, LostNotTold},
+		{"not woken, and over soon", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 3000), notWoken), next}, ""},
 		{"another lock wakes no holder", []any{
-			run(other), hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), unwoken), next,
+			run(other), hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), notWoken), next,
 		}, ""},
 	})
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// story has the steps that happened to a name on the server, and the times at which they
-// may have happened.
-type story struct {
+// nameHistory has the steps that happened to a name on the server, and the times at which
+// they may have happened.
+type nameHistory struct {
 	name   *name
 	leases []lease // in the order in which they began; a step of a lease has its index
-	tries  []step  // that were refused
+	tries  []step  // the refused tries
 }
 
 // lease is a granted claim: it began and ended on the server within these times.
@@ -22,12 +22,12 @@ type lease struct {
 	endFrom, endTo     int64
 }
 
-// newStory orders the leases by their fences. Without fences it orders them by the times
-// when their holders learned of them, and leaves out leases that may have ended before.
-// It then assumes that each lease began at that time. That does no harm, because a lease
-// that begins later leaves more room for the others.
-func (w *world) newStory(n *name) *story {
-	s := &story{name: n}
+// newNameHistory orders the leases by their fences. Without fences it orders them by the
+// times when their holders learned of them, and leaves out leases that may have ended
+// before. It then assumes that each lease began at that time. That does no harm, because
+// a lease that begins later leaves more room for the others.
+func (w *world) newNameHistory(n *name) *nameHistory {
+	s := &nameHistory{name: n}
 	for _, c := range n.granted {
 		if w.Run.Fenced || lasted(c) {
 			s.leases = append(s.leases, w.lease(c))
@@ -43,7 +43,7 @@ func (w *world) newStory(n *name) *story {
 	return s
 }
 
-// lasted reports whether a lease certainly lasted until its holder got to know of it.
+// lasted reports whether a lease certainly lasted until its holder learned of it.
 func lasted(c *history.Claim) bool { return sure(c) || c.Release == history.OK }
 
 // lease returns the times between which the lease of a granted claim may have begun and
@@ -85,15 +85,15 @@ func (w *world) refusals(n *name) []step {
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {
 			until = w.ended(c)
 		}
-		apart := others < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
+		isAlone := others < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
 		others = max(others, until)
-		if c.Answer != history.Held || c.How != history.Try || !apart {
+		if c.Answer != history.Held || c.How != history.Try || !isAlone {
 			continue
 		}
 		if w.forgotten.touched(server, c.Asked-3*w.Run.TTL-maxLateness, c.Answered) {
 			continue
 		}
-		tries = append(tries, step{kind: refused, claim: c, from: c.Asked, to: c.Answered})
+		tries = append(tries, step{kind: tryRefused, claim: c, from: c.Asked, to: c.Answered})
 	}
 	return tries
 }

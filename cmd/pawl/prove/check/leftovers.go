@@ -6,12 +6,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// left finds names that still had holders or waiters after the last worker had closed and
-// all leases had expired.
-func (w *world) left() {
-	looked := map[string]bool{}
+// leftovers finds names that still had holders or waiters after the last worker had
+// closed and all leases had expired.
+func (w *world) leftovers() {
+	inspected := map[string]bool{}
 	for _, l := range w.Left {
-		looked[l.Name] = true
+		inspected[l.Name] = true
 		if l.Holders > 0 || l.Waiters > 0 {
 			w.add(Violation{Rule: Left, Name: l.Name, From: l.At, To: l.At},
 				"After all workers had closed, %q still had %s and %s at %s.",
@@ -19,8 +19,8 @@ func (w *world) left() {
 		}
 	}
 	for _, n := range w.Run.Names {
-		if !looked[n.Name] {
-			w.Blind = append(w.Blind, fmt.Sprintf("The end of %q was not looked at, so that holders and waiters may be left.", n.Name))
+		if !inspected[n.Name] {
+			w.Blind = append(w.Blind, fmt.Sprintf("The last state of %q was not read, so it may still have holders or waiters.", n.Name))
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (w *world) failures() {
 	}
 }
 
-// allOrNothing finds claims of several names together that got some of them. A process
-// that died may have reported only some of its grants.
+// allOrNothing finds claims of several names together of which the server granted only
+// some. A process that died may have reported only some of its grants.
 func (w *world) allOrNothing() {
 	groups := map[int64][]*history.Claim{}
 	for _, c := range w.Claims {
@@ -53,7 +53,7 @@ func (w *world) allOrNothing() {
 	}
 	for _, claims := range groups {
 		var got, not []*history.Claim
-		apart := false
+		differentTimes := false
 		for _, c := range claims {
 			switch {
 			case c.Answer == history.Granted:
@@ -63,19 +63,19 @@ func (w *world) allOrNothing() {
 			default:
 				continue
 			}
-			apart = apart || c.Answered != claims[0].Answered
+			differentTimes = differentTimes || c.Answered != claims[0].Answered
 		}
 		switch {
 		case len(got) == 0:
 		case len(not) > 0:
-			w.part(got[0], not[0], "it got %q but not %q", got[0].Name, not[0].Name)
-		case apart:
-			w.part(got[0], got[len(got)-1], "it did not get them at the same time")
+			w.addPartialGrant(got[0], not[0], "it got %q but not %q", got[0].Name, not[0].Name)
+		case differentTimes:
+			w.addPartialGrant(got[0], got[len(got)-1], "it did not get them at the same time")
 		}
 	}
 }
 
-func (w *world) part(a, b *history.Claim, what string, args ...any) {
+func (w *world) addPartialGrant(a, b *history.Claim, what string, args ...any) {
 	w.add(Violation{Rule: AllOrNothing, Name: a.Name, From: a.Asked, To: a.Got, Claims: ids(a, b)},
 		"%s asked at %s for several names together, and "+what+".", append([]any{upper{a}, at(a.Asked)}, args...)...)
 }
