@@ -100,8 +100,8 @@ func (w *world) gone(c *history.Claim) int64 {
 	return late + 2*w.Run.TTL + maxLateness
 }
 
-// gaveUp reports whether a claim was given up while no fault was in its way, so that
-// nothing is left of it a moment later.
+// gaveUp reports whether a claim was given up while no fault was in its way. The server
+// has nothing of such a claim a moment later.
 func (w *world) gaveUp(c *history.Claim) bool {
 	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+maxLateness)
 }

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// reachedAgain and two TTLs are the time that clients may need to reach a server that
-	// was away, and to have their places in its queues again. The clients of a cluster
-	// have to find its nodes.
-	reachedAgain = int64(3 * time.Second)
+	// reconnectTime and two TTLs are the time in which clients reach a server that was
+	// away, and have their places in its queues again. The clients of a cluster have to
+	// find its nodes.
+	reconnectTime = int64(3 * time.Second)
 
-	// crashWithin is the longest time between the recorded end of a Crash and the end of
+	// maxCrashTime is the longest time between the recorded end of a Crash and the end of
 	// the process.
-	crashWithin = int64(time.Second)
+	maxCrashTime = int64(time.Second)
 
 	// The server counts as slow for this time before a request ended without an answer.
 	unansweredFor = int64(time.Second)
@@ -42,7 +42,7 @@ func (w *world) sortFaults() {
 			continue // it keeps no claim waiting
 		case history.Crash:
 			// It begins when the controller orders it, for the next section.
-			f.From, f.To = f.To-crashWithin, f.To+crashWithin
+			f.From, f.To = f.To-maxCrashTime, f.To+maxCrashTime
 		case history.Stop:
 			stops = append(stops, f)
 		case history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence:
@@ -54,7 +54,7 @@ func (w *world) sortFaults() {
 			forgotten = append(forgotten, f)
 		}
 		if f.Worker == server {
-			f.To += 2*w.Run.TTL + reachedAgain
+			f.To += 2*w.Run.TTL + reconnectTime
 		}
 		all = append(all, f)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// idleFor is the time beyond a TTL for which a free name may have waiters; after a
+	// maxIdle is the time beyond a TTL for which a free name may have waiters; after a
 	// fault, beyond two TTLs, because a waiter's place or lease may have to end first.
-	idleFor = int64(3 * time.Second)
+	maxIdle = int64(3 * time.Second)
 
 	// idleSettled is the time after a fault for which it may still affect who is served.
 	idleSettled = int64(time.Second)
@@ -24,7 +24,7 @@ type taken struct{ from, to int64 }
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
 	for _, t := range append(w.taken(n), taken{w.Last, w.Last}) {
-		if t.from-until > w.Run.TTL+idleFor {
+		if t.from-until > w.Run.TTL+maxIdle {
 			w.free(n, until, t.from)
 		}
 		until = max(until, t.to)
@@ -72,7 +72,7 @@ func (w *world) free(n *name, from, to int64) {
 		// In a queue a claim waits only for the claims that came before it.
 		before := pending
 		if w.Run.Ordered && !behind[c] {
-			n, _ := slices.BinarySearchFunc(pending, c.Asked+earlier, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
+			n, _ := slices.BinarySearchFunc(pending, c.Asked+askMargin, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
 			before = pending[:n]
 		}
 		a, b := w.waitsForNothing(c, before, max(from, c.Asked), min(to, w.over(c)))
@@ -89,7 +89,7 @@ func (w *world) free(n *name, from, to int64) {
 // waitsForNothing returns a part of the interval in which a claim has no reason to wait:
 // no fault touches it or a claim before it. If there is no such part, a and b are equal.
 func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
-	if to-from <= w.Run.TTL+idleFor {
+	if to-from <= w.Run.TTL+maxIdle {
 		return 0, 0
 	}
 	var reasons []taken
@@ -115,7 +115,7 @@ func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from,
 	}
 	slices.SortFunc(reasons, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
 	for _, r := range append(reasons, taken{to, to}) {
-		if r.from-from > 2*w.Run.TTL+idleFor {
+		if r.from-from > 2*w.Run.TTL+maxIdle {
 			return from, r.from
 		}
 		from = max(from, r.to)

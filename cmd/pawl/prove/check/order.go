@@ -12,12 +12,12 @@ import (
 // The margins of the order.
 const (
 	// A claim that was asked for this much earlier reached the queue first.
-	earlier = int64(time.Second)
+	askMargin = int64(time.Second)
 
-	// The server may have made a grant first that its waiter saw this much later. If two
-	// claims hold side by side, no release lies between their grants, so then
-	// the limit is the constant earlier.
-	sooner = int64(100 * time.Millisecond)
+	// The server may have made the earlier of two grants although its waiter saw it this
+	// much later. If two claims hold side by side, no release lies between their grants.
+	// Then the limit is askMargin.
+	grantMargin = int64(100 * time.Millisecond)
 
 	// A fault that ended this long before a claim was asked for has no effect on it.
 	settleTime = int64(500 * time.Millisecond)
@@ -65,7 +65,7 @@ func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 		if ok && b.until >= c.Asked {
 			behind[c] = true
 		}
-		for i := len(b.near) - 1; i >= 0 && b.near[i].Asked+earlier >= c.Asked; i-- {
+		for i := len(b.near) - 1; i >= 0 && b.near[i].Asked+askMargin >= c.Asked; i-- {
 			x := b.near[i]
 			if c.Answer != history.Held && w.over(x) >= c.Asked && (c.How == history.All || w.over(c) < w.over(x)) {
 				behind[x] = true
@@ -91,10 +91,10 @@ func (w *world) orderOf(n *name, claims []*history.Claim) {
 	}
 	// Find the pairs in which it was wrong.
 	slices.SortStableFunc(served, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
-	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Got + sooner }) {
-		grace := sooner
+	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Got + grantMargin }) {
+		grace := grantMargin
 		if !n.excludes(x, y) {
-			grace = earlier
+			grace = askMargin
 		}
 		if w.over(x) > y.Got+grace && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
 			w.passed(n, x, y)
@@ -109,12 +109,12 @@ func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Cl
 		var waiting []*history.Claim
 		for _, y := range served {
 			t := time(y)
-			for ; len(claims) > 0 && claims[0].Asked+earlier < t; claims = claims[1:] {
+			for ; len(claims) > 0 && claims[0].Asked+askMargin < t; claims = claims[1:] {
 				waiting = append(waiting, claims[0])
 			}
 			waiting = slices.DeleteFunc(waiting, func(x *history.Claim) bool { return w.over(x) <= t })
 			for _, x := range waiting {
-				if x.Asked+earlier < y.Asked && !yield(x, y) {
+				if x.Asked+askMargin < y.Asked && !yield(x, y) {
 					return
 				}
 			}

@@ -10,8 +10,8 @@ import (
 
 // The limits for a holder to learn that its lease is over.
 const (
-	lostWithin = int64(time.Second)     // to see the loss, after another holder has got the name
-	toldWithin = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
+	maxLossDelay = int64(time.Second)     // to see the loss, after another holder has got the name
+	maxWakeDelay = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
 )
 
 // lostNotTold finds holders that worked on though another had got the name, and holders
@@ -32,7 +32,7 @@ func (w *world) lostNotTold(n *name) {
 		if running := max(superseded, w.stops.lastTouch(a.Worker, a.Lost)); a.Lost > running {
 			w.Numbers.WorstTold = max(w.Numbers.WorstTold, time.Duration(a.Lost-running))
 		}
-		latest := w.stops.postpone(a.Worker, superseded, superseded+lostWithin, lostWithin)
+		latest := w.stops.postpone(a.Worker, superseded, superseded+maxLossDelay, maxLossDelay)
 		until := w.stopsLooking(a)
 		if until <= latest {
 			continue
@@ -68,13 +68,13 @@ func (w *world) firstOf(times ...int64) int64 {
 	return first
 }
 
-// notWoken reports a holder that saw the loss of its lease only because it looked. Only
-// Pawl promises to wake its holders up.
+// notWoken reports a holder that saw the loss of its lease only because it polled. Of all
+// locks, only Pawl promises to notify its holders.
 func (w *world) notWoken(n *name, c *history.Claim) {
 	if c.Lost == 0 || w.Run.Lock != "pawl" {
 		return
 	}
-	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+toldWithin, toldWithin)
+	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+maxWakeDelay, maxWakeDelay)
 	if woken := w.firstOf(c.Told, c.Released, c.Died); woken > latest {
 		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
 			"%s had lost %q at %s, and the lock had not woken it up %s later.",

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// keep is the number of violations that a verdict keeps.
-const keep = 1000
+// maxViolations is the number of violations that a verdict keeps.
+const maxViolations = 1000
 
 // A Verdict is the result of checking a history by the rules.
 type Verdict struct {
@@ -103,7 +103,7 @@ type Numbers struct {
 // broken history may have millions.
 func (w *world) add(v Violation, format string, args ...any) {
 	w.Count[v.Rule]++
-	if key := [2]string{v.Rule, v.Name}; len(w.found[key]) < keep {
+	if key := [2]string{v.Rule, v.Name}; len(w.found[key]) < maxViolations {
 		v.Text = fmt.Sprintf(format, args...)
 		w.found[key] = append(w.found[key], v)
 	}
@@ -120,8 +120,8 @@ func (w *world) verdict() *Verdict {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To),
 			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Name, b.Name), slices.Compare(a.Claims, b.Claims), cmp.Compare(a.Text, b.Text))
 	})
-	if len(v.Violations) > keep {
-		room := keep - len(v.Count)
+	if len(v.Violations) > maxViolations {
+		room := maxViolations - len(v.Count)
 		had := map[string]bool{}
 		v.Violations = slices.DeleteFunc(v.Violations, func(x Violation) bool {
 			if !had[x.Rule] {
