@@ -4,24 +4,25 @@ package backends
 
 import "slices"
 
-// A Backend is a package that registers URLs, or that opens a client of its own.
+// A Backend is a package with a driver. Most register URL schemes. The others make a
+// driver from a client that the caller has opened.
 type Backend struct {
 	Name    string   // as in the tables of the documents
 	Folder  string   // of its package
 	Schemes []string // of its URLs
 	TLS     []string // the schemes that always use TLS
 	URL     string   // as the help of the command shows it; empty if the help leaves it out
-	Start   string   // its page in docs/backends, without .md; empty if it has none
+	Start   string   // the name of its page in docs/backends, without .md; empty if it has none
 
-	// Engines are the names of the servers on which make prove ENGINE=NAME runs it.
+	// Engines are the names of servers for `make prove ENGINE=NAME` with this backend.
 	Engines []string
 
-	// Needs are the programs that its tests need, as COMMAND:DEBIAN-PACKAGE. The Makefile
-	// reads it, and `make test` installs what is missing.
+	// Needs has the programs that its tests need, as COMMAND:DEBIAN-PACKAGE. The Makefile
+	// reads this list, and `make test` installs the programs that are missing.
 	Needs string
 
-	// Clients are the modules that it may import, each with an old version that a user
-	// may have pinned, and that no other backend may raise.
+	// Clients are the modules that the backend may import, each with an old version. A
+	// user may have pinned that version, so no other backend may require a newer one.
 	Clients map[string]string
 }
 
