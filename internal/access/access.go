@@ -1,6 +1,6 @@
-// Package access gives packages of this module what others do not export, such as the
-// driver of a client and the table of a memory. Users have no use for them: the client
-// would not know of what they change there.
+// Package access lets packages of this module use parts that other packages do not
+// export: the driver of a client, and the table of a memlock.Memory, for example. They
+// are not for users, because a client does not notice changes that bypass it.
 package access
 
 import (
@@ -9,27 +9,27 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Driver returns the driver of a *pawl.Client, which takes names as they are stored, or
-// nil if no constructor has made the client. Package pawl sets it.
+// Driver returns the driver of a *pawl.Client, or nil if no constructor has made the
+// client. The driver takes stored names. Package pawl sets it.
 var Driver func(client any) driver.Driver
 
-// Table returns the locktable.Table of a *memlock.Memory, for drivers that do one thing
-// wrong. Package memlock sets it.
+// Table returns the locktable.Table of a *memlock.Memory. Tests make faulty drivers of
+// it. Package memlock sets it.
 var Table func(memory any) any
 
-// SetNamespaces sets the namespace of a *pawl.Options that is inside others: path has the
-// prefixes from the outermost to the innermost, one at least. Package pawl sets it.
+// SetNamespaces puts a *pawl.Options into a namespace inside others: path has the prefix
+// of each, one at least, from the outermost to the innermost. Package pawl sets it.
 var SetNamespaces func(options any, path []string)
 
-// LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. The result
-// for another text means nothing, and Attach refuses that text. Package pawl sets it.
+// LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. For any
+// other text, which Attach refuses, the result means nothing. Package pawl sets it.
 var LeaseOf func(handle string) (stored string, fence uint64)
 
-// prefixKey is the key under which a ctx has the prefix of WithPrefix.
+// prefixKey is the key of WithPrefix's prefix in a ctx.
 type prefixKey struct{}
 
-// WithPrefix returns a ctx for Diagnose of a driver: its findings name no lock that does
-// not begin with prefix, because it belongs to another namespace.
+// WithPrefix returns a ctx for a driver's Diagnose. Its findings then name only locks
+// that begin with prefix, because all others belong to other namespaces.
 func WithPrefix(ctx context.Context, prefix string) context.Context {
 	return context.WithValue(ctx, prefixKey{}, prefix)
 }
