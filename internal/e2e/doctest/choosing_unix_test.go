@@ -33,10 +33,10 @@ func serverOf(t *testing.T, b backends.Backend) string {
 		return "redlock://" + strings.Join(nodes, ",")
 	}
 	page := "docs/backends/" + b.Start + ".md"
-	if stages[page] == nil {
+	if pageSetups[page] == nil {
 		return urlOf(t, page)
 	}
-	return stages[page](t).runnable(urlOf(t, page))
+	return pageSetups[page](t).runnable(urlOf(t, page))
 }
 
 // The table of facts has the drivers' own properties, and the package comments list their

@@ -25,11 +25,11 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A stage maps each name of a reader's machine on a page to its name in this test.
-type stage []struct{ page, inTest string }
+// A nameMap maps each name of a reader's machine on a page to its name in this test.
+type nameMap []struct{ page, inTest string }
 
 // runnable returns a command of the page in the form in which it runs in this test.
-func (s stage) runnable(command string) string {
+func (s nameMap) runnable(command string) string {
 	for _, name := range s {
 		command = strings.ReplaceAll(command, name.page, name.inTest)
 	}
@@ -37,51 +37,51 @@ func (s stage) runnable(command string) string {
 }
 
 // asOnPage returns the output of a command in the form of the page.
-func (s stage) asOnPage(printed string) string {
+func (s nameMap) asOnPage(printed string) string {
 	for _, name := range s {
 		printed = strings.ReplaceAll(printed, name.inTest, name.page)
 	}
 	return printed
 }
 
-// stages has the stages of the pages that need one; most start a server. The other pages
-// use only the SQLite file of the user.
-var stages = map[string]func(t *testing.T) stage{
-	"docs/backends/sqlite.md": func(t *testing.T) stage {
-		return stage{{"/var/lib/app", filepath.ToSlash(t.TempDir())}}
+// pageSetups has a set-up for each page that needs one; most start a server. The other
+// pages use only the SQLite file of the user.
+var pageSetups = map[string]func(t *testing.T) nameMap{
+	"docs/backends/sqlite.md": func(t *testing.T) nameMap {
+		return nameMap{{"/var/lib/app", filepath.ToSlash(t.TempDir())}}
 	},
-	"docs/backends/redis.md": func(t *testing.T) stage {
+	"docs/backends/redis.md": func(t *testing.T) nameMap {
 		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
-		return stage{{"localhost:6379", s.Addr}}
+		return nameMap{{"localhost:6379", s.Addr}}
 	},
-	"docs/backends/redlock.md": func(t *testing.T) stage {
-		var on stage
+	"docs/backends/redlock.md": func(t *testing.T) nameMap {
+		var names nameMap
 		for _, name := range []string{"redis-1", "redis-2", "redis-3"} {
 			s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
-			on = append(on, stage{{name, s.Addr}}...)
+			names = append(names, nameMap{{name, s.Addr}}...)
 		}
-		return on
+		return names
 	},
-	"docs/backends/postgres.md": func(t *testing.T) stage {
+	"docs/backends/postgres.md": func(t *testing.T) nameMap {
 		s := pgtest.Start(t, "fsync=on")
 		s.Database("app")
-		return stage{{"localhost:5432", s.Addr}}
+		return nameMap{{"localhost:5432", s.Addr}}
 	},
-	"docs/backends/mysql.md": func(t *testing.T) stage {
+	"docs/backends/mysql.md": func(t *testing.T) nameMap {
 		s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 		user := url.UserPassword(mysqltest.User, mysqltest.Password).String()
-		return stage{{"pawl:secret@localhost:3306/locks", user + "@" + s.Addr + "/" + mysqltest.Database}, {"localhost:3306", s.Addr}}
+		return nameMap{{"pawl:secret@localhost:3306/locks", user + "@" + s.Addr + "/" + mysqltest.Database}, {"localhost:3306", s.Addr}}
 	},
-	"docs/backends/etcd.md": func(t *testing.T) stage {
-		return stage{{"localhost:2379", etcdtest.Start(t, 1).Members[0].Addr}}
+	"docs/backends/etcd.md": func(t *testing.T) nameMap {
+		return nameMap{{"localhost:2379", etcdtest.Start(t, 1).Members[0].Addr}}
 	},
-	"docs/backends/nats.md": func(t *testing.T) stage {
-		return stage{{"localhost:4222", natstest.Start(t, "").Addr}}
+	"docs/backends/nats.md": func(t *testing.T) nameMap {
+		return nameMap{{"localhost:4222", natstest.Start(t, "").Addr}}
 	},
-	"docs/backends/mongodb.md": func(t *testing.T) stage {
+	"docs/backends/mongodb.md": func(t *testing.T) nameMap {
 		nightly(t, "it builds FerretDB")
 		dir := t.TempDir()
-		return stage{{"localhost:27017", testservers.Start(t, "ferretdb", func(addr string) []string {
+		return nameMap{{"localhost:27017", testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", dir, "-listen", addr}
 		})}}
 	},

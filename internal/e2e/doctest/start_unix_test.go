@@ -72,14 +72,14 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 				t.Errorf("%s shows\n%s\nbut what is run is\n%s", page, got, body)
 			}
 
-			var on stage
-			if begin := stages[page]; begin != nil {
-				on = begin(t)
+			var names nameMap
+			if setup := pageSetups[page]; setup != nil {
+				names = setup(t)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)
-			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.runnable(url), raceEnds)
+			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+names.runnable(url), noRaceExitPause)
 			printed, err := cmd.CombinedOutput()
 			prints := []string{"only one of me, with fence 1795316400000000", ""}
 			if err != nil || url == "" || !same(prints, strings.Split(string(printed), "\n")) {
