@@ -38,7 +38,7 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 		knows, began := sequence(), time.Now()
 		lose()
 		holder := mutex(name)
-		soon(t, "Acquire", func(ctx context.Context) error {
+		eventually(t, "Acquire", func(ctx context.Context) error {
 			_, err := b.Acquire(ctx, holder)
 			return err
 		})

@@ -131,7 +131,7 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 		leases[i] = lease(c)
 	}
 	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
-	c, limited := mutex("another"), within(t, hang) // after which the driver knows that the link is slow
+	c, limited := mutex("another"), within(t, hangTime) // after which the driver knows that the link is slow
 	must(d.Acquire(limited, c))(t)
 	renewed := func(some []driver.LeaseRef) {
 		t.Helper()

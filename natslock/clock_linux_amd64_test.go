@@ -23,7 +23,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	_, js := connect(t, server)
 	servertest.ClockEndsNothing(t, a, b, 5*time.Minute, func(by time.Duration) {
 		clock.Set(by)
-		soon(t, "the server's clock", func(context.Context) error {
+		eventually(t, "the server's clock", func(context.Context) error {
 			if off := time.Until(bucketInfo(t, js).TimeStamp); (off - by).Abs() > 5*time.Second {
 				return fmt.Errorf("it is off by %v; want %v", off, by)
 			}

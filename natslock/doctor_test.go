@@ -86,7 +86,7 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
 	inMemory := openDriver(t, "nats://"+addr+"/memory?storage=memory")
-	soon(t, "in memory", func(context.Context) error { return wants(t, inMemory, "storage") })
+	eventually(t, "in memory", func(context.Context) error { return wants(t, inMemory, "storage") })
 	alone := openDriver(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
 	if err := wants(t, alone, "storage", "replicas"); err != nil {
 		t.Error(err)
@@ -106,13 +106,13 @@ func TestDiagnoseOfACluster(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := openDriver(t, "nats://"+nodes[leader].Addr)
-	soon(t, "all well", func(context.Context) error { return wants(t, d) })
+	eventually(t, "all well", func(context.Context) error { return wants(t, d) })
 	alone := openDriver(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
 	if err := wants(t, alone, "replicas"); err != nil {
 		t.Error(err)
 	}
 	nodes[(leader+1)%3].Kill()
-	soon(t, "one is gone", func(context.Context) error {
+	eventually(t, "one is gone", func(context.Context) error {
 		return wants(t, d, fmt.Sprintf("replica n%d", (leader+1)%3))
 	})
 }

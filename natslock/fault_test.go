@@ -223,16 +223,16 @@ func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, users)
 	all := openDriver(t, "nats://all:secret1@"+server.Addr)
-	soon(t, "push with all rights", func(context.Context) error { return pushes(all, true) })
+	eventually(t, "push with all rights", func(context.Context) error { return pushes(all, true) })
 
 	reader := openDriver(t, "nats://reader:secret2@"+server.Addr)
-	_, err := reader.Acquire(within(t, hang), mutex("n"))
+	_, err := reader.Acquire(within(t, hangTime), mutex("n"))
 	if !isPermanent(err) || !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("%v; want it to say that a right is missing", err)
 	}
 
 	sparing := openDriver(t, "nats://sparing:secret4@"+server.Addr)
-	soon(t, "push with all rights that are needed", func(context.Context) error { return pushes(sparing, true) })
+	eventually(t, "push with all rights that are needed", func(context.Context) error { return pushes(sparing, true) })
 	other := mutex("n")
 	gets(t, sparing, other)
 	releases(t, sparing, other)
@@ -242,7 +242,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		"nats://other:secret6@" + server.Addr:                nil,
 		"nats://all:wrong@" + server.Addr:                    nats.ErrAuthorization,
 	} {
-		soon(t, url, func(context.Context) error { // on a slow machine there may be no answer in time
+		eventually(t, url, func(context.Context) error { // on a slow machine there may be no answer in time
 			if _, err := natslock.Open(within(t, 20*time.Second), url); !isPermanent(err) || want != nil && !errors.Is(err, want) {
 				return fmt.Errorf("%w; want %w", err, want)
 			}
@@ -251,7 +251,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	}
 
 	deaf := openDriver(t, "nats://deaf:secret3@"+server.Addr)
-	soon(t, "no push where no client may publish to inboxes", func(context.Context) error { return pushes(deaf, false) })
+	eventually(t, "no push where no client may publish to inboxes", func(context.Context) error { return pushes(deaf, false) })
 	c := mutex("n")
 	gets(t, deaf, c)
 	isRefused(t, all, mutex("n"))

@@ -38,9 +38,9 @@ var (
 	openDriver = servertest.OpenDriver[*natslock.Driver]
 )
 
-// hang is the longest time that a test waits for an event that has to come. Only a hang
-// takes so long.
-const hang = 3 * time.Minute
+// hangTime is the longest time that a test waits for an event that has to come. Only a
+// hang takes so long.
+const hangTime = 3 * time.Minute
 
 // places counts the buckets of the shared server that tests got.
 var places atomic.Int64
@@ -65,12 +65,12 @@ func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
 	return answers[0]
 }
 
-// soon tries until it works, because a server is about to be back, or the machine may be
-// slow.
-func soon(t testing.TB, what string, f func(ctx context.Context) error) {
+// eventually repeats f until it succeeds, because a server is about to be back, or the
+// machine may be slow.
+func eventually(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Helper()
 	var err error
-	for until := time.Now().Add(hang); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(hangTime); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		within, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err = f(within)
 		if cancel(); err == nil {
@@ -84,17 +84,17 @@ func soon(t testing.TB, what string, f func(ctx context.Context) error) {
 // seconds only, and the machine may stand still for longer.
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hang))...)
+	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hangTime))...)
 	noError(t, err)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(hang))
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(hangTime))
 	noError(t, err)
 	return nc, js
 }
 
 func bucketInfo(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
 	t.Helper()
-	s, err := js.Stream(within(t, hang), "KV_pawl")
+	s, err := js.Stream(within(t, hangTime), "KV_pawl")
 	noError(t, err)
 	return s.CachedInfo()
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A release that finds nothing writes that: a claim that was given up before it, and
-// arrives after it, finds another sequence. So the log of a leader that was cut off and
-// the log of the next leader agree on it.
-func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
+// A release that finds no lease still writes an entry to the bucket, and so raises the
+// sequence of the name. If a claim that was given up arrives after the release, the
+// server refuses the claim, because it expects the old sequence. A write needs a
+// majority, so the log of the next leader has it even if the last leader was cut off.
+func TestAReleaseOfNoLeaseIsStored(t *testing.T) {
 	t.Parallel()
 	url, bucket, server := place(t)
 	d := openDriver(t, url)
@@ -24,8 +25,8 @@ func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
 	}
 	late := nats.NewMsg("$KV." + bucket + ".n")
 	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
-	r, err := nc.RequestMsg(late, hang)
+	r, err := nc.RequestMsg(late, hangTime)
 	if err != nil || !strings.Contains(string(r.Data), "wrong last sequence") {
-		t.Errorf("a claim that comes after the release is stored: %s, %v", r.Data, err)
+		t.Errorf("the server stored a claim that arrived after the release: %s, %v", r.Data, err)
 	}
 }

@@ -49,7 +49,7 @@ func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	gets(t, a, first)
 	releases(t, a, first)
 	var wrong []string
-	for i, began := 0, time.Now(); time.Since(began) < hang; i++ {
+	for i, began := 0, time.Now(); time.Since(began) < hangTime; i++ {
 		wrong = nil
 		oneOfEach(t, a, b, fmt.Sprint("n", i), more, func(what string, want uint64, f func()) {
 			before := nc.Stats().OutMsgs

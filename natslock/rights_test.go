@@ -47,7 +47,7 @@ func TestARightThatIsGivenBack(t *testing.T) {
 		_, err = d.Renew(within(t, 500*time.Millisecond), []driver.LeaseRef{lease(c)})
 	}
 	server.Reload(none, all)
-	soon(t, "Renew", func(ctx context.Context) error {
+	eventually(t, "Renew", func(ctx context.Context) error {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		return errors.Join(append(answers, err)...)
 	})

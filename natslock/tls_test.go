@@ -29,7 +29,7 @@ func TestTLS(t *testing.T) {
 			releases(t, d, c)
 		}
 		for _, untrusted := range []string{"", "&server_name=elsewhere&ca_cert=" + ca.File} {
-			soon(t, scheme, func(context.Context) error { // a slow server does not answer in time
+			eventually(t, scheme, func(context.Context) error { // a slow server does not answer in time
 				d, err := concrete(natslock.Open(ctx, url+untrusted))
 				if err == nil {
 					_ = d.Close()

@@ -44,7 +44,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 		t.Error("PushesChanges is false, and changes are told")
 	}
 	servertest.Watch(t, deaf, "job")
-	soon(t, "the right is missing", func(context.Context) error {
+	eventually(t, "the right is missing", func(context.Context) error {
 		if deaf.Properties().PushesChanges {
 			return errors.New("PushesChanges is true, and the user may not listen")
 		}
