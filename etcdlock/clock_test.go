@@ -46,7 +46,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 			began := time.Now()
 			dies(t, c, holder)
 			for !tries(t, c, mutex("job"), how.exits) {
-				if time.Since(began) > hang {
+				if time.Since(began) > hangTime {
 					t.Fatal("not granted yet")
 				}
 				time.Sleep(time.Second)
@@ -95,7 +95,7 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > hang {
+		if time.Since(began) > hangTime {
 			t.Fatalf("%v; want it granted", err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestATimerCountsOnce(t *testing.T) {
 	for began := time.Now(); ; {
 		url, prefix, c := place(t)
 		switch went, passed, took := runsOut(t, url, prefix, c); {
-		case went > passed+took+time.Second, went < passed && time.Since(began) > hang:
+		case went > passed+took+time.Second, went < passed && time.Since(began) > hangTime:
 			t.Fatalf("the clock went on by %v in %v; the timer was of %v", went, took, passed)
 		case went >= passed:
 			return

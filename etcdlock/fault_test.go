@@ -47,7 +47,7 @@ func TestOneOfThreeMembersIsLost(t *testing.T) {
 // leader returns the member that leads.
 func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest.Member {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < hang; {
+	for began := time.Now(); time.Since(began) < hangTime; {
 		for _, m := range c.Members {
 			s, err := admin.Status(brief(t), m.Addr)
 			if err == nil && s.Leader == s.Header.GetMemberId() {

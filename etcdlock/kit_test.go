@@ -46,9 +46,9 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 	return c
 }
 
-// hang is the longest time that a test waits for an event that has to come. Only a hang
-// takes so long.
-const hang = 3 * time.Minute
+// hangTime is the longest time that a test waits for an event that has to come. Only a
+// hang takes so long.
+const hangTime = 3 * time.Minute
 
 // places counts the prefixes of the shared server that tests got.
 var places atomic.Int64
@@ -169,7 +169,7 @@ func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 			if s.Kind == driver.SignalGranted || s.Kind == driver.SignalRetry {
 				return
 			}
-		case <-time.After(hang):
+		case <-time.After(hangTime):
 			t.Fatal("no signal of the grant")
 		}
 	}

@@ -20,7 +20,7 @@ import (
 const childsURL = "PAWL_TEST_ETCD_CHILD"
 
 func lockOnce(url string) error {
-	ctx, cancel := context.WithTimeout(ctx, hang)
+	ctx, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	c, err := pawl.Open(ctx, url, servertest.Patient)
 	if err != nil {

@@ -114,7 +114,7 @@ func copies(t *testing.T, from, to string) {
 // locked wants the name to be locked, with a short lease that is renewed.
 func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	ctx, cancel := context.WithTimeout(t.Context(), hangTime)
 	defer cancel()
 	for {
 		l, err := c.Mutex(name, pawl.WithTTL(3*time.Second)).Lock(ctx)
@@ -135,7 +135,7 @@ func isTold(t *testing.T, l *pawl.Lease) {
 		if err := context.Cause(l.Context()); !errors.Is(err, pawl.ErrLost) {
 			t.Errorf("the holder of %s was told %v; want ErrLost", l.Name(), err)
 		}
-	case <-time.After(hang):
+	case <-time.After(hangTime):
 		t.Errorf("the holder of %s was not told", l.Name())
 	}
 }

@@ -37,7 +37,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	gets(t, slow, mutex("first"))
 	letGo := p.Hold()
 	asks := func(d driver.Driver, says string) (err error) {
-		for began := time.Now(); time.Since(began) < hang; { // until the client has noticed
+		for began := time.Now(); time.Since(began) < hangTime; { // until the client has noticed
 			if _, err = d.Acquire(short(), mutex("job")); err == nil || strings.Contains(err.Error(), says) {
 				break
 			}

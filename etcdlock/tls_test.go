@@ -64,7 +64,7 @@ func isNotOpened(t *testing.T, url, says, hints string) {
 		if ok && strings.Contains(err.Error(), says) && strings.Contains(e.Hint, hints) {
 			return
 		}
-		if !ok || time.Since(began) > hang {
+		if !ok || time.Since(began) > hangTime {
 			t.Errorf("%s: %v; want it to say %q, and to hint at %q", url, err, says, hints)
 			return
 		}

@@ -46,7 +46,7 @@ func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Cleanup(d.Watch("other", func() { told <- struct{}{} }))
 	select {
 	case <-told: // so that the watcher begins to poll
-	case <-time.After(hang):
+	case <-time.After(hangTime):
 		t.Fatal("nobody was told that nothing is heard")
 	}
 	if d.Properties().PushesChanges {

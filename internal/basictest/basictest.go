@@ -50,14 +50,14 @@ func Nightly(tb TB, why string) {
 	}
 }
 
-// hang is the time after which a test counts as hanging.
-const hang = 3 * time.Minute
+// hangTime is the time after which a test counts as hanging.
+const hangTime = 3 * time.Minute
 
 // Eventually waits until is returns true.
 func Eventually(tb TB, what string, is func() bool) {
 	tb.Helper()
 	for began := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > hang {
+		if time.Since(began) > hangTime {
 			tb.Fatalf("it never came to pass: %s", what)
 		}
 	}
@@ -68,7 +68,7 @@ func Until(tb TB, what string, try func() error) {
 	tb.Helper()
 	err := try()
 	for began := time.Now(); err != nil; err = try() {
-		if time.Since(began) > hang {
+		if time.Since(began) > hangTime {
 			tb.Fatalf("%s: %v", what, err)
 		}
 		time.Sleep(10 * time.Millisecond)
