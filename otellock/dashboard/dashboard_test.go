@@ -251,7 +251,7 @@ func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 		if v.Type != "query" {
 			continue
 		}
-		m := labelValues.FindStringSubmatch(b.filled(v.Definition))
+		m := labelValues.FindStringSubmatch(b.fillVariables(v.Definition))
 		if m == nil {
 			t.Errorf("the variable %s: %s", v.Name, v.Definition)
 		} else if found := i.ask(m[1], end); len(found) == 0 || !found[0].Metric.Has(m[2]) {

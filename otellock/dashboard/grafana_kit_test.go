@@ -43,14 +43,15 @@ func (b *board) queries() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range b.Panels {
 		for _, target := range p.Targets {
-			all[p.Title] = append(all[p.Title], b.filled(target.Expr))
+			all[p.Title] = append(all[p.Title], b.fillVariables(target.Expr))
 		}
 	}
 	return all
 }
 
-// filled replaces the variables: a list by "All", a text box by its default.
-func (b *board) filled(query string) string {
+// fillVariables replaces the variables of a query: a list by the pattern of "All", a text
+// box by its default.
+func (b *board) fillVariables(query string) string {
 	pairs := []string{"$__rate_interval", "1m", "$__range", "5m"}
 	for _, v := range b.Templating.List {
 		value := ".*"
