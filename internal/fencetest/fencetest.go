@@ -1,7 +1,6 @@
-// Package fencetest has what a check of fences must do, wherever the fences are stored.
-// The tests of package fence use it, and the tests of internal/e2e/fence use it with real
-// clients.
-// It also has what a check of leases must do in each engine of SQL.
+// Package fencetest has tests for the fence check of every store. The tests of package
+// fence run them, and the tests of internal/e2e/fence run them with real clients. It also
+// has tests for the lease check of every SQL engine.
 package fencetest
 
 import (
@@ -33,7 +32,8 @@ func must[T any](v T, err error) func(t TB) T {
 	}
 }
 
-// Memory is a place for locks where an hour passes when the test says so.
+// Memory returns a function that opens clients of one memory backend, and one that
+// advances the backend's clock.
 func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 	t.Helper()
 	var now atomic.Int64
@@ -56,7 +56,7 @@ func Paused(t TB) (old, current uint64) {
 	sleep(61 * time.Second) // no renewal happens meanwhile, because the holder's own clock stands still
 	second := must(client().Mutex("account", pawl.WithTTL(time.Minute)).TryLock(t.Context()))(t)
 	if err := first.Err(); err != nil {
-		t.Fatalf("the paused holder knows: %v", err)
+		t.Fatalf("the paused holder knows that it lost the lock: %v", err)
 	}
 	return first.Fence(), second.Fence()
 }

@@ -61,16 +61,16 @@ func (e Engine) check(ctx context.Context, leases ...driver.Lease) error {
 	return e.Transact(func(tx Tx) error { return tx.Check(ctx, leases...) })
 }
 
-// makeWork makes a table with a number.
-func (e Engine) makeWork(t TB) {
+// createWorkTable creates the table work, with one row: the number 0.
+func (e Engine) createWorkTable(t TB) {
 	t.Helper()
 	must(0, e.Transact(func(tx Tx) error {
 		return errors.Join(tx.Exec("CREATE TABLE work (n INT)"), tx.Exec("INSERT INTO work VALUES (0)"))
 	}))(t)
 }
 
-// ChecksTheHolder tests that a check of leases lets the holder pass until its lease is
-// over, and no other client.
+// ChecksTheHolder tests that a lease check accepts the holder until its lease ends, and
+// refuses every other client.
 func ChecksTheHolder(t TB, e Engine) {
 	t.Helper()
 	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
@@ -86,8 +86,8 @@ func ChecksTheHolder(t TB, e Engine) {
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
-	g = e.brief(t, "brief "+job)
-	if err := check(Lease("brief "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
+	g = e.endedLease(t, "ended "+job)
+	if err := check(Lease("ended "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
 	if err := check(Lease("", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
@@ -95,8 +95,8 @@ func ChecksTheHolder(t TB, e Engine) {
 	}
 }
 
-// brief returns the grant of a lease that has already ended.
-func (e Engine) brief(t TB, name string) driver.Grant {
+// endedLease acquires a lease, waits until it has ended, and returns its grant.
+func (e Engine) endedLease(t TB, name string) driver.Grant {
 	t.Helper()
 	c := servertest.Mutex(name)
 	c.TTL = time.Second
@@ -130,7 +130,7 @@ func (e Engine) outlast(t TB, name string) {
 // transactions that may end long after their leases. No accepted increment may be lost.
 func ChecksEachWrite(t TB, e Engine) {
 	t.Helper()
-	e.makeWork(t)
+	e.createWorkTable(t)
 	read := func() (n int, err error) {
 		err = e.Transact(func(tx Tx) (err error) { n, err = tx.Read("SELECT n FROM work"); return err })
 		return n, err
@@ -194,7 +194,7 @@ func ChecksEachWrite(t TB, e Engine) {
 // ends meanwhile. No request that was given up meanwhile takes effect later.
 func ChecksUntilTheEnd(t TB, e Engine) {
 	t.Helper()
-	e.makeWork(t)
+	e.createWorkTable(t)
 	var c driver.Claim
 	// On a slow machine the lease may be over before it is checked.
 	for ttl := time.Second; ; ttl *= 2 {
@@ -253,13 +253,13 @@ func ChecksSeveral(t TB, e Engine) {
 	}
 	servertest.Releases(t, d, b)
 	servertest.Releases(t, d, one)
-	for over, leases := range map[string][]driver.Lease{`"b"`: {lb, la}, `"shared"`: {l2, la, l1}, `"new"`: {la, Lease("new", 1)}} {
-		if err := check(leases...); !errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), over) || strings.Contains(err.Error(), `"a"`) {
-			t.Errorf("%v; want ErrStale, for %s", err, over)
+	for ended, leases := range map[string][]driver.Lease{`"b"`: {lb, la}, `"shared"`: {l2, la, l1}, `"new"`: {la, Lease("new", 1)}} {
+		if err := check(leases...); !errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), ended) || strings.Contains(err.Error(), `"a"`) {
+			t.Errorf("%v; want ErrStale, with the name %s", err, ended)
 		}
 	}
 	if err := check(la, l2); err != nil {
-		t.Errorf("those that hold: %v", err)
+		t.Errorf("leases that are held: %v", err)
 	}
 	refused(t, check(), "no lease")
 	for _, l := range []driver.Lease{nil, (*pawl.Lease)(nil), new(pawl.Lease)} {
@@ -304,12 +304,12 @@ func ChecksInAnyOrder(t TB, e Engine) {
 			}
 		})
 	}
-	over, renewed := make(chan struct{}), make(chan struct{})
+	stop, renewed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(renewed)
 		for {
 			select {
-			case <-over:
+			case <-stop:
 				return
 			case <-time.After(5 * time.Millisecond):
 				_, _ = d.Renew(t.Context(), refs) // which may find a row locked
@@ -317,12 +317,13 @@ func ChecksInAnyOrder(t TB, e Engine) {
 		}
 	}()
 	all.Wait()
-	close(over)
+	close(stop)
 	<-renewed
 }
 
-// AsksTheClient tests that a check refuses a lease that only its client knows to be over,
-// in a namespace, too, and a lease of another backend. It closes the driver.
+// AsksTheClient tests that a check refuses a lease that its client has released or lost,
+// even if the backend still shows it as held, and a lease of another backend. Some leases
+// are in a namespace. It closes the driver.
 func AsksTheClient(t TB, e Engine) {
 	t.Helper()
 	check, locks := e.check, must(pawl.New(e.Locks, servertest.Patient))(t)
@@ -341,15 +342,15 @@ func AsksTheClient(t TB, e Engine) {
 	for len(must(tenant.Inspect(t.Context(), "passed"))(t).Holders) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // so that it waits
+	time.Sleep(50 * time.Millisecond) // until the second Lock waits
 	if err := first.Release(t.Context()); err != nil {
 		t.Errorf("%v", err)
 	}
 	if err := check(t.Context(), first); !errors.Is(err, driver.ErrStale) || !errors.Is(err, pawl.ErrReleased) {
-		t.Errorf("one that was passed on: %v; want ErrStale, because it was released", err)
+		t.Errorf("a released lease, whose hold was passed on: %v; want ErrStale and ErrReleased", err)
 	}
 	if err := check(t.Context(), <-next); err != nil {
-		t.Errorf("the one that has it: %v", err)
+		t.Errorf("the lease that got the hold: %v", err)
 	}
 
 	err := pawl.All(locks.Mutex("y"), locks.Mutex("x")).Do(t.Context(), func(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed testdata/paused.txt
-var paused string
+var wantStory string
 
 // A Place is a store to which two holders of one lock write a report.
 type Place struct {
@@ -22,27 +22,27 @@ type Place struct {
 // answers, which must be the same for every Place. docs/fencing.md shows the text.
 func Story(t TB, p Place) {
 	t.Helper()
-	var told strings.Builder
+	var got strings.Builder
 	client, sleep := Memory(t)
 	write := func(who string, lease *pawl.Lease, text string) {
 		answer := "ok"
 		if err := p.Write(lease, text); err != nil {
 			answer = err.Error()
 		}
-		fmt.Fprintf(&told, "%s writes %q with fence %d:\n    %s\n", who, text, lease.Fence(), answer)
+		fmt.Fprintf(&got, "%s writes %q with fence %d:\n    %s\n", who, text, lease.Fence(), answer)
 	}
 	one := must(client().Mutex("report", pawl.WithTTL(30*time.Second)).Lock(t.Context()))(t)
 	write("one", one, "first draft")
-	fmt.Fprintln(&told, "one is paused, and its lease of 30s runs out")
+	fmt.Fprintln(&got, "one is paused, and its lease of 30s runs out")
 	sleep(31 * time.Second)
 	two := must(client().Mutex("report", pawl.WithTTL(30*time.Second)).Lock(t.Context()))(t)
 	write("two", two, "second draft")
-	fmt.Fprintln(&told, "one goes on, and still believes that it holds the lock:", one.Err() == nil)
+	fmt.Fprintln(&got, "one goes on, and still believes that it holds the lock:", one.Err() == nil)
 	write("one", one, "first draft, corrected")
 	write("two", two, "third draft")
-	fmt.Fprintf(&told, "stored: %q\n", p.Read())
+	fmt.Fprintf(&got, "stored: %q\n", p.Read())
 
-	if told.String() != paused {
-		t.Errorf("it was told:\n%s\nwant:\n%s", told.String(), paused)
+	if got.String() != wantStory {
+		t.Errorf("the story is:\n%s\nwant:\n%s", got.String(), wantStory)
 	}
 }
