@@ -28,8 +28,8 @@ pawl waits for the lock, these signals end it.
 If the lock is lost, the group gets SIGTERM, and SIGKILL after --grace or
 earlier: before anyone else can get the lock. When a signal ends COMMAND, pawl
 ends the rest of the group in the same way before it releases the lock. When
-COMMAND ends by itself, background processes it has left run on without the
-lock; let COMMAND wait for them.
+COMMAND ends by itself, its background processes run on without the lock; let
+COMMAND wait for them.
 
 Pawl cannot stop processes that leave the group, such as daemons and work on
 other hosts, nor a COMMAND that changes its user: use sudo pawl, and not pawl

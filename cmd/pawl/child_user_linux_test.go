@@ -62,7 +62,7 @@ func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
 			}
 			p.wantCode(c.code)
 			got := p.stderr.String()
-			if strings.Count(got, "did not reach the command: operation not permitted") != 1 || !strings.Contains(got, "some of the command is still running") {
+			if strings.Count(got, "did not reach the command: operation not permitted") != 1 || !strings.Contains(got, "a process of the command is still running") {
 				t.Errorf("it said %q", got)
 			}
 		})

@@ -23,8 +23,8 @@ While pawl waits for the lock, Ctrl-C ends it. Windows has no other signals, so
 started are ended at once, before anyone else can get the lock. The same happens
 if pawl is killed.
 
-When COMMAND ends by itself, background processes it has left run on without
-the lock; let COMMAND wait for them.
+When COMMAND ends by itself, its background processes run on without the lock;
+let COMMAND wait for them.
 `
 )
 
@@ -141,11 +141,11 @@ func catchSignals() chan os.Signal {
 	return caught
 }
 
-// sharedEnd does nothing: the console notifies all processes.
-func sharedEnd(os.Signal) {}
+// endGroup does nothing: the console notifies all processes.
+func endGroup(os.Signal) {}
 
-// dieOf does nothing: Windows has the exit code only.
-func dieOf(os.Signal) {}
+// killSelf does nothing: Windows has the exit code only.
+func killSelf(os.Signal) {}
 
 func signalNumber(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
@@ -169,7 +169,7 @@ func (stopKey) leave() {}
 
 func (stopKey) stop() {}
 
-func stopper() func(bool) { return nil }
+func stopFunc() func(bool) { return nil }
 
 // Scripts have no #! on Windows.
 func interpreterOf(string) string { return "" }

@@ -47,16 +47,16 @@ const handleCodes = `The exit code is 0, or:
 const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
    64  wrong usage; nothing was done
    69  the database was unavailable when elect started, or refuses pawl for good
-   76  the lead was lost, and some of COMMAND outlived SIGKILL
+   76  the lead was lost, and a process of COMMAND outlived SIGKILL
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
 
 // An exit ends the command with a code, and prints its error if there is one.
 type exit struct {
-	code  int
-	err   error
-	byKey os.Signal // the signal of the terminal's key that ended the child, or nil
-	dies  os.Signal // the signal with which pawl ends itself, or nil
+	code        int
+	err         error
+	byKey       os.Signal // the signal of the terminal's key that ended the child, or nil
+	deathSignal os.Signal // the signal with which pawl ends itself, or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }

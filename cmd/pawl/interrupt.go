@@ -18,7 +18,7 @@ import (
 // end writes to standard output or error that block because no process reads. A second
 // signal ends pawl at once. stop restores the previous behaviour.
 func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
-	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), dies: s} }, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), deathSignal: s} }, os.Interrupt, syscall.SIGTERM)
 	out, err := v.out, v.err
 	v.out, v.err = &endingWriter{ctx: ctx, to: out}, &endingWriter{ctx: ctx, to: err}
 	return ctx, func() {

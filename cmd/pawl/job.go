@@ -163,7 +163,7 @@ func (v *output) warnUndelivered(s syscall.Signal, err error) {
 
 func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
-var errStillRunning = errors.New("some of the command is still running: it outlived SIGKILL, or may not be signalled; look for it before you run it again")
+var errStillRunning = errors.New("a process of the command is still running: it outlived SIGKILL, or pawl may not signal it; look for it before you run it again")
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
 // after its grace. After a loss of the lock, it is earlier than the time at which another

@@ -65,10 +65,10 @@ func execute(v *output, args []string) int {
 	}
 	v.flush(endFlush)
 	if e.byKey != nil {
-		sharedEnd(e.byKey)
+		endGroup(e.byKey)
 	}
-	if e.dies != nil {
-		dieOf(e.dies)
+	if e.deathSignal != nil {
+		killSelf(e.deathSignal)
 	}
 	return e.code
 }

@@ -27,11 +27,11 @@ func catchSignals() chan os.Signal {
 	return caught
 }
 
-// sharedEnd ends pawl's group with the signal of the key that has ended the child,
-// because without pawl the key would have reached this group, too. Otherwise a script
-// that runs pawl would go on with its next line. A bash script goes on unless pawl itself
-// dies of the signal. The shell's exit code is the same, 128 + n.
-func sharedEnd(s os.Signal) {
+// endGroup ends pawl's group with the signal of the key that has ended the child. Without
+// pawl the key would have reached this group, too. Otherwise a script that runs pawl
+// would go on with its next line. A bash script goes on unless pawl itself dies of the
+// signal. The shell's exit code is the same, 128 + n.
+func endGroup(s os.Signal) {
 	if s == unix.SIGINT {
 		signal.Reset(s)
 	} // a Go program does not die of SIGQUIT, but prints its stacks
@@ -40,9 +40,9 @@ func sharedEnd(s os.Signal) {
 	}
 }
 
-// dieOf ends pawl with a signal, so that a bash script does not go on after Ctrl-C. The
-// shell's exit code is 128 + n.
-func dieOf(s os.Signal) {
+// killSelf ends pawl with a signal, so that a bash script does not go on after Ctrl-C.
+// The shell's exit code is 128 + n.
+func killSelf(s os.Signal) {
 	signal.Reset(s)
 	if unix.Kill(unix.Getpid(), s.(syscall.Signal)) == nil { //nolint:forcetypeassert // all are, on these systems
 		time.Sleep(time.Second) // until the signal arrives
@@ -87,11 +87,11 @@ func (stopKey) stop() {
 	}
 }
 
-// stopper returns a function that stops pawl, or with group pawl's whole group, as Ctrl-Z
-// does, and returns when pawl is continued. The group may contain a script that runs
-// pawl, for which a shell waits. stopper returns nil if pawl must not be stopped. SIGTSTP
-// must be ignored when the function is called.
-func stopper() func(group bool) {
+// stopFunc returns a function that stops pawl, or with group pawl's whole group, as
+// Ctrl-Z does, and returns when pawl is continued. The group may contain a script that
+// runs pawl, for which a shell waits. stopFunc returns nil if pawl must not be stopped.
+// The caller of the function must ignore SIGTSTP.
+func stopFunc() func(group bool) {
 	if signal.Ignored(unix.SIGTSTP) || unix.Getpgrp() == sessionID() {
 		return nil // no shell would continue the first process of a session
 	}

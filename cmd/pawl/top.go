@@ -71,7 +71,7 @@ func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
 	case err != nil:
 		return err
 	}
-	s, err := screen.Open(stopper())
+	s, err := screen.Open(stopFunc())
 	if err != nil {
 		return err
 	}
