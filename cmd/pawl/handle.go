@@ -45,7 +45,7 @@ func (h *handleSource) add(cmd *cobra.Command) {
 func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
-		return usage(cmd, errors.New("unexpected argument; the handle comes from standard input or --handle FILE, for others can read a command line"))
+		return usage(cmd, errors.New("unexpected argument; the handle comes from standard input or --handle FILE, because other users can read a command line"))
 	case cmd.Flags().Changed("handle") && h.file == "":
 		return usage(cmd, errors.New("--handle is empty"))
 	}
