@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A process is one life of a worker.
+// A process runs one life of a worker. A worker whose process ends gets a new one.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -30,7 +30,7 @@ type process struct {
 
 func startProcess(command []string, c worker.Config, stderr io.Writer) (*process, error) {
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the keys of a terminal are for the controller
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal must reach only the controller
 	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	calmPart   = 8           // nothing goes wrong in this part of the time, to know what is usual
+	calmRatio  = 8           // the calm phase, which measures the usual rate, is one part in this many of the time
 	warmUp     = time.Second // before the calm part: processes that have just started are slow
 	idsOfALife = 10_000_000  // IDs that are set aside for the claims of one process
 )
@@ -122,7 +122,7 @@ func (c *controller) run(ctx context.Context) error {
 		}
 	}()
 	err := c.waitReady(ctx)
-	calm := max(c.For/calmPart, 3*time.Second)
+	calm := max(c.For/calmRatio, 3*time.Second)
 	if err == nil {
 		sleep(ctx, warmUp)
 		c.spend(ctx, history.Calm, calm, func(context.Context) {})

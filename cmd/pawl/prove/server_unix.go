@@ -105,7 +105,7 @@ func (c *controller) stopServer() {
 }
 
 // serverHand does one fault after the other to the server. A fault disturbs all workers,
-// so it leaves them in peace for longer than the fault lasted.
+// so the pause after it is longer than the fault.
 func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var lasted time.Duration
 	for i := dice.IntN(len(kinds)); ; i++ {

@@ -166,7 +166,7 @@ var mutations = map[string]mutation{
 		m.lines[i].Write.Read--
 		return Register
 	},
-	"a holder never hears of its loss": func(t *rapid.T, m *mutable) string {
+	"a holder never sees its loss": func(t *rapid.T, m *mutable) string {
 		a, b := m.pair(t, func(a, b *history.Claim) bool {
 			return a.Mode == history.Whole && a.Fence < b.Fence && a.Died == 0
 		})

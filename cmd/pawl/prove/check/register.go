@@ -6,8 +6,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// book is the correct state of a register, computed from its accepted writes alone.
-type book struct {
+// registerState is the correct state of a register, computed from its accepted writes
+// alone.
+type registerState struct {
 	value  uint64
 	newest *history.Write // the write with the greatest fence that was not refused as stale
 	plain  *history.Claim // the claim of the last write to the register that checks no fences
@@ -17,7 +18,7 @@ type book struct {
 // finds where the history says something else. It finds writes that the register accepted
 // although a newer holder had used it.
 func (w *world) register() {
-	books := map[string]*book{}
+	states := map[string]*registerState{}
 	begun, _, _ := w.Phase(history.Calm) // claims from before the calm phase meet slow processes
 	untouched := func(c *history.Claim, t int64) bool { return !w.touchedClaim(c, c.Asked-settleTime, t) }
 	for _, x := range w.Writes {
@@ -29,15 +30,15 @@ func (w *world) register() {
 		if c.Answer == history.Granted && w.Run.Fenced && c.Fence != x.Fence {
 			w.wrong(Register, x, c, "It came with the fence %d, but the claim was granted with the fence %d.", x.Fence, c.Fence)
 		}
-		b := books[x.Name]
-		if b == nil {
-			b = &book{}
-			books[x.Name] = b
+		s := states[x.Name]
+		if s == nil {
+			s = &registerState{}
+			states[x.Name] = s
 		}
-		w.fenced(b, x, c)
-		w.value(b, x, c)
-		before := b.plain // the late write may be the one before x
-		b.plain = c
+		w.fenced(s, x, c)
+		w.value(s, x, c)
+		before := s.plain // the late write may be the one before x
+		s.plain = c
 		// Without fences no lock can stop a late write. Without a fault no write is late.
 		if x.PlainRead == x.PlainBefore || !n.alone(c) {
 			continue
@@ -51,23 +52,23 @@ func (w *world) register() {
 }
 
 // fenced checks the fence of a write.
-func (w *world) fenced(b *book, x *history.Write, c *history.Claim) {
+func (w *world) fenced(s *registerState, x *history.Write, c *history.Claim) {
 	switch {
 	case x.Stale:
 		w.Numbers.Stale++
-	case b.newest == nil || x.Fence >= b.newest.Fence:
-		b.newest = x
+	case s.newest == nil || x.Fence >= s.newest.Fence:
+		s.newest = x
 	case x.Accepted && w.Run.Fenced:
 		w.wrong(StaleAccepted, x, c, "It has the fence %d. Claim %d had used the register before it, at %s, with the greater fence %d.",
-			x.Fence, b.newest.Claim, at(b.newest.At), b.newest.Fence)
+			x.Fence, s.newest.Claim, at(s.newest.At), s.newest.Fence)
 	}
 }
 
 // value checks the number of the register that checks fences.
-func (w *world) value(b *book, x *history.Write, c *history.Claim) {
-	if x.Before != b.value && (x.Accepted || !x.Stale) {
-		w.wrong(Register, x, c, "The register had %d then, and its accepted writes add up to %d.", x.Before, b.value)
-		b.value = x.Before
+func (w *world) value(s *registerState, x *history.Write, c *history.Claim) {
+	if x.Before != s.value && (x.Accepted || !x.Stale) {
+		w.wrong(Register, x, c, "The register had %d then, and its accepted writes add up to %d.", x.Before, s.value)
+		s.value = x.Before
 	}
 	if !x.Accepted {
 		if !x.Stale && w.Run.Fenced && c.Mode == history.Whole {
@@ -80,7 +81,7 @@ func (w *world) value(b *book, x *history.Write, c *history.Claim) {
 	if x.Read != x.Before && w.Run.Fenced {
 		w.wrong(Register, x, c, "The holder had read %d and the register had %d, so that an update is lost.", x.Read, x.Before)
 	}
-	b.value = x.Read + 1
+	s.value = x.Read + 1
 }
 
 // wrong reports a write.

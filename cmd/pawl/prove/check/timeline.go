@@ -12,8 +12,8 @@ import (
 // server is the Worker of faults of the server.
 const server = -1
 
-// never is before every time of a history.
-const never = math.MinInt64
+// minTime is before every time of a history.
+const minTime = math.MinInt64
 
 // timeline has the times of the faults of each worker, sorted by their beginning.
 type timeline map[int][]span
@@ -29,7 +29,7 @@ func newTimeline(faults []history.Fault) timeline {
 	}
 	for _, spans := range t {
 		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-		latest := int64(never)
+		latest := int64(minTime)
 		for i := range spans {
 			latest = max(latest, spans[i].to)
 			spans[i].latestEnd = latest
@@ -43,7 +43,7 @@ func (t timeline) lastTouch(worker int, at int64) int64 {
 	spans := t[worker]
 	begun := sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
 	if begun == 0 {
-		return never
+		return minTime
 	}
 	return min(at, spans[begun-1].latestEnd)
 }

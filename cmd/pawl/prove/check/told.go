@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The limits for a holder to learn that its lease is over.
+// The time limits of the rule LostNotTold.
 const (
 	maxLossDelay = int64(time.Second)     // to see the loss, after another holder has got the name
 	maxWakeDelay = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
@@ -48,16 +48,17 @@ func (w *world) lostNotTold(n *name) {
 	}
 }
 
-// stopsLooking returns the time at which a holder saw that its lease was lost, or at
-// which it stopped looking.
-func (w *world) stopsLooking(c *history.Claim) int64 {
+// lookedUntil returns the time at which a holder saw that its lease was lost, or at which
+// it stopped looking.
+func (w *world) lookedUntil(c *history.Claim) int64 {
 	if c.Died != 0 && c.Lost == 0 && c.Released == 0 {
 		return max(c.Got, c.Believed) // it died soon after that
 	}
 	return w.firstOf(c.Lost, c.Released, c.Died)
 }
 
-// firstOf returns the first of these times that is not never, or the end of the history.
+// firstOf returns the earliest of these times, without those that are 0. If there is
+// none, it returns the end of the history.
 func (w *world) firstOf(times ...int64) int64 {
 	first := w.Last
 	for _, t := range times {

@@ -30,16 +30,16 @@ type embedded struct {
 }
 
 const (
-	mostWorkers = 10_000 // keeps a broken history from a page with millions of rows
-	longText    = 400    // bytes; the report cuts off the rest of a claim's text
-	rateParts   = 600    // equal parts of the run, for the chart of all grants
-	shareParts  = 1500   // the same for claims that are not drawn one by one
+	maxWorkers = 10_000 // keeps a broken history from a page with millions of rows
+	maxText    = 400    // bytes; the report cuts off the rest of a claim's text
+	rateParts  = 600    // equal parts of the run, for the chart of all grants
+	shareParts = 1500   // the same for claims that are not drawn one by one
 )
 
 // data returns what the script reads, as JSON without a "<".
 func (s *story) data(d *choice, v *check.Verdict) []byte {
 	e := embedded{
-		End: s.Last, Workers: min(s.Run.Workers, mostWorkers), Phases: slices.Clone(s.Phases), Lives: slices.Clone(s.Workers),
+		End: s.Last, Workers: min(s.Run.Workers, maxWorkers), Phases: slices.Clone(s.Phases), Lives: slices.Clone(s.Workers),
 		Faults: slices.Clone(s.faults), Marks: s.marks, Violations: slices.Clone(v.Violations), Gaps: d.gaps, Rate: s.rate(),
 	}
 	if len(d.gaps) > 0 {
@@ -139,8 +139,8 @@ func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 }
 
 func short(s string) string {
-	if len(s) <= longText {
+	if len(s) <= maxText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:longText], "") + "…" // without a part of a letter
+	return strings.ToValidUTF8(s[:maxText], "") + "…" // without a part of a letter
 }

@@ -46,7 +46,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		}
 		if d.Names[number["name"]].Name != c.Name || d.Texts[number["why"]] != c.Why || d.Texts[number["problem"]] != c.Error ||
 			fence != fences[i] {
-			t.Errorf("claim %d is not what it was", c.ID)
+			t.Errorf("claim %d has another name, fence or text in the data", c.ID)
 		}
 		for key, want := range map[string]int64{
 			"id": c.ID, "asked": c.Asked, "got": c.Got, "believed": c.Believed, "lost": c.Lost, "released": c.Released, "died": c.Died,

@@ -118,7 +118,7 @@ func key(kind string) markup.HTML {
 	return text("span", visible.Text(kind), class("key f-"+colour))
 }
 
-// lateWrites says what fences were good for in this run.
+// lateWrites returns how many late writes the fences of this run refused.
 func (p *page) lateWrites() markup.HTML {
 	n := &p.v.Numbers
 	why := "A holder that stands still cannot see that its lease is over, and may write late. Only the resource can refuse that " +

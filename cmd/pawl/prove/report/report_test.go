@@ -104,7 +104,7 @@ func TestManyViolations(t *testing.T) {
 		"number 999")
 }
 
-// The file has no address of another place, and no way to run what it did not bring.
+// The page has no link to another site, and cannot run a script that it does not contain.
 func TestNothingComesFromElsewhere(t *testing.T) {
 	page := write(t, makeHistory(plan{leases: 500, seconds: 20, faults: 5}))
 	for _, link := range regexp.MustCompile(`(?i)\b(?:href|src|action|srcset|data|poster)="([^"]*)"`).FindAllStringSubmatch(page, -1) {

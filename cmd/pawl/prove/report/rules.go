@@ -14,9 +14,9 @@ import (
 type rule struct {
 	key    string
 	broken string // a headline; %s is the name
-	looked int    // the number of things that the run had for it
-	what   string // one of them
-	off    string // why the run does not have the rule, or empty
+	cases  int    // the number of cases that the run had for it
+	what   string // the noun for one case
+	off    string // why the rule was not checked, or empty
 	says   string // what is true if the rule holds
 }
 
@@ -87,7 +87,7 @@ func (p *page) result(r rule) string {
 		return resultBroken
 	case r.off != "":
 		return resultOff
-	case r.looked == 0:
+	case r.cases == 0:
 		return resultNothing
 	}
 	return resultHolds
@@ -119,7 +119,7 @@ func (p *page) rulesTable() markup.HTML {
 }
 
 func (p *page) ruleRow(r rule) markup.HTML {
-	looked := plural(r.looked, r.what)
+	looked := plural(r.cases, r.what)
 	if n := p.v.Numbers.PorcupineGaveUp; r.key == check.Linearizable && n > 0 {
 		looked += "; it gave up on " + counted(n, "piece")
 	}

@@ -83,8 +83,8 @@ func (p *page) controls() markup.HTML {
 	)
 }
 
-// legend explains the colours: of leases, of what is beside them, and of the faults that
-// there were.
+// legend explains the colours of the leases, of the marks beside them, and of the faults
+// of the run.
 func (p *page) legend() markup.HTML {
 	entry := func(class_, words string) markup.HTML {
 		return markup.El("li", text("span", words, class("key "+class_)))

@@ -57,7 +57,7 @@ func (p *page) checked() markup.HTML {
 		markup.Text(" checked: "+strings.Join(words, ", ")+"."))
 }
 
-// remarks returns the notices that belong to a verdict: without them it says too much.
+// remarks returns the notices that limit a verdict.
 func (p *page) remarks() markup.HTML {
 	var all []markup.HTML
 	remark := func(kind, sentence string) { all = append(all, text("li", sentence, class("notice "+kind))) }
