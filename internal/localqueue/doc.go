@@ -3,12 +3,13 @@
 //
 // The waiters of a name are in the order of their arrival. Of exclusive waiters only the
 // head is also in the backend's queue. So a process counts as one waiter there, and a
-// thousand goroutines cost the backend no more than one. While no claim of the queue was
-// answered "held", claims that can hold at the same time (readers, and permits within the
-// limit) do not wait for the answers to claims ahead, so several may join the backend's
-// queue. After a claim for permits was answered "held", the next ones ask one by one, so
-// that they are served in order; each claim that is granted at once doubles the number
-// that may ask.
+// thousand goroutines cost the backend no more than one.
+//
+// Readers can hold at the same time, and so can permits within the limit. Their claims do
+// not wait for the answers to claims ahead of them, so several may join the backend's
+// queue. This ends when the backend answers one of the claims with "held". After that
+// answer, claims for permits are sent one by one, so that they are served in order. Each
+// claim that is granted at once doubles the number that may be sent together.
 //
 // An exclusive hold that was granted with several fences may be passed on. If its lease
 // is released within the hand-off window after the grant, the next waiter of this process

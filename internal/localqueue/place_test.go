@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Places are counted in a tree once there are many: it has to say what counting says.
-func TestPlacesAreThoseThatCountingSays(t *testing.T) {
+// A queue with many waiters counts places in a tree. The tree must agree with a count.
+func TestTheTreeAgreesWithACountOfPlaces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	p := newPlace()
 	var line []*Waiter[*person]

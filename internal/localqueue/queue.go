@@ -6,9 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A queue is the queue of one name. It exists while there are waiters, or a hold that
-// could be passed on: until that hold ends, even if its time for that is over. Its
-// shard's mutex protects it.
+// A queue is the queue of one name. It exists while there are waiters, and until its hold
+// ends, even if the time for passing that hold on is over. Its shard's mutex protects it.
 type queue[W any] struct {
 	shard *shard[W]
 	name  string
