@@ -48,7 +48,7 @@ func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 
 // The number of hanging leases with a long TTL, under way or waiting for a repeat, does
 // not matter.
-func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
+func TestShortLeasesShareNeitherBatchesNorLimitsWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		l := &keepalive.Dispatch[int]{}
 		fill(l, 0, 2000)
@@ -164,7 +164,7 @@ func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 	}
 }
 
-func TestThoseThatHangAreBounded(t *testing.T) {
+func TestHangingBatchesAreBounded(t *testing.T) {
 	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 1_000_000)
 	n, now := 0, start

@@ -24,8 +24,8 @@ type Renewals[L Lease] struct {
 	mu        sync.Mutex // protects the fields below, and all renewals
 	heap      dueHeap[L]
 	dispatch  Dispatch[*Renewal[L]] // the leases that are due, until they are sent
-	slept     time.Duration         // the clock reading Slept at the last Due
-	alone     int                   // how many leases are Alone
+	slept     time.Duration         // clock.Reading.Slept at the last call of Due
+	alone     int                   // the number of leases with the health Alone
 	nextDue   time.Duration         // the time of the next call of Due, since began; 0 if its caller was woken
 	scheduled bool                  // a renewal was scheduled since the last Due
 	stopped   bool
@@ -52,15 +52,15 @@ type Renewal[L Lease] struct {
 	Lease L
 
 	// Protected by Renewals.mu.
-	index  int32 // its index in the heap, from 1; 0 if it is not in the heap
-	ttl    time.Duration
-	slack  time.Duration // the time by which it may be renewed earlier, together with others
-	health Health
-	fails  uint8
-	asking bool          // a renewal is under way, or waits to be sent
-	sent   bool          // a renewal is under way, and a release waits for its end
-	check  bool          // renew the lease even if that does not extend it
-	idle   chan struct{} // closed when the renewal under way has ended; made by Idle
+	index    int32 // its index in the heap, from 1; 0 if it is not in the heap
+	ttl      time.Duration
+	slack    time.Duration // the time by which it may be renewed earlier, together with others
+	health   Health
+	fails    uint8
+	pending  bool          // a renewal is queued or under way
+	underWay bool          // a renewal is under way; Idle waits for its end
+	check    bool          // renew the lease even if that does not extend it
+	idle     chan struct{} // closed when the renewal under way has ended; made by Idle
 
 	doubt atomic.Bool // a check was requested, and is not answered yet
 }
@@ -155,7 +155,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 		}
 		x.check = true
 		x.doubt.Store(true)
-		if !x.asking { // if a request is under way, Answered schedules the check: its answer may be outdated
+		if !x.pending { // if a request is under way, Answered schedules the check: its answer may be outdated
 			r.scheduleLocked(x, now, 0)
 		}
 	}
@@ -169,7 +169,7 @@ func (x *Renewal[L]) InDoubt() bool { return x.doubt.Load() }
 func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !x.sent {
+	if !x.underWay {
 		return nil
 	}
 	if x.idle == nil {
@@ -216,9 +216,9 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		}
 	}
 	r.slept = now.Slept
-	next = time.Hour // without leases, scheduleLocked wakes the caller
+	next = time.Hour // nothing is due without a lease, and scheduleLocked wakes the caller for a new one
 	if r.scheduled {
-		next = heartbeat // soon, so that new leases need not wake the caller; most are released before
+		next = heartbeat // new leases then need not wake the caller, and most are released before
 	}
 	r.scheduled = false
 	for len(r.heap) > 0 {
@@ -239,8 +239,8 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		}
 		// If a renewal is under way, or would not extend the lease, only the end of its
 		// term matters.
-		if !x.asking && plan.TTL >= driver.MinTTL && (plan.Longer > 0 || x.check) {
-			x.asking, x.check = true, false
+		if !x.pending && plan.TTL >= driver.MinTTL && (plan.Longer > 0 || x.check) {
+			x.pending, x.check = true, false
 			r.dispatch.Add(x, x.ttl, x.health)
 		}
 		x.slack = 0
@@ -261,11 +261,11 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 			return nil, nil, wait
 		}
 		leases = slices.DeleteFunc(leases, func(x *Renewal[L]) bool {
-			x.sent = x.index > 0
-			if !x.sent { // the lease was released or lost before it was sent
+			x.underWay = x.index > 0
+			if !x.underWay { // the lease was released or lost before it was sent
 				x.endLocked()
 			}
-			return !x.sent
+			return !x.underWay
 		})
 		if len(leases) > 0 {
 			return leases, b, 0
@@ -275,7 +275,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 }
 
 func (x *Renewal[L]) endLocked() {
-	x.asking, x.sent = false, false
+	x.pending, x.underWay = false, false
 	if x.idle != nil {
 		close(x.idle)
 		x.idle = nil

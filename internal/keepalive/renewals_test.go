@@ -141,7 +141,7 @@ func TestAliveLetsAllLeasesWithoutAnAnswerGoAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsReleasedWhileItStandsInLineIsNotSent(t *testing.T) {
+func TestALeaseThatIsReleasedWhileItIsQueuedIsNotSent(t *testing.T) {
 	k := newKeeper(t)
 	a, b := k.add("a"), k.add("b")
 	k.pass(ttl / 3)
@@ -192,7 +192,7 @@ func TestLeaseThatCannotLastLongerIsAskedForOnlyIfInDoubt(t *testing.T) {
 	k.none()
 }
 
-func TestWhoSleepsTooLongIsWoken(t *testing.T) {
+func TestTheCallerOfDueIsWokenIfItWouldSleepTooLong(t *testing.T) {
 	k := newKeeper(t)
 	woken := func() bool {
 		select {
