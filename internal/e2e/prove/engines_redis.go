@@ -58,8 +58,9 @@ func startRedlock(l *lab) setup {
 	return setup{url: url, fault: disturb(members, func() {})}
 }
 
-// startSentinel has the master replaced: because it is dead, or because an operator asks
-// for it. Redis replicates late, so the new master may lack the last writes.
+// startSentinel starts a group whose fault replaces the master, because it is dead or
+// because an operator asks for it. Redis replicates late, so the new master may lack
+// the last writes.
 func startSentinel(l *lab) setup {
 	g := redistest.StartGroup(l, durable...)
 	master, other := g.Master, g.Replica
@@ -109,7 +110,7 @@ func info(s *redistest.Server) string {
 
 func role(s *redistest.Server) string { return redistest.Field(info(s), "role") }
 
-// wait waits until something is so.
+// wait waits until done returns true, and fails with problem after a minute.
 func wait(l *lab, problem string, done func() bool) {
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -51,7 +51,7 @@ func (l *lab) Skipf(format string, args ...any) { l.Fatalf(format, args...) }
 // Logf prints to standard error, because standard output has the table.
 func (*lab) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// close ends all servers. It takes the error of Fatalf out of a panic.
+// close ends all servers. It recovers a panic of Fatalf, and adds its error to err.
 func (l *lab) close(err *error) {
 	*err = errors.Join(*err, problem(recover()))
 	l.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // breaks a rule.
 const foundWithin = time.Minute
 
-// plants runs the command with planted bugs: on Redis, or on what a bug needs.
+// plants runs the command with planted bugs, on Redis or on the servers that a bug needs.
 func (h *harness) plants(ctx context.Context, names string) (failed error) {
 	all, _ := worker.Plants()
 	chosen := all
@@ -51,7 +51,7 @@ func (h *harness) plants(ctx context.Context, names string) (failed error) {
 func (h *harness) plant(ctx context.Context, name string) (err error) {
 	l := &lab{}
 	defer l.close(&err)
-	url := plain(l, worker.PlantNeeds(name))
+	url := plantServer(l, worker.PlantNeeds(name))
 	var r *result
 	for _, d := range []time.Duration{foundWithin / 3, foundWithin} {
 		args := append([]string{"--for", d.String(), "--planted", name}, h.args...)
@@ -68,7 +68,7 @@ func (h *harness) plant(ctx context.Context, name string) (err error) {
 	if len(r.verdict.Violations) == 0 {
 		return errors.Join(h.print("| "+name+" | not found | | |"), fmt.Errorf("it is not found within %v (%s)", foundWithin, r.report))
 	}
-	rule, after := r.first()
+	rule, after := r.firstBroken()
 	var others []string
 	for other := range r.verdict.Count {
 		if other != rule {
@@ -83,14 +83,15 @@ func (h *harness) plant(ctx context.Context, name string) (err error) {
 	return err
 }
 
-// first is the rule that was broken first, and when that could be seen.
-func (r *result) first() (rule string, after time.Duration) {
+// firstBroken returns the rule that was broken first, and the time at which the history
+// shows that.
+func (r *result) firstBroken() (rule string, after time.Duration) {
 	first := slices.MinFunc(r.verdict.Violations, func(a, b check.Violation) int { return cmp.Compare(a.To, b.To) })
 	return first.Rule, time.Duration(first.To)
 }
 
-// plain is the URL of a server that no fault concerns.
-func plain(l *lab, scheme string) string {
+// plantServer starts a server for a planted bug, without faults, and returns its URL.
+func plantServer(l *lab, scheme string) string {
 	if scheme == "redlock" {
 		url, _ := redlock(l)
 		return url

@@ -38,7 +38,7 @@ func (h *harness) prove(ctx context.Context, name string, args []string) (*resul
 	defer log.Close()
 	c := exec.CommandContext(ctx, h.pawl, append([]string{"prove", "--out", at + ".html"}, args...)...)
 	c.Stdout, c.Stderr = log, log
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the keys of the terminal are for the harness
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal must reach only the harness
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 3 * time.Minute
 	_, _ = fmt.Fprintln(log, "$ pawl "+strings.Join(c.Args[1:], " "))
