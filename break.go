@@ -33,9 +33,9 @@ type BreakOptions struct {
 // LostError.StopBy is the time at which the name opens.
 //
 // Inspect shows the fence. Break takes the fence so that it does not end the lease of a
-// later holder. The error matches ErrNoSuchLease if no lease has this fence any more, and
-// nothing was changed; ErrUnavailable, ErrInvalid or ErrClosed; errors.ErrUnsupported if
-// the backend cannot break leases; or ctx's own.
+// later holder. If no lease has this fence any more, Break changes nothing, and its error
+// matches ErrNoSuchLease. Otherwise an error matches ErrUnavailable, ErrInvalid or
+// ErrClosed, errors.ErrUnsupported if the backend cannot break leases, or ctx's own.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakOptions) error {
 	if err := c.usable(ctx); err != nil {
 		return err
