@@ -32,11 +32,11 @@
 // Readers hold at the same time, as permits do, so the order of their fences means
 // nothing. A reader's fence stays good until a writer with a higher one writes.
 // [Memory.CheckReader], [CheckPostgresReader], [RedisReaderScript] and [MongoReader]
-// compare it only with fences of writers, and accept every other reader. From then on the
-// resource refuses each writer with a lower fence, which must have lost the lock before
-// the reader could get it. A caller that reads more than once checks before its first
-// read and after its last. If both checks succeed, no writer came in between, and all
-// reads are consistent.
+// compare a reader's fence only with fences of writers. After such a check the resource
+// refuses each writer with a lower fence, because that writer must have lost the lock
+// before the reader could get it. A caller that reads more than once checks before its
+// first read and after its last. If both checks succeed, no writer came in between, and
+// all reads are consistent.
 //
 // Fences of permits cannot be compared: a permit with a much lower fence may still be
 // held. [Holders] asks the backend whether a permit is held.
