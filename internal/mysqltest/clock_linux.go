@@ -2,7 +2,7 @@ package mysqltest
 
 import "github.com/pawl-go/pawl/internal/timeshift"
 
-// StartWithClock starts a server whose wall clock can be set. It takes a C compiler.
+// StartWithClock starts a server whose wall clock can be set. It needs a C compiler.
 func StartWithClock(tb TB, args ...string) (*Server, *timeshift.Clock) {
 	tb.Helper()
 	s := newServer(tb, args)
