@@ -224,7 +224,7 @@ func testAll(s *suite) {
 
 	if !s.NoNetwork {
 		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
-			slow := k.slow()
+			slow := k.openSlow()
 			for _, w := range k.lateWays() {
 				claims := k.several(k.mutex, k.mutex)
 				letGo := slow.hold()
@@ -232,9 +232,9 @@ func testAll(s *suite) {
 					_, err := slow.all(ctx, claims)
 					return err
 				}))
-				k.past(2 * k.brief())
+				k.past(2 * k.shortTimeout())
 				letGo()
-				k.settle()
+				k.awaitArrival()
 				for _, c := range claims {
 					k.isFree(c.Name)
 				}

@@ -97,7 +97,7 @@ func testCtx(s *suite) {
 		var unknown []driver.Claim
 		for i := range 20 {
 			c := k.mutex(on(k.nth(i)), queue(long))
-			ctx, cancel := context.WithTimeout(k.ctx, k.brief())
+			ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 			done := make(chan error, 1)
 			go func() {
 				_, err := k.a.Acquire(ctx, c)
@@ -108,7 +108,7 @@ func testCtx(s *suite) {
 			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, driver.ErrUnavailable) {
 				k.Fatalf("Acquire: %v; want it granted, or the ctx's error", err)
 			}
-			if k.settles(k.b, c); err != nil && !s.NoNetwork {
+			if k.releaseUnknown(k.b, c); err != nil && !s.NoNetwork {
 				unknown = append(unknown, c) // an attempt may arrive after that release, until its end
 			} else {
 				k.isFree(c.Name)
@@ -117,9 +117,9 @@ func testCtx(s *suite) {
 		if len(unknown) == 0 {
 			return
 		}
-		k.past(k.brief())
+		k.past(k.shortTimeout())
 		for _, c := range unknown {
-			k.settles(k.b, c)
+			k.releaseUnknown(k.b, c)
 			k.isFree(c.Name)
 		}
 	})

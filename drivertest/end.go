@@ -32,17 +32,17 @@ func testLateClaims(s *suite) {
 		"AForceThatComesAfterItsEndChangesNothing":        {force},
 	} {
 		s.test(name, func(k *kit) {
-			slow := k.slow()
+			slow := k.openSlow()
 			for _, w := range k.lateWays() {
 				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
-				slow.knows(free.Name)
+				slow.useOnce(free.Name)
 				g := k.a.gets(k.mutex(on(held.Name)))
 				slow.refused(k.mutex(on(held.Name)))
 				letGo := slow.hold()
 				k.givesUp(w, slow.asks(free), slow.asks(held))
-				k.past(2 * k.brief())
+				k.past(2 * k.shortTimeout())
 				letGo()
-				k.settle()
+				k.awaitArrival()
 				k.isFree(free.Name)
 				k.isHeldBy(held.Name, g.Fence)
 			}
@@ -50,7 +50,7 @@ func testLateClaims(s *suite) {
 	}
 
 	s.test("WhatComesBeforeItsEndIsAnswered", func(k *kit) {
-		slow := k.slow()
+		slow := k.openSlow()
 		free, queued, forced := k.mutex(), k.mutex(on(k.nth(1)), queue(long)), k.mutex(on(k.nth(2)), force)
 		k.a.gets(k.mutex(on(queued.Name)))
 		k.a.gets(k.mutex(on(forced.Name)))
@@ -59,7 +59,7 @@ func testLateClaims(s *suite) {
 		for _, c := range calls {
 			c.begin(k.ctx)
 		}
-		k.pauses(k.brief())
+		k.pauses(k.shortTimeout())
 		for _, c := range calls {
 			if c.over() {
 				k.Fatalf("answered with %v, though the requests were held up", c.err)
@@ -74,7 +74,7 @@ func testLateClaims(s *suite) {
 	})
 
 	s.test("OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", func(k *kit) {
-		slow := k.slow()
+		slow := k.openSlow()
 		modes := []option{func(*driver.Claim) {}, queue(long), force}
 		type one struct {
 			*call
@@ -93,7 +93,7 @@ func testLateClaims(s *suite) {
 			all = append(all, o)
 		}
 		letGo := slow.hold()
-		brief, cancel := context.WithTimeout(k.ctx, k.brief())
+		brief, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 		defer cancel()
 		for _, o := range all {
 			if o.timely {
@@ -102,21 +102,21 @@ func testLateClaims(s *suite) {
 				o.begin(brief)
 			}
 		}
-		k.runsOut(brief)
-		k.past(2 * k.brief())
+		k.awaitEnd(brief)
+		k.past(2 * k.shortTimeout())
 		letGo()
 		for _, o := range all {
 			err := o.wait()
 			switch granted := !o.held || o.mode == 2; {
 			case !o.timely:
-				k.gaveUp("Acquire", err)
+				k.isUnanswered("Acquire", err)
 			case granted && err != nil:
 				k.Errorf("Acquire in time: %v; want it granted", err)
 			case !granted && !errors.Is(err, driver.ErrHeld):
 				k.Errorf("Acquire in time: %v; want ErrHeld", err)
 			}
 		}
-		k.settle()
+		k.awaitArrival()
 		for _, o := range all {
 			switch {
 			case o.timely:
@@ -129,16 +129,16 @@ func testLateClaims(s *suite) {
 	})
 
 	s.exact("WithoutADeadlineTheEndIsMaxRequestAway", func(k *kit) {
-		slow, c := k.slow(), k.mutex()
+		slow, c := k.openSlow(), k.mutex()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 		defer cancel()
 		letGo := slow.hold()
 		late := slow.asks(c)
 		late.begin(ctx)
-		k.pauses(k.brief())
+		k.pauses(k.shortTimeout())
 		cancel()
-		k.gaveUp(late.what, late.wait())
-		k.past(driver.MaxRequest + k.brief())
+		k.isUnanswered(late.what, late.wait())
+		k.past(driver.MaxRequest + k.shortTimeout())
 		letGo()
 		k.settle()
 		k.b.seesHoldersWaiters(0, 0)
@@ -148,7 +148,7 @@ func testLateClaims(s *suite) {
 // testLateRepeats: late repeats of known claims change nothing, either.
 func testLateRepeats(s *suite) {
 	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
-		slow, c := k.slow(), k.mutex()
+		slow, c := k.openSlow(), k.mutex()
 		slow.gets(c)
 		k.repeats(slow, c)
 		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.brief() {
@@ -157,7 +157,7 @@ func testLateRepeats(s *suite) {
 	})
 
 	s.test("ALateRepeatDoesNotKeepAPlace", func(k *kit) {
-		slow, c := k.slow(), k.mutex(queue(long))
+		slow, c := k.openSlow(), k.mutex(queue(long))
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
 		k.repeats(slow, c)
@@ -167,7 +167,7 @@ func testLateRepeats(s *suite) {
 	})
 
 	s.test("ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL", func(k *kit) {
-		slow, holder, c := k.slow(), k.mutex(), k.mutex(queue(long/2))
+		slow, holder, c := k.openSlow(), k.mutex(), k.mutex(queue(long/2))
 		k.a.gets(holder)
 		slow.waits(c, 1)
 		k.repeats(slow, c, holder)
@@ -177,14 +177,14 @@ func testLateRepeats(s *suite) {
 	})
 
 	s.test("ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", func(k *kit) {
-		slow, c := k.slow(), k.mutex(queue(long))
+		slow, c := k.openSlow(), k.mutex(queue(long))
 		slow.gets(c)
 		k.repeats(slow, c, c)
 		k.b.seesHoldersWaiters(0, 0)
 	})
 
 	s.test("ALateRepeatOfWhoLeftTheQueueDoesNotQueueAgain", func(k *kit) {
-		slow, c := k.slow(), k.mutex(queue(long))
+		slow, c := k.openSlow(), k.mutex(queue(long))
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
 		k.repeats(slow, c, c)
@@ -192,7 +192,7 @@ func testLateRepeats(s *suite) {
 	})
 
 	s.test("ALateRepeatOfAForceBreaksNobodyWhoCameAfterIt", func(k *kit) {
-		slow, c := k.slow(), k.mutex(force)
+		slow, c := k.openSlow(), k.mutex(force)
 		k.a.gets(k.mutex())
 		slow.gets(c)
 		letGo := slow.hold()
@@ -200,38 +200,38 @@ func testLateRepeats(s *suite) {
 		k.b.releases(c)
 		next := k.mutex()
 		g := k.b.gets(next)
-		k.past(2 * k.brief())
+		k.past(2 * k.shortTimeout())
 		letGo()
-		k.settle()
+		k.awaitArrival()
 		k.a.heldBy(g.Fence)
 		k.b.keeps(next)
 	})
 }
 
 // repeats makes a repeat of a claim arrive too late, after the others were released.
-func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
+func (k *kit) repeats(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
 	letGo := slow.hold()
 	k.givesUp(k.ways()[0], slow.asks(c))
 	for _, r := range released {
 		k.b.releases(r)
 	}
-	k.past(2 * k.brief())
+	k.past(2 * k.shortTimeout())
 	letGo()
-	k.settle()
+	k.awaitArrival()
 }
 
 // testLateReleases: a release with OnTime that arrives too late does nothing. testValueLate
 // has the releases that write.
 func testLateReleases(s *suite) {
 	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
-		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))
+		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))
 		slow.gets(held)
 		slow.waits(queued, 1)
 		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.releasesOnTime(held), slow.releasesOnTime(queued))
-			k.past(2 * k.brief())
+			k.past(2 * k.shortTimeout())
 			letGo()
 			k.settle()
 			k.b.seesHoldersWaiters(1, 1)
@@ -241,24 +241,24 @@ func testLateReleases(s *suite) {
 	})
 
 	s.test("AReleaseOnTimeOfTheOnlyHolderThatComesAfterItsEndDoesNothing", func(k *kit) {
-		slow, held := k.slow(), k.mutex()
+		slow, held := k.openSlow(), k.mutex()
 		g := slow.gets(held)
 		k.past(0)
 		letGo := slow.hold()
 		k.givesUp(k.ways()[0], slow.releasesOnTime(held))
-		k.past(2 * k.brief())
+		k.past(2 * k.shortTimeout())
 		letGo()
-		k.settle()
+		k.awaitArrival()
 		k.isHeldBy(held.Name, g.Fence)
 	})
 
 	s.test("AReleaseOnTimeThatComesBeforeItsEndReleases", func(k *kit) {
-		slow, c := k.slow(), k.mutex()
+		slow, c := k.openSlow(), k.mutex()
 		slow.gets(c)
 		letGo := slow.hold()
 		release := slow.releasesOnTime(c)
 		release.begin(k.ctx)
-		k.pauses(k.brief() / 2)
+		k.pauses(k.shortTimeout() / 2)
 		letGo()
 		if err := release.wait(); err != nil {
 			k.Errorf("Release: %v; want nil", err)
@@ -270,7 +270,7 @@ func testLateReleases(s *suite) {
 // testGivenUp: the promises to the caller of a call that is under way.
 func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
-		slow, held := k.slow(), k.mutex(on(k.nth(9)))
+		slow, held := k.openSlow(), k.mutex(on(k.nth(9)))
 		g := slow.gets(held)
 		for i, w := range k.ways() {
 			letGo := slow.hold()
@@ -280,7 +280,7 @@ func testGivenUp(s *suite) {
 	})
 
 	s.test("ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx", func(k *kit) {
-		far := k.slow()
+		far := k.openSlow()
 		letGo := far.hold()
 		first := far.asks(k.mutex())
 		first.begin(k.ctx)
@@ -294,7 +294,7 @@ func testGivenUp(s *suite) {
 	})
 
 	s.test("PropertiesAndWatchDoNotWaitForTheBackend", func(k *kit) {
-		far := k.slow()
+		far := k.openSlow()
 		letGo := far.hold()
 		defer letGo()
 		calls := []*call{far.calls("Properties", func(context.Context) error {
@@ -318,20 +318,20 @@ func testGivenUp(s *suite) {
 	})
 
 	s.test("AnAnswerAfterTheEndOfTheCtxIsNotAGrant", func(k *kit) {
-		slow := k.slow()
+		slow := k.openSlow()
 		letGo := slow.hold()
-		ctx, cancel := context.WithTimeout(k.ctx, 4*k.brief())
+		ctx, cancel := context.WithTimeout(k.ctx, 4*k.shortTimeout())
 		defer cancel()
 		var calls []*call
 		for i := range 8 {
 			calls = append(calls, slow.asks(k.mutex(on(k.nth(i)))))
 			calls[i].begin(ctx)
 		}
-		k.pauses(k.brief() / 2)
+		k.pauses(k.shortTimeout() / 2)
 		cancel()
 		letGo() // the requests arrive before their end, and may well be granted
 		for _, c := range calls {
-			k.gaveUp(c.what, c.wait())
+			k.isUnanswered(c.what, c.wait())
 		}
 	})
 
@@ -340,8 +340,8 @@ func testGivenUp(s *suite) {
 		"ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate": false,
 	} {
 		s.test(name, func(k *kit) {
-			slow := k.slow()
-			ctx, cancel := context.WithTimeout(k.ctx, 2*k.brief())
+			slow := k.openSlow()
+			ctx, cancel := context.WithTimeout(k.ctx, 2*k.shortTimeout())
 			defer cancel()
 			letGo := slow.hold()
 			var calls []*call
@@ -349,25 +349,25 @@ func testGivenUp(s *suite) {
 				calls = append(calls, slow.asks(k.mutex(on(k.nth(i)), mode)))
 				calls[i].begin(ctx)
 			}
-			k.pauses(k.brief() / 2)
+			k.pauses(k.shortTimeout() / 2)
 			cancel()
 			for _, c := range calls {
-				k.gaveUp(c.what, c.wait())
+				k.isUnanswered(c.what, c.wait())
 			}
 			for _, c := range calls {
-				k.settles(k.b, c.claim) // the release may be the first to arrive
+				k.releaseUnknown(k.b, c.claim) // the release may be the first to arrive
 			}
 			if inTime {
 				letGo()
-				k.settle()
+				k.awaitArrival()
 			}
-			k.past(2 * k.brief())
+			k.past(2 * k.shortTimeout())
 			for _, c := range calls {
-				k.settles(k.b, c.claim)
+				k.releaseUnknown(k.b, c.claim)
 				k.isFree(c.claim.Name)
 			}
 			letGo()
-			k.settle()
+			k.awaitArrival()
 			for _, c := range calls {
 				k.isFree(c.claim.Name)
 			}
@@ -391,7 +391,7 @@ func testNothingOutlivesItsCall(s *suite) {
 				defer cancel()
 				_, err := k.a.Acquire(ctx, c)
 				if err != nil && !errors.Is(err, driver.ErrHeld) {
-					k.gaveUp("Acquire", err)
+					k.isUnanswered("Acquire", err)
 				}
 				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
 					k.Errorf("Inspect: %v", err)
@@ -399,7 +399,7 @@ func testNothingOutlivesItsCall(s *suite) {
 			})
 		}
 		all.Wait()
-		k.settle()
+		k.awaitArrival()
 		for i, was := range seen {
 			now := k.b.entry(k.nth(i))
 			if was.Fence != now.Fence || len(was.Holders) != len(now.Holders) || len(was.Waiters) != len(now.Waiters) {
@@ -417,11 +417,11 @@ func testNothingOutlivesItsCall(s *suite) {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
 				defer cancel()
 				_, _ = k.a.Acquire(ctx, c)
-				k.settles(k.b, c)
+				k.releaseUnknown(k.b, c)
 			})
 		}
 		all.Wait()
-		k.settle()
+		k.awaitArrival()
 		for i := range tries {
 			k.isFree(k.nth(i))
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// slow is a client whose requests can be delayed on their way.
-type slow struct {
+// slowClient is a client whose requests can be delayed on their way.
+type slowClient struct {
 	*client
 	network *Network
 }
 
-// slow opens one, and makes one request, because a driver may have to learn the backend's
-// time first.
-func (k *kit) slow() *slow {
+// openSlow opens a slowClient, and makes one request, because a driver may have to learn
+// the backend's time first.
+func (k *kit) openSlow() *slowClient {
 	k.Helper()
 	n := newNetwork(k.T)
 	d := k.s.OpenThrough(k.T, n)
@@ -25,7 +25,7 @@ func (k *kit) slow() *slow {
 			k.Errorf("Close: %v", err)
 		}
 	})
-	s := &slow{&client{Driver: d, k: k}, n}
+	s := &slowClient{&client{Driver: d, k: k}, n}
 	c := k.mutex(on(k.name + "/first"))
 	s.gets(c)
 	s.releases(c)
@@ -35,9 +35,9 @@ func (k *kit) slow() *slow {
 	return s
 }
 
-// knows makes the client use a name. A client that caches the state of a name then sends
-// its next claim at once; another client reads the name first.
-func (s *slow) knows(name string) {
+// useOnce acquires and releases a name. A client that caches the state of a name then
+// sends its next claim at once; another client reads the name first.
+func (s *slowClient) useOnce(name string) {
 	s.k.Helper()
 	c := s.k.mutex(on(name))
 	s.gets(c)
@@ -45,7 +45,7 @@ func (s *slow) knows(name string) {
 }
 
 // hold delays what is sent from now on, until letGo is called, or the subtest ends.
-func (s *slow) hold() (letGo func()) {
+func (s *slowClient) hold() (letGo func()) {
 	letGo = s.network.hold()
 	s.k.Cleanup(letGo)
 	return letGo
@@ -58,15 +58,15 @@ type call struct {
 	claim driver.Claim
 	do    func(ctx context.Context) error
 	done  chan struct{} // closed when it has returned
-	err   error         // written before done is closed
-	ended time.Time     // so is this
+	err   error         // err and ended are written before done is closed
+	ended time.Time
 }
 
-func (s *slow) calls(what string, do func(ctx context.Context) error) *call {
+func (s *slowClient) calls(what string, do func(ctx context.Context) error) *call {
 	return &call{k: s.k, what: what, do: do, done: make(chan struct{})}
 }
 
-func (s *slow) asks(c driver.Claim) *call {
+func (s *slowClient) asks(c driver.Claim) *call {
 	a := s.calls("Acquire", func(ctx context.Context) error {
 		_, err := s.Acquire(ctx, c)
 		return err
@@ -75,14 +75,15 @@ func (s *slow) asks(c driver.Claim) *call {
 	return a
 }
 
-func (s *slow) releasesOnTime(c driver.Claim) *call {
+func (s *slowClient) releasesOnTime(c driver.Claim) *call {
 	return s.calls("Release", func(ctx context.Context) error {
 		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, OnTime: true})
 	})
 }
 
-// callsAll returns a call of each method, on names that it does not change: held is held.
-func (s *slow) callsAll(name string, held driver.Claim, fence uint64) []*call {
+// callsAll returns a call of each method, for name, and for held, which must be held.
+// fence is for Break.
+func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*call {
 	calls := []*call{
 		s.asks(s.k.mutex(on(name))), s.asks(s.k.mutex(on(held.Name), queue(long))), s.asks(s.k.mutex(on(name), force)),
 		s.calls("Renew", func(ctx context.Context) error {
@@ -139,8 +140,9 @@ type way struct {
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
-// lateWays are the ways for requests that arrive after their end. The end is the same for
-// both ways, and waiting for it takes long, so with -short there is only the quicker one.
+// lateWays returns the ways for a test in which requests arrive after their ends. The end
+// is the same for both ways, and a test has to wait for it, so -short tests only the
+// cancelled ctx.
 func (k *kit) lateWays() []way {
 	if k.s.short {
 		return k.ways()[1:]
@@ -152,13 +154,13 @@ func (k *kit) lateWays() []way {
 // deadline or before it. It wants the calls to return soon after that.
 func (k *kit) givesUp(w way, calls ...*call) {
 	k.Helper()
-	ctx, cancel := context.WithTimeout(k.ctx, k.brief())
+	ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 	defer cancel()
 	for _, c := range calls {
 		c.begin(ctx)
 	}
 	if w.cancel {
-		time.AfterFunc(k.brief()/4, cancel)
+		time.AfterFunc(k.shortTimeout()/4, cancel)
 	}
 	ended := k.runsOut(ctx)
 	limit := time.NewTimer(k.returnLimit())
@@ -177,11 +179,11 @@ func (k *kit) givesUp(w way, calls ...*call) {
 	}
 }
 
-// runsOut waits for the end of ctx.
-func (k *kit) runsOut(ctx context.Context) time.Time {
+// awaitEnd waits for the end of ctx, and returns its time.
+func (k *kit) awaitEnd(ctx context.Context) time.Time {
 	began := time.Now()
 	<-ctx.Done()
-	k.asked.Add(int64(min(time.Since(began), k.brief())))
+	k.ownWaits.Add(int64(min(time.Since(began), k.shortTimeout())))
 	return time.Now()
 }
 
@@ -195,8 +197,8 @@ func (k *kit) gaveUp(what string, err error) {
 	}
 }
 
-// brief returns the time for which a ctx lasts that has to end during its request.
-func (k *kit) brief() time.Duration {
+// shortTimeout returns the timeout of a ctx that has to end during its request.
+func (k *kit) shortTimeout() time.Duration {
 	if k.s.Clock != nil {
 		return 150 * time.Millisecond // of real time, because a ctx knows no other
 	}
@@ -211,8 +213,8 @@ func (k *kit) returnLimit() time.Duration {
 	return k.u / 4
 }
 
-// settle waits until the requests that were let go have arrived.
-func (k *kit) settle() {
+// awaitArrival waits until the requests that were let go have arrived.
+func (k *kit) awaitArrival() {
 	if k.s.Clock != nil {
 		time.Sleep(5 * time.Millisecond)
 		return
@@ -220,8 +222,8 @@ func (k *kit) settle() {
 	k.sleep(k.u / 4)
 }
 
-// settles releases a claim whose outcome is unknown.
-func (k *kit) settles(d *client, c driver.Claim) {
+// releaseUnknown releases a claim whose outcome is unknown.
+func (k *kit) releaseUnknown(d *client, c driver.Claim) {
 	k.Helper()
 	if err := d.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 		k.Errorf("Release: %v", err)
@@ -246,4 +248,4 @@ func (k *kit) isHeldBy(name string, fence uint64) {
 }
 
 // pauses sleeps in real time, and does not count that as a delay.
-func (k *kit) pauses(d time.Duration) { k.asked.Add(int64(d)); time.Sleep(d) }
+func (k *kit) pauses(d time.Duration) { k.ownWaits.Add(int64(d)); time.Sleep(d) }

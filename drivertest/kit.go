@@ -28,7 +28,7 @@ type kit struct {
 
 	notes    *notes
 	began    time.Time
-	asked    atomic.Int64 // how much time the subtest let pass, in ns
+	ownWaits atomic.Int64 // the time that the subtest let pass on purpose, in ns
 	answered atomic.Int64 // when the last Acquire returned, in ns since began
 }
 
@@ -165,7 +165,7 @@ func (k *kit) pass(d time.Duration) {
 
 func (k *kit) sleep(d time.Duration) {
 	k.Helper()
-	k.asked.Add(int64(d))
+	k.ownWaits.Add(int64(d))
 	select {
 	case <-time.After(d):
 	case <-k.ctx.Done():

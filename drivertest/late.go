@@ -278,15 +278,14 @@ func (k *kit) stuck() bool {
 	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }
 
-// late returns how much longer the subtest took than the waits that it asked for. A
-// subtest that was stuck waited for an event that never came: then only the stalls of the
-// process count.
+// late returns how much longer the subtest took than its own waits. A subtest that was
+// stuck waited for an event that never came: then only the stalls of the process count.
 func (k *kit) late() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.stuck() {
 		return stalled
 	}
-	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
+	return max(stalled, time.Since(k.began)-time.Duration(k.ownWaits.Load()))
 }
 
 // missing is the time after which a signal counts as missing. Within it, a driver may
@@ -298,7 +297,7 @@ func (k *kit) overdue() <-chan time.Time { return time.After(k.s.missing()) }
 
 // missed fails for a missing signal. The wait for it does not count as late.
 func (k *kit) missed(format string, args ...any) {
-	k.asked.Add(int64(k.s.missing()))
+	k.ownWaits.Add(int64(k.s.missing()))
 	k.Fatalf(format+" within %v", append(args, k.s.missing())...)
 }
 
@@ -317,7 +316,7 @@ func happens[T any](k *kit, event <-chan T) (v T, ok bool) {
 	case v = <-event:
 		return v, true
 	case <-time.After(k.clientPatience()):
-		k.asked.Add(int64(k.clientPatience()))
+		k.ownWaits.Add(int64(k.clientPatience()))
 	case <-k.ctx.Done():
 	}
 	return v, false

@@ -20,7 +20,7 @@ func testLostAnswers(s *suite) {
 		"AForceWhoseAnswerIsLostIsGrantedOnce": force,
 	} {
 		s.lookAt(look, name, func(k *kit) {
-			k.loses(func(far *slow, ctx context.Context, name string) {
+			k.loses(func(far *slowClient, ctx context.Context, name string) {
 				c := k.mutex(on(name), mode)
 				if c.Force {
 					k.b.gets(k.mutex(on(name)))
@@ -42,7 +42,7 @@ func testLostAnswers(s *suite) {
 	}
 
 	s.lookAt(look, "AClaimToQueueWhoseAnswerIsLostHasOnePlace", func(k *kit) {
-		k.loses(func(far *slow, ctx context.Context, name string) {
+		k.loses(func(far *slowClient, ctx context.Context, name string) {
 			k.b.gets(k.mutex(on(name)))
 			c := k.mutex(on(name), queue(long))
 			_, err := far.Acquire(ctx, c)
@@ -58,7 +58,7 @@ func testLostAnswers(s *suite) {
 	})
 
 	s.lookAt(look, "ARenewalWhoseAnswerIsLostIsNoLoss", func(k *kit) {
-		k.loses(func(far *slow, ctx context.Context, name string) {
+		k.loses(func(far *slowClient, ctx context.Context, name string) {
 			c := k.mutex(on(name))
 			g := k.b.gets(c)
 			l := lease(c)
@@ -74,19 +74,19 @@ func testLostAnswers(s *suite) {
 	})
 
 	s.lookAt(look, "AReleaseWhoseAnswerIsLostIsNoLoss", func(k *kit) {
-		k.loses(func(far *slow, ctx context.Context, name string) {
+		k.loses(func(far *slowClient, ctx context.Context, name string) {
 			held, next := k.mutex(on(name)), k.mutex(on(name), queue(long))
 			k.b.gets(held)
 			k.b.waits(next, 1)
 			k.isUnknown("Release", far.Release(ctx, lease(held)), nil)
-			k.settles(k.b, held)
+			k.releaseUnknown(k.b, held)
 			k.isHeldBy(name, k.b.gets(next).Fence)
 		})
 	})
 
 	if s.breaks {
 		s.lookAt(look, "ABreakWhoseAnswerIsLostIsNotRefused", func(k *kit) {
-			k.loses(func(far *slow, ctx context.Context, name string) {
+			k.loses(func(far *slowClient, ctx context.Context, name string) {
 				c := k.mutex(on(name))
 				g := k.b.gets(c)
 				k.isUnknown("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
@@ -104,10 +104,10 @@ func testLostAnswers(s *suite) {
 // loses makes f call on each of some names. On the first name the network loses the
 // server's first answer to far, on the next name the second, and so on for as many
 // answers as a call has, up to six.
-func (k *kit) loses(f func(far *slow, ctx context.Context, name string)) {
+func (k *kit) loses(f func(far *slowClient, ctx context.Context, name string)) {
 	k.Helper()
-	far := k.slow()
-	defer func() { k.asked.Add(int64(time.Since(k.began))) }() // waiting for what is lost takes long
+	far := k.openSlow()
+	defer func() { k.ownWaits.Add(int64(time.Since(k.began))) }() // waiting for what is lost takes long
 	for nth := 1; nth <= 6; nth++ {
 		name := k.nth(nth)
 		for pause := time.Millisecond; ; pause *= 2 { // until it has a connection, and knows the name

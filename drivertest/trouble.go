@@ -13,12 +13,12 @@ import (
 func testTrouble(s *suite) {
 	testLostAnswers(s)
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
-		far, held := k.slow(), k.mutex()
+		far, held := k.openSlow(), k.mutex()
 		g := far.gets(held)
 		far.network.cut()
 		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
 		defer cancel()
-		k.asked.Add(int64(k.s.Patience / 2)) // a driver may try again until then
+		k.ownWaits.Add(int64(k.s.Patience / 2)) // a driver may try again until then
 		calls := far.callsAll(k.name, held, g.Fence)
 		for _, c := range calls {
 			c.begin(ctx)
@@ -57,7 +57,7 @@ func testFarAway(s *suite) {
 	}
 	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver reports each swap that the server found outside of its window to "+
 		"OutsideWindow, and each that was in it to InsideWindow", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
-		far, c := k.slow(), k.mutex()
+		far, c := k.openSlow(), k.mutex()
 		far.gets(c)
 		far.releases(c)
 		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
@@ -84,7 +84,7 @@ func testFarAway(s *suite) {
 		if err == nil {
 			err = bounded(func(ctx context.Context) error { return far.Release(ctx, lease(c)) })
 		}
-		k.asked.Add(int64(time.Since(k.began))) // the test is about long times
+		k.ownWaits.Add(int64(time.Since(k.began))) // the test is about long times
 		if err != nil {
 			k.Fatalf("%v; want a lease granted, renewed and released", err)
 		}
@@ -94,10 +94,10 @@ func testFarAway(s *suite) {
 	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+
 		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, has DelaysWrites",
 		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
-			far := k.slow()
+			far := k.openSlow()
 			for round := range 4 { // wherever a second begins, one of the rounds is within it
 				for i := range 8 {
-					far.knows(k.nth(8*round + i))
+					far.useOnce(k.nth(8*round + i))
 				}
 				letGo := far.hold()
 				k.together(8, func(i int) {
@@ -106,13 +106,13 @@ func testFarAway(s *suite) {
 					c := far.asks(k.mutex(on(k.nth(8*round + i))))
 					c.begin(ctx)
 					<-ctx.Done()
-					k.gaveUp(c.what, c.wait())
+					k.isUnanswered(c.what, c.wait())
 					time.Sleep(driver.MaxLead)
-					k.settles(k.b, c.claim)
+					k.releaseUnknown(k.b, c.claim)
 				})
-				k.asked.Add(int64(100*time.Millisecond + driver.MaxLead))
+				k.ownWaits.Add(int64(100*time.Millisecond + driver.MaxLead))
 				letGo()
-				k.settle()
+				k.awaitArrival()
 				for i := range 8 {
 					k.isFree(k.nth(8*round + i))
 				}

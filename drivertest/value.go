@@ -426,29 +426,29 @@ func testValueQueue(s *suite) {
 
 func testValueLate(s *suite) {
 	s.test("ARenewalOrAReleaseThatComesAfterItsEndWritesNothing", func(k *kit) {
-		slow, c := k.slow(), k.mutex(value("one"))
+		slow, c := k.openSlow(), k.mutex(value("one"))
 		g := slow.gets(c)
 		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.renewsWith(withValue(c, "late")), slow.releasesWith(withValue(c, "late")))
-			k.past(2 * k.brief())
+			k.past(2 * k.shortTimeout())
 			k.b.writes(withValue(c, "two"))
 			letGo()
-			k.settle()
+			k.awaitArrival()
 			k.b.finds("two", g.Fence)
 			k.b.heldBy(g.Fence)
 		}
 	})
 
 	s.test("AClaimThatComesAfterItsEndWritesNothing", func(k *kit) {
-		slow := k.slow()
+		slow := k.openSlow()
 		k.b.releases(k.granted(k.mutex(value("one"))))
 		for _, w := range k.lateWays() {
 			letGo := slow.hold()
 			k.givesUp(w, slow.asks(k.mutex(value("late"))), slow.asks(k.mutex(value("late"), force)))
-			k.past(2 * k.brief())
+			k.past(2 * k.shortTimeout())
 			letGo()
-			k.settle()
+			k.awaitArrival()
 			k.b.finds("one", 0)
 			k.b.seesHoldersWaiters(0, 0)
 		}

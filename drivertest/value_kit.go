@@ -80,14 +80,14 @@ func (d *client) endsWith(l driver.LeaseRef) {
 	}
 }
 
-func (s *slow) renewsWith(l driver.LeaseRef) *call {
+func (s *slowClient) renewsWith(l driver.LeaseRef) *call {
 	return s.calls("Renew", func(ctx context.Context) error {
 		_, err := s.Renew(ctx, []driver.LeaseRef{l})
 		return err
 	})
 }
 
-func (s *slow) releasesWith(l driver.LeaseRef) *call {
+func (s *slowClient) releasesWith(l driver.LeaseRef) *call {
 	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
 }
 

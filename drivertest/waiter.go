@@ -42,7 +42,7 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	case o := <-w.ended:
 		k.Fatalf("Lock ended with %v; want it to wait", o.err)
 	case <-time.After(k.clientPatience()):
-		k.asked.Add(int64(k.clientPatience()))
+		k.ownWaits.Add(int64(k.clientPatience()))
 		k.Fatal("Lock neither waited nor ended")
 	}
 	return w
