@@ -107,7 +107,7 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 // The doctor names a value that was written by hand, and the list still shows the others.
 func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	t.Parallel()
-	url, prefix, c := place(t)
+	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
@@ -128,7 +128,7 @@ func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 // A password that the cluster does not ask for protects nothing.
 func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
 	t.Parallel()
-	_, prefix, c := place(t)
+	_, prefix, c := ownPrefix(t)
 	d := openDriver(t, "etcd://joe:hunter2@"+c.Members[0].Addr+"/"+prefix)
 	finds(t, d, "of one server", "warning authentication, info members")
 }

@@ -107,7 +107,7 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); ; {
-		url, prefix, c := place(t)
+		url, prefix, c := ownPrefix(t)
 		switch went, passed, took := runsOut(t, url, prefix, c); {
 		case went > passed+took+time.Second, went < passed && time.Since(began) > hangTime:
 			t.Fatalf("the clock went on by %v in %v; the timer was of %v", went, took, passed)

@@ -13,7 +13,7 @@ import (
 // It runs before the parallel tests, because on a slow machine they would hold up each of
 // its steps.
 func TestConformance(t *testing.T) {
-	url, _, c := place(t)
+	url, _, c := ownPrefix(t)
 	uncertainty := 2 * time.Second
 	if testing.Short() {
 		uncertainty /= 2 // as the suite does with the unit

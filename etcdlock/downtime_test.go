@@ -15,7 +15,7 @@ import (
 // ago is not shown as one of two hours ago.
 func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	t.Parallel()
-	url, prefix, c := place(t)
+	url, prefix, c := ownPrefix(t)
 	must(client(t, c.Addrs()...).Put(brief(t), prefix+"//clock", etcdlock.TickAt(time.Now().Add(-2*time.Hour))))(t)
 	d := openDriver(t, url)
 	m, before := mutex("job"), time.Now()
@@ -77,7 +77,7 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	} {
 		started := false
 		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may not wait for it
-			url, prefix, c := place(t)
+			url, prefix, c := ownPrefix(t)
 			d, other := open(t, url), open(t, url)
 			m := mutex("job")
 			m.TTL, m.LockDelay = of.ttl, time.Hour
@@ -109,7 +109,7 @@ func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int6
 func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 	t.Parallel()
 	for i, started := 0, false; !started; i++ { // a tick that comes while etcd grants the timer's lease prevents it
-		url, prefix, c := place(t)
+		url, prefix, c := ownPrefix(t)
 		breaker := open(t, url)
 		m := mutex("job")
 		g := gets(t, breaker, m)

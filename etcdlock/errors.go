@@ -32,38 +32,38 @@ func (s *store) driverError(ctx context.Context, err error) error {
 	case ended != nil:
 		return s.unanswered(ended, err)
 	}
-	said := driver.Error{Err: err}
+	failure := driver.Error{Err: err}
 	if e, ok := errors.AsType[*driver.Error](err); ok {
-		said = *e
+		failure = *e
 	} else {
-		said.Hint, said.Permanent = advice(err)
+		failure.Hint, failure.Permanent = advice(err)
 	}
-	said.Backend = s.place()
-	return &said
+	failure.Backend = s.location()
+	return &failure
 }
 
 // unanswered returns the error after the end of the caller's ctx. It names the servers
 // that did not answer, or wraps the last error.
 func (s *store) unanswered(ended, err error) error {
-	said := &driver.Error{Backend: s.place(), Hint: "check the servers and the network"}
+	failure := &driver.Error{Backend: s.location(), Hint: "check the servers and the network"}
 	switch last := status.Convert(err); {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
-		said.Err = fmt.Errorf("%w (%w)", ended, err)
-		said.Hint, _ = advice(err)
+		failure.Err = fmt.Errorf("%w (%w)", ended, err)
+		failure.Hint, _ = advice(err)
 	case s.tls.lastError() != nil:
-		said.Err = fmt.Errorf("%w: no server can be reached at %s; the last TLS handshake: %w", ended, s.endpoints(), s.tls.lastError())
-		said.Hint, _ = advice(s.tls.lastError())
+		failure.Err = fmt.Errorf("%w: no server can be reached at %s; the last TLS handshake: %w", ended, s.endpoints(), s.tls.lastError())
+		failure.Hint, _ = advice(s.tls.lastError())
 	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
-		said.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
+		failure.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
 	default:
-		said.Err = fmt.Errorf("%w: no answer from %s", ended, s.endpoints())
-		said.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
+		failure.Err = fmt.Errorf("%w: no answer from %s", ended, s.endpoints())
+		failure.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
 	}
-	return said
+	return failure
 }
 
-// place returns the endpoints, and the prefix in the form of a URL, for errors.
-func (s *store) place() string {
+// location returns the endpoints, and the prefix in the form of a URL, for errors.
+func (s *store) location() string {
 	if s.prefix == "" || s.prefix == defaultPrefix {
 		return "etcd " + s.where
 	}
@@ -92,7 +92,7 @@ func advice(err error) (hint string, permanent bool) {
 	case isAny(err, rpctypes.ErrNoSpace):
 		return "the database is full: compact, defragment, then etcdctl alarm disarm", false
 	case isTooLarge(err):
-		return "too many hold or wait for one name, or --max-request-bytes is set too low", true
+		return "too many claims hold or wait for one name, or --max-request-bytes is set too low", true
 	case isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail):
 		return "a majority of the members has to be up and to reach each other: etcdctl endpoint status", false
 	case isAny(err, rpctypes.ErrGRPCNotSupportedForLearner):

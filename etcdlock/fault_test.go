@@ -185,7 +185,7 @@ func fill(t *testing.T, admin *clientv3.Client) {
 // Names with different prefixes never share a key, whatever the prefixes are.
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
-	url, _, c := place(t)
+	url, _, c := ownPrefix(t)
 	var all []*etcdlock.Driver
 	for _, prefix := range []string{"", "/a", "/a/entry", "/a/entry/x", "/b"} {
 		d := openDriver(t, url+prefix)
@@ -214,7 +214,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 // A clock that was deleted is not made again while there are locks.
 func TestTheClockIsDeleted(t *testing.T) {
 	t.Parallel()
-	url, prefix, c := place(t)
+	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
 	gets(t, d, mutex("job"))
 	admin := client(t, c.Addrs()...)

@@ -50,15 +50,15 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 // hang takes so long.
 const hangTime = 3 * time.Minute
 
-// places counts the prefixes of the shared server that tests got.
-var places atomic.Int64
+// prefixes counts the prefixes of the shared server that tests got.
+var prefixes atomic.Int64
 
-// place returns the URL of a prefix that no other test uses, and its server. A test that
-// damages the server, or counts what that does, starts one of its own.
-func place(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
+// ownPrefix returns the URL of a prefix that no other test uses, and its server. A test
+// that damages the server, or counts its work, starts one of its own.
+func ownPrefix(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 	t.Helper()
 	c = etcdtest.Shared(t)
-	prefix = fmt.Sprint("place", places.Add(1))
+	prefix = fmt.Sprint("place", prefixes.Add(1))
 	return c.URL() + "/" + prefix, prefix, c
 }
 

@@ -66,7 +66,7 @@ func TestACycleIsTwoRequests(t *testing.T) {
 // Hand-overs of many names at once, between two clients.
 func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 	t.Parallel()
-	url, _, _ := place(t)
+	url, _, _ := ownPrefix(t)
 	a, b := openDriver(t, url), openDriver(t, url)
 	var all sync.WaitGroup
 	for i := range 48 {

@@ -64,7 +64,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 // An election takes a second: it would lose a lease that lasts less.
 func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 	t.Parallel()
-	url, _, _ := place(t)
+	url, _, _ := ownPrefix(t)
 	_, err := pawl.Open(brief(t), url, &pawl.Options{TTL: 500 * time.Millisecond})
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "1s or more on etcd") {
 		t.Errorf("Open: %v", err)

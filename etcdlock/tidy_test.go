@@ -12,7 +12,7 @@ import (
 // Their fences rise all the same.
 func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	t.Parallel()
-	url, prefix, c := place(t)
+	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
 	d.Forgets(time.Second)
 	held := mutex("held")
@@ -46,7 +46,7 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 // With the default retention nothing is forgotten.
 func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	t.Parallel()
-	url, prefix, c := place(t)
+	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
 	const names = 70 // whose steps are more than those after which clients tidy
 	for i := range names {

@@ -14,7 +14,7 @@ import (
 // rise, and what another client holds stays held.
 func TestAClientsClockIsSet(t *testing.T) {
 	t.Parallel()
-	url, _, _ := place(t)
+	url, _, _ := ownPrefix(t)
 	d := openDriver(t, url)
 	held := mutex("held")
 	held.TTL = 10 * time.Minute
