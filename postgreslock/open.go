@@ -64,7 +64,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	config := parsed.config
 	where := place(config.ConnConfig)
-	s := newServer(parsed.own, where)
+	s := newServer(parsed.options, where)
 	s.passwordFromFile = parsed.passwordFromFile
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {

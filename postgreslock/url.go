@@ -50,13 +50,13 @@ var unknownToPgx = []string{
 	"requirepeer", "gsslib", "gssdelegation", "load_balance_hosts",
 }
 
-type parsed struct {
+type parsedURL struct {
 	config           *pgxpool.Config
-	own              *Options // with their defaults
+	options          *Options // with their defaults
 	passwordFromFile bool
 }
 
-func parseURL(u *url.URL) (*parsed, error) {
+func parseURL(u *url.URL) (*parsedURL, error) {
 	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ours, theirs))
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	o := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}
 	if v := query.Get("retention"); query.Has("retention") {
 		if o.Retention, err = time.ParseDuration(v); err != nil || o.Retention == 0 {
-			return nil, invalid("has retention that is no duration, like 24h")
+			return nil, invalid("has a retention that is not a duration (24h is one)")
 		}
 	}
 	if query.Has("push") {
@@ -103,11 +103,11 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
-	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for messages only; see text
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for messages only: the function text converts names
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	_, inURL := u.User.Password()
 	fromFile := config.ConnConfig.Password != "" && !inURL && !query.Has("password") && os.Getenv("PGPASSWORD") == ""
-	return &parsed{config, &o, fromFile}, nil
+	return &parsedURL{config, &o, fromFile}, nil
 }
 
 // rereadFiles returns a function that reads the files of a URL again: certificates,
