@@ -27,7 +27,7 @@ func TestListenersHearUntilTheyStop(t *testing.T) {
 }
 
 // The function that Notify calls may itself listen, and stop.
-func TestAListenerMayStopWhileItIsTold(t *testing.T) {
+func TestAListenerMayStopWhileNotifyCallsIt(t *testing.T) {
 	var l driver.Listeners
 	n := 0
 	var stop func()

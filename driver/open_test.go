@@ -91,7 +91,7 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 
 // An import would not help with the URL of another program's database, or a slip of the
 // pen.
-func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
+func TestTheErrorOfAKnownSchemeNamesItsImport(t *testing.T) {
 	known := newScheme()
 	driver.Register(known, nil)
 	for raw, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
 }
 
 // A password that the parser stumbles over wants percent-encoding.
-func TestAPasswordThatCannotBeParsedIsToldHowToBe(t *testing.T) {
+func TestTheErrorOfAnUnparsablePasswordSaysHowToEncodeIt(t *testing.T) {
 	for _, raw := range []string{"redis://user:p%zz@host", "redis://user:p ss@host", "redis://user:p/ss@host:x", "redis://user:pw#x@host"} {
 		_, err := driver.Open(t.Context(), raw)
 		refuses(t, err, "URL")

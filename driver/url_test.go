@@ -35,7 +35,7 @@ func TestTheParametersOfAURLAreRead(t *testing.T) {
 	}
 }
 
-func TestAnUnknownParameterIsToldThoseThatThereAre(t *testing.T) {
+func TestTheErrorOfAnUnknownParameterListsTheAllowedOnes(t *testing.T) {
 	for raw, want := range map[string]string{
 		"x://host?pol=1":              `pawl: test URL has the unknown parameter "pol"; allowed: addr, poll, retention`,
 		"x://host?\x1b=1":             `pawl: test URL has the unknown parameter "\x1b"; allowed: addr, poll, retention`,
@@ -109,7 +109,7 @@ func TestAnIPv6AddressWithoutBracketsIsRefused(t *testing.T) {
 }
 
 // For a parameter of TLS under its name in another library, the error has our name.
-func TestAParameterOfTLSIsToldItsName(t *testing.T) {
+func TestTheErrorOfATLSParameterGivesPawlsName(t *testing.T) {
 	own := []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify", "poll"}
 	for raw, want := range map[string]string{
 		"?tls_ca=s3cret":        "ca_cert",

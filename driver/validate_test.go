@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// valid is a claim that nothing is wrong with; each test spoils one thing.
+// valid returns a valid claim. Each test spoils one field of it.
 func valid() driver.Claim {
 	return driver.Claim{
 		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "c", Host: "h", PID: 1},
@@ -18,17 +18,17 @@ func valid() driver.Claim {
 	}
 }
 
-// refuses wants an InvalidError about what; "" wants no error.
-func refuses(t *testing.T, err error, what string) {
+// refuses wants an InvalidError whose What is the field, or no error if the field is "".
+func refuses(t *testing.T, err error, field string) {
 	t.Helper()
 	var invalid *driver.InvalidError
 	switch {
-	case what == "" && err != nil:
+	case field == "" && err != nil:
 		t.Errorf("refused: %v", err)
-	case what != "" && !errors.As(err, &invalid):
-		t.Errorf("answered with %v, want an InvalidError about the %s", err, what)
-	case what != "" && (invalid.What != what || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
-		t.Errorf("answered with %+v, want the %s, the problem, and what is allowed", *invalid, what)
+	case field != "" && !errors.As(err, &invalid):
+		t.Errorf("answered with %v, want an InvalidError about the %s", err, field)
+	case field != "" && (invalid.What != field || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
+		t.Errorf("answered with %+v, want the %s, the problem, and what is allowed", *invalid, field)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
 func TestClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(c *driver.Claim)
-		what  string
+		field string
 	}{
 		"valid":                     {func(*driver.Claim) {}, ""},
 		"no name":                   {func(c *driver.Claim) { c.Name = "" }, "name"},
@@ -81,15 +81,15 @@ func TestClaims(t *testing.T) {
 		"no weight":                 {func(c *driver.Claim) { c.Weight, c.Limit = 0, 4 }, "weight"},
 		"negative weight":           {func(c *driver.Claim) { c.Weight, c.Limit = -1, 4 }, "weight"},
 		"reader":                    {func(c *driver.Claim) { c.Weight = 1 }, ""},
-		"two of all":                {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
-		"all but one of all":        {func(c *driver.Claim) { c.Weight = driver.Exclusive - 1 }, "weight"},
+		"two without a limit":       {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
+		"one less than exclusive":   {func(c *driver.Claim) { c.Weight = driver.Exclusive - 1 }, "weight"},
 		"one of one":                {func(c *driver.Claim) { c.Weight, c.Limit = 1, 1 }, ""},
 		"three of four":             {func(c *driver.Claim) { c.Weight, c.Limit = 3, 4 }, ""},
 		"four of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 4, 4 }, ""},
 		"five of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 5, 4 }, "weight"},
-		"all of four":               {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
+		"exclusive with a limit":    {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
 		"the largest semaphore":     {func(c *driver.Claim) { c.Weight, c.Limit = driver.Unlimited-1, driver.Unlimited-1 }, ""},
-		"no fences said":            {func(c *driver.Claim) { c.Fences = 0 }, ""},
+		"no fences":                 {func(c *driver.Claim) { c.Fences = 0 }, ""},
 		"negative fences":           {func(c *driver.Claim) { c.Fences = -1 }, "fences"},
 		"the longest range":         {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
 		"a longer range":            {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
@@ -106,14 +106,14 @@ func TestClaims(t *testing.T) {
 		"the longest value": {func(c *driver.Claim) {
 			c.Value, c.ValueBelow = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 		}, ""},
-		"a longer value":             {func(c *driver.Claim) { c.Value = make([]byte, driver.MaxValue+1) }, "value"},
-		"a longer one to be above":   {func(c *driver.Claim) { c.ValueBelow = make([]byte, driver.MaxValue+1) }, "value"},
-		"an owner of the other side": {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
+		"a longer value":       {func(c *driver.Claim) { c.Value = make([]byte, driver.MaxValue+1) }, "value"},
+		"a longer value below": {func(c *driver.Claim) { c.ValueBelow = make([]byte, driver.MaxValue+1) }, "value"},
+		"a negative PID":       {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := valid()
 			c.spoil(&claim)
-			refuses(t, claim.Validate(), c.what)
+			refuses(t, claim.Validate(), c.field)
 		})
 	}
 }
