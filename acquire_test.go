@@ -14,7 +14,7 @@ func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
 		"lock": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			c, f, other := w.twoAndNet()
+			c, f, other := w.twoWithNetwork()
 			if how == "force" {
 				must(t)(other.Mutex("x").Lock(background))
 			}

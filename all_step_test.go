@@ -37,7 +37,7 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 // would refuse the next attempt, although no other client has written it.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		lose := failing("acquire all")
 		net.set(nil, lose)
@@ -64,7 +64,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 
 func TestAStepEndsWithItsCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		for _, lock := range []func(context.Context) (*pawl.GroupLease, error){locks.Lock, locks.TryLock} {
 			net.slow(10 * time.Second)
@@ -210,7 +210,7 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 // leaves no inbox behind.
 func TestAStepThatIsInVainIsNotSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		over, cancel := context.WithCancel(background)
 		cancel()

@@ -85,7 +85,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 
 func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		for _, bad := range []*pawl.Group{
 			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").RLocker()),
 			pawl.All(a.Mutex("x"), b.Mutex("x")), // of two clients of one backend

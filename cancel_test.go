@@ -80,7 +80,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
 		inWorld(t, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			f.latency = 10 * time.Millisecond
 			held := must(t)(a.Mutex("x").Lock(background))
 			time.AfterFunc(25*time.Millisecond, func() { _ = held.Release(background) })

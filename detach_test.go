@@ -182,7 +182,7 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 		},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, net, b := w.twoAndNet()
+			a, net, b := w.twoWithNetwork()
 			handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 			noError(t, err)
 			first := must(t)(a.Attach(background, handle))

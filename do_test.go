@@ -96,7 +96,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 func TestTryDoSaysThatItWasSkipped(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		b, net, other := w.twoAndNet()
+		b, net, other := w.twoWithNetwork()
 		must(t)(a.Mutex("x").Lock(background))
 		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
 			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,

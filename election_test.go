@@ -138,7 +138,7 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 
 func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		b, net, a := w.twoAndNet()
+		b, net, a := w.twoWithNetwork()
 		first, second := a.Election("jobs"), b.Election("jobs")
 		if err := first.Status(); err == nil || errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("before Run: %v", err)
@@ -239,7 +239,7 @@ func says(t *testing.T, e *pawl.Election, want string) {
 // Of two values, one of which could not be written yet, the later one is kept.
 func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, other := w.twoAndNet()
+		a, net, other := w.twoWithNetwork()
 		held := must(t)(other.Mutex("jobs").Lock(background))
 		e := a.Election("jobs")
 		ctx, cancel := context.WithCancel(background)

@@ -168,7 +168,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 
 func sayLost(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, f, other := w.twoAndNet()
+	c, f, other := w.twoWithNetwork()
 	l := must(t)(c.Mutex("forced").Lock(background))
 	must(t)(other.Mutex("forced").ForceLock(background))
 	<-l.Done()

@@ -12,7 +12,7 @@ import (
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
-// A leader among many instances, each of which runs this.
+// Each instance runs this code, and one of them leads.
 func ExampleClient_Election() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -31,7 +31,7 @@ func ExampleClient_Election() {
 	// <nil>
 }
 
-// Each tick of a schedule on one instance, in spite of clocks that differ.
+// Run each tick of a schedule on exactly one instance, even if their clocks differ.
 func ExampleClient_Once() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -51,7 +51,7 @@ func ExampleClient_Once() {
 	// false <nil>
 }
 
-// Two accounts and a reader's lock: all of them or none.
+// Lock two accounts, and a third name as a reader: all of them or none.
 func ExampleAll() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -69,7 +69,7 @@ func ExampleAll() {
 	// <nil>
 }
 
-// A lease that goes on when its process has ended: of a step of a build, say.
+// Pass a lease from one process to another, such as the next step of a build.
 func ExampleClient_Attach() {
 	ctx := context.Background()
 	one, _ := pawl.Open(ctx, "mem:ci", nil)
@@ -89,7 +89,7 @@ func ExampleClient_Attach() {
 	// <nil>
 }
 
-// Each change of a name, for a page that shows its holder.
+// Watch a name, for example to show its holder on a page.
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -111,7 +111,7 @@ func ExampleClient_Watch() {
 	// 1 hold it
 }
 
-// Right before what cannot be undone, ask the backend.
+// Ask the backend right before a step that cannot be undone.
 func ExampleLease_Confirm() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -127,7 +127,7 @@ func ExampleLease_Confirm() {
 	// Output: launch
 }
 
-// A holder that is stuck, and would be renewed for ever, makes room.
+// End the lease of a holder that is stuck. Otherwise its client would renew it for ever.
 func ExampleWithHealth() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -141,10 +141,10 @@ func ExampleWithHealth() {
 	// Output: true unhealthy no progress for a minute
 }
 
-// A log of what happens to the locks of a client.
+// Log what happens to the locks of a client.
 func ExampleLogObserver() {
 	ctx := context.Background()
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutWhatChanges}))
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: dropVarying}))
 	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: pawl.LogObserver(log)})
 	defer locks.Close()
 
@@ -154,7 +154,7 @@ func ExampleLogObserver() {
 	// level=DEBUG msg="lock released" name=nightly
 }
 
-// One backend for several tenants, in one of several environments.
+// Share a backend between environments, and an environment between tenants.
 func ExampleClient_Namespace() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Namespace: "prod"}) // the environment
@@ -176,8 +176,8 @@ func ExampleClient_Namespace() {
 	// nightly is stored as @prod/acme:nightly
 }
 
-// withoutWhatChanges leaves out what is different in each run of the example.
-func withoutWhatChanges(_ []string, a slog.Attr) slog.Attr {
+// dropVarying leaves out the attributes that differ in each run of the example.
+func dropVarying(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, "fence", "left", "waited", "held":
 		return slog.Attr{}

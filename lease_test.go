@@ -42,7 +42,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 		},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			c, net, other := w.twoAndNet()
+			c, net, other := w.twoWithNetwork()
 			lease := must(t)(c.Mutex("x").Lock(background))
 			ended := make(chan uint64)
 			context.AfterFunc(lease.Context(), func() {
@@ -65,7 +65,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 // later.
 func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		m := a.Mutex("x", pawl.WithLockDelay(time.Minute))
 		noError(t, must(t)(m.Lock(background)).Release(background))
 		lease := must(t)(m.TryLock(background)) // a release does not close the name

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
+func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := background
 		locks, net := w.client(&pawl.Options{ID: "client-1"})
@@ -38,18 +38,18 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 
 		lease, err := locks.Mutex("job").Lock(ctx)
 		noError(t, err)
-		begins := fmt.Sprintf("x.name=job x.fence=%d ", lease.Fence())
+		prefix := fmt.Sprintf("x.name=job x.fence=%d ", lease.Fence())
 		time.Sleep(5 * time.Second)
-		want(lease, begins+"x.left=22s")
+		want(lease, prefix+"x.left=22s")
 		e, err := locks.Inspect(ctx, "job")
 		noError(t, err)
 		logs(e)
 		logs(pawl.AcquiredEvent{Lease: lease})
 		logs(locks)
-		_, held := locks.Mutex("job").TryLock(ctx)
-		logs(held)
+		_, heldErr := locks.Mutex("job").TryLock(ctx)
+		logs(heldErr)
 		noError(t, lease.Release(ctx))
-		want(lease, begins+`x.over="pawl: lock released"`)
+		want(lease, prefix+`x.over="pawl: lock released"`)
 		want((*pawl.Lease)(nil), `x.over="pawl: lease is nil; allowed: one that was granted"`)
 
 		if where := shown(all.String()); where != "" {
@@ -79,8 +79,8 @@ func shownTokens(net *faulty) func(text string) (form string) {
 	}
 }
 
-// Tokens are secrets of the client: nothing that a program prints, with any verb, or as a
-// copy, has one.
+// A token is a secret of its client. No value of this package shows a token if a program
+// prints the value, or a copy of it, with any verb.
 func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
@@ -93,12 +93,12 @@ func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
 		waits := make(chan error)
 		go func() { _, err := c.Mutex("x").Lock(ctx); waits <- err }()
 		time.Sleep(time.Second)
-		_, held := c.Mutex("x").TryLock(background)
+		_, heldErr := c.Mutex("x").TryLock(background)
 		e, err := c.Inspect(background, "x")
 		noError(t, err)
 		mutex, election := c.Mutex("x"), c.Election("e")
 		short := []any{c, lease, *lease, leases, *leases, both, *both, mutex, *mutex, election, c.Once("o"), c.Semaphore("s", 1), c.RWMutex("r")}
-		for i, x := range append(short, lease.Context(), held, &held, e) {
+		for i, x := range append(short, lease.Context(), heldErr, &heldErr, e) {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%T"} {
 				said := fmt.Sprintf(verb, x)
 				if form := shown(said); form != "" {

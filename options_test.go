@@ -145,7 +145,7 @@ func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 		"no wait": {2 * time.Minute, false, 0}, "a wait": {time.Second, false, 10300 * time.Millisecond}, "no signals": {time.Second, true, 10300 * time.Millisecond},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			f.noSignals = c.quiet
 			if c.waited > 0 {
 				held := must(t)(a.Mutex("x").Lock(background))

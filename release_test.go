@@ -12,7 +12,7 @@ import (
 
 func TestLateReleaseFreesNobodyElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f, b := w.twoAndNet()
+		a, f, b := w.twoWithNetwork()
 		old := must(t)(a.Mutex("x").Lock(background))
 		f.down()
 		now := must(t)(b.Mutex("x").Lock(background)) // after the TTL of the old one

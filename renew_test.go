@@ -295,7 +295,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 
 func TestConfirmAsksTheBackend(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		noError(t, lease.Confirm(background))
 		up := net.down()

@@ -14,17 +14,17 @@ import (
 // The backend may renew a lease and lose it afterwards, and the signal of the loss may be
 // quicker than the answer to the renewal, which says that all is well.
 func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
-	for name, everybody := range map[string]bool{"to the holder": false, "to everybody": true} {
+	for name, toAll := range map[string]bool{"to the holder": false, "to all clients": true} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, f := w.client(nil)
-			f.noSignals = everybody
+			f.noSignals = toAll
 			b, _ := w.client(nil)
 			lease := must(t)(a.Mutex("x").Lock(background))
 			var forced atomic.Bool
 			f.set(nil, func(op string) error {
 				if op == "renew" && forced.CompareAndSwap(false, true) {
 					must(t)(b.Mutex("x").ForceLock(background))
-					if everybody {
+					if toAll {
 						f.hear(driver.Signal{Kind: driver.SignalRetry})
 					}
 				}
@@ -42,7 +42,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 // The signal may also be quicker than the answer to the claim.
 func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f, b := w.twoAndNet()
+		a, f, b := w.twoWithNetwork()
 		for name, claim := range map[string]func(context.Context) (*pawl.Lease, error){
 			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "force": a.Mutex("x").ForceLock,
 		} {
@@ -56,7 +56,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			lease := must(t)(claim(background))
 			synctest.Wait()
 			if cause := context.Cause(lease.Context()); cause == nil {
-				t.Errorf("%s: nobody has told it that it was lost", name)
+				t.Errorf("%s: the context of a lost lease has not ended", name)
 			}
 			f.set(nil, nil)
 			isError(t, lease.Release(background), pawl.ErrLost)
@@ -67,12 +67,12 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	})
 }
 
-// A waiter that is slow to look finds two signals: one of its grant, and one of its loss.
+// A slow waiter finds two signals: one of its grant, and one of its loss.
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, _ := w.client(nil)
-			b, f, c := w.twoAndNet()
+			b, f, c := w.twoWithNetwork()
 			held := must(t)(a.Mutex("x").Lock(background))
 			late, stop := f.holdBack()
 			defer stop()
@@ -102,7 +102,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		b, f, c := w.twoAndNet()
+		b, f, c := w.twoWithNetwork()
 		held := must(t)(a.Mutex("x").Lock(background))
 
 		late, stop := f.holdBack()
@@ -132,9 +132,9 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	})
 }
 
-func TestLookSignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
+func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		b, f, a := w.twoAndNet()
+		b, f, a := w.twoWithNetwork()
 		f.noSignals = true
 		held := must(t)(a.Mutex("x").Lock(background))
 		got := locking(t, b.Mutex("x"))
@@ -149,16 +149,16 @@ func TestLookSignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 		select {
 		case <-got:
 		default:
-			t.Error("it did not ask")
+			t.Error("the waiter did not ask again")
 		}
 	})
 }
 
-// A driver around another one, for traces say, keeps its push with Unwrap; without it the
-// client knows that nothing comes, and asks.
+// A driver may wrap another one, for example to trace it. With Unwrap it keeps the push
+// of the inner driver. Without Unwrap the client knows that no signal comes, and polls.
 func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 	for what, wrap := range map[string]func(d driver.Driver) driver.Driver{
-		"with Unwrap":    func(d driver.Driver) driver.Driver { return unwrapped{d} },
+		"with Unwrap":    func(d driver.Driver) driver.Driver { return unwrappable{d} },
 		"without Unwrap": func(d driver.Driver) driver.Driver { return struct{ driver.Driver }{d} },
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
@@ -173,13 +173,13 @@ func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 			noError(t, held.Release(background))
 			most := map[string]time.Duration{"with Unwrap": 0, "without Unwrap": 300 * time.Millisecond}[what]
 			if took := (<-done).Sub(began); took > most {
-				t.Errorf("it was handed over after %v, want %v at the most", took, most)
+				t.Errorf("the lock was handed over after %v, want %v at the most", took, most)
 			}
 			synctest.Wait() // Do releases before the client is closed
 		})
 	}
 }
 
-type unwrapped struct{ driver.Driver }
+type unwrappable struct{ driver.Driver }
 
-func (u unwrapped) Unwrap() driver.Driver { return u.Driver }
+func (u unwrappable) Unwrap() driver.Driver { return u.Driver }

@@ -96,7 +96,7 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 // An attempt that comes after a later one was refused for the value leaves nothing.
 func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		holder := must(t)(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))
 		first := make(chan struct{})
 		net.set(func(op string) error {

@@ -78,7 +78,7 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 		"unsupported": func(f *faulty) { f.noSignals, f.noPush = true, true },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			set(f)
 			lease := must(t)(a.Mutex("x").Lock(background))
 			time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })

@@ -87,7 +87,7 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			c.break_(f)
 			seen, stop := follow(t, b)
 			defer stop()
@@ -191,7 +191,7 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 // entries would take the leader from before it for the present one.
 func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, net, b := w.twoAndNet()
+		a, net, b := w.twoWithNetwork()
 		ctx, cancel := context.WithCancel(background)
 		var mu sync.Mutex
 		var told []string
@@ -282,7 +282,7 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			c.break_(f)
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
@@ -336,7 +336,7 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			b, f, a := w.twoAndNet()
+			b, f, a := w.twoWithNetwork()
 			ctx, cancel := context.WithTimeout(background, 10*time.Second)
 			defer cancel()
 			f.down()

@@ -264,12 +264,12 @@ func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.D
 // two makes two more clients.
 func (w *world) two() (a, b *pawl.Client) {
 	w.t.Helper()
-	a, _, b = w.twoAndNet()
+	a, _, b = w.twoWithNetwork()
 	return a, b
 }
 
-// twoAndNet makes two more clients, and returns the network of the first, too.
-func (w *world) twoAndNet() (a *pawl.Client, net *faulty, b *pawl.Client) {
+// twoWithNetwork makes two more clients, and returns them and the network of the first.
+func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
 	w.t.Helper()
 	a, net = w.client(nil)
 	b, _ = w.client(nil)
