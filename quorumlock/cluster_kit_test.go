@@ -468,7 +468,8 @@ type grants struct {
 	looks   int
 }
 
-func (g *grants) of(d driver.Signaler) *grants {
+// listenTo notes the signals of this client.
+func (g *grants) listenTo(d driver.Signaler) *grants {
 	d.Listen(func(s driver.Signal) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -27,7 +27,7 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 			t.Errorf("%s: no advice", said)
 		}
 		if i >= len(want) {
-			t.Errorf("and: %s", said)
+			t.Errorf("unexpected: %s", said)
 			continue
 		}
 		head, part, _ := strings.Cut(want[i], " ... ")
@@ -40,7 +40,7 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 	}
 }
 
-func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
+func TestTheDoctorComparesTheNodes(t *testing.T) {
 	refusal := &driver.Error{Backend: "memory", Op: "dial", Hint: "check the password", Permanent: true, Err: errors.New("NOAUTH")}
 	for name, x := range map[string]struct {
 		nodes int
@@ -123,15 +123,15 @@ func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	}
 }
 
-// unreached is a driver that cannot say what its server can do, because it has not met
-// it.
+// unreached is a driver that has not reached its server, and so does not know what the
+// server can do.
 type unreached struct{ limited }
 
 func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, &driver.Error{Backend: "limited", Op: "acquire", Err: errors.New("connection refused")}
 }
 
-func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
+func TestTheDoctorDoesNotJudgeTheAbilitiesOfAnUnreachedNode(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
 	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
 	noError(t, err)

@@ -15,10 +15,10 @@ import (
 // node gets the lease later, with a fence by its own clock. Renewals raise that fence. So
 // fences rise although the second node loses its data and the first does not answer.
 func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
-	for name, of := range map[string]struct {
+	for name, x := range map[string]struct {
 		fences    int  // the length of the range
 		late      bool // the third node grants after the others; otherwise it misses the claim
-		signalled bool // the name is passed on to the claim
+		signalled bool // the claim waits, and is granted by a signal
 		waits     bool // the repair waits in the third node's queue
 		silent    bool // the third node does not get the first request that raises the fence
 	}{
@@ -37,11 +37,11 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			two, twos := c.client(t, time.Millisecond)
 			heard := servertest.Listen(t, one)
 			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
-			holder.Fences = of.fences
+			holder.Fences = x.fences
 
 			g := driver.Grant{Fences: 1}
-			ones[2].down.Store(!of.late)
-			if of.signalled {
+			ones[2].down.Store(!x.late)
+			if x.signalled {
 				gets(t, two, earlier)
 				refused(t, one, holder)
 				twos[2].requestDelay.Store(int64(100 * time.Millisecond))
@@ -57,15 +57,15 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			twos[2].requestDelay.Store(0)
 
 			third := c[2].memory.Driver()
-			if of.waits {
+			if x.waits {
 				_, err := third.Acquire(context.Background(), stray)
 				noError(t, err)
 				renews(t, one, holder)
 				c[2].drops(t, stray)
 			}
-			if of.silent {
+			if x.silent {
 				ones[2].calls.Store(0)
-				// The renewal and the claim arrive.
+				// The renewal and the claim arrive, and the next request does not.
 				c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
 				renews(t, one, holder)
 				ones[2].down.Store(false)
@@ -83,9 +83,9 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 	}
 }
 
-// The third node is slow, so its grants come too late to be counted. If their fences are
-// not lower, as usual, no renewal raises them. Otherwise one request for each lease does,
-// however long the requests of earlier renewals take.
+// The third node is slow, so its grants come too late to be counted. Usually their fences
+// are not lower than those of the other nodes, and no request raises them. Otherwise one
+// request raises the fence of each lease, however long earlier renewals take.
 func TestALateGrantIsRaisedOnceAtMost(t *testing.T) {
 	for name, raises := range map[string]int64{"TheFenceIsNotLower": 0, "TheFenceIsLower": 1} {
 		inBubble(t, name, func(t *testing.T) {

@@ -12,35 +12,35 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// rising is a try that is granted only while the value is below what it writes.
+// rising returns a try that writes v, and is granted only while the value is below v.
 func rising(v string) driver.Claim {
 	c := mutex("job")
 	c.Value, c.ValueBelow = []byte(v), []byte(v)
 	return c
 }
 
-// left makes a node keep the value of a claim that failed halfway.
-func (s *server) left(t *testing.T, v string) {
+// keepFailed makes a node keep the value of a claim that failed halfway.
+func (s *server) keepFailed(t *testing.T, v string) {
 	t.Helper()
 	node, c := s.connect(0), rising(v)
 	gets(t, node.Driver, c)
 	releases(t, node.Driver, c)
 }
 
-func keeps(t *testing.T, d driver.Driver, want string) driver.Entry {
+func hasValue(t *testing.T, d driver.Driver, want string) driver.Entry {
 	t.Helper()
 	e, err := d.Inspect(t.Context(), "job")
 	if err != nil || string(e.Value) != want {
-		t.Fatalf("it keeps %q, of fence %d, %v; want %q", e.Value, e.ValueFence, err, want)
+		t.Fatalf("the value is %q, of fence %d, %v; want %q", e.Value, e.ValueFence, err, want)
 	}
 	return e
 }
 
-func outdone(t *testing.T, d driver.Driver, c driver.Claim, by string) {
+func refusedForValue(t *testing.T, d driver.Driver, c driver.Claim, value string) {
 	t.Helper()
 	g, err := d.Acquire(t.Context(), c)
-	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); !ok || string(refused.Value) != by {
-		t.Fatalf("it is answered %+v, %v; want it refused for the value %q", g, err, by)
+	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); !ok || string(refused.Value) != value {
+		t.Fatalf("Acquire = %+v, %v; want it refused for the value %q", g, err, value)
 	}
 }
 
@@ -48,13 +48,13 @@ func TestAValueOnAMinorityKeepsNobodyOut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, _ := c.client(t, time.Millisecond)
-		c[0].left(t, "9")
-		if e := keeps(t, d, ""); e.Value != nil {
-			t.Error("what one node has is shown as the value of the name")
+		c[0].keepFailed(t, "9")
+		if e := hasValue(t, d, ""); e.Value != nil {
+			t.Error("Inspect shows a value that only one node has")
 		}
 		first := rising("5")
 		g := gets(t, d, first)
-		if e := keeps(t, d, "5"); e.ValueFence != g.Fence {
+		if e := hasValue(t, d, "5"); e.ValueFence != g.Fence {
 			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
 		}
 		if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(first)}); err != nil {
@@ -65,7 +65,7 @@ func TestAValueOnAMinorityKeepsNobodyOut(t *testing.T) {
 			t.Errorf("the node that was repaired has %q", e.Value)
 		}
 		releases(t, d, first)
-		outdone(t, d, rising("5"), "5")
+		refusedForValue(t, d, rising("5"), "5")
 		releases(t, d, granted(t, d, rising("6")))
 	})
 }
@@ -81,16 +81,16 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		c := newCluster(3)
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
-		ones[0].down.Store(true) // it has the value on the others
+		ones[0].down.Store(true) // the other nodes have the value
 		releases(t, one, granted(t, one, rising("5")))
-		twos[2].down.Store(true) // and here it is one of two that is known
-		keeps(t, two, "5")
+		twos[2].down.Store(true) // one of the two nodes that client two reaches has the value
+		hasValue(t, two, "5")
 		claim := queued(rising("5"))
 		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValueNotBelow) || errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("with one node for it, one against it and one silent, it is answered %v; want that not to be known", err)
+			t.Fatalf("one node grants, one refuses and one is down: %v; want the outcome to be unknown", err)
 		}
 		twos[2].down.Store(false)
-		outdone(t, two, claim, "5")
+		refusedForValue(t, two, claim, "5")
 		time.Sleep(time.Second)
 		c.keepsNothing(t, "job")
 	})
@@ -111,8 +111,8 @@ func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		d, _ := c.client(t, time.Millisecond)
-		if e := keeps(t, d, ""); e.Value != nil {
-			t.Error("it keeps the value of a claim that was not granted")
+		if e := hasValue(t, d, ""); e.Value != nil {
+			t.Error("the nodes keep the value of a claim that was not granted")
 		}
 		gets(t, d, rising("5"))
 	})
@@ -139,12 +139,12 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 		time.Sleep(time.Minute) // the quorum releases its grants
 		other, _ := c.client(t, time.Millisecond)
 		gets(t, other, rising("5")) // one node has the value, which keeps no claim out
-		keeps(t, other, "5")
+		hasValue(t, other, "5")
 	})
 }
 
-// A repeated claim of a holder, by another client, does not undo what the holder has
-// written since, whichever nodes had missed that.
+// Another client repeats the claim of a holder. The repeat does not undo a later write of
+// the holder, not even on a node that has missed that write.
 func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -161,11 +161,11 @@ func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 		if again := gets(t, two, claim); again.Fence != g.Fence {
 			t.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
 		}
-		if e := keeps(t, two, "7"); e.ValueFence != g.Fence {
+		if e := hasValue(t, two, "7"); e.ValueFence != g.Fence {
 			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
 		}
-		twos[0].down.Store(true) // two may have either; the later one is no smaller
-		keeps(t, two, "7")
+		twos[0].down.Store(true) // two now reads the second node and the third, which missed the write
+		hasValue(t, two, "7")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestASingleNodeThatCannotRaiseFencesKeepsAValue(t *testing.T) {
 	defer d.Close()
 	c := rising("5")
 	gets(t, d, c)
-	keeps(t, d, "5")
+	hasValue(t, d, "5")
 	releases(t, d, c)
-	outdone(t, d, rising("5"), "5")
+	refusedForValue(t, d, rising("5"), "5")
 }

@@ -18,12 +18,12 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
 		three, threes := c.client(t, time.Millisecond)
-		heard := new(grants).of(two)
+		heard := new(grants).listenTo(two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
 		down(true, threes[0], threes[1])
 		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) {
-			// it is in the last queue only
+			// the third claim is in the queue of the last node only
 			t.Fatal(err)
 		}
 		down(false, threes[0], threes[1])
@@ -46,8 +46,8 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	})
 }
 
-// Y gets a late vote on a node after Z, and so has a higher number there; it lives on
-// with that when another node has lost it. Z has to count it all the same.
+// Y gets a vote of the last node only after Z, and so has a higher number there. Then
+// another node loses Y, and Y keeps its majority by the late vote. Z must still count Y.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -55,14 +55,14 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		x, y, z := permit(2), permit(2), queued(permit(2))
 		other, _ := c.client(t, time.Millisecond)
-		heard := new(grants).of(other)
+		heard := new(grants).listenTo(other)
 		lines[2].down.Store(true)
 		gets(t, d, x)
 		gets(t, d, y)
 		lines[2].down.Store(false)
 		refused(t, other, z) // it is granted by the node that missed them
 		g := gets(t, d, y)   // and now Y is, too
-		c[0].drops(t, y)     // which passes the place on to Z
+		c[0].drops(t, y)     // this node passes the permit on to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
 		renewed(t, d, x, y)
@@ -75,7 +75,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 // Two claims that come for the last permit at once count each other. They do not both get
 // it, and do not both give up.
 func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
-	nobody := 0
+	neither := 0
 	for range 100 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
@@ -101,17 +101,17 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 			case one == nil && two == nil:
 				t.Fatal("two got the last permit")
 			case one != nil && two != nil:
-				nobody++
+				neither++
 			}
 		})
 	}
-	if nobody > 10 {
-		t.Errorf("of 100 times that two came for the last permit, %d times neither got it", nobody)
+	if neither > 10 {
+		t.Errorf("of 100 times that two came for the last permit, %d times neither got it", neither)
 	}
 }
 
-// A holder that asks again gets its fence, even if claims with a larger limit came beside
-// it since.
+// A holder that repeats its claim gets its fence again, even if a claim with a larger
+// limit was granted beside it meanwhile.
 func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, _ := newCluster(3).client(t, time.Millisecond)
