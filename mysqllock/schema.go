@@ -3,9 +3,9 @@ package mysqllock
 import "strings"
 
 // schema creates the tables of a driver. Names are bytes, so that no collation compares
-// them. The state is in the columns entry and version. holders, until and fence are for
-// people; polls of waiters read holders and fence, too. A row of the table lost notifies
-// the client with that inbox that it has lost a lease.
+// them. The columns entry and version have the state. People read the columns holders,
+// until and fence; waiters poll holders and fence. Each row of the table "lost" notifies
+// one client, by its inbox, that it has lost a lease.
 const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
   version BIGINT UNSIGNED NOT NULL,
