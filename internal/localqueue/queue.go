@@ -27,8 +27,8 @@ type queue[W any] struct {
 	othersAhead int               // how many claims of other processes were ahead of the waiter that got lastHeld
 	hasRivals   bool              // other processes held the name, or were ahead, at the last answer "held"
 
-	// failingSince is the time since which all claims that asked got an error, and
-	// failure that error; both are zero if the backend answers.
+	// failingSince is the time since which all requests have failed, and failure is the
+	// last error; both are zero if the backend answers.
 	failingSince time.Time
 	failure      error
 
@@ -36,7 +36,7 @@ type queue[W any] struct {
 	hold       Hold[W]
 	passesLeft int
 	passUntil  time.Time
-	stop       func() bool // stops the timer that gives the head its turn at passUntil; nil without a timer
+	stopTimer  func() bool // stops the timer that gives the head its turn at passUntil; nil without a timer
 }
 
 // A state is the stage that a waiter has reached.
@@ -132,11 +132,11 @@ func (q *queue[W]) passable(w *Waiter[W], now time.Time) bool {
 
 // wakeAtPassEnd gives the head its turn when the hold cannot be passed on any more.
 func (q *queue[W]) wakeAtPassEnd(now time.Time) {
-	if q.stop != nil {
+	if q.stopTimer != nil {
 		return
 	}
 	s, h, closes := q.shard, q.hold, q.passUntil
-	q.stop = s.after(closes.Sub(now), func() {
+	q.stopTimer = s.after(closes.Sub(now), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if q.hold == h { // if not, the timer fired although it was stopped
@@ -153,10 +153,10 @@ func (q *queue[W]) endHold(now time.Time) {
 }
 
 func (q *queue[W]) forgetHold() {
-	if q.stop != nil {
-		q.stop()
+	if q.stopTimer != nil {
+		q.stopTimer()
 	}
-	q.hold, q.passesLeft, q.stop = nil, 0, nil
+	q.hold, q.passesLeft, q.stopTimer = nil, 0, nil
 }
 
 // answered records that the backend answers.
@@ -164,8 +164,8 @@ func (q *queue[W]) answered() { q.failingSince, q.failure = time.Time{}, nil }
 
 // waitedSince returns the time since which w has waited for a failing backend.
 func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {
-	if came := q.shard.start.Add(w.came); came.After(q.failingSince) {
-		return came
+	if entered := q.shard.start.Add(w.enteredAt); entered.After(q.failingSince) {
+		return entered
 	}
 	return q.failingSince
 }

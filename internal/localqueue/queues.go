@@ -65,7 +65,7 @@ func New[W any](
 	return q
 }
 
-func (q *Queues[W]) of(name string) *shard[W] {
+func (q *Queues[W]) shardOf(name string) *shard[W] {
 	return &q.shard[maphash.String(q.seed, name)%shards].shard
 }
 
@@ -84,11 +84,11 @@ func (q *Queues[W]) Names() int {
 // Enter puts w, which belongs to claim, at the end of the queue of c's name. It reads
 // only the name, the weight and the limit of c.
 func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
-	s := q.of(c.Name)
+	s := q.shardOf(c.Name)
 	w.Claim, w.shard, w.weight, w.limit = claim, s, int32(c.Weight), int32(c.Limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.at(c.Name)
+	x := s.queueOf(c.Name)
 	if x.front == nil {
 		x.lastHeld, x.othersAhead, x.hasRivals, x.maxAsking = nil, 0, false, 0 // earlier answers are outdated
 		x.answered()
@@ -96,7 +96,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	x.push(w)
 	x.advance(now)
 	if w.state == local {
-		w.turn, w.came = make(chan struct{}), now.Sub(s.start)
+		w.turn, w.enteredAt = make(chan struct{}), now.Sub(s.start)
 	}
 }
 
@@ -104,7 +104,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 // waiters that ask the backend, and could hold at the same time as the try. CheckTry does
 // not ask the backend.
 func (q *Queues[W]) CheckTry(c *driver.Claim) error {
-	s := q.of(c.Name)
+	s := q.shardOf(c.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.queues[c.Name]
@@ -124,11 +124,11 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 
 // Granted takes w, whose claim the backend has granted, out of the queue; w is nil for a
 // claim that was never in it, such as a try. From now on h, if it is exclusive, may be
-// passed on spare times. If w had to wait for other processes, they may be waiting again.
+// passed on `spare` times. If w had to wait for other processes, they may wait again.
 // Then only as many waiters as there are now get h before it goes back to the backend,
 // even if more come meanwhile. An earlier hold of this name has ended.
 func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
-	s := q.of(name)
+	s := q.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.queues[name]
@@ -136,7 +136,7 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 		if s.handoff < 0 || spare <= 0 {
 			return
 		}
-		x = s.at(name)
+		x = s.queueOf(name)
 	}
 	x.answered()
 	x.hasRivals = x.hasRivals && w != nil && w.state == queued
@@ -162,7 +162,7 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 // Pass passes a hold whose lease was released to the first waiter, if that is allowed. If
 // it returns false, the caller releases the hold, and the waiter asks the backend.
 func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
-	s := q.of(name)
+	s := q.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.queues[name]
@@ -187,7 +187,7 @@ func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
 
 // Drop removes a hold that can no longer be passed on.
 func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
-	s := q.of(name)
+	s := q.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.queues[name]; x != nil && x.hold == h {
@@ -197,7 +197,7 @@ func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
 
 // Queued returns the claim of the first waiter, if it is in the backend's queue.
 func (q *Queues[W]) Queued(name string) (claim W, ok bool) {
-	s := q.of(name)
+	s := q.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.queues[name]; x != nil && x.front != nil && x.front.state == queued {
@@ -206,7 +206,7 @@ func (q *Queues[W]) Queued(name string) (claim W, ok bool) {
 	return claim, false
 }
 
-func (s *shard[W]) at(name string) *queue[W] {
+func (s *shard[W]) queueOf(name string) *queue[W] {
 	q := s.queues[name]
 	if q == nil {
 		q, s.idle = s.idle, nil

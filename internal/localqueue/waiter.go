@@ -9,7 +9,7 @@ import (
 // A Waiter is a claim in a queue. The claim contains it. The zero value is ready.
 //
 // CountServed, Refused, Failed and FailOthers are for a waiter that asks the backend. It
-// is in its queue until it calls Leave, or Granted gets it.
+// stays in the queue of its name until Leave or Queues.Granted removes it.
 type Waiter[W any] struct {
 	Claim W // the caller's own
 
@@ -22,7 +22,7 @@ type Waiter[W any] struct {
 	slot       int32     // its slot in the queue's ranks
 	queue      *queue[W] // nil when it has left
 	prev, next *Waiter[W]
-	came       time.Duration // when it came, counted from shard.start, if it had to wait for its turn
+	enteredAt  time.Duration // the time of Enter since shard.start; set only if its turn did not come at once
 	err        *error        // why it is out of the queue; written before turn is closed
 }
 
@@ -47,9 +47,9 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// CountServed counts the waiters right behind w for which serves reports that w's hold
-// could be passed to them, up to `most`. all reports whether no other waiter is behind w,
-// and no other process waits for the name.
+// CountServed counts the next waiters, up to `most`, to which w's hold could be passed.
+// It stops at the first waiter for which serves returns false. all is true if these are
+// all waiters behind w, and Queues knows of no claim of another process.
 func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -82,8 +82,8 @@ func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
 	q.answered()
 }
 
-// Failed notes that w got no answer to a request that was sent at `sent`. It returns when
-// w began to wait for a failing backend, perhaps behind other waiters.
+// Failed records that w got no answer to a request that was sent at `sent`. It returns
+// the time since which w has waited for a failing backend, perhaps behind other waiters.
 func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -99,14 +99,14 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 }
 
 // FailOthers ends the waiting of all waiters that have waited for a failing backend for
-// `patience`. w asked for all of them; each alone would have to ask after those ahead of
-// it.
+// `patience`. The requests of w count for all of them: their own turn would come only
+// after the waiters ahead had failed, one after the other.
 func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
-	// They are in the order of their coming, so all waiters behind one that stays also
-	// stay.
+	// The waiters are in the order of their arrival, so the first one that has not waited
+	// for `patience` ends the loop.
 	for x := q.firstLocal; x != nil && now.Sub(q.waitedSince(x)) >= patience; x = q.firstLocal {
 		w.shard.visits++
 		x.err = &err
@@ -136,7 +136,7 @@ func (w *Waiter[W]) WaitReason() error {
 
 // Leave removes w from the queue, and gives the next waiter its turn. It returns true if
 // a lease was passed to w meanwhile: a waiter that gives up has to pass that lease on.
-func (w *Waiter[W]) Leave(now time.Time) (passedOn bool) {
+func (w *Waiter[W]) Leave(now time.Time) (gotLease bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	if q := w.queue; q != nil {
