@@ -25,19 +25,19 @@ import (
 //     resets all connections; Seed decides.
 type Fault struct {
 	Kind string
-	Most time.Duration // how late a piece is at most with Delay, and exactly with Reorder
+	Most time.Duration // the longest delay with Delay, and the only one with Reorder
 	Seed uint64        // decides all that is random
 }
 
-// running is a fault that has begun. The mutex of the proxy protects it. Methods that
+// activeFault is a fault that has begun. The mutex of the proxy protects it. Methods that
 // accept nil do nothing without a fault.
-type running struct {
+type activeFault struct {
 	Fault
-	random *rand.Rand
-	hit    int
-	late   map[*link]bool  // the links that Reorder has chosen, and whether it delays them
-	next   map[string]bool // whether it delays the next link to a target
-	resets bool            // Silence ends with a reset
+	random    *rand.Rand
+	hit       int
+	delays    map[*link]bool  // whether Reorder delays a link
+	delayNext map[string]bool // whether Reorder delays the next link to a target
+	resets    bool            // Silence ends with a reset
 }
 
 // Begin begins a fault. Its result ends the fault, and returns how many pieces of data
@@ -45,7 +45,7 @@ type running struct {
 // the proxy delivers the data that is still on its way at once, in order. Begin panics
 // while another fault of this proxy lasts.
 func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
-	r := &running{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), late: map[*link]bool{}, next: map[string]bool{}}
+	r := &activeFault{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), delays: map[*link]bool{}, delayNext: map[string]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault != nil {
@@ -57,7 +57,7 @@ func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 		r.hit = p.cut()
 	case history.Reorder:
 		for _, l := range p.links {
-			r.chooseLate(l)
+			r.chooseDelayed(l)
 		}
 	case history.Silence:
 		r.resets = r.coin()
@@ -66,12 +66,12 @@ func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 }
 
 // finish ends a fault.
-func (p *Proxy) finish(r *running) (hit int) {
+func (p *Proxy) finish(r *activeFault) (hit int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = nil
 	for _, l := range slices.Clone(p.links) {
-		if r.Kind == history.Swallow && l.hole || r.resets {
+		if r.Kind == history.Swallow && l.replyDropped || r.resets {
 			l.reset()
 		} else {
 			l.makeAllDue()
@@ -80,13 +80,13 @@ func (p *Proxy) finish(r *running) (hit int) {
 	return r.hit
 }
 
-func (r *running) coin() bool { return r.random.IntN(2) == 0 }
+func (r *activeFault) coin() bool { return r.random.IntN(2) == 0 }
 
 // silent reports whether nothing passes.
-func (r *running) silent() bool { return r != nil && r.Kind == history.Silence }
+func (r *activeFault) silent() bool { return r != nil && r.Kind == history.Silence }
 
 // cuts decides whether a new connection is reset.
-func (r *running) cuts() bool {
+func (r *activeFault) cuts() bool {
 	if r == nil || r.Kind != history.Cut || !r.coin() {
 		return false
 	}
@@ -95,7 +95,7 @@ func (r *running) cuts() bool {
 }
 
 // swallows decides whether a piece of data is dropped.
-func (r *running) swallows(way *pipe) bool {
+func (r *activeFault) swallows(way *pipe) bool {
 	if r == nil || r.Kind != history.Swallow || way != &way.link.replies {
 		return false
 	}
@@ -103,21 +103,21 @@ func (r *running) swallows(way *pipe) bool {
 	return true
 }
 
-// chooseLate decides whether Reorder delays a link. Of the links to one target, it delays
-// every other one; a coin decides about the first.
-func (r *running) chooseLate(l *link) {
+// chooseDelayed decides whether Reorder delays a link. It delays every other link to a
+// target; a coin decides about the first.
+func (r *activeFault) chooseDelayed(l *link) {
 	if r == nil || r.Kind != history.Reorder {
 		return
 	}
-	late, chosen := r.next[l.target]
-	if !chosen {
-		late = r.coin()
+	delays, known := r.delayNext[l.target]
+	if !known {
+		delays = r.coin()
 	}
-	r.late[l], r.next[l.target] = late, !late
+	r.delays[l], r.delayNext[l.target] = delays, !delays
 }
 
-// delay returns how late a piece of data is, and counts it if the fault changes anything.
-func (r *running) delay(l *link) (late time.Duration) {
+// delay returns the delay of a piece of data, and counts the pieces that the fault hits.
+func (r *activeFault) delay(l *link) (d time.Duration) {
 	switch {
 	case r == nil:
 		return 0
@@ -125,12 +125,12 @@ func (r *running) delay(l *link) (late time.Duration) {
 		r.hit++
 		return 0
 	case r.Kind == history.Delay:
-		late = time.Duration(r.random.Int64N(int64(r.Most) + 1))
-	case r.Kind == history.Reorder && r.late[l]:
-		late = r.Most
+		d = time.Duration(r.random.Int64N(int64(r.Most) + 1))
+	case r.Kind == history.Reorder && r.delays[l]:
+		d = r.Most
 	}
-	if late > 0 {
+	if d > 0 {
 		r.hit++
 	}
-	return late
+	return d
 }

@@ -73,7 +73,7 @@ func TestDelayKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// When a fault ends, what is on its way is delivered at once.
+// When a fault ends, the proxy delivers the data that is on its way at once.
 func TestTheEndOfADelayDelivers(t *testing.T) {
 	for _, kind := range []string{history.Delay, history.Reorder} {
 		t.Run(kind, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestReorderLetsARequestOvertakeAnother(t *testing.T) {
 		}
 		end := p.Begin(Fault{Kind: history.Reorder, Most: late, Seed: s})
 		p.locked(func() bool {
-			workers[p.fault.late[one.link]], workers[p.fault.late[two.link]] = one, two
+			workers[p.fault.delays[one.link]], workers[p.fault.delays[two.link]] = one, two
 			return true
 		})
 		if len(workers) != 2 {
@@ -169,7 +169,7 @@ func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 	p.eventually(t, func() bool {
 		late := 0
 		for _, l := range p.links {
-			if p.fault.late[l] {
+			if p.fault.delays[l] {
 				late++
 			}
 		}
@@ -194,7 +194,7 @@ func TestARequestThatWasGivenUpArrives(t *testing.T) {
 			w.says("lock")
 			p.hits(t, 1) // with Swallow it has arrived already
 			_ = w.Close()
-			p.eventually(t, func() bool { return w.link.requests.end != goesOn })
+			p.eventually(t, func() bool { return w.link.requests.end != streamOpen })
 			if kind == history.Silence {
 				end()
 			}
@@ -241,7 +241,7 @@ func TestSwallowHasNoProperEnd(t *testing.T) {
 	w := p.worker(t)
 	end := p.Begin(Fault{Kind: history.Swallow})
 	w.says("lock")
-	p.eventually(t, func() bool { return w.link.replies.end != goesOn })
+	p.eventually(t, func() bool { return w.link.replies.end != streamOpen })
 	w.says("unlock") // to no server
 	w.says("unlock")
 	p.eventually(t, func() bool { return w.link.requests.failed || len(w.link.requests.queue) == 0 })
@@ -268,7 +268,7 @@ func TestSilenceHoldsBack(t *testing.T) {
 			old.says("two")
 			p.hits(t, 3)
 
-			// This much can be seen without an end: nothing is here yet.
+			// Nothing may arrive before the fault ends.
 			_ = old.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 			if _, err := old.lines.ReadByte(); !isTimeout(err) {
 				t.Errorf("a silent connection has %v", err)
@@ -346,8 +346,8 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 }
 
-// Under random faults, no worker hears a stream with a hole, and no goroutine is left.
-func TestNoStreamHasAHole(t *testing.T) {
+// Under random faults, no worker reads a stream with a gap, and no goroutine is left.
+func TestNoStreamHasAGap(t *testing.T) {
 	echo := serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(c, c) })
 	p := start(t, echo, echo)
 	stop := make(chan struct{})

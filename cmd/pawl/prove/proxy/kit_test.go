@@ -21,7 +21,7 @@ import (
 // The steps that all tests share.
 var noError = basictest.NoError
 
-// patience bounds what happens soon on an idle machine.
+// patience is the bound of waits that are short on an idle machine.
 const patience = 30 * time.Second
 
 // An echo is a server that answers each line with the same line.

@@ -18,11 +18,11 @@ type link struct {
 	end     context.CancelFunc
 
 	// The mutex of the proxy protects these.
-	changed           *sync.Cond // anything here or in the pipes, or the proxy's fault
+	changed           *sync.Cond // broadcasts each change of this link, its pipes and the proxy's fault
 	server            net.Conn   // nil until it is connected
 	requests, replies pipe
-	hole              bool // Swallow has dropped a reply
-	over              bool
+	replyDropped      bool // by Swallow
+	closed            bool
 }
 
 func newLink(p *Proxy, client net.Conn, target string) *link {
@@ -36,15 +36,15 @@ func newLink(p *Proxy, client net.Conn, target string) *link {
 // run connects to the target, and passes on what both sides send.
 func (l *link) run() {
 	p := l.proxy
-	p.loops.Go(l.requests.read) // before there is a server, so that a silent fault counts what it holds back
+	p.loops.Go(l.requests.read) // before Dial, so that Silence counts the requests that it holds back
 	p.mu.Lock()
-	for p.fault.silent() && !l.over {
+	for p.fault.silent() && !l.closed {
 		l.changed.Wait()
 	}
 	p.mu.Unlock()
 	server, err := Dial(l.dialing, l.target)
 	p.mu.Lock()
-	if err != nil || l.over {
+	if err != nil || l.closed {
 		if err == nil {
 			_ = server.Close()
 		}
@@ -64,7 +64,7 @@ func (l *link) run() {
 func (l *link) wait(d time.Duration) {
 	if d > 0 {
 		timer := time.AfterFunc(d, func() {
-			l.proxy.mu.Lock() // so that it is not before Wait
+			l.proxy.mu.Lock() // so that Wait has begun before the Broadcast
 			defer l.proxy.mu.Unlock()
 			l.changed.Broadcast()
 		})
@@ -93,27 +93,26 @@ func Dial(ctx context.Context, target string) (net.Conn, error) {
 
 // reset ends the link so that both sides see it as an error. The caller holds the mutex.
 func (l *link) reset() {
-	if l.leave() {
+	if l.unlink() {
 		reset(l.client)
 		reset(l.server)
 	}
 }
 
-// close ends the link after both sides have read the end of the other one. The caller
-// holds the mutex.
+// close ends a link on which both directions have ended. The caller holds the mutex.
 func (l *link) close() {
-	if l.leave() {
+	if l.unlink() {
 		_ = l.client.Close()
 		_ = l.server.Close()
 	}
 }
 
-// leave removes the link from the proxy, and reports whether it was there.
-func (l *link) leave() bool {
-	if l.over {
+// unlink removes the link from the proxy. It returns false if that was done before.
+func (l *link) unlink() bool {
+	if l.closed {
 		return false
 	}
-	l.over = true
+	l.closed = true
 	l.end()
 	l.changed.Broadcast()
 	l.proxy.links = slices.DeleteFunc(l.proxy.links, func(other *link) bool { return other == l })

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	pieceSize = 32 << 10 // bytes that are read at once
-	overhead  = 128      // bytes of memory that a piece costs beside its data
-	capacity  = 1 << 20  // bytes of memory in one pipe
+	pieceSize     = 32 << 10 // bytes that one Read reads at most
+	pieceOverhead = 128      // bytes of memory that a piece costs beside its data
+	pipeCapacity  = 1 << 20  // bytes of memory in one pipe
 )
 
 // A piece is the data of one call to Read.
@@ -20,15 +20,15 @@ type piece struct {
 	due  time.Time // when it is delivered at the earliest
 }
 
-func (p piece) cost() int { return len(p.data) + overhead }
+func (p piece) cost() int { return len(p.data) + pieceOverhead }
 
-// ending is the kind of end that a stream has.
-type ending int
+// streamEnd is the way in which a stream has ended.
+type streamEnd int
 
 const (
-	goesOn ending = iota
-	ends          // FIN: the other direction goes on
-	breaks        // RST
+	streamOpen  streamEnd = iota
+	streamEOF             // FIN: the other direction goes on
+	streamReset           // RST
 )
 
 // A pipe is one direction of a link. One goroutine reads 'from' into the queue, another
@@ -39,14 +39,14 @@ type pipe struct {
 	from, to net.Conn
 
 	// The mutex of the proxy protects these.
-	queue  []piece
-	size   int    // the memory of the queue, and of the piece that is being written
-	end    ending // how the sender has ended the stream, which goes behind the queue
-	passed bool   // the end was passed on to the receiver
-	failed bool   // the receiver is gone
+	queue     []piece
+	size      int       // the memory of the queue, and of the piece that is being written
+	end       streamEnd // passed on to the receiver after the queue
+	endPassed bool      // the end was passed on
+	failed    bool      // the receiver is gone
 }
 
-// read reads until the sender ends its stream, or the link is over.
+// read reads until the sender ends its stream, or the link is closed.
 func (w *pipe) read() {
 	b := make([]byte, pieceSize)
 	for {
@@ -58,31 +58,31 @@ func (w *pipe) read() {
 }
 
 // add queues data, or drops it if the receiver is gone or the fault swallows it. Then it
-// waits until there is room for more. It returns false at the end of the stream, which
-// err is, and when the link is over.
+// waits until there is room for more. It returns false if err has ended the stream, or
+// the link is closed.
 func (w *pipe) add(data []byte, err error) bool {
 	l, p := w.link, w.link.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case len(data) == 0 || l.over || w.failed: // without a receiver, read goes on and drops the data
+	case len(data) == 0 || l.closed || w.failed: // without a receiver, read goes on and drops the data
 	case p.fault.swallows(w):
-		l.hole = true
+		l.replyDropped = true
 	default:
 		w.push(piece{data: data}, p.fault.delay(l))
 	}
 	if err != nil {
-		w.end = breaks
+		w.end = streamReset
 		if errors.Is(err, io.EOF) {
-			w.end = ends
+			w.end = streamEOF
 		}
 		l.changed.Broadcast()
 		return false
 	}
-	for !l.over && w.size > capacity-pieceSize-overhead {
+	for !l.closed && w.size > pipeCapacity-pieceSize-pieceOverhead {
 		l.changed.Wait()
 	}
-	return !l.over
+	return !l.closed
 }
 
 // push appends a piece. The caller holds the mutex.
@@ -115,16 +115,16 @@ func (w *pipe) write() {
 			return
 		}
 	}
-	if !l.over {
+	if !l.closed {
 		w.passEnd()
 	}
 }
 
 // hasDue waits for a piece that is due. It returns false if only the end of the stream is
-// left, or if the link is over. The caller holds the mutex.
+// left, or if the link is closed. The caller holds the mutex.
 func (w *pipe) hasDue() bool {
 	l := w.link
-	for !l.over {
+	for !l.closed {
 		var wait time.Duration
 		switch {
 		case l.proxy.fault.silent():
@@ -132,7 +132,7 @@ func (w *pipe) hasDue() bool {
 			if wait = time.Until(w.queue[0].due); wait <= 0 {
 				return true
 			}
-		case w.end != goesOn:
+		case w.end != streamOpen:
 			return false
 		}
 		l.wait(wait)
@@ -145,13 +145,13 @@ func (w *pipe) hasDue() bool {
 func (w *pipe) passEnd() {
 	l := w.link
 	switch {
-	case l.hole && w == &l.replies:
-	case w.end == breaks || w.other.failed:
+	case l.replyDropped && w == &l.replies:
+	case w.end == streamReset || w.other.failed:
 		l.reset()
-	case w.other.passed:
+	case w.other.endPassed:
 		l.close()
 	default:
-		w.passed = true
+		w.endPassed = true
 		if half, ok := w.to.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite() // has no effect if the receiver is gone, which the other pipe notices
 		}
@@ -162,7 +162,7 @@ func (w *pipe) passEnd() {
 // that the receiver had sent, and then its stream breaks. The caller holds the mutex.
 func (w *pipe) fail() {
 	w.failed, w.queue, w.size = true, nil, 0
-	if w.other.failed || w.other.passed {
+	if w.other.failed || w.other.endPassed {
 		w.link.reset()
 	}
 }

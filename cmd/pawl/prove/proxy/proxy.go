@@ -26,7 +26,7 @@ type Proxy struct {
 	mu     sync.Mutex // protects what is below, and in every link and pipe
 	closed bool
 	links  []*link
-	fault  *running // nil without a fault
+	fault  *activeFault // nil without a fault
 }
 
 // Start listens on one port of 127.0.0.1 for each target that Split returned. It does not
@@ -79,7 +79,7 @@ func (p *Proxy) connect(client net.Conn, target string) {
 	}
 	l := newLink(p, client, target)
 	p.links = append(p.links, l)
-	p.fault.chooseLate(l)
+	p.fault.chooseDelayed(l)
 	p.loops.Go(l.run)
 }
 

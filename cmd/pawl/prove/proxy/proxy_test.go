@@ -168,9 +168,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		_ = w.CloseWrite()
 		written <- err
 	}()
-	p.eventually(t, func() bool { return w.link.requests.size > capacity-pieceSize-overhead })
+	p.eventually(t, func() bool { return w.link.requests.size > pipeCapacity-pieceSize-pieceOverhead })
 	p.mu.Lock()
-	if size := w.link.requests.size; size > capacity {
+	if size := w.link.requests.size; size > pipeCapacity {
 		t.Errorf("a pipe has %d bytes", size)
 	}
 	p.mu.Unlock()
@@ -183,7 +183,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Close ends what is in any state: idle, silent, late, full, and about to connect.
+// Close ends connections in any state: idle, silent, delayed, full, and about to connect.
 func TestCloseEndsEverything(t *testing.T) {
 	for _, kind := range append(slices.Clone(history.OfNetwork), "none") {
 		t.Run(kind, func(t *testing.T) { checkClose(t, kind) })

@@ -56,37 +56,37 @@ type location struct {
 	reason        string // why there are no targets
 }
 
-func not(reason string) location { return location{reason: reason} }
+func noTargets(reason string) location { return location{reason: reason} }
 
 func divide(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
 	of := backends.Of(scheme)
 	if slices.Contains(of.TLS, scheme) {
-		return not(encrypted)
+		return noTargets(encrypted)
 	}
 	switch scheme {
 	case "sqlite":
-		return not(aFile)
+		return noTargets(aFile)
 	case "mem":
-		return not(ownMemory)
+		return noTargets(ownMemory)
 	case "mongodb+srv":
-		return not(discovered)
+		return noTargets(discovered)
 	case "mysql", "mariadb":
 		if !strings.HasPrefix(rest, "//") || strings.Contains(rest, ")/") {
-			return dsn(rawURL)
+			return divideDSN(rawURL)
 		}
 	}
 	u, reason := parse(rawURL)
 	if reason != "" {
-		return not(reason)
+		return noTargets(reason)
 	}
 	switch scheme {
 	case "redis", "valkey", "redis+unix":
 		return u.redis(scheme == "redis+unix")
 	case "redlock":
 		if u.has("addr") {
-			return not(nodesAfter)
+			return noTargets(nodesAfter)
 		}
 		return u.plain("6379")
 	case "postgres", "postgresql":
@@ -100,9 +100,9 @@ func divide(rawURL string) location {
 	_, port, found := strings.Cut(of.URL, "://HOST:")
 	switch {
 	case !found:
-		return not(unknown)
-	case u.on("tls"):
-		return not(encrypted)
+		return noTargets(unknown)
+	case u.enables("tls"):
+		return noTargets(encrypted)
 	}
 	return u.plain(port)
 }
@@ -148,8 +148,8 @@ func (u *parts) has(names ...string) bool {
 	return slices.ContainsFunc(names, u.parameters.Has)
 }
 
-// on reports whether a parameter is set, to another value than false.
-func (u *parts) on(name string) bool {
+// enables reports whether a parameter is set, to another value than false.
+func (u *parts) enables(name string) bool {
 	on, err := strconv.ParseBool(u.parameters.Get(name))
 	return u.has(name) && (on || err != nil)
 }
@@ -160,13 +160,13 @@ var tlsParameters = []string{"ca_cert", "client_cert", "client_key", "server_nam
 // plain divides a URL that has one or several hosts and nothing special.
 func (u *parts) plain(port string) location {
 	if u.has(tlsParameters...) {
-		return not(encrypted)
+		return noTargets(encrypted)
 	}
 	l := location{before: u.before, after: u.after}
 	for host := range strings.SplitSeq(u.hosts, ",") {
 		t := target(host, port)
 		if t == "" || host == "" && host != u.hosts {
-			return not(unreadable)
+			return noTargets(unreadable)
 		}
 		l.targets = append(l.targets, t)
 	}
@@ -189,15 +189,15 @@ func (u *parts) redis(socket bool) location {
 	path, err := url.PathUnescape(u.path)
 	switch {
 	case socket && (err != nil || u.hosts != "" || path == ""):
-		return not(unreadable)
+		return noTargets(unreadable)
 	case u.has("master_set", "master_name"):
-		return not(sentinels)
-	case strings.Contains(u.hosts, ","), u.has("addr"), u.on("cluster"):
-		return not(clustered)
+		return noTargets(sentinels)
+	case strings.Contains(u.hosts, ","), u.has("addr"), u.enables("cluster"):
+		return noTargets(clustered)
 	case !socket:
 		return u.plain("6379")
 	case u.has(tlsParameters...):
-		return not(encrypted)
+		return noTargets(encrypted)
 	}
 	_, user, _ := strings.Cut(u.before, "://")
 	return location{before: "redis://" + user, after: strings.TrimPrefix(u.after, u.path), targets: []string{"unix:" + path}}
@@ -206,11 +206,11 @@ func (u *parts) redis(socket bool) location {
 func (u *parts) postgres() location {
 	switch mode := u.parameters.Get("sslmode"); {
 	case u.has("host", "port", "service"):
-		return not(inQuery)
+		return noTargets(inQuery)
 	case u.hosts == "":
-		return not(noHost)
+		return noTargets(noHost)
 	case mode == "require" || strings.HasPrefix(mode, "verify"):
-		return not(encrypted)
+		return noTargets(encrypted)
 	}
 	port := "5432"
 	if !strings.Contains(u.hosts, ",") {
@@ -232,14 +232,14 @@ func (u *parts) mongodb() location {
 		case name == "replicaset":
 			named = true
 		case name != "tlsinsecure" && (strings.HasPrefix(name, "tls") || strings.HasPrefix(name, "ssl")) && value != "false":
-			return not(encrypted)
+			return noTargets(encrypted)
 		}
 	}
 	switch {
 	case strings.Contains(u.hosts, ","), named && !direct:
-		return not(replicated)
+		return noTargets(replicated)
 	case u.hosts == "":
-		return not(noHost)
+		return noTargets(noHost)
 	}
 	return u.plain("27017")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// optional reports whether a connection of these parameters works without TLS.
-func optional(parameters url.Values) bool {
+// worksWithoutTLS reports whether a connection with these parameters works without TLS.
+func worksWithoutTLS(parameters url.Values) bool {
 	if slices.ContainsFunc(tlsParameters, parameters.Has) {
 		return false
 	}
@@ -19,14 +19,15 @@ func optional(parameters url.Values) bool {
 	return false
 }
 
-// mysql divides the form with //. The parameter socket stands in place of the host there.
+// mysql divides a URL that has // after its scheme. If it has the parameter socket, the
+// client ignores the host.
 func (u *parts) mysql() location {
 	socket := u.parameters.Get("socket")
 	switch {
-	case !optional(u.parameters):
-		return not(encrypted)
+	case !worksWithoutTLS(u.parameters):
+		return noTargets(encrypted)
 	case strings.Contains(u.hosts, ","):
-		return not(unreadable)
+		return noTargets(unreadable)
 	case socket == "":
 		return u.plain("3306")
 	}
@@ -42,21 +43,22 @@ func (u *parts) mysql() location {
 	return l
 }
 
-// dsn divides the form of go-sql-driver: mysql:USER:PASSWORD@NET(ADDRESS)/DATABASE. The
-// password is not percent-encoded there, so the last / and the last @ before it count.
-func dsn(rawURL string) location {
+// divideDSN divides a URL in the form of go-sql-driver, which is
+// mysql:USER:PASSWORD@NET(ADDRESS)/DATABASE. The password is not percent-encoded there
+// and may contain / and @. So only the last / and the last @ before it separate parts.
+func divideDSN(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	end := strings.LastIndexByte(rest, '/')
 	if end < 0 {
-		return not(unreadable)
+		return noTargets(unreadable)
 	}
 	_, query, _ := strings.Cut(rest[end:], "?")
 	parameters, err := url.ParseQuery(query)
 	switch {
 	case err != nil:
-		return not(unreadable)
-	case !optional(parameters):
-		return not(encrypted)
+		return noTargets(unreadable)
+	case !worksWithoutTLS(parameters):
+		return noTargets(encrypted)
 	}
 	begin := strings.LastIndexByte(rest[:end], '@') + 1
 	if begin == 0 && strings.HasPrefix(rest[:end], "//") {
@@ -65,7 +67,7 @@ func dsn(rawURL string) location {
 	network, address, found := strings.Cut(rest[begin:end], "(")
 	address, closed := strings.CutSuffix(address, ")")
 	if found != closed {
-		return not(unreadable)
+		return noTargets(unreadable)
 	}
 	l := location{before: scheme + ":" + rest[:begin] + "tcp(", after: ")" + rest[end:]}
 	switch network {
@@ -82,7 +84,7 @@ func dsn(rawURL string) location {
 		}
 		address = "unix:" + address
 	default:
-		return not(unknownNet)
+		return noTargets(unknownNet)
 	}
 	l.targets = []string{address}
 	return l
