@@ -89,7 +89,7 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 		}
 		defer a.file.discard()
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
-			if err := a.file.replaceable(ctx, c, where); err != nil {
+			if err := a.file.checkReplaceable(ctx, c, where); err != nil {
 				return nil, err
 			}
 			return claim(ctx, c)
@@ -98,16 +98,16 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 	return f.conflict(a.run())
 }
 
-// replaceable refuses to replace the handle of a lease that is still held, because no
-// command could release that lease any more. Attaching renews a lease. So replaceable
+// checkReplaceable refuses to replace the handle of a lease that is still held, because
+// no command could release that lease any more. Attaching renews a lease, so the check
 // attaches the handle only after Inspect has shown that the lease is over. Otherwise a
 // job that retries would keep a dead job's lease alive.
 //
 // The lease may also be held in another schema or under another prefix, which a handle
 // may not contain. Fences only rise, so if the last fence of the name is smaller, the
 // lease was never in this database. If the name has no fence, the database may have
-// deleted it; then replaceable allows the replacement of an old handle.
-func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *location) error {
+// deleted it; then the check allows the replacement of an old handle.
+func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, where *location) error {
 	if h.old == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client, where *loc
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over && inspected != nil:
 		return inspected
-	case over && (e.Fence >= fence || e.Fence == 0 && time.Since(h.since) > remembered):
+	case over && (e.Fence >= fence || e.Fence == 0 && time.Since(h.since) > fenceRetention):
 		return nil
 	case over:
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
@@ -148,9 +148,9 @@ func (h *handleFile) stillHeld(name string, fence uint64) error {
 	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), name, fence)}
 }
 
-// remembered is the time for which every backend keeps the last fence of a name by
+// fenceRetention is the time for which every backend keeps the last fence of a name by
 // default.
-const remembered = 24 * time.Hour
+const fenceRetention = 24 * time.Hour
 
 // An acquireCommand is one `pawl acquire`: a job that leaves its lock held.
 type acquireCommand struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A job has died between acquire and release. Its successor tries with the same file: the
-// lease ends after its TTL all the same.
+// A job has died between acquire and release. The tries of its successor, which has the
+// same file, must not renew the lease: it ends after its TTL.
 func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
 		bubble.Test(t, func(t *testing.T) {
@@ -24,18 +24,18 @@ func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 			noError(t, err)
 			handle, err := lease.Detach(t.Context())
 			noError(t, err)
-			h := &handleFile{path: "f", old: string(handle), since: time.Now().Add(-2 * remembered)}
+			h := &handleFile{path: "f", old: string(handle), since: time.Now().Add(-2 * fenceRetention)}
 			for range 3 {
-				if err := h.replaceable(t.Context(), c, where); !errors.Is(err, errNotAcquired) {
-					t.Errorf("the lease is held, and the answer %v", err)
+				if err := h.checkReplaceable(t.Context(), c, where); !errors.Is(err, errNotAcquired) {
+					t.Errorf("the lease is held; checkReplaceable returns %v", err)
 				}
 				time.Sleep(1500 * time.Millisecond)
 			}
-			if err := h.replaceable(t.Context(), c, where); err != nil {
-				t.Errorf("in %q the lease is over, and the answer %v", namespace, err)
+			if err := h.checkReplaceable(t.Context(), c, where); err != nil {
+				t.Errorf("in %q the lease is over; checkReplaceable returns %v", namespace, err)
 			}
 			if stored, fence := access.LeaseOf(string(handle)); stored != lease.StoredName() || fence != lease.Fence() {
-				t.Errorf("its handle is of %q (fence %d)", stored, fence)
+				t.Errorf("the handle is of %q (fence %d)", stored, fence)
 			}
 		})
 	}

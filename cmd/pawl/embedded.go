@@ -2,5 +2,5 @@
 
 package main
 
-// leftOut is the end of an error that lists backends.
-const leftOut = "; the others were left out by the build tag embedded"
+// leftOutHint is the end of an error that lists backends.
+const leftOutHint = "; the others were left out by the build tag embedded"

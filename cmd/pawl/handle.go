@@ -102,8 +102,8 @@ type handleFile struct {
 
 // newHandleFile creates the temporary file before the lock is claimed, so that a user
 // need not wait for the lock to learn that the file cannot be written. It refuses an
-// existing file, unless its content is a handle. replaceable checks later whether the
-// lease of that handle is over.
+// existing file, unless its content is a handle. checkReplaceable finds out later whether
+// the lease of that handle is over.
 func newHandleFile(path string) (*handleFile, error) {
 	h := &handleFile{path: path}
 	info, err := os.Lstat(path)

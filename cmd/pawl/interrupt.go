@@ -77,8 +77,8 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (none T, _ er
 	}
 }
 
-// An endingWriter ends a write endFlush after the end of ctx, so that a signal also ends
-// a write that blocks because no process reads.
+// An endingWriter ends a write endFlushTimeout after the end of ctx, so that a signal
+// also ends a write that blocks because no process reads.
 type endingWriter struct {
 	ctx   context.Context
 	to    io.Writer
@@ -104,7 +104,7 @@ func (w *endingWriter) Write(p []byte) (int, error) {
 	select {
 	case <-written:
 		return n, err
-	case <-time.After(endFlush):
+	case <-time.After(endFlushTimeout):
 		w.stuck.Store(true)
 		return 0, context.Canceled
 	}

@@ -86,7 +86,7 @@ func (v *output) warnReleased(err error) {
 // hold runs the child under the lease, and returns when the child has ended. If a signal
 // has ended it, or pawl has stopped it, hold first stops the rest of its group.
 func (j *job) hold(lease jobLease) error {
-	j.v.flush(startFlush)
+	j.v.flush(startFlushTimeout)
 	select {
 	case s := <-j.signals:
 		return stoppedBy(s)

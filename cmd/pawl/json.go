@@ -23,17 +23,17 @@ type (
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
 		ClosedForMS int64        `json:"closed_for_ms"` // how long a minimum hold or a break still keeps it closed
 		Holders     []jsonHolder `json:"holders"`
-		Waiters     []jsonWaiter `json:"waiters"`               // in the order in which they will be served
+		Waiters     []jsonClaim  `json:"waiters"`               // in the order in which they will be served
 		Value       any          `json:"value,omitempty"`       // the name's value, in base64
 		ValueFence  uint64       `json:"value_fence,omitempty"` // the fence of the lease that wrote the value
 	}
 	jsonHolder struct {
 		Fence uint64 `json:"fence"`
-		jsonWaiter
+		jsonClaim
 		TTLMS    int64 `json:"ttl_ms"`             // the TTL of the last claim or renewal
 		Released bool  `json:"released,omitempty"` // released, and kept for its minimum hold
 	}
-	jsonWaiter struct {
+	jsonClaim struct {
 		Kind        string     `json:"kind"`    // "exclusive", "shared" or "permits"
 		Permits     int        `json:"permits"` // 0 for exclusive and shared
 		Limit       int        `json:"limit"`   // the limit of the permits; 0 for exclusive and shared
@@ -76,7 +76,7 @@ func printJSON(out io.Writer, e pawl.Entry) error { return printJSONLine(out, en
 func entryJSON(e *pawl.Entry) jsonEntry {
 	j := jsonEntry{
 		Name: e.Name, Known: isKnown(e), Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
-		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
+		Holders: []jsonHolder{}, Waiters: []jsonClaim{},
 	}
 	for _, h := range e.Holders {
 		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Permits, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.TTL.Milliseconds(), h.Released})
@@ -90,8 +90,8 @@ func entryJSON(e *pawl.Entry) jsonEntry {
 	return j
 }
 
-// still returns the entry without the parts that change with time alone.
-func (j jsonEntry) still() jsonEntry {
+// withoutCountdowns returns the entry without the parts that change with time alone.
+func (j jsonEntry) withoutCountdowns() jsonEntry {
 	j.ClosedForMS = min(j.ClosedForMS, 1) // whether it is closed at all
 	for i := range j.Holders {
 		j.Holders[i].ExpiresInMS = 0
@@ -109,19 +109,19 @@ func printJSONLine(out io.Writer, value any) error {
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
-	_, err := out.Write(asciiControls(buf.Bytes()))
+	_, err := out.Write(escapeControls(buf.Bytes()))
 	return err
 }
 
-func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
-	j := jsonWaiter{Kind: string(driver.KindOf(weight, limit)), Owner: ownerJSON(o), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds()}
+func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonClaim {
+	j := jsonClaim{Kind: string(driver.KindOf(weight, limit)), Owner: ownerJSON(o), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds()}
 	if j.Kind == string(driver.KindPermits) {
 		j.Permits, j.Limit = weight, limit
 	}
 	return j
 }
 
-// ownerKeys are the keys of an owner, for the help.
+// ownerKeys returns the keys of an owner, for the help.
 func ownerKeys() string {
 	var keys []string
 	for field := range reflect.TypeFor[pawl.Owner]().Fields() {
@@ -139,10 +139,10 @@ func ownerJSON(o pawl.Owner) pawl.Owner {
 	return o
 }
 
-// asciiControls escapes characters that JSON allows, but that control a terminal: DEL,
+// escapeControls escapes characters that JSON allows, but that control a terminal: DEL,
 // the C1 controls, and characters that change the direction of text. They occur only
 // inside strings.
-func asciiControls(line []byte) []byte {
+func escapeControls(line []byte) []byte {
 	safe := make([]byte, 0, len(line))
 	for _, r := range string(line) {
 		switch {

@@ -114,7 +114,7 @@ func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
 	change("Holder", reflect.ValueOf(&h).Elem(), changed)
 	change("Waiter", reflect.ValueOf(&w).Elem(), changed)
 	help := newShow(&output{}, &location{}).Long
-	for _, typ := range []reflect.Type{reflect.TypeFor[jsonEntry](), reflect.TypeFor[jsonHolder](), reflect.TypeFor[jsonWaiter](), reflect.TypeFor[pawl.Owner]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[jsonEntry](), reflect.TypeFor[jsonHolder](), reflect.TypeFor[jsonClaim](), reflect.TypeFor[pawl.Owner]()} {
 		for field := range typ.Fields() {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !strings.Contains(help, strings.TrimSuffix(key, "s")) {
 				t.Errorf("the help of pawl show does not name %s", key)

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// poll waits for a condition. Its bound only ends a wait for what never happens.
+// poll waits for a condition. Only a hang makes it return an error, after hangTime.
 func poll(f func() bool) error {
 	for end := time.Now().Add(hangTime); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -40,7 +40,7 @@ type lab struct {
 	dir string
 	url string
 	env []string     // of its processes, besides the environment of the test
-	c   *pawl.Client // for reading; it holds nothing
+	c   *pawl.Client // of the test itself
 }
 
 func newLab(t *testing.T) *lab {
@@ -49,7 +49,7 @@ func newLab(t *testing.T) *lab {
 	return newLabAlone(t)
 }
 
-// newLabAlone is newLab for a test that no other one runs beside.
+// newLabAlone is newLab without t.Parallel, for a test that loads the machine.
 func newLabAlone(t *testing.T) *lab {
 	t.Helper()
 	b := &lab{t: t, dir: t.TempDir()}
@@ -100,11 +100,11 @@ func (b *lab) awaitWaiters(name string, n int) {
 	eventually(b.t, fmt.Sprintf("%d wait for %s", n, name), func() bool { return len(b.entry(name).Waiters) == n })
 }
 
-// A printed is the output of a process. It is a file and not a pipe: processes that are
-// left behind may keep the file open, and Wait does not wait for them.
-type printed struct{ file *os.File }
+// An outputFile is the output of a process. It is a file and not a pipe: processes that
+// are left behind may keep the file open, and Wait does not wait for them.
+type outputFile struct{ file *os.File }
 
-func (p *printed) String() string {
+func (p *outputFile) String() string {
 	text, err := os.ReadFile(p.file.Name())
 	if err != nil {
 		return err.Error()
@@ -112,22 +112,22 @@ func (p *printed) String() string {
 	return string(text)
 }
 
-func (b *lab) newPrinted(name string) printed {
+func (b *lab) newOutputFile(name string) outputFile {
 	b.t.Helper()
 	file, err := os.Create(filepath.Join(b.t.TempDir(), name))
 	noError(b.t, err)
 	b.t.Cleanup(func() { _ = file.Close() })
-	return printed{file}
+	return outputFile{file}
 }
 
-// A process is a pawl that was started.
+// A process is a running or finished pawl.
 type process struct {
 	*exec.Cmd
-	b      *lab
-	stderr printed
-	stdout printed
-	failed error // what the wait for its end returned; written before done is closed
-	done   chan struct{}
+	b       *lab
+	stderr  outputFile
+	stdout  outputFile
+	waitErr error // of Wait; written before done is closed
+	done    chan struct{}
 }
 
 // start starts pawl in the lab's folder.
@@ -147,7 +147,7 @@ func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *p
 	b.t.Helper()
 	p := &process{
 		Cmd: exec.Command(name, args...), b: b, done: make(chan struct{}),
-		stdout: b.newPrinted("stdout"), stderr: b.newPrinted("stderr"),
+		stdout: b.newOutputFile("stdout"), stderr: b.newOutputFile("stderr"),
 	}
 	p.Dir = b.dir
 	p.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir)
@@ -156,7 +156,7 @@ func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *p
 	prepare(p.Cmd)
 	noError(b.t, p.Start())
 	go func() {
-		p.failed = p.Wait()
+		p.waitErr = p.Wait()
 		close(p.done)
 	}()
 	b.t.Cleanup(func() {
@@ -181,7 +181,7 @@ func (p *process) code() int {
 		p.b.t.Fatalf("pawl does not end; it said %s", p.stderr.String())
 	}
 	if p.ProcessState == nil {
-		p.b.t.Fatalf("how it ended is not known: %v; it said %s", p.failed, p.stderr.String())
+		p.b.t.Fatalf("Wait: %v; it said %s", p.waitErr, p.stderr.String())
 	}
 	return p.ProcessState.ExitCode()
 }

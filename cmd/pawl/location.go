@@ -45,13 +45,13 @@ func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err 
 	value, set := os.LookupEnv(urlVariable)
 	_, inFile := os.LookupEnv(urlFileVariable)
 	switch given := cmd.Flags().Changed("url"); {
-	case given && l.url == "": // maybe from an unset variable; the default file would exclude no other host
+	case given && l.url == "": // maybe from an unset variable; the default file is on this host only
 		err = errors.New("--url is empty")
 	case given:
 		rawURL, err = l.url, checkScheme(l.url)
 	case set && inFile:
 		err = errors.New(urlVariable + " and " + urlFileVariable + " are mutually exclusive")
-	case set && value == "": // the secret is missing
+	case set && value == "": // maybe from a secret that does not exist
 		err = errors.New(urlVariable + " is empty; set it to a URL, or unset it for the default file")
 	case inFile:
 		if rawURL, err = l.readURL(); err != nil {
@@ -146,7 +146,7 @@ func (l *location) readURL() (string, error) {
 	case line == "":
 		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
 	case !hasScheme(line): // do not show it: the file may be another one, with secrets
-		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(backends(), " "), leftOut)
+		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(backends(), " "), leftOutHint)
 	}
 	l.fromFile = line
 	return line, nil
@@ -179,9 +179,9 @@ func checkScheme(rawURL string) error {
 	case hasScheme(rawURL):
 		return nil
 	case strings.Contains(rawURL, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
-		return fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOut)
+		return fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOutHint)
 	}
-	return fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOut)
+	return fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOutHint)
 }
 
 // defaultFile is the file of this user by the XDG base directory specification, which
@@ -203,10 +203,10 @@ func fileURL(path string) string {
 	return "sqlite:" + slashed // net/url takes C:/... as opaque, which sqlitelock also accepts
 }
 
-// mustExist returns the URL for a command that takes no lock. Such a command must not
+// withoutCreate returns the URL for a command that takes no lock. This command must not
 // create a SQLite file: with a typo in the path, every lock would be free in the new,
 // empty file.
-func mustExist(rawURL string) string {
+func withoutCreate(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "sqlite" {
 		return rawURL // the library returns the error
@@ -219,8 +219,8 @@ func mustExist(rawURL string) string {
 		query.Del("create")
 		u.RawQuery = query.Encode()
 	}
-	// This is the last parameter, because an error may quote the URL up to a mistake: the
-	// user has not written it.
+	// An error may quote the URL up to a mistake. This parameter comes last, so that the
+	// error does not quote what the user has not written.
 	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&")
 	return u.String()
 }
@@ -240,7 +240,7 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 	}
 	o := l.options()
 	o.RetryFor = -1 // an operator wants to know now
-	c, err := pawl.Open(ctx, mustExist(rawURL), o)
+	c, err := pawl.Open(ctx, withoutCreate(rawURL), o)
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
 			return nil, &unusedError{file}

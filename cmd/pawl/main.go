@@ -63,7 +63,7 @@ func execute(v *output, args []string) int {
 		v.neverBlock()
 		v.sayError(e.err)
 	}
-	v.flush(endFlush)
+	v.flush(endFlushTimeout)
 	if e.byKey != nil {
 		endGroup(e.byKey)
 	}

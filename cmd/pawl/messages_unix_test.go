@@ -95,7 +95,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	sayClaims(t, &out, v)
 	sayLosses(t, &out, v)
 	sayTables(t, &out, v)
-	sayProofs(t, &out, v)
+	sayProve(t, &out, v)
 	wantGolden(t, "messages.txt", still(t, out.String(), t.TempDir()))
 }
 

@@ -17,8 +17,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// sayProofs prints what prove says about a database, and while it runs.
-func sayProofs(t *testing.T, out *bytes.Buffer, v *output) {
+// sayProve prints the messages of pawl prove: its progress, the errors about a database,
+// and the verdict.
+func sayProve(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# prove, on a terminal\n")
 	p := &proof{v: v}

@@ -35,8 +35,8 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 	}
 }
 
-// Renewals come and go, and threads with them. On Linux the command ends when the thread
-// that started it ends.
+// On Linux the command is killed when the thread that started it ends. Renewals start and
+// end threads of pawl.
 func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
@@ -193,7 +193,7 @@ func TestTheRestOfTheGroupEndsWhicheverWayTheFirstEnds(t *testing.T) {
 	}
 }
 
-func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
+func TestBackgroundJobsOutliveACommandThatEndsByItself(t *testing.T) {
 	b := newLab(t)
 	p, code := b.run("run", "x", "--", "sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo done > done) >/dev/null 2>&1 & exit 3`)
 	if code != 3 {
@@ -208,7 +208,7 @@ func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
 
 // Under nohup, or in the background of a shell without job control, an ignored signal
 // stays ignored.
-func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
+func TestAnIgnoredSignalStaysIgnored(t *testing.T) {
 	b := newLab(t)
 	p := b.startAs("sh", "-c", `trap "" HUP; exec pawl run x -- sh -c "echo ready > ready; while ! test -e go; do sleep 0.01; done"`)
 	b.awaitFile("ready")

@@ -15,8 +15,8 @@ import (
 	_ "github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// leftOut is the end of an error that lists backends.
-const leftOut = ""
+// leftOutHint is the end of an error that lists backends.
+const leftOutHint = ""
 
 func init() {
 	schemas["mysql"] = func(t tables) (string, error) {

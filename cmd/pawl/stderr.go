@@ -10,9 +10,9 @@ import (
 
 // Bounds of an asyncWriter.
 const (
-	asyncLinesMax = 256                    // the number of lines that it keeps
-	startFlush    = 100 * time.Millisecond // before the command starts, so that its first line comes after pawl's
-	endFlush      = time.Second            // the flush at the end of the process
+	asyncLinesMax     = 256                    // the number of lines that it keeps
+	startFlushTimeout = 100 * time.Millisecond // before the command starts, so that its first line comes after pawl's
+	endFlushTimeout   = time.Second            // at the end of the process
 )
 
 // An asyncWriter writes lines to standard error in a goroutine of its own, so that Write
@@ -76,8 +76,9 @@ func (w *asyncWriter) writeLines() {
 	}
 }
 
-// flush waits until all lines are written, but not longer than d. It waits in steps, so
-// that a machine that stands still for d uses up one step, and not the time to write.
+// flush waits until all lines are written, but not longer than d. It waits in steps. If
+// the machine stands still for longer than d, only one step ends, and the writer still
+// has the time of the others.
 func (w *asyncWriter) flush(d time.Duration) {
 	const steps = 100
 	done := make(chan struct{})

@@ -43,7 +43,7 @@ func TestLinesComeOutInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		close(s.goesOn)
-		v.flush(endFlush)
+		v.flush(endFlushTimeout)
 		if got := s.String(); got != want {
 			t.Errorf("it wrote %q", got)
 		}
@@ -62,14 +62,14 @@ func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
 			v.say("line %d", i)
 		}
 		began := time.Now()
-		v.flush(endFlush)
-		if took := time.Since(began); took != endFlush {
+		v.flush(endFlushTimeout)
+		if took := time.Since(began); took != endFlushTimeout {
 			t.Errorf("the end waited %v for a reader", took)
 		}
 		close(s.goesOn)
-		v.flush(endFlush)
+		v.flush(endFlushTimeout)
 		v.say("later")
-		v.flush(endFlush)
+		v.flush(endFlushTimeout)
 		last := fmt.Sprintf("pawl: line %d\npawl: %s\npawl: later\n", asyncLinesMax-1, notPrinted(7))
 		if got := s.String(); !strings.HasSuffix(got, last) || strings.Count(got, "\n") != asyncLinesMax+3 {
 			t.Errorf("it wrote %d lines, the last %q", strings.Count(got, "\n"), got[max(0, len(got)-len(last)):])

@@ -87,7 +87,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		s.key("?")
 		noError(t, syscall.Kill(top, syscall.SIGTERM))
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
-		s.hasShell()
+		s.awaitRestored()
 	})
 }
 
@@ -96,7 +96,7 @@ func TestTheScreenIsGivenBackBeforeAPanicIsPrinted(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("echo before; panics-on-the-screen; echo code $?")
 	s.sees(`before\n(?s:.*)panic: on purpose(?s:.*)code 2\n`)
-	s.hasShell()
+	s.awaitRestored()
 	s.line("stty -a")
 	s.await(` icanon`)
 }
@@ -138,7 +138,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	server.Pause()
 	s.key("q")
 	s.sees(`code 0\n`)
-	s.hasShell()
+	s.awaitRestored()
 }
 
 // If nothing was ever locked, top waits for the first lock.
@@ -156,5 +156,5 @@ func TestTopWaitsForTheFirstLock(t *testing.T) {
 	s.sees(`code 0\n`)
 	s.line(fmt.Sprintf("pawl --url %s top; echo code $?", "sqlite:/no/such/locks.db"))
 	s.sees(`pawl: .*\n(?s:.*)code 69\n`)
-	s.hasShell()
+	s.awaitRestored()
 }

@@ -46,8 +46,8 @@ func (s *shell) sees(patterns ...string) {
 	}
 }
 
-// hasShell waits until the terminal is as the shell has left it.
-func (s *shell) hasShell() {
+// awaitRestored waits until the program has restored the modes of the terminal.
+func (s *shell) awaitRestored() {
 	s.b.t.Helper()
 	eventually(s.b.t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
 	if odd := s.screen.unknown(); len(odd) > 0 {
@@ -106,11 +106,11 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	s.key("?")
 	s.sees(`Keys of pawl top`)
 	s.key("xq")
-	s.hasShell()
+	s.awaitRestored()
 	s.sees(`before\n(?s:.*)code 0\n`)
 }
 
-// b asks for the name, and breaks the lease that was shown, and no other.
+// The key b asks for the name, and then breaks only the lease that the screen showed.
 func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	b := newLab(t)
 	first := b.start("run", "x", "--", "sleep", "1000")
@@ -151,7 +151,7 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 		t.Errorf("the later holder was hit: %v", err)
 	}
 	s.key("q")
-	s.hasShell()
+	s.awaitRestored()
 }
 
 // Ctrl-Z gives the shell its terminal, and fg continues top. After a change of its size
@@ -165,7 +165,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	s.sees(`(?m)^>nightly `, `(?m)^.*WAITING`)
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
-	s.hasShell()
+	s.awaitRestored()
 	s.line("stty -a; echo between")
 	s.await(` icanon`)
 	s.await(`\nbetween\r\n`)
@@ -180,10 +180,10 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGCONT} {
 		noError(t, syscall.Kill(top, sig))
 		if sig == syscall.SIGTSTP {
-			s.hasShell()
+			s.awaitRestored()
 			eventually(t, "it is stopped", func() bool { return state(top) == "T" })
 			s.line("fg")
-			// Not before: it would read the line in the place of the shell.
+			// SIGCONT comes only after fg: otherwise top would read the shell's line.
 			eventually(t, "it goes on", func() bool { return state(top) != "T" })
 		}
 	}
@@ -194,7 +194,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 		s.key("\x03")
 		return len(s.screen.changed()) == 0
 	})
-	s.hasShell()
+	s.awaitRestored()
 	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
 	raw, err := s.master.SyscallConn()
 	noError(t, err)
@@ -212,8 +212,8 @@ func (s *shell) child() (pid int) {
 	return pid
 }
 
-// Signals end it, and give the terminal back, even while the terminal's output is not
-// read, as over a connection that hangs.
+// A signal ends top, which restores the terminal. The terminal reads its output here, but
+// not in TestTopEndsOnATerminalThatTakesNothing.
 func TestTopEndsWithASignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestTopEndsWithASignal(t *testing.T) {
 			s.sees(`(?m)^>nightly `)
 			noError(t, syscall.Kill(s.child(), sig))
 			s.sees(fmt.Sprintf(`code %d\n`, exitSignal+int(sig)))
-			s.hasShell()
+			s.awaitRestored()
 		})
 	}
 }

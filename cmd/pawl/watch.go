@@ -130,7 +130,7 @@ func (w *watchCommand) print(e pawl.Entry) error {
 	line := watchLine(&e)
 	now := line
 	if w.asJSON { // JSON has more than the line
-		text, err := json.Marshal(entryJSON(&e).still())
+		text, err := json.Marshal(entryJSON(&e).withoutCountdowns())
 		if err != nil {
 			return err
 		}
