@@ -63,11 +63,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func build(nc *nats.Conn, o Options, own bool) *lockDriver {
-	s := &store{nc: nc, own: own, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
-	s.puts = s.prefix
+func build(nc *nats.Conn, o Options, ownsConn bool) *lockDriver {
+	s := &store{nc: nc, ownsConn: ownsConn, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
+	s.putPrefix = s.prefix
 	if o.Domain != "" { // without it, subjects lead to the connection's own domain
-		s.puts = s.api(s.prefix)
+		s.putPrefix = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())

@@ -23,19 +23,19 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	kept     time.Duration     // the server deletes the message after kept plus the retention; not positive: never
+	keepFor  time.Duration     // the server deletes the message after keepFor plus the retention; not positive: never
 }
 
-// last reads the last message of a key, and returns nil if there is none. If least is not
-// 0, the message has this sequence or a later one. Then last retries, because a new
-// leader may not have that message yet.
-func (s *store) last(ctx context.Context, key string, least uint64) (*message, error) {
+// readLast reads the last message of a key, and returns nil if there is none. If least is
+// not 0, the message has this sequence or a later one. Then readLast retries, because a
+// new leader may not have that message yet.
+func (s *store) readLast(ctx context.Context, key string, least uint64) (*message, error) {
 	for i := range 8 {
-		m, err := s.ofLeader(ctx, key)
+		m, err := s.readFromLeader(ctx, key)
 		if codeOf(err) == jetstream.JSErrCodeStreamNotFound { // the bucket was deleted
 			s.bucket.forgetConfig()
 			if err = s.ready(ctx); err == nil {
-				m, err = s.ofLeader(ctx, key)
+				m, err = s.readFromLeader(ctx, key)
 			}
 		}
 		if err != nil || least == 0 || m != nil && m.sequence >= least {
@@ -48,9 +48,9 @@ func (s *store) last(ctx context.Context, key string, least uint64) (*message, e
 	return nil, s.driverError(errGone)
 }
 
-// ofLeader asks the leader, and does not use a direct read, which an outdated replica or
-// a mirror may answer.
-func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
+// readFromLeader does not use a direct read, which an outdated replica or a mirror may
+// answer.
+func (s *store) readFromLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
 		r, err := s.ask(ctx, s.api("STREAM.MSG.GET."+s.stream), question)
@@ -61,7 +61,7 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 			return nil, err
 		}
 		m := r.Message
-		return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
+		return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keepTime(m.Header)}, nil
 	})
 }
 
@@ -71,12 +71,12 @@ func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 // timeout is at least twice the time of the last answer, up to 5 s.
 func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
-		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
+		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.roundTrip.Load())), i, 5*time.Second))
 		sent := time.Now()
 		s.reads.recordRequest(sent)
 		answer, err := f(within)
 		if err == nil {
-			s.trip.Store(int64(time.Since(sent)))
+			s.roundTrip.Store(int64(time.Since(sent)))
 		}
 		s.recordResponse(&s.reads, err)
 		cancel()
@@ -90,9 +90,8 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 	}
 }
 
-// keptBy returns the time for which the server keeps a message with this header, without
-// the retention.
-func (s *store) keptBy(header []byte) time.Duration {
+// keepTime returns the keepFor of a message with this header.
+func (s *store) keepTime(header []byte) time.Duration {
 	h, err := nats.DecodeHeadersMsg(header)
 	if err != nil {
 		return 0
@@ -262,7 +261,7 @@ func (s *store) recordResponse(w *responseWatchdog, err error) {
 		w.since, w.reconnects = time.Time{}, 0
 		return
 	}
-	if !s.own || !s.nc.IsConnected() || w.since.IsZero() {
+	if !s.ownsConn || !s.nc.IsConnected() || w.since.IsZero() {
 		return
 	}
 	limit := reconnectAfter << min(w.reconnects, maxDoublings)

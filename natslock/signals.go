@@ -52,9 +52,9 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 func (p *push) works() bool { return p.inboxes != nil && p.arrived.Load() >= p.wanted.Load() }
 
 const (
-	// echoWithin is the time in which the driver's own message must arrive after the
+	// echoTimeout is the time in which the driver's own message must arrive after the
 	// server has received it.
-	echoWithin = 200 * time.Millisecond
+	echoTimeout = 200 * time.Millisecond
 
 	// probeTimeout is the time in which the server must receive that message.
 	probeTimeout = 5 * time.Second
@@ -69,7 +69,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
-	for until := time.Now().Add(echoWithin); p.arrived.Load() < next && time.Now().Before(until); {
+	for until := time.Now().Add(echoTimeout); p.arrived.Load() < next && time.Now().Before(until); {
 		if backoff.Wait(ctx, time.Millisecond) != nil {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// After maxMissedStamps consecutive stamps did not arrive, the driver listens for
+	// After maxMissedStamps consecutive stamps did not arrive, the driver subscribes to
 	// none until it asks for the time again, or the connection changes.
 	maxMissedStamps = 3
 
@@ -52,8 +52,8 @@ func (s *store) receiveStamp(ctx context.Context, stamps <-chan *nats.Msg, seque
 	if stamps == nil {
 		return 0
 	}
-	late := time.NewTimer(stampTimeout)
-	defer late.Stop()
+	timer := time.NewTimer(stampTimeout)
+	defer timer.Stop()
 	for {
 		select {
 		case m := <-stamps:
@@ -66,7 +66,7 @@ func (s *store) receiveStamp(ctx context.Context, stamps <-chan *nats.Msg, seque
 			}
 			s.missedStamps.Store(0)
 			return locktable.At(t)
-		case <-late.C:
+		case <-timer.C:
 			s.missedStamps.Add(1)
 			return 0
 		case <-ctx.Done():

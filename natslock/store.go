@@ -24,18 +24,18 @@ import (
 // store is a bucket. It implements swap.Store. The version of a value is its sequence in
 // the bucket's stream, and its StoreState has the void sequences before it.
 type store struct {
-	nc     *nats.Conn
-	o      Options
-	stream string // the name of the bucket's stream
-	prefix string // begins the subjects of the bucket's keys
-	puts   string // begins the subjects to which the driver sends the keys' messages
-	clock  swap.Clock
-	bucket bucket
-	push   push
-	own    bool // the driver opened the connection
+	nc        *nats.Conn
+	o         Options
+	stream    string // the name of the bucket's stream
+	prefix    string // begins the subjects of the bucket's keys
+	putPrefix string // begins the subjects to which the driver sends the keys' messages
+	clock     swap.Clock
+	bucket    bucket
+	push      push
+	ownsConn  bool // the driver opened the connection
 
 	reads, writes responseWatchdog
-	trip          atomic.Int64 // the round-trip time of the last answer, a time.Duration
+	roundTrip     atomic.Int64 // the round-trip time of the last answer, a time.Duration
 	missedStamps  atomic.Int32 // consecutive stamps that did not arrive, see maxMissedStamps
 
 	watchesDown atomic.Int64    // the number of watched names whose subscription is down
@@ -84,7 +84,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []error) {
 	all, errs := make([]swap.Stored, len(names)), make([]error, len(names))
 	inParallel(len(names), func(i int) {
-		m, err := s.last(ctx, keyOf(names[i]), 0)
+		m, err := s.readLast(ctx, keyOf(names[i]), 0)
 		if errs[i] = err; m != nil {
 			all[i], errs[i] = m.stored(time.Now())
 		}
@@ -95,9 +95,9 @@ func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []e
 // loadNote is the StoreState of swap.Stored: the facts about a value besides its
 // sequence.
 type loadNote struct {
-	at    time.Time     // when the client received the value or its acknowledgement
-	void  []uint64      // see stamped.Envelope
-	lasts time.Duration // the time after its stamp for which the value is needed
+	at        time.Time     // when the client received the value or its acknowledgement
+	void      []uint64      // see stamped.Envelope
+	neededFor time.Duration // after the stamp of the value
 }
 
 // stored returns the value in a message. at is the time from which the age of the value
@@ -112,10 +112,10 @@ func (m *message) stored(at time.Time) (swap.Stored, error) {
 	}
 	value, note := e.ValueAt(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
 	if entry, err := locktable.Decode(value); err == nil { // if not, the table reports the damage
-		note.lasts = m.stamp.Until(entry.Ends())
+		note.neededFor = m.stamp.Until(entry.Ends())
 	}
 	if !e.InsideWindow(m.stamp) {
-		note.lasts = max(note.lasts, m.kept)
+		note.neededFor = max(note.neededFor, m.keepFor)
 	}
 	return swap.Stored{Value: value, Version: m.sequence, StoreState: note}, nil
 }
@@ -218,7 +218,7 @@ func (s *store) DelaysWrites() {}
 func (s *store) Close() error {
 	s.end()
 	s.push.close(s.nc)
-	if s.own {
+	if s.ownsConn {
 		s.nc.Close()
 	}
 	return nil

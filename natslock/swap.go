@@ -31,21 +31,22 @@ type write struct {
 	message
 	envelope    *stamped.Envelope
 	key         string
-	lasts       time.Duration // the time for which the value is needed if the swap counts
+	neededFor   time.Duration // the time for which the value is needed if the swap counts
 	sent, acked time.Time
 }
 
 // maxLoadAge is the greatest age of a value that the client replaces without reading it
-// again. A stream loses data if another server, which had the bucket in memory, restarts,
-// or an operator restores a backup. It then repeats sequences, and a client of another
-// server does not detect that. But a restart takes longer than maxLoadAge, and a swap
-// takes effect within its window, or never. So no other value can get the sequence of a
-// value between its read and its swap. The age counts from the answer, because otherwise
-// a slow server would allow no swap. So a value may be older than maxLoadAge by the time
-// of its request.
+// again. A stream loses data if the server that has the bucket in memory restarts, or an
+// operator restores a backup. Then the stream uses sequences again. A client that is
+// connected to another server does not notice. But a restart takes longer than
+// maxLoadAge, and a swap takes effect within its window, or never. So no other value can
+// get the sequence of a value between its read and its swap. The age counts from the
+// answer of the read: if it counted from the request, a slow server would allow no swap.
+// So the true age may exceed maxLoadAge by the duration of the read.
 const maxLoadAge = 250 * time.Millisecond
 
-// swap publishes the new value. Whether it counts depends on its stamp.
+// swap publishes the new value. The swap counts if the server's time, its stamp, is in
+// its window.
 func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
 	if err := s.ready(ctx); err != nil {
 		return swap.Swapped{}, err
@@ -57,16 +58,16 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	if err := s.checkSize(one); err != nil {
 		return swap.Swapped{}, err
 	}
-	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), lasts: one.Window.From.Until(one.Entry.Ends())}
+	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), neededFor: one.Window.From.Until(one.Entry.Ends())}
 	w.data = w.envelope.Append(nil)
-	// If the swap does not count, the replaced value still counts, at most for as long as
-	// its holders expect.
-	w.kept = max(w.lasts, note.lasts, 0)
-	m := nats.NewMsg(s.puts + w.key)
+	// The message also has the replaced value, which stays valid if the swap does not
+	// count. So the server keeps the message as long as one of them is needed.
+	w.keepFor = max(w.neededFor, note.neededFor, 0)
+	m := nats.NewMsg(s.putPrefix + w.key)
 	m.Data = w.data
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(one.Version, 10)}
 	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
-		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
+		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.keepFor+s.o.Retention)/time.Second)+1, 10)}
 	}
 	stamps, stop := s.subscribeToStamps(w.key)
 	defer stop()
@@ -94,8 +95,8 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	return done, err
 }
 
-// checkSize returns an error for a claim that joins others if the entry has no room for
-// it. A message has the new value and the previous value.
+// checkSize returns an error if the bytes that a swap reserves do not fit. A message has
+// room for two values: the new one and the previous one.
 func (s *store) checkSize(one *swap.Swap) error {
 	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
@@ -114,8 +115,8 @@ var errTooBig = &jetstream.APIError{ErrorCode: codeTooBig, Description: "message
 func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
 	s.writes.recordRequest(time.Now())
 	defer func() { s.recordResponse(&s.writes, err) }()
-	late := time.AfterFunc(reconnectAfter, func() { s.recordResponse(&s.writes, errNoAnswer) })
-	defer late.Stop()
+	watchdog := time.AfterFunc(reconnectAfter, func() { s.recordResponse(&s.writes, errNoAnswer) })
+	defer watchdog.Stop()
 	r, err := s.send(ctx, m)
 	switch {
 	case err != nil:
@@ -132,7 +133,7 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Msg) (result swap.Swapped, err error) {
 	last, counts := &w.message, true
 	if w.stamp = s.receiveStamp(ctx, stamps, w.sequence); w.stamp == 0 {
-		if last, err = s.last(ctx, w.key, w.sequence); err != nil {
+		if last, err = s.readLast(ctx, w.key, w.sequence); err != nil {
 			return result, err
 		}
 	}
@@ -155,7 +156,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 	}
 	if counts {
 		s.clock.InsideWindow(w.envelope.Window)
-		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, lasts: w.lasts}}
+		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, neededFor: w.neededFor}}
 	} else {
 		s.clock.OutsideWindow(w.envelope.Window)
 		result = swap.Swapped{OutsideWindow: true, HasStored: true}

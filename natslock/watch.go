@@ -79,7 +79,7 @@ func (s *store) hasNews(ctx context.Context, name string, sequence uint64, state
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	at := time.Now()
-	m, err := s.last(brief, keyOf(name), sequence)
+	m, err := s.readLast(brief, keyOf(name), sequence)
 	if err != nil || m == nil {
 		return true
 	}
