@@ -23,18 +23,18 @@ type Options struct {
 
 // The limits for reading the backend. On an idle backend a scan is one command.
 const (
-	shortest    = 600 * time.Millisecond // the least pause between two scans
-	longest     = 15 * time.Second       // the greatest pause, however many names there are
-	perName     = 2 * time.Millisecond   // the least pause for each name, so that 500 names are read a second
-	share       = 20                     // a pause is at least this many times as long as the scan
-	scanTimeout = 5 * time.Second        // a scan that takes longer has failed
-	readFor     = 2 * time.Second        // the same for a read of one name
-	readEvery   = 50 * time.Millisecond  // between two batches of changed names
-	readAtOnce  = 16                     // names in such a batch
-	mostShown   = 256                    // names watched at once
-	mostNames   = 100_000                // in a View; it leaves out the rest
-	staleAfter  = 5 * time.Second        // after this, a shown name is read again between two scans
-	failedPause = time.Second            // the pause after a scan that failed
+	minPause      = 600 * time.Millisecond // between two scans
+	maxPause      = 15 * time.Second       // between two scans, however many names there are
+	pausePerName  = 2 * time.Millisecond   // scans read at most 500 names a second, up to maxPause
+	pauseFactor   = 20                     // a pause is at least this many times as long as the scan
+	scanTimeout   = 5 * time.Second        // a scan that takes longer has failed
+	readTimeout   = 2 * time.Second        // a read of one name that takes longer has failed
+	readInterval  = 50 * time.Millisecond  // between two batches of changed names
+	readBatchSize = 16                     // names in such a batch
+	maxWatched    = 256                    // names watched at once
+	maxNames      = 100_000                // in a View; it leaves out the rest
+	maxShownAge   = 5 * time.Second        // then a shown name is read again between two scans
+	failurePause  = time.Second            // the pause after a scan that failed
 )
 
 // Overview has the names of a client's backend. Many goroutines may use it.
@@ -45,7 +45,7 @@ type Overview struct {
 	history *History
 	wake    chan struct{} // capacity 1
 
-	mu      sync.Mutex // protects all below
+	mu      sync.Mutex // protects the fields below
 	view    *View
 	newer   chan struct{} // closed when view is replaced
 	viewers map[*Viewer]struct{}
@@ -67,7 +67,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	return s
 }
 
-// View is the last view. It is never nil: before the first scan it is empty, and its
+// View returns the last view. It is never nil: before the first scan it is empty, and its
 // ScannedAt is zero.
 func (s *Overview) View() *View {
 	s.mu.Lock()
@@ -75,10 +75,10 @@ func (s *Overview) View() *View {
 	return s.view
 }
 
-// History has the events of names since New.
+// History returns the events of names since New.
 func (s *Overview) History() *History { return s.history }
 
-// Client is the client that was given to New.
+// Client returns the client that was given to New.
 func (s *Overview) Client() *pawl.Client { return s.c }
 
 // Latest returns a view at most age old, or the last view if ctx ends or a scan fails.
@@ -102,7 +102,7 @@ func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
 	return v
 }
 
-// Viewers is the number of viewers.
+// Viewers returns the number of viewers.
 func (s *Overview) Viewers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[st
 	for _, old := range []bool{true, false} {
 		for v := range s.viewers {
 			for _, name := range v.shown {
-				if (followed[name] != nil) == old && len(shown) < mostShown {
+				if (followed[name] != nil) == old && len(shown) < maxWatched {
 					shown[name] = struct{}{}
 				}
 			}

@@ -65,8 +65,8 @@ func (r *runner) due(now time.Time, wanted bool) (scan, read, fresh time.Time) {
 		return scan, read, fresh
 	}
 	scan = r.scannedAt.Add(r.pause)
-	if r.pause > staleAfter {
-		fresh = r.fresh.Add(staleAfter)
+	if r.pause > maxShownAge {
+		fresh = r.fresh.Add(maxShownAge)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,14 +139,14 @@ func (r *runner) failed(last, v *View, err error) {
 	old := last.copy()
 	old.Properties, old.Push, old.ScanTime = v.Properties, v.Push, v.ScanTime
 	old.Err, old.ErrSince = err, r.failing
-	r.pause = failedPause
+	r.pause = failurePause
 	old.Pace = r.pause
 	r.publish(old)
 }
 
-// pace is the pause after a scan that took so long, over so many names.
+// pace returns the pause after a scan that took so long, over so many names.
 func pace(took time.Duration, names int) time.Duration {
-	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
+	return min(max(minPause, pauseFactor*took, time.Duration(names)*pausePerName), maxPause)
 }
 
 // read reads the next of the names that have changed.
@@ -154,7 +154,7 @@ func (r *runner) read(ctx context.Context) {
 	var names []string
 	r.mu.Lock()
 	for name := range r.changed {
-		if len(names) < readAtOnce {
+		if len(names) < readBatchSize {
 			names = append(names, name)
 			delete(r.changed, name)
 		}
@@ -163,7 +163,7 @@ func (r *runner) read(ctx context.Context) {
 	last := r.View()
 	v := last.copy()
 	for _, name := range names {
-		bounded, cancel := context.WithTimeout(ctx, readFor)
+		bounded, cancel := context.WithTimeout(ctx, readTimeout)
 		e, err := r.c.Inspect(bounded, name)
 		cancel()
 		if err != nil {
@@ -171,7 +171,7 @@ func (r *runner) read(ctx context.Context) {
 		}
 		v.put(e, time.Now())
 	}
-	r.readDue = time.Now().Add(readEvery)
+	r.readDue = time.Now().Add(readInterval)
 	if ctx.Err() != nil || last.ScannedAt.IsZero() {
 		return
 	}
@@ -209,5 +209,5 @@ func (s *skew) see(last, v *View) {
 	}
 }
 
-// offset is the smallest difference that agrees with all views.
+// offset returns the smallest difference that agrees with all views.
 func (s *skew) offset() time.Duration { return min(max(0, s.least), s.most) }

@@ -59,7 +59,7 @@ func (v *View) list(ctx context.Context, c *pawl.Client, prefix string) error {
 			return err
 		case err != nil:
 			v.Damaged = append(v.Damaged, Damage{e.Name, err})
-		case len(v.Rows) == mostNames:
+		case len(v.Rows) == maxNames:
 			v.More = true
 			return nil
 		default:
