@@ -27,7 +27,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		Fields []string
 		Claims [][]json.RawMessage
 	}
-	noError(t, json.Unmarshal(s.data(s.choose(m.v, maxDrawn), m.v), &d))
+	noError(t, json.Unmarshal(s.data(s.chooseClaims(m.v, maxDrawn), m.v), &d))
 	ends := []int64{endReleased, endLost, endAsking}
 	fences := []string{"18446744073709551615", "2", ""}
 	for i := range claims {

@@ -24,7 +24,7 @@ import (
 // Write writes the report of a history.
 func Write(w io.Writer, h *history.History, v *check.Verdict) error {
 	s := newStory(h)
-	d := s.choose(v, maxDrawn)
+	d := s.chooseClaims(v, maxDrawn)
 	_, err := w.Write(newPage(s, d, v).document(s.data(d, v)))
 	return err
 }
@@ -39,7 +39,7 @@ func embeddedText(files ...string) string {
 	for _, f := range files {
 		text, err := assets.ReadFile("assets/" + f)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // no file of this name is embedded
 		}
 		b.WriteString(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	}

@@ -21,7 +21,7 @@ type claim struct {
 	*history.Claim
 	end    int   // how it ended
 	writes int   // to the register
-	used   int64 // the time of the last of them
+	used   int64 // the time of the last write
 }
 
 // How a claim ended. The script has the same numbers.
@@ -53,8 +53,8 @@ func endOf(c *history.Claim) int {
 // odd reports whether a claim ended in another way than most.
 func (c *claim) odd() bool { return c.end != endNone && c.end != endReleased }
 
-// over returns the last time of a claim.
-func (c *claim) over() int64 {
+// lastTime returns the time of the last event of a claim.
+func (c *claim) lastTime() int64 {
 	return max(c.Last(), c.used)
 }
 

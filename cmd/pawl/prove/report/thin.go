@@ -18,20 +18,20 @@ type choice struct {
 	sample [2]int64   // the time in which all claims are drawn
 	gaps   [][2]int64 // the times in which some are not
 
-	chosen []bool // each claim of the story
-	left   int    // how many claims there is room for
+	chosen []bool // for each claim of the story
+	room   int    // how many more claims may be chosen
 }
 
 func (d *choice) take(i int) {
-	if !d.chosen[i] && d.left > 0 {
+	if !d.chosen[i] && d.room > 0 {
 		d.chosen[i] = true
-		d.left--
+		d.room--
 	}
 }
 
-// choose chooses all claims, or most of them if they are more.
-func (s *story) choose(v *check.Verdict, most int) *choice {
-	d := &choice{chosen: make([]bool, len(s.claims)), left: most}
+// chooseClaims chooses the claims that the timeline draws, at most `most`.
+func (s *story) chooseClaims(v *check.Verdict, most int) *choice {
+	d := &choice{chosen: make([]bool, len(s.claims)), room: most}
 	if len(s.claims) <= most {
 		for i := range s.claims {
 			d.take(i)
@@ -47,9 +47,9 @@ func (s *story) choose(v *check.Verdict, most int) *choice {
 	return d
 }
 
-// pick takes the claims that a reader looks for: claims that violate a rule, ended oddly,
-// are in a short time of which it takes all, are near violations, or are near the begins
-// and the ends of faults.
+// pick takes the claims that a reader looks for: claims that violate a rule or ended
+// oddly, all claims of a short time, and claims near a violation, or near the begin or
+// the end of a fault.
 func (s *story) pick(d *choice, v *check.Verdict) {
 	accused := map[int64]bool{}
 	var places, edges []int64
@@ -71,12 +71,12 @@ func (s *story) pick(d *choice, v *check.Verdict) {
 			odd = append(odd, i)
 		}
 	}
-	for _, i := range thinned(odd, d.left*2/3) {
+	for _, i := range thinned(odd, d.room*2/3) {
 		d.take(i)
 	}
 	s.sample(d)
-	s.nearest(d, places, d.left/2)
-	s.nearest(d, edges, d.left)
+	s.nearest(d, places, d.room/2)
+	s.nearest(d, edges, d.room)
 	s.gaps(d)
 }
 
@@ -102,11 +102,12 @@ func thinned(list []int, n int) []int {
 	return some
 }
 
-// sample takes all claims of a time in the middle of the run: a third of the room.
+// sample takes all claims of a short time in the middle of the run, for a third of the
+// room.
 func (s *story) sample(d *choice) {
 	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
-	n := d.left / 3
+	n := d.room / 3
 	first = max(0, min(first-n/2, len(s.claims)-n))
 	for i := first; i < first+n; i++ {
 		d.take(i)
@@ -114,7 +115,7 @@ func (s *story) sample(d *choice) {
 	}
 }
 
-// nearest takes up to n claims, those first that are nearest to one of the times.
+// nearest takes the n claims that are nearest to one of the times.
 func (s *story) nearest(d *choice, times []int64, n int) {
 	if len(times) == 0 {
 		return
@@ -124,7 +125,7 @@ func (s *story) nearest(d *choice, times []int64, n int) {
 	far := make([]int64, len(s.claims))
 	for i := range s.claims {
 		if !d.chosen[i] {
-			rest, far[i] = append(rest, i), s.claims[i].far(times)
+			rest, far[i] = append(rest, i), s.claims[i].distance(times)
 		}
 	}
 	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
@@ -133,29 +134,29 @@ func (s *story) nearest(d *choice, times []int64, n int) {
 	}
 }
 
-// far returns the time between a claim and the nearest of some sorted times.
-func (c *claim) far(times []int64) int64 {
-	over := c.over()
+// distance returns the time between a claim and the nearest of some sorted times.
+func (c *claim) distance(times []int64) int64 {
+	last := c.lastTime()
 	i, _ := slices.BinarySearch(times, c.Asked)
 	far := int64(math.MaxInt64)
 	if i > 0 {
 		far = c.Asked - times[i-1]
 	}
 	if i < len(times) {
-		far = min(far, max(0, times[i]-over))
+		far = min(far, max(0, times[i]-last))
 	}
 	return far
 }
 
-// gaps finds the times in which claims are left out. It joins what no eye could tell
-// apart.
+// gaps finds the times in which claims are left out. It joins gaps that a reader could
+// not distinguish.
 func (s *story) gaps(d *choice) {
 	apart := s.Last / 5000
 	for i := range s.claims {
 		if d.chosen[i] {
 			continue
 		}
-		from, to := s.claims[i].Asked, s.claims[i].over()
+		from, to := s.claims[i].Asked, s.claims[i].lastTime()
 		if n := len(d.gaps); n > 0 && from <= d.gaps[n-1][1]+apart {
 			d.gaps[n-1][1] = max(d.gaps[n-1][1], to)
 		} else {

@@ -14,7 +14,7 @@ func TestThinning(t *testing.T) {
 	if len(s.claims) < 2*most {
 		t.Fatalf("the history has only %d claims", len(s.claims))
 	}
-	d := s.choose(m.v, most)
+	d := s.chooseClaims(m.v, most)
 	if len(d.claims) > most || len(d.claims) < most*9/10 {
 		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), most)
 	}
@@ -43,7 +43,7 @@ func TestThinning(t *testing.T) {
 	}
 	for i := range s.claims {
 		c := &s.claims[i]
-		if !drawn[c.ID] && (!inGap(c.Asked) || !inGap(c.over())) {
+		if !drawn[c.ID] && (!inGap(c.Asked) || !inGap(c.lastTime())) {
 			t.Fatalf("claim %d is left out, and no gap says so", c.ID)
 		}
 		if c.Asked >= d.sample[0] && c.Asked <= d.sample[1] && !drawn[c.ID] {
@@ -65,7 +65,7 @@ func TestThinningOfManyLosses(t *testing.T) {
 		}
 	}
 	s := newStory(m.history())
-	d := s.choose(m.v, 3000)
+	d := s.chooseClaims(m.v, 3000)
 	if odd, all := s.odd(d); len(d.claims) > 3000 || odd >= all {
 		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), odd, all)
 	}
