@@ -27,10 +27,10 @@ type TB = servertest.TB
 type Cluster struct {
 	Members []*Member
 
-	tb    TB
-	all   []string // the members, as in the arguments of each
-	tls   bool
-	wires *wires // nil if the members reach each other directly
+	tb             TB
+	initialCluster []string // the parts of etcd's argument --initial-cluster
+	tls            bool
+	wires          *wires // nil if the members reach each other directly
 }
 
 // A Member is one process.
@@ -38,8 +38,8 @@ type Member struct {
 	servertest.Process
 
 	Name string
-	Addr string // of clients: host:port
-	Peer string // of the other members
+	Addr string // for clients: host:port
+	Peer string // for the other members: host:port
 
 	path  string
 	args  []string
@@ -55,8 +55,8 @@ type Setup struct {
 	Begin   func(*exec.Cmd) error // starts a process; nil: as usual
 }
 
-// Start starts a cluster of n members, each with these additional arguments, and waits
-// until it has a leader.
+// Start starts a cluster whose members have these additional arguments, and waits until
+// it has a leader.
 func Start(tb TB, members int, args ...string) *Cluster {
 	tb.Helper()
 	return Setup{Members: members, Args: args}.Start(tb)
@@ -65,7 +65,7 @@ func Start(tb TB, members int, args ...string) *Cluster {
 // Start starts the cluster, and waits until it has a leader.
 func (s Setup) Start(tb TB) *Cluster {
 	tb.Helper()
-	path := os.Getenv("PAWL_TEST_ETCD") // of another version
+	path := os.Getenv("PAWL_TEST_ETCD") // a server of another version
 	if path == "" {
 		path = testservers.Build(tb, "etcd")
 	}
@@ -79,7 +79,7 @@ func (s Setup) Start(tb TB) *Cluster {
 	starting <- struct{}{}
 	defer func() { <-starting }()
 	for _, m := range c.Members {
-		m.args = append(s.args(tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "new")
+		m.args = append(s.args(tb, c, m), "--initial-cluster", strings.Join(c.initialCluster, ","), "--initial-cluster-state", "new")
 		tb.Cleanup(m.Kill)
 		m.launch()
 	}
@@ -97,7 +97,7 @@ var starting = make(chan struct{}, runtime.NumCPU())
 func (c *Cluster) newMember(path, name string) *Member {
 	m := &Member{Process: servertest.Process{TB: c.tb, Dir: c.tb.TempDir()}, path: path, Name: name}
 	m.Addr, m.Peer = "127.0.0.1:"+servertest.FreePort(c.tb), "127.0.0.1:"+servertest.FreePort(c.tb)
-	c.Members, c.all = append(c.Members, m), append(c.all, m.Name+"=http://"+m.Peer)
+	c.Members, c.initialCluster = append(c.Members, m), append(c.initialCluster, m.Name+"=http://"+m.Peer)
 	return m
 }
 
@@ -107,19 +107,19 @@ func (c *Cluster) Join(add func(peer string)) *Member {
 	c.tb.Helper()
 	m := c.newMember(c.Members[0].path, fmt.Sprintf("m%d", len(c.Members)))
 	add("http://" + m.Peer)
-	m.args = append(Setup{}.args(c.tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "existing")
+	m.args = append(Setup{}.args(c.tb, c, m), "--initial-cluster", strings.Join(c.initialCluster, ","), "--initial-cluster-state", "existing")
 	c.tb.Cleanup(m.Kill)
 	m.launch()
 	m.await()
 	return m
 }
 
-// args are the arguments of one member.
+// args returns the arguments of one member. With wires it also starts a proxy.
 func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	scheme, listens := "http://", m.Peer
 	if c.wires != nil {
 		listens = "127.0.0.1:" + servertest.FreePort(tb)
-		c.wires.lay(tb, m.Peer, listens)
+		c.wires.startProxy(tb, m.Peer, listens)
 	}
 	var tls []string
 	if c.tls {
@@ -135,7 +135,7 @@ func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	return slices.Concat(args, tls, s.Args)
 }
 
-// URL names all members.
+// URL returns a URL that names all members.
 func (c *Cluster) URL() string {
 	if c.tls {
 		return "etcds://" + strings.Join(c.Addrs(), ",")
@@ -143,7 +143,7 @@ func (c *Cluster) URL() string {
 	return "etcd://" + strings.Join(c.Addrs(), ",")
 }
 
-// Addrs are the addresses of all members.
+// Addrs returns the addresses of all members.
 func (c *Cluster) Addrs() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Addr)
@@ -164,7 +164,7 @@ func (m *Member) launch() {
 	m.Launch(exec.Command(m.path, m.args...), m.begin)
 }
 
-// await waits until the member accepts clients: it does so once there is a leader.
+// await waits until the member accepts clients, which it does after a leader is elected.
 func (m *Member) await() {
 	m.TB.Helper()
 	m.Await(func() error {
@@ -191,16 +191,16 @@ func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }
 
 var shared servertest.Shared[*Cluster]
 
-// patient makes a server wait for its own steps for 5 s and twice this time, so that it
-// answers even if the machine stands still for some seconds. Its leases last at least one
-// and a half times as long.
-var patient = []string{"--election-timeout", "20000"}
+// patientArgs are for a server that still answers after the machine has stood still for
+// some seconds: etcd waits for its own steps for 5 s and twice the election timeout. The
+// server's leases last at least one and a half times the election timeout.
+var patientArgs = []string{"--election-timeout", "20000"}
 
-// Shared returns a patient server of one member that runs until Stop. Each test uses its
-// own prefix.
+// Shared returns a server of one member, with patientArgs. It runs until Stop, and each
+// test uses its own prefix.
 func Shared(tb TB) *Cluster {
 	tb.Helper()
-	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1, patient...) })
+	return shared.Get(tb, func(tb TB) *Cluster { return Start(tb, 1, patientArgs...) })
 }
 
 // Stop ends the shared server. TestMain calls it.

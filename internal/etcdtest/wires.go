@@ -12,12 +12,12 @@ import (
 // wires are the network between the members. Each member reaches the others through
 // proxies, which identify the sender by the first bytes that it sends.
 type wires struct {
-	mu     sync.Mutex // protects all below
-	apart  string     // the ID of the member that is cut off; empty: no member is
-	there  string     // and the address where it is reached
-	healed chan struct{}
-	conns  []net.Conn
-	over   bool
+	mu      sync.Mutex // protects the fields below
+	cutID   string     // the ID of the member that is cut off; empty: no member is
+	cutAddr string     // the address at which the others reach it
+	healed  chan struct{}
+	conns   []net.Conn
+	closed  bool
 }
 
 // Cut cuts a member off from the others. All bytes under way between them are lost
@@ -25,21 +25,21 @@ type wires struct {
 func (c *Cluster) Cut(m *Member, id uint64) {
 	c.wires.mu.Lock()
 	defer c.wires.mu.Unlock()
-	c.wires.apart, c.wires.there = strconv.FormatUint(id, 16), m.Peer
+	c.wires.cutID, c.wires.cutAddr = strconv.FormatUint(id, 16), m.Peer
 }
 
 // Heal ends Cut.
 func (c *Cluster) Heal() {
 	c.wires.mu.Lock()
 	defer c.wires.mu.Unlock()
-	c.wires.apart = ""
+	c.wires.cutID = ""
 	close(c.wires.healed)
 	c.wires.healed = make(chan struct{})
 }
 
-// lay starts the proxy of a member. The member listens at one address, and the others
-// dial another.
-func (w *wires) lay(tb TB, reached, listens string) {
+// startProxy starts the proxy of a member. The member listens at one address, and the
+// others dial another.
+func (w *wires) startProxy(tb TB, reached, listens string) {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", reached)
 	if err != nil {
@@ -57,19 +57,19 @@ func (w *wires) lay(tb TB, reached, listens string) {
 	})
 	tb.Cleanup(func() {
 		_ = l.Close()
-		w.end()
+		w.close()
 		loops.Wait()
 	})
 }
 
-// end ends all connections.
-func (w *wires) end() {
+// close closes all connections.
+func (w *wires) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.closed {
 		return
 	}
-	w.over = true
+	w.closed = true
 	close(w.healed)
 	for _, c := range w.conns {
 		_ = c.Close()
@@ -77,11 +77,11 @@ func (w *wires) end() {
 	w.conns = nil
 }
 
-// keep adds a connection to those that end closes.
-func (w *wires) keep(c net.Conn) {
+// track adds a connection that close closes.
+func (w *wires) track(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.conns = append(w.conns, c); w.over {
+	if w.conns = append(w.conns, c); w.closed {
 		_ = c.Close()
 	}
 }
@@ -91,7 +91,7 @@ var sender = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
 // carry forwards one connection.
 func (w *wires) carry(from net.Conn, reached, listens string) {
 	defer from.Close()
-	w.keep(from)
+	w.track(from)
 	first := make([]byte, 4<<10)
 	n, err := from.Read(first)
 	if err != nil {
@@ -101,13 +101,13 @@ func (w *wires) carry(from net.Conn, reached, listens string) {
 	if found := sender.FindSubmatch(first[:n]); found != nil {
 		who = string(bytes.ToLower(found[1]))
 	}
-	w.pass(who, reached)
+	w.awaitHeal(who, reached)
 	to, err := new(net.Dialer).DialContext(context.Background(), "tcp", listens)
 	if err != nil {
 		return
 	}
 	defer to.Close()
-	w.keep(to)
+	w.track(to)
 	if _, err := to.Write(first[:n]); err != nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		if err != nil || w.pass(who, reached) {
+		if err != nil || w.awaitHeal(who, reached) {
 			return // the delayed bytes are lost
 		}
 		if _, err := to.Write(b[:n]); err != nil {
@@ -133,18 +133,18 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	}
 }
 
-// pass waits while these two members cannot reach each other, and reports whether it had
-// to wait. A sender without an ID may be the member that is cut off.
-func (w *wires) pass(who, reached string) (were bool) {
+// awaitHeal waits while these two members cannot reach each other, and reports whether it
+// had to wait. A sender without an ID may be the member that is cut off.
+func (w *wires) awaitHeal(who, reached string) (waited bool) {
 	for {
 		w.mu.Lock()
-		apart := w.apart != "" && !w.over && (who == "" || who == w.apart || reached == w.there)
+		isCut := w.cutID != "" && !w.closed && (who == "" || who == w.cutID || reached == w.cutAddr)
 		healed := w.healed
 		w.mu.Unlock()
-		if !apart {
-			return were
+		if !isCut {
+			return waited
 		}
-		were = true
+		waited = true
 		<-healed
 	}
 }
