@@ -22,7 +22,7 @@ type Clock struct {
 }
 
 // New makes a clock in a folder that the server can read. The server's processes have it
-// if they are started with these variables in their environment. It takes a C compiler.
+// if they are started with these variables in their environment. It needs a C compiler.
 func New(tb servertest.TB, dir string) (c *Clock, env []string) {
 	tb.Helper()
 	c = &Clock{tb: tb, file: filepath.Join(dir, "clock")}
