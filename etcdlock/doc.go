@@ -34,20 +34,20 @@
 // # What does a lock cost?
 //
 // Acquire and release are one request each; a new name costs one more. Goroutines share
-// requests, up to 60 names in one. A process has two watches and one etcd lease. The
-// clock costs all processes together up to seven requests a second while locks are in
-// use, one a second for a minute after that, and then one every ten seconds.
+// requests, up to 60 names in one. A process has two watches and one etcd lease. All
+// processes together write a clock, see below: up to seven requests a second while locks
+// are in use, one a second for a minute after that, and then one every ten seconds.
 //
 // # What is guaranteed, and whose clock decides?
 //
 // Locks survive elections, restarts, and the loss of a minority of the members. A lease
 // lasts 0.35 s longer than its TTL, and two more round trips if a round trip takes 50 ms
 // or longer. The clients advance a clock in a key, according to their monotonic clocks,
-// see docs/internals/etcd-clock.md. While no client is open the clock stands still, but a
-// cron job that retries still sees a dead holder expire. After a restore, the locks of
-// the snapshot are held again, until they expire; holders of later grants lose their
-// leases, and are notified. Fences rise across a restore, and across the loss of all data
-// if the clients' wall clocks are about right.
+// see docs/internals/etcd-clock.md. While no client is open the clock stands still, and
+// only one etcd lease measures time, so that a cron job that retries still sees a dead
+// holder expire. After a restore, the locks of the snapshot are held again, until they
+// expire; holders of later grants lose their leases, and are notified. Fences rise across
+// a restore, and across the loss of all data if the clients' wall clocks are about right.
 //
 // # What can its driver do?
 //
