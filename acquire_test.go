@@ -29,7 +29,7 @@ func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
 				t.Errorf("the grant that was made is not the one we have: %+v, fence %d", e, lease.Fence())
 			}
 			noError(t, lease.Release(background))
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }
@@ -41,7 +41,7 @@ func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 		_, err := c.Mutex("x", pawl.WithTTL(2*time.Second)).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		time.Sleep(time.Minute)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -56,7 +56,7 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		noError(t, must(t)(c.RWMutex("x").TryRLock(background)).Release(background))
 		noError(t, (<-first).Release(background))
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -69,6 +69,6 @@ func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 		if errors.Is(err, pawl.ErrHeld) {
 			t.Error("a failing backend looks like a held lock")
 		}
-		w.free("x")
+		w.wantFree("x")
 	})
 }

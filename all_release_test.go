@@ -55,7 +55,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 			net.hang(nil)
 			time.Sleep(time.Minute)
 			for i := range n {
-				w.free(fmt.Sprintf("x%03d", i))
+				w.wantFree(fmt.Sprintf("x%03d", i))
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				net.hang(nil)
 				time.Sleep(time.Minute)
 				for i := range n {
-					w.free(fmt.Sprintf("x%03d", i))
+					w.wantFree(fmt.Sprintf("x%03d", i))
 				}
 			}
 		})
@@ -138,8 +138,8 @@ func TestAMinimumHoldIsForAGroupThatHasBegun(t *testing.T) {
 		noError(t, err)
 		noError(t, leases.ReleaseUnused(background))
 		noError(t, leases.Release(background))
-		w.free("x000")
-		w.free("x001")
+		w.wantFree("x000")
+		w.wantFree("x001")
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
@@ -179,7 +179,7 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 				leases, err := group(c, 4).Lock(background)
 				noError(t, err)
 				came := false
-				panicked := aloneOn(func() {
+				panicked := inGoroutine(func() {
 					_ = leases.Release(background)
 					came = true
 				})
@@ -187,7 +187,7 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 					t.Errorf("it came back: %v, and panicked with %v", came, panicked)
 				}
 				for i := range 4 {
-					w.free(fmt.Sprintf("x%03d", i))
+					w.wantFree(fmt.Sprintf("x%03d", i))
 				}
 				noError(t, leases.Release(background))
 				isError(t, context.Cause(leases.Context()), pawl.ErrReleased)

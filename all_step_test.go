@@ -50,8 +50,8 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		leases, err := locks.Lock(background)
 		noError(t, err)
 		noError(t, leases.Release(background))
-		w.free("x")
-		w.free("y")
+		w.wantFree("x")
+		w.wantFree("y")
 
 		tick := []byte("5")
 		_, err = pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), a.Mutex("y")).Lock(background)
@@ -77,8 +77,8 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 			}
 			net.slow(0)
 			time.Sleep(time.Minute)
-			w.free("x")
-			w.free("y")
+			w.wantFree("x")
+			w.wantFree("y")
 		}
 		holder := must(t)(b.Mutex("y").Lock(background))
 		ctx, cancel := context.WithCancel(background)
@@ -144,7 +144,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		}}})
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"), a.Mutex("z"))
 		try := func() { _, _ = locks.TryLock(background) }
-		if got := aloneOn(try); got != "observer" {
+		if got := inGoroutine(try); got != "observer" {
 			t.Errorf("it panicked with %v", got)
 		}
 		bad = false
@@ -154,13 +154,13 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 			}
 			return nil
 		})
-		if got := aloneOn(try); got != "driver" {
+		if got := inGoroutine(try); got != "driver" {
 			t.Errorf("it panicked with %v", got)
 		}
 		net.set(nil, nil)
 		synctest.Wait()
 		for _, name := range []string{"x", "y", "z"} {
-			w.free(name)
+			w.wantFree(name)
 		}
 		leases, err := locks.TryLock(background)
 		noError(t, err)
@@ -183,7 +183,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 		if n, m := net.count("acquire all"), net.count("acquire"); n != 2 || m != 0 {
 			t.Errorf("%d steps and %d single claims", n, m)
 		}
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -243,7 +243,7 @@ func TestAStepThatIsInVainIsNotSent(t *testing.T) {
 		})
 		_, err = locks.TryLock(ends)
 		isError(t, err, context.Canceled)
-		w.free("x")
-		w.free("y")
+		w.wantFree("x")
+		w.wantFree("y")
 	})
 }

@@ -39,15 +39,15 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		if held == nil || held.Name != "m" {
 			t.Fatalf("in the way: %v", err)
 		}
-		w.free("a")
+		w.wantFree("a")
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err = pawl.All(a.Mutex("a"), a.Mutex("m")).Lock(ctx)
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
-		w.free("a")
+		w.wantFree("a")
 		noError(t, other.Release(background))
-		w.free("m")
-		w.free("z")
+		w.wantFree("m")
+		w.wantFree("z")
 	})
 }
 
@@ -65,7 +65,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 		}
 		isError(t, leases.Err(), pawl.ErrLost)
 		isError(t, leases.Release(background), pawl.ErrLost)
-		w.free("x")
+		w.wantFree("x")
 		time.Sleep(time.Minute)
 
 		ran, err := locks.TryDo(background, func(ctx context.Context) error {
@@ -79,7 +79,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 		}
 		isError(t, err, pawl.ErrLost)
 		synctest.Wait()
-		w.free("y")
+		w.wantFree("y")
 	})
 }
 
@@ -166,8 +166,8 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 			t.Errorf("it came back after %v", took)
 		}
 		time.Sleep(10 * time.Second)
-		w.free("x")
-		w.free("y")
+		w.wantFree("x")
+		w.wantFree("y")
 		noError(t, held.Release(background))
 	})
 }

@@ -197,7 +197,7 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 		}
 		all.Wait()
 		for _, name := range []string{"b", "m", "pool"} {
-			w.free(name)
+			w.wantFree(name)
 		}
 	})
 }
@@ -212,8 +212,8 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		w.free("w")
-		w.free("x")
+		w.wantFree("w")
+		w.wantFree("x")
 		time.AfterFunc(time.Minute, func() {
 			x := w.entry("x").Holders
 			if len(x) != 1 {
@@ -235,7 +235,7 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		}
 		noError(t, held.Release(background))
 		for _, name := range []string{"w", "x", "y"} {
-			w.free(name)
+			w.wantFree(name)
 		}
 	})
 }
@@ -339,7 +339,7 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 			noError(t, held.Release(background))
 		}
 		for _, name := range []string{"x", "y", "z"} {
-			w.free(name)
+			w.wantFree(name)
 		}
 	})
 }
@@ -396,7 +396,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsQuestion(t *testing.T) {
 			t.Fatalf("b has %d holders, want the Group", n)
 		}
 		<-asked
-		w.free("b")
+		w.wantFree("b")
 		took, err := after(func() error {
 			noError(t, inTheWay.Release(background))
 			return <-ran
@@ -404,7 +404,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsQuestion(t *testing.T) {
 		if err != nil || took > 2*oneRequest {
 			t.Errorf("the Group ran %v after its locks were free: %v", took, err)
 		}
-		w.free("a")
-		w.free("b")
+		w.wantFree("a")
+		w.wantFree("b")
 	})
 }

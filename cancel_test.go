@@ -70,7 +70,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 			noError(t, held.Release(background))
 			wg.Wait()
 			noError(t, (<-survivor).Release(background))
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 			noError(t, last.Release(background))
 			wg.Wait()
 			time.Sleep(100 * time.Millisecond)
-			w.free("x")
+			w.wantFree("x")
 			leavesNothing(t, b)
 		})
 	}
@@ -128,7 +128,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 				}
 				_, err := begin(ctx)
 				isError(t, err, want)
-				w.free("x")
+				w.wantFree("x")
 				cancel()
 			}
 		}

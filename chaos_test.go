@@ -96,8 +96,8 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 				f.set(nil, nil)
 			}
 			time.Sleep(10 * time.Second)
-			w.free("x")
-			w.free("y")
+			w.wantFree("x")
+			w.wantFree("y")
 			for _, c := range clients {
 				leavesNothing(t, c)
 			}
@@ -140,7 +140,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 			wg.Wait()
 			stuck.Stop()
 			time.Sleep(time.Minute)
-			w.free("x")
+			w.wantFree("x")
 			for _, c := range clients {
 				leavesNothing(t, c)
 			}

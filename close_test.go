@@ -31,7 +31,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		<-lease.Done()
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
 		isError(t, lease.Release(background), pawl.ErrClosed)
-		w.free("x")
+		w.wantFree("x")
 		if e := w.entry("y"); len(e.Waiters) != 0 || len(e.Holders) != 1 || foreign.Err() != nil {
 			t.Errorf("what is left of y: %+v", e)
 		}
@@ -71,7 +71,7 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 			time.Sleep(1500 * time.Microsecond)
 			noError(t, c.Close())
 			wg.Wait()
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }
@@ -212,7 +212,7 @@ func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
 		time.AfterFunc(time.Second, f.down())
 		noError(t, c.Close())
 		for i := range 100 {
-			w.free("x" + strconv.Itoa(i))
+			w.wantFree("x" + strconv.Itoa(i))
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 					if n := s.released.Load(); n != 200 {
 						t.Errorf("%d releases", n)
 					}
-					w.free("x199")
+					w.wantFree("x199")
 				})
 			}
 		})
@@ -275,7 +275,7 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 			t.Errorf("it took %v: %v", took, err)
 		}
 		for i := range leases {
-			w.free("x" + strconv.Itoa(i))
+			w.wantFree("x" + strconv.Itoa(i))
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			if c.hangs {
 				unreleased(t, err, 1)
 			} else {
-				w.free("x0")
+				w.wantFree("x0")
 			}
 			time.Sleep(c.takes) // nothing is left running after that
 		})

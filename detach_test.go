@@ -48,7 +48,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		noError(t, again.Release(background))
 		isError(t, two.Confirm(background), pawl.ErrLost)
 		isError(t, two.Release(background), pawl.ErrLost)
-		w.free("x")
+		w.wantFree("x")
 
 		_, err = b.Attach(background, handle)
 		isError(t, err, pawl.ErrLost)

@@ -21,7 +21,7 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 			if (panicked != nil) != (how == "panics") {
 				t.Errorf("it %s, and its caller sees %v", how, panicked)
 			}
-			w.free("x")
+			w.wantFree("x")
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 			return ctx.Err()
 		})
 		isError(t, err, context.Canceled)
-		w.free("x")
+		w.wantFree("x")
 
 		other, _ := w.client(nil)
 		for _, says := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -176,7 +176,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 		if ran {
 			t.Error("says that it ran")
 		}
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -266,7 +266,7 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 		})
 		isError(t, err, nil)
 		isError(t, s.Permits(4).Do(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
-		w.free("s")
-		w.free("rw")
+		w.wantFree("s")
+		w.wantFree("rw")
 	})
 }

@@ -56,11 +56,11 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 		e := a.Election("jobs")
 		noError(t, e.Run(background, func(context.Context) error { return nil }))
 		isError(t, e.Run(background, func(context.Context) error { return errNet }), errNet)
-		w.free("jobs")
-		if aloneOn(func() { _ = e.Run(background, func(context.Context) error { panic("elected") }) }) != "elected" {
+		w.wantFree("jobs")
+		if inGoroutine(func() { _ = e.Run(background, func(context.Context) error { panic("elected") }) }) != "elected" {
 			t.Error("the panic is lost")
 		}
-		w.free("jobs")
+		w.wantFree("jobs")
 
 		// Its own error, though the lead was lost: it is not lost with it.
 		failed := make(chan error)
@@ -224,7 +224,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		}
 		cancel()
 		isError(t, <-ended, context.Canceled)
-		w.free("jobs")
+		w.wantFree("jobs")
 	})
 }
 

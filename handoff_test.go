@@ -37,7 +37,7 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 		if n := f.count("acquire"); n > 50 {
 			t.Errorf("%d requests for 640 locks", n)
 		}
-		w.free("x")
+		w.wantFree("x")
 		leavesNothing(t, c)
 	})
 }

@@ -128,7 +128,7 @@ func (h *hostility) run() {
 	for range 8 {
 		users.Go(func() {
 			for range 12 {
-				aloneOn(h.use)
+				inGoroutine(h.use)
 				time.Sleep(h.span(time.Second))
 			}
 		})
@@ -149,7 +149,7 @@ func (h *hostility) run() {
 		}
 	}
 	for _, name := range names {
-		h.w.free(name)
+		h.w.wantFree(name)
 	}
 	leavesNothing(h.T, h.c)
 }
@@ -225,7 +225,7 @@ func (h *hostility) use() {
 	_ = work(lease.Context())
 	var both sync.WaitGroup
 	for range 1 + h.n(2) {
-		both.Go(func() { aloneOn(func() { _ = lease.Release(ctx) }) })
+		both.Go(func() { inGoroutine(func() { _ = lease.Release(ctx) }) })
 	}
 	both.Wait()
 }

@@ -27,7 +27,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 		noError(t, lease.Release(ctx)) // although ctx is over
 		isError(t, context.Cause(lease.Context()), pawl.ErrReleased)
 		isError(t, lease.Err(), pawl.ErrReleased)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -56,7 +56,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 				t.Errorf("fence %d after %d", fence, lease.Fence())
 			}
 			noError(t, c.Close())
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }

@@ -34,14 +34,14 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 				t.Errorf("try: %v", err)
 			}
 			if n := f.count("acquire"); n > 100 {
-				t.Errorf("it was asked %d times in a minute", n)
+				t.Errorf("Acquire was called %d times in a minute", n)
 			}
 			leavesNothing(t, c)
 		})
 	}
 }
 
-func TestGrantWithoutARunHasOneFence(t *testing.T) {
+func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fence := uint64(0)
 		c, f := w.client(nil)
@@ -60,7 +60,7 @@ func TestGrantWithoutARunHasOneFence(t *testing.T) {
 	})
 }
 
-func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
+func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		f.renews = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
@@ -72,9 +72,9 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 	})
 }
 
-// The deadline that a request, or a function of WithHealth, has overrun is not the
-// caller's. The error contains the backend's error all the same.
-func TestALossMatchesNoErrorOfACtx(t *testing.T) {
+// A request, or a function of WithHealth, may overrun a deadline of its own. The loss
+// must not look like the end of the caller's ctx, but contains the backend's error.
+func TestALossMatchesNoContextError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{TTL: 9 * time.Second})
 		lost := func(lease *pawl.Lease, why pawl.Reason) error {
@@ -82,21 +82,21 @@ func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 			err := lease.Err()
 			loss, _ := errors.AsType[*pawl.LostError](err)
 			if loss == nil || loss.Reason != why || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-				t.Errorf("%v; want a loss, %v, of no ctx", err, why)
+				t.Errorf("%v; want a LostError (%v) that is no context error", err, why)
 			}
 			return err
 		}
-		late := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		lost(must(t)(c.Mutex("y", pawl.WithHealth(late)).Lock(background)), pawl.ReasonUnhealthy)
+		overruns := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		lost(must(t)(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background)), pawl.ReasonUnhealthy)
 
 		lease := must(t)(c.Mutex("x").Lock(background))
-		said := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
+		refusal := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
 		f.renews = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
-			return slices.Repeat([]error{said}, len(leases)), nil
+			return slices.Repeat([]error{refusal}, len(leases)), nil
 		}
 		err := lost(lease, pawl.ReasonUnreachable)
 		isError(t, err, pawl.ErrLost, pawl.ErrUnavailable, errNet)
-		if said, ok := errors.AsType[*driver.Error](err); !ok || said.Backend != "b" {
+		if inside, ok := errors.AsType[*driver.Error](err); !ok || inside.Backend != "b" {
 			t.Errorf("the backend's own error is not in %v", err)
 		}
 	})
@@ -112,12 +112,12 @@ func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 			return nil
 		})
 		for _, claim := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").TryLock} {
-			if aloneOn(func() { _, _ = claim(background) }) != "a bug" {
+			if inGoroutine(func() { _, _ = claim(background) }) != "a bug" {
 				t.Error("the panic was swallowed")
 			}
 		}
 		f.set(nil, nil)
-		w.free("x")
+		w.wantFree("x")
 		leavesNothing(t, c)
 	})
 }

@@ -81,46 +81,46 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
 			"waiting": func(c, other *pawl.Client, _ *faulty) {
 				l, _ := other.Mutex("x").Lock(background)
-				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				_ = l.Release(background)
 			},
 			"refused": func(c, other *pawl.Client, _ *faulty) {
 				l, _ := other.Mutex("x").Lock(background)
-				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				_ = l.Release(background)
 			},
 			"acquired": func(c, _ *pawl.Client, _ *faulty) {
-				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
-				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
-				aloneOn(func() { _, _ = c.Mutex("x").ForceLock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").ForceLock(background) })
 			},
 			"released": func(c, _ *pawl.Client, _ *faulty) {
 				l, _ := c.Mutex("x").Lock(background)
-				aloneOn(func() { _ = l.Release(background) })
+				inGoroutine(func() { _ = l.Release(background) })
 				_ = l.Release(background)
 			},
 			"lost found by Release": func(c, other *pawl.Client, f *faulty) {
 				f.mute()
 				l, _ := c.Mutex("x").Lock(background)
 				forced, _ := other.Mutex("x").ForceLock(background)
-				aloneOn(func() { _ = l.Release(background) })
+				inGoroutine(func() { _ = l.Release(background) })
 				_ = forced.Release(background)
 			},
 			"trouble of a try": func(c, _ *pawl.Client, f *faulty) {
 				f.set(nil, failing("acquire"))
-				aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				f.set(nil, nil)
 			},
 			"trouble of a wait": func(c, _ *pawl.Client, f *faulty) {
 				f.set(nil, failing("acquire"))
-				aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				f.set(nil, nil)
 			},
 			"trouble of a release": func(c, _ *pawl.Client, f *faulty) {
 				l, _ := c.Mutex("x").Lock(background)
 				var first sync.Once // the second is the client's own, and would end the program
 				f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
-				aloneOn(func() { _ = l.Release(background) })
+				inGoroutine(func() { _ = l.Release(background) })
 				f.set(nil, nil)
 			},
 		} {
@@ -140,7 +140,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 					t.Error("the Observer did not fail")
 				}
 				time.Sleep(200 * time.Millisecond) // a release that failed is repeated
-				w.free("x")
+				w.wantFree("x")
 				leavesNothing(t, c)
 				noError(t, c.Close())
 			})
@@ -169,11 +169,11 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		noError(t, lasting.Err())
 		up = f.down()
-		aloneOn(func() { _ = lasting.Release(background) }) // and goes on being released
+		inGoroutine(func() { _ = lasting.Release(background) }) // and goes on being released
 		time.Sleep(time.Second)
 		up()
 		time.Sleep(2 * time.Second)
-		w.free("lasting")
+		w.wantFree("lasting")
 		noError(t, c.Close())
 	})
 }

@@ -92,9 +92,9 @@ type spanKey struct{}
 
 func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
-// aloneOn runs f on a goroutine of its own, and returns when that has ended, in any way.
-// It returns the value of a panic.
-func aloneOn(f func()) (panicked any) {
+// inGoroutine runs f in a goroutine, and waits until f returns, panics or calls
+// runtime.Goexit. It returns the value of a panic.
+func inGoroutine(f func()) (panicked any) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

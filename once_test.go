@@ -45,7 +45,7 @@ func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
 		}
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		time.Sleep(time.Minute)
-		w.free("report")
+		w.wantFree("report")
 	})
 }
 

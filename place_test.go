@@ -59,7 +59,7 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 			t.Errorf("places %v of the waiters that gave up; want none at 1", places)
 		}
 		noError(t, held.Release(background))
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 		shows("a wait", err, 1)
 		isError(t, err, context.DeadlineExceeded)
 		noError(t, held.Release(background))
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -131,7 +131,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 				if !handOver {
 					noError(t, held.Release(background))
 				}
-				w.free("x")
+				w.wantFree("x")
 				leavesNothing(t, c)
 			})
 		}

@@ -30,7 +30,7 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 				t.Fatal("it did not arrive")
 			}
 			time.Sleep(3 * time.Second) // its end, and MaxLead
-			w.free("x")
+			w.wantFree("x")
 			if n := s.count("release"); n != 2 {
 				t.Errorf("%d releases", n)
 			}
@@ -50,13 +50,13 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 		s.breaks = func(op string, n int) time.Duration { return 10 * time.Millisecond }
 		lease := must(t)(c.Mutex("x").Lock(background))
 		noError(t, lease.Release(background))
-		w.free("x")
+		w.wantFree("x")
 		time.Sleep(2500 * time.Millisecond)
 		if len(w.entry("x").Holders) != 1 {
 			t.Fatal("it did not arrive")
 		}
 		time.Sleep(time.Second)
-		w.free("x")
+		w.wantFree("x")
 		if n := s.count("release"); n != 2 {
 			t.Errorf("%d releases", n)
 		}
@@ -116,7 +116,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 		works = true
 		s.mu.Unlock()
 		time.Sleep(1100 * time.Millisecond) // the longest pause
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -128,9 +128,9 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 		_, err := c.Mutex("x").TryLock(ctx)
 		isError(t, err, context.Canceled)
 		noError(t, c.Close())
-		w.free("x")
+		w.wantFree("x")
 		time.Sleep(5 * time.Second)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -187,7 +187,7 @@ func TestCloseSendsAgainWhatASilentConnectionSwallowed(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		for i := range 100 {
-			w.free("x" + strconv.Itoa(i))
+			w.wantFree("x" + strconv.Itoa(i))
 		}
 	})
 }

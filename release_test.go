@@ -69,8 +69,8 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		isError(t, lost.Release(background), pawl.ErrLost)
 		close(answer)
 		noError(t, <-closed)
-		w.free("lost")
-		w.free("slow")
+		w.wantFree("lost")
+		w.wantFree("slow")
 	})
 }
 
@@ -105,7 +105,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 			if f.count("renew") != 1 {
 				t.Error("it was renewed after the release")
 			}
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }
@@ -150,10 +150,10 @@ func TestSecondReleaseAfterADriversPanicDoesNotSayThatItIsReleased(t *testing.T)
 		lease := must(t)(c.Mutex("x").Lock(background))
 		var first sync.Once
 		f.set(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
-		aloneOn(func() { _ = lease.Release(background) })
+		inGoroutine(func() { _ = lease.Release(background) })
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)
-		w.free("x")
+		w.wantFree("x")
 		heard.balanced(t)
 	})
 }

@@ -57,8 +57,8 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		for range 3 {
 			isError(t, <-waited, pawl.ErrClosed)
 		}
-		w.free("work")
-		w.free("lease")
+		w.wantFree("work")
+		w.wantFree("lease")
 		heard.balanced(t)
 		if heard.count("lost") > 0 {
 			t.Errorf("a lease was lost: %v", heard.heard())
@@ -82,7 +82,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -101,7 +101,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 

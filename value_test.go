@@ -60,7 +60,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		noError(t, first.SetValue(background, []byte("7")))
 		noError(t, first.Release(background))
 		isError(t, <-waited, pawl.ErrValueNotBelow)
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 

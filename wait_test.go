@@ -37,7 +37,7 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 		if n := f.count("acquire") + f.count("release") + f.count("renew"); n > 2*1000+10 {
 			t.Errorf("%d requests", n)
 		}
-		w.free("x")
+		w.wantFree("x")
 	})
 }
 
@@ -67,7 +67,7 @@ func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 			synctest.Wait()
 			noError(t, end(lease, c))
 			time.Sleep(time.Minute)
-			w.free("x")
+			w.wantFree("x")
 		})
 	}
 }
@@ -168,7 +168,7 @@ func TestAWaitEndsAndTheWorkGoesOn(t *testing.T) {
 				t.Errorf("%s gave up after %v, want 10 s", what, took)
 			}
 		}
-		w.free("w")
+		w.wantFree("w")
 		time.AfterFunc(5*time.Second, func() { _ = held.Release(background) })
 		noError(t, b.Mutex("x", tenSeconds).Do(background, func(ctx context.Context) error {
 			time.Sleep(time.Minute)

@@ -301,8 +301,8 @@ func (w *world) entry(name string) driver.Entry {
 	return e
 }
 
-// free fails the test unless a name has neither holders nor waiters.
-func (w *world) free(name string) {
+// wantFree fails the test unless a name has neither holders nor waiters.
+func (w *world) wantFree(name string) {
 	w.t.Helper()
 	synctest.Wait()
 	if e := w.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
