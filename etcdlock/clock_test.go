@@ -19,7 +19,7 @@ import (
 func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
-	d, err := concrete(etcdlock.New(connection, nil))
+	d, err := asDriver(etcdlock.New(connection, nil))
 	noError(t, err)
 	gets(t, d, claim)
 	_ = connection.Close()
@@ -62,7 +62,7 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
-	d, err := concrete(etcdlock.New(connection, nil))
+	d, err := asDriver(etcdlock.New(connection, nil))
 	noError(t, err)
 	_, err = d.Acquire(brief(t), claim)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {

@@ -51,7 +51,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 func isNotOpened(t *testing.T, url, says, hints string) {
 	t.Helper()
 	for began := time.Now(); ; {
-		d, err := concrete(etcdlock.Open(brief(t), url))
+		d, err := asDriver(etcdlock.Open(brief(t), url))
 		if err == nil {
 			_ = d.Close()
 			t.Errorf("%s is opened", url)

@@ -23,8 +23,8 @@ import (
 // The steps of a test.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*redisscript.Driver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*redisscript.Driver]
 
 func TestMain(m *testing.M) {
 	leaktest.Parallel(24)
@@ -53,7 +53,7 @@ func (o *owning) Close() error {
 
 func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	t.Helper()
-	d, err := concrete(goredislock.New(client, nil))
+	d, err := asDriver(goredislock.New(client, nil))
 	noError(t, err)
 	return &owning{Driver: d, client: client}
 }
@@ -98,7 +98,7 @@ func TestConformanceOnACluster(t *testing.T) {
 func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()
-		d, err := concrete(goredislock.New(client, nil))
+		d, err := asDriver(goredislock.New(client, nil))
 		noError(t, err)
 		return d
 	}

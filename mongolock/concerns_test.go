@@ -42,7 +42,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		"replicas": {greeting{SetName: "rs"}, `{"w": "majority"}`, "linearizable"},
 		"sharded":  {greeting{Msg: "isdbgrid"}, `{"w": "majority"}`, "linearizable"},
 	} {
-		d, err := concrete(New(client.Database(database()), &Options{NoPush: true}))
+		d, err := asDriver(New(client.Database(database()), &Options{NoPush: true}))
 		noError(t, err)
 		d.store.at.Store(d.store.serverOf(&one.g))
 		mu.Lock()

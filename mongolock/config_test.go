@@ -20,7 +20,7 @@ func made(option string, value any) bson.D {
 
 // refused returns the error of an Open.
 func refused(t *testing.T, url string) error {
-	d, err := concrete(Open(within(t, 20*time.Second), url))
+	d, err := asDriver(Open(within(t, 20*time.Second), url))
 	if err == nil {
 		_ = d.Close()
 	}

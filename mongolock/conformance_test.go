@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d, err := concrete(New(clients[of(t)].Database(db), &Options{Collection: collection(t)}))
+			d, err := asDriver(New(clients[of(t)].Database(db), &Options{Collection: collection(t)}))
 			noError(t, err)
 			return d
 		},

@@ -83,7 +83,7 @@ func TestRoundTrips(t *testing.T) {
 	}))
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
-	d, err := concrete(New(client.Database(database()), nil))
+	d, err := asDriver(New(client.Database(database()), nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	gets(t, d, mutex("other")) // from here on the time is known

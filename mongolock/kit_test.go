@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*lockDriver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
@@ -106,7 +106,7 @@ func (s *testServer) at(addr, db string) string {
 // open opens a driver that is closed when the test ends.
 func open(t testing.TB, url string) *lockDriver {
 	t.Helper()
-	d, err := concrete(Open(ctx, url))
+	d, err := asDriver(Open(ctx, url))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d

@@ -23,7 +23,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	db := client.Database(database())
-	d, err := concrete(New(db, &Options{NoPush: true}))
+	d, err := asDriver(New(db, &Options{NoPush: true}))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	gets(t, d, mutex("warm"))

@@ -50,7 +50,7 @@ func TestBadURLsAreRefused(t *testing.T) {
 		"mongodb://joe:sesame@h/?authMechanism=MONGODB-X509", "mongodb://h/?tlsCertificateKeyFilePassword=sesame&tls=perhaps",
 		"mongodb://h/?authMechanismProperties=sesame",
 	} {
-		d, err := concrete(Open(ctx, raw))
+		d, err := asDriver(Open(ctx, raw))
 		invalid, ok := errors.AsType[*driver.InvalidError](err)
 		if !ok || d != nil {
 			t.Errorf("%s: %v; want it refused", raw, err)

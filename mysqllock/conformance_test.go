@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
 	over := func(t testing.TB) driver.Driver {
-		d, err := concrete(mysqllock.New(db, nil))
+		d, err := asDriver(mysqllock.New(db, nil))
 		noError(t, err)
 		return d
 	}
@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 			db, err := mysqltest.OpenDSN(mysqltest.DSN(n.Addr(s.Addr), database))
 			noError(t, err)
 			t.Cleanup(func() { _ = db.Close() })
-			d, err := concrete(mysqllock.New(db, nil))
+			d, err := asDriver(mysqllock.New(db, nil))
 			noError(t, err)
 			return d
 		},

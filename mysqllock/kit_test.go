@@ -15,8 +15,8 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*mysqllock.Driver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*mysqllock.Driver]
 
 // The steps of a test.
 var (
@@ -47,7 +47,7 @@ func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 // driverOver makes a driver that is closed when the test ends.
 func driverOver(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Driver {
 	t.Helper()
-	d, err := concrete(mysqllock.New(db, o))
+	d, err := asDriver(mysqllock.New(db, o))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
@@ -56,13 +56,13 @@ func driverOver(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Drive
 // openDriver opens a driver that is closed when the test ends.
 func openDriver(t testing.TB, url string) *mysqllock.Driver {
 	t.Helper()
-	d, err := concrete(mysqllock.Open(t.Context(), url))
+	d, err := asDriver(mysqllock.Open(t.Context(), url))
 	for range 20 {
 		// The machine may have stood still for longer than a connection may take.
 		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
-		d, err = concrete(mysqllock.Open(t.Context(), url))
+		d, err = asDriver(mysqllock.Open(t.Context(), url))
 	}
 	noError(t, err)
 	t.Cleanup(func() {

@@ -23,7 +23,7 @@ func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 	defer cancel()
-	d, err := concrete(mysqllock.Open(short, url))
+	d, err := asDriver(mysqllock.Open(short, url))
 	if err == nil {
 		_ = d.Close()
 	}

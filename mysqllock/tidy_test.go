@@ -18,13 +18,13 @@ var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*lockDriver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*lockDriver]
 
 // tidies is a store for tests of tidying, which does not tidy by itself.
 func tidies(t *testing.T, db *sql.DB) *store {
 	t.Helper()
-	d, err := concrete(New(db, nil))
+	d, err := asDriver(New(db, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	d.store.Retention = time.Microsecond
@@ -37,7 +37,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := concrete(New(db, nil))
+	d, err := asDriver(New(db, nil))
 	noError(t, err)
 	defer d.Close()
 	for i := range 300 {
@@ -79,7 +79,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := concrete(New(db, nil))
+	d, err := asDriver(New(db, nil))
 	noError(t, err)
 	defer d.Close()
 	held := driver.Claim{

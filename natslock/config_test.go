@@ -62,7 +62,7 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)
 		}
-		d, err := concrete(natslock.Open(ctx, "nats://"+server.Addr+"/"+name))
+		d, err := asDriver(natslock.Open(ctx, "nats://"+server.Addr+"/"+name))
 		if d != nil {
 			_ = d.Close()
 		}
@@ -79,7 +79,7 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
 	nc, _ := connect(t, server)
-	d, err := concrete(natslock.New(nc, nil)) // it reads the configuration on first use
+	d, err := asDriver(natslock.New(nc, nil)) // it reads the configuration on first use
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	c := bucketOf("pawl")
@@ -133,7 +133,7 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	server := natstest.Start(t, "")
 	for version, refused := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0-preview.2": false, "3.0.0": false, "dev": false} {
 		nc, _ := connect(t, server, nats.SetCustomDialer(saysVersion(version)))
-		d, err := concrete(natslock.New(nc, nil))
+		d, err := asDriver(natslock.New(nc, nil))
 		noError(t, err)
 		_, err = d.Acquire(ctx, mutex(version))
 		e, ok := errors.AsType[*driver.Error](err)

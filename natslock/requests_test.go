@@ -41,7 +41,7 @@ func TestRequestsOfACycle(t *testing.T) {
 // everything with other names.
 func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	nc, _ := connect(t, s)
-	a, err := concrete(natslock.New(nc, nil))
+	a, err := asDriver(natslock.New(nc, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	b := openDriver(t, "nats://"+s.Addr)

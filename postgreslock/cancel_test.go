@@ -34,7 +34,7 @@ func TestNothingAsksTheServerToCancel(t *testing.T) {
 				gets(t, d, mutex("held"))
 			} else {
 				go func() {
-					d, _ := concrete(postgreslock.Open(brief, at))
+					d, _ := asDriver(postgreslock.Open(brief, at))
 					opened <- d
 				}()
 			}

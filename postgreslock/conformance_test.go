@@ -87,9 +87,9 @@ func TestConformanceOfSharedPools(t *testing.T) {
 	over := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
 		o := &postgreslock.Options{Schema: "public", Prefix: "pawl_"}
 		if second {
-			return concrete(postgreslock.New(pool, o))
+			return asDriver(postgreslock.New(pool, o))
 		}
-		return concrete(postgreslock.NewDB(db, o))
+		return asDriver(postgreslock.NewDB(db, o))
 	}
 	const most = 15 // for each kind, so that clients wait for a connection
 	db, pool := dbOf(t, server.URL("postgres"), most), poolOf(t, server.URL("postgres"), most)
@@ -117,11 +117,11 @@ func open(t testing.TB, url string) *postgreslock.Driver {
 	t.Helper()
 	for range 20 {
 		began := time.Now()
-		if d, err := concrete(postgreslock.Open(ctx, url)); err == nil || time.Since(began) < time.Second || permanent(err) {
+		if d, err := asDriver(postgreslock.Open(ctx, url)); err == nil || time.Since(began) < time.Second || permanent(err) {
 			return opened(t)(d, err)
 		}
 	}
-	return opened(t)(concrete(postgreslock.Open(ctx, url)))
+	return opened(t)(asDriver(postgreslock.Open(ctx, url)))
 }
 
 func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
@@ -158,7 +158,7 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	db := dbOf(t, url, 3)
-	d := opened(t)(concrete(postgreslock.NewDB(db, nil)))
+	d := opened(t)(asDriver(postgreslock.NewDB(db, nil)))
 	defer d.Close()
 	held, next := mutex("job"), queued("job")
 	gets(t, d, held)

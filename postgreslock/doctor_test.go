@@ -61,7 +61,7 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 		pool, err := pgxpool.NewWithConfig(ctx, config)
 		noError(t, err)
 		t.Cleanup(pool.Close)
-		d, err := concrete(postgreslock.New(pool, nil))
+		d, err := asDriver(postgreslock.New(pool, nil))
 		noError(t, err)
 		t.Cleanup(func() { _ = d.Close() })
 		if found := diagnose(t, d); found != want {
@@ -106,7 +106,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		servertest.Finds(t, d, "error tables", want)
 	}
 	server.Database("nothing")
-	d, err := concrete(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))
+	d, err := asDriver(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))
 	noError(t, err)
 	defer d.Close()
 	if found := diagnose(t, d); !strings.HasSuffix(found, "info tables") {

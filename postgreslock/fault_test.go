@@ -87,7 +87,7 @@ func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	pool := poolOf(t, url, 2)
-	d, err := concrete(postgreslock.New(pool, nil))
+	d, err := asDriver(postgreslock.New(pool, nil))
 	noError(t, err)
 	defer d.Close()
 	c := mutex("job")

@@ -65,7 +65,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	var drivers []*postgreslock.Driver
 	var leases []*pawl.Lease
 	for _, o := range options {
-		d, err := concrete(postgreslock.New(pool, o))
+		d, err := asDriver(postgreslock.New(pool, o))
 		noError(t, err)
 		locks, err := pawl.New(d, servertest.Patient)
 		noError(t, err)

@@ -115,7 +115,7 @@ func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpo
 	}
 	opened := open(t, config)
 	defer opened.Close()
-	d, _ := concrete(opened, nil)
+	d, _ := asDriver(opened, nil)
 	gets(t, d, mutex("job"))
 	var session, before int
 	listens := func() bool { // in another session than before

@@ -72,7 +72,7 @@ func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[
 func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Driver {
 	pooled := func(mode pgx.QueryExecMode, changes map[string]string) func(t testing.TB) driver.Driver {
 		return func(t testing.TB) driver.Driver {
-			d, err := concrete(postgreslock.New(sessionPool(t, url, mode, with(changes)), nil))
+			d, err := asDriver(postgreslock.New(sessionPool(t, url, mode, with(changes)), nil))
 			noError(t, err)
 			return d
 		}
@@ -90,7 +90,7 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 			config.RuntimeParams = with(map[string]string{"client_encoding": "WIN1252"})
 			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { _ = db.Close() })
-			d, err := concrete(postgreslock.NewDB(db, nil))
+			d, err := asDriver(postgreslock.NewDB(db, nil))
 			noError(t, err)
 			return d
 		},
@@ -128,7 +128,7 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 	for i, encoding := range []string{"UTF8", "LATIN1", "SJIS"} {
 		settings := map[string]string{"client_encoding": encoding, "DateStyle": "German, DMY"}
 		modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeExec}
-		d, err := concrete(postgreslock.New(sessionPool(t, url, modes[i], settings), o))
+		d, err := asDriver(postgreslock.New(sessionPool(t, url, modes[i], settings), o))
 		noError(t, err)
 		defer d.Close()
 		if i == 0 {
@@ -167,7 +167,7 @@ func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 			openDriver(t, from)
 			exec(t, conn(t, url), "DELETE FROM rowless.tidying")
 		}
-		if d, err := concrete(postgreslock.Open(ctx, from)); !permanent(err) || !strings.Contains(err.Error(), want) {
+		if d, err := asDriver(postgreslock.Open(ctx, from)); !permanent(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", from, d, err, want)
 		}
 	}

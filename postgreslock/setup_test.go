@@ -75,7 +75,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	noError(t, err)
 	exec(t, admin, text, text) // a second time it changes nothing
 	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
-	d, err := concrete(postgreslock.Open(ctx, modest))
+	d, err := asDriver(postgreslock.Open(ctx, modest))
 	if !permanent(err) || !strings.Contains(err.Error(), "GRANT") && !strings.Contains(err.Error(), "right") {
 		t.Errorf("without rights: %v, %v", d, err)
 	}
@@ -207,7 +207,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	t.Parallel()
 	server, _, name := fresh(t)
 	proxy := servertest.StartProxy(t, server.Addr)
-	d, err := concrete(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
+	d, err := asDriver(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
 	noError(t, err)
 	defer d.Close()
 	servertest.FirstCheck(t, d, proxy, "pg_is_in_recovery")

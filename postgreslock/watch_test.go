@@ -118,7 +118,7 @@ func traced(t *testing.T, url string) (*postgreslock.Driver, *texts) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	noError(t, err)
 	t.Cleanup(pool.Close)
-	d := opened(t)(concrete(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
+	d := opened(t)(asDriver(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
 	t.Cleanup(func() { _ = d.Close() })
 	return d, all
 }

@@ -24,8 +24,8 @@ import (
 // The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*quorumlock.Driver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*quorumlock.Driver]
 
 // A server is one node's backend: memory with a clock that may be skewed, that can lose
 // its data.
@@ -354,7 +354,7 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 		l := s.connect(delay)
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
-	d, err := concrete(quorumlock.New(nodes, o))
+	d, err := asDriver(quorumlock.New(nodes, o))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d, lines

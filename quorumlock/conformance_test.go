@@ -63,7 +63,7 @@ func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *d
 			nodes[i] = &line{Driver: engine.Full(nodes[i]), network: n, clock: clocks[i]}
 		}
 	}
-	d, err := concrete(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
+	d, err := asDriver(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
 	noError(t, err)
 	return d
 }

@@ -85,7 +85,7 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 
 func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
 	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
-	d, err := concrete(quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil))
 	noError(t, err)
 	defer d.Close()
 	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
@@ -109,7 +109,7 @@ func (l limited) Diagnose(context.Context) ([]driver.Finding, error) {
 
 func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
-	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil))
 	noError(t, err)
 	diagnosed(t, d,
 		"error node 2 (limited): ability: limited",
@@ -133,7 +133,7 @@ func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 
 func TestTheDoctorDoesNotJudgeTheAbilitiesOfAnUnreachedNode(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
-	d, err := concrete(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
 	noError(t, err)
 	defer d.Close()
 	diagnosed(t, d, "warning majority: 1 of 3 nodes have no vote now")
@@ -141,7 +141,7 @@ func TestTheDoctorDoesNotJudgeTheAbilitiesOfAnUnreachedNode(t *testing.T) {
 
 func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
 	m, n := engine.Full(memlock.New(nil)), engine.Full(memlock.New(nil))
-	d, err := concrete(quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil))
 	noError(t, err)
 	defer d.Close()
 	found, err := d.Diagnose(t.Context())

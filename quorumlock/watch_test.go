@@ -46,7 +46,7 @@ func (q quiet) Properties() driver.Properties {
 // client that watches has to poll.
 func TestANodeThatTellsNothingIsSaid(t *testing.T) {
 	c := newCluster(3)
-	d, err := concrete(quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	if d.Properties().PushesChanges {
@@ -56,7 +56,7 @@ func TestANodeThatTellsNothingIsSaid(t *testing.T) {
 
 func TestAWatchEndsWithItsQuorum(t *testing.T) {
 	server := memlock.NewMemory(nil)
-	d, err := concrete(quorumlock.New([]driver.Driver{server.Driver()}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{server.Driver()}, nil))
 	noError(t, err)
 	told := 0
 	stop := d.Watch("job", func() { told++ })

@@ -22,7 +22,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 			server := day.Start(t)
 			url := "redis://" + day.UserInfo() + server.Addr
 			day.Check(t, openDriver(t, url), server, func(ctx context.Context) error {
-				late, err := concrete(redislock.Open(ctx, url))
+				late, err := asDriver(redislock.Open(ctx, url))
 				if err != nil {
 					return err
 				}
@@ -109,7 +109,7 @@ func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 				noError(t, err)
 				defer client.Close()
 				for range 2 {
-					d, err := concrete(redislock.New(client, nil))
+					d, err := asDriver(redislock.New(client, nil))
 					noError(t, err)
 					c := mutex("job")
 					gets(t, d, c)

@@ -61,7 +61,7 @@ func BenchmarkCycle(b *testing.B) {
 
 func benchOpen(b *testing.B, url string) driver.Driver {
 	b.Helper()
-	d, err := concrete(redislock.Open(context.Background(), url))
+	d, err := asDriver(redislock.Open(context.Background(), url))
 	noError(b, err)
 	b.Cleanup(func() { _ = d.Close() })
 	return d

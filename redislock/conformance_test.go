@@ -109,14 +109,14 @@ func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 
 func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 	t.Helper()
-	d, err := concrete(redislock.New(client, nil))
+	d, err := asDriver(redislock.New(client, nil))
 	noError(t, err)
 	return d
 }
 
 func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
-	d, err := concrete(redislock.Open(t.Context(), url))
+	d, err := asDriver(redislock.Open(t.Context(), url))
 	noError(t, err)
 	return d
 }

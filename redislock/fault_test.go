@@ -219,7 +219,7 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 		"redis://:hunter2@" + server.Addr + "/x":        "",
 		"redis://:hunter2@" + server.Addr + "?hunter=2": "",
 	} {
-		d, err := concrete(redislock.Open(ctx, url))
+		d, err := asDriver(redislock.Open(ctx, url))
 		if err == nil {
 			_, err = d.Acquire(ctx, mutex("job"))
 			_ = d.Close()

@@ -13,8 +13,8 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*redisscript.Driver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*redisscript.Driver]
 
 var ctx = context.Background()
 

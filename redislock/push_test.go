@@ -69,7 +69,7 @@ func tracked(t *testing.T, addr string) *redisscript.Driver {
 	client, err := rueidis.NewClient(o)
 	noError(t, err)
 	t.Cleanup(client.Close)
-	d, err := concrete(redislock.New(client, &redislock.Options{Tracking: tracking}))
+	d, err := asDriver(redislock.New(client, &redislock.Options{Tracking: tracking}))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d

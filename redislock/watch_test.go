@@ -36,7 +36,7 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
 	noError(t, err)
 	defer client.Close()
-	shared, err := concrete(redislock.New(client, nil))
+	shared, err := asDriver(redislock.New(client, nil))
 	noError(t, err)
 	defer shared.Close()
 	for how, d := range map[string]*redisscript.Driver{

@@ -41,7 +41,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	cycleAndClose := func() (last uint64) {
 		t.Helper()
-		d, err := concrete(OpenFile(ctx, path, &Options{now: c.Now}))
+		d, err := asDriver(OpenFile(ctx, path, &Options{now: c.Now}))
 		noError(t, err)
 		defer d.Close()
 		x := mutex("job")

@@ -24,7 +24,7 @@ func childCrowds(path string) {
 	var grants, refused, longest atomic.Int64
 	var all sync.WaitGroup
 	for range clients {
-		d, err := concrete(OpenFile(ctx, path, nil))
+		d, err := asDriver(OpenFile(ctx, path, nil))
 		if err != nil {
 			panic(err)
 		}

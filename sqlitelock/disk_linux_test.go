@@ -54,7 +54,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	}
 
 	readOnly(0)
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	gets(t, d, mutex("job"))
 	noError(t, d.Close())

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*lockDriver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
@@ -33,7 +33,7 @@ func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db")
 // open opens a driver that is closed when the test ends.
 func open(tb testing.TB, path string, o *Options) *lockDriver {
 	tb.Helper()
-	d, err := concrete(OpenFile(ctx, path, o))
+	d, err := asDriver(OpenFile(ctx, path, o))
 	noError(tb, err)
 	tb.Cleanup(func() {
 		if err := d.Close(); err != nil {

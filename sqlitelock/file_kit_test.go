@@ -23,7 +23,7 @@ func raw(tb testing.TB, path string, statements ...string) {
 // refused opens a file that must not be opened, and returns the error.
 func refused(tb testing.TB, path string) *driver.Error {
 	tb.Helper()
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	var e *driver.Error
 	switch {
 	case err == nil:

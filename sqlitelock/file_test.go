@@ -115,7 +115,7 @@ func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
 
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	path := file(t)
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	gets(t, d, mutex("job"))
 	_ = d.Close()
@@ -125,7 +125,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 		b[i] = 0x5A
 	}
 	noError(t, os.WriteFile(path, b, 0o600))
-	d, err = concrete(OpenFile(ctx, path, nil))
+	d, err = asDriver(OpenFile(ctx, path, nil))
 	if err == nil {
 		defer d.Close()
 		_, err = d.Acquire(ctx, mutex("job"))
@@ -191,7 +191,7 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 		notOnWindows(t, err)
 	}
 	for _, o := range []*Options{nil, {MustExist: true}} {
-		other, err := concrete(OpenFile(ctx, path, o))
+		other, err := asDriver(OpenFile(ctx, path, o))
 		if err == nil {
 			_, granted := other.Acquire(ctx, mutex("job"))
 			_ = other.Close()
@@ -210,7 +210,7 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
-	other, err := concrete(OpenFile(ctx, path, nil))
+	other, err := asDriver(OpenFile(ctx, path, nil))
 	if err == nil {
 		_ = other.Close()
 	}

@@ -52,7 +52,7 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 
 func TestPropertiesSayWhichFileItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	defer d.Close()
 	if where := d.Properties().Where; where != "sqlite "+path {

@@ -68,7 +68,7 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	d, err := concrete(OpenFile(ctx, os.Getenv(childFile), nil))
+	d, err := asDriver(OpenFile(ctx, os.Getenv(childFile), nil))
 	if err != nil {
 		panic(err)
 	}
@@ -102,7 +102,7 @@ func child(verb string) {
 // childOpens prints when it opens the file, and then whether it can lock in it.
 func childOpens(path string) {
 	fmt.Println("opening")
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -54,7 +54,7 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 			_ = cmds[i].Wait()
 		}
 
-		d, err := concrete(OpenFile(ctx, path, nil))
+		d, err := asDriver(OpenFile(ctx, path, nil))
 		noError(t, err)
 		if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
 			t.Fatalf("after a kill: %v, %v", found, err)

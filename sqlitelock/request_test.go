@@ -131,7 +131,7 @@ func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	path := file(t)
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	defer writeLocked(t, path)()
 	ended, bounded := make(chan error, 1), patient(t)

@@ -37,7 +37,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 
 func TestANewerSchemaIsRefused(t *testing.T) {
 	path := file(t)
-	d, err := concrete(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	_ = d.Close()
 	raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))

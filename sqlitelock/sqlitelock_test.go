@@ -12,7 +12,7 @@ import (
 
 func TestLeasesOutliveTheDriver(t *testing.T) {
 	path := file(t)
-	a, err := concrete(OpenFile(ctx, path, nil))
+	a, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	c := mutex("job")
 	g := gets(t, a, c)

@@ -28,7 +28,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	// Each process makes one transaction in its life; together they check all names.
 	tidy := func(n int) {
 		for range n {
-			d, err := concrete(OpenFile(ctx, path, options))
+			d, err := asDriver(OpenFile(ctx, path, options))
 			noError(t, err)
 			d.table.tidyEvery = 1
 			claim := mutex("often")

@@ -100,7 +100,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 // overGoRedis returns a driver. The end of the test closes it and its client.
 func overGoRedis(t *testing.T, client redis.UniversalClient) *redisscript.Driver {
 	t.Helper()
-	d, err := concrete(goredislock.New(client, nil))
+	d, err := asDriver(goredislock.New(client, nil))
 	noError(t, err)
 	t.Cleanup(func() { _, _ = d.Close(), client.Close() })
 	return d

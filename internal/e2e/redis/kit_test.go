@@ -29,8 +29,8 @@ var (
 	releases  = servertest.Releases
 )
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*redisscript.Driver]
+// asDriver converts the driver of New or Open to its own type, with all that it can do.
+var asDriver = servertest.As[*redisscript.Driver]
 
 // openDriver opens a driver. The end of the test closes it.
 func openDriver(t testing.TB, url string) *redisscript.Driver {
@@ -46,7 +46,7 @@ func openDriver(t testing.TB, url string) *redisscript.Driver {
 
 func open(t testing.TB, url string) *redisscript.Driver {
 	t.Helper()
-	d, err := concrete(redislock.Open(t.Context(), url))
+	d, err := asDriver(redislock.Open(t.Context(), url))
 	noError(t, err)
 	return d
 }

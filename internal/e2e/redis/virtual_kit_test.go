@@ -140,7 +140,7 @@ func (w *world) client(o *pawl.Options) *pawl.Client {
 func (w *world) driver() *redisscript.Driver {
 	w.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})
-	d, err := concrete(goredislock.New(client, nil))
+	d, err := asDriver(goredislock.New(client, nil))
 	noError(w.t, err)
 	w.t.Cleanup(func() {
 		_ = d.Close()
