@@ -58,8 +58,8 @@ func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	return &owning{Driver: d, client: client}
 }
 
-// The times of the suite are multiples of unit. Between two of them a busy machine has to
-// get some requests done.
+// All times of the suite are multiples of unit. In one unit a server answers some
+// requests, even on a busy machine.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -85,7 +85,7 @@ func TestConformanceOnACluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	drivertest.Run(t, drivertest.Harness{
-		Open: shared(client),
+		Open: openShared(client),
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: n.Dial}))
 		},
@@ -93,9 +93,9 @@ func TestConformanceOnACluster(t *testing.T) {
 	})
 }
 
-// shared opens drivers over one client, as a program has one client. Opening a client for
-// each would take longer than the tests run.
-func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
+// openShared opens drivers that share one client, as the parts of a program do. Opening a
+// client for each driver would take longer than the tests.
+func openShared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()
 		d, err := asDriver(goredislock.New(client, nil))

@@ -25,7 +25,7 @@ func TestWithSentinel(t *testing.T) {
 	defer client.Close()
 	t.Run("Conformance", func(t *testing.T) {
 		drivertest.Run(t, drivertest.Harness{
-			Open: shared(client),
+			Open: openShared(client),
 			OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 				through := *o
 				through.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -43,7 +43,7 @@ func TestWithSentinel(t *testing.T) {
 		})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {
-		d, other := shared(client)(t), shared(client)(t)
+		d, other := openShared(client)(t), openShared(client)(t)
 		defer other.Close()
 		defer d.Close()
 		group.CheckFailOver(d, other)

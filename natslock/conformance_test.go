@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(leaktest.Then(m, natstest.Stop))
 }
 
-// The times of the suite are multiples of unit. Between two of them a busy machine has to
-// get some requests done.
+// All times of the suite are multiples of unit. In one unit a server answers some
+// requests, even on a busy machine.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {

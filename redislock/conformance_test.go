@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// The times of the suite are multiples of unit. Between two of them a busy machine has to
-// get some requests done.
+// All times of the suite are multiples of unit. In one unit a server answers some
+// requests, even on a busy machine.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -50,22 +50,18 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same on other set-ups. There the drivers share one client, as the parts of a
-// program share its client; opening a client for each would take longer than the tests
-// run.
-
 func TestConformanceWithoutRESP3(t *testing.T) {
 	nightly(t, "a second topology")
 	t.Parallel()
 	server := redistest.Start(t)
-	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
+	runShared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
+	runShared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
@@ -76,11 +72,13 @@ func TestConformanceWithSentinel(t *testing.T) {
 	for _, s := range group.Sentinels {
 		o.InitAddress = append(o.InitAddress, s.Addr)
 	}
-	shared(t, o, true)
+	runShared(t, o, true)
 }
 
-// shared runs the suite with one client. oneServer says that all names are on one server.
-func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
+// runShared runs the suite with drivers that share one client, as the parts of a program
+// do. Opening a client for each driver would take longer than the tests. oneServer says
+// that all names are on one server.
+func runShared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	t.Helper()
 	client, err := rueidis.NewClient(o)
 	noError(t, err)
