@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A row shows which transaction wrote it last.
+// The column xmin shows which transaction wrote a row last.
 func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
@@ -39,10 +39,10 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	}
 }
 
-// A claim that waits for its turn at a name has no connection yet, and all claims take
-// turns in the order of names. So a crowd can use up a much smaller pool without a
-// deadlock.
-func TestManyWhoWantSeveralNamesShareAFewConnections(t *testing.T) {
+// A claim takes turns at its names, in the order of the names, and then a connection. So
+// a claim that waits for a turn has no connection, and a crowd cannot deadlock, even if
+// its pool is much smaller.
+func TestACrowdOnSeveralNamesSharesAFewConnections(t *testing.T) {
 	nightly(t, "a crowd")
 	t.Parallel()
 	_, url, _ := fresh(t)
