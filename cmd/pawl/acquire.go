@@ -21,7 +21,7 @@ type acquireFlags struct {
 	asJSON bool
 }
 
-func newAcquire(v *output, where *location) *cobra.Command {
+func newAcquire(v *output, loc *location) *cobra.Command {
 	f := &acquireFlags{claimFlags: newClaimFlags(10 * time.Minute)}
 	cmd := &cobra.Command{
 		Use:   "acquire [flags] NAME",
@@ -59,9 +59,9 @@ The exit code is 0, or:
 			}
 			return f.check(cmd, args[0])
 		}),
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(v, where, cmd, args[0])
+			return f.run(v, loc, cmd, args[0])
 		},
 	}
 	f.add(cmd, "how long the lock stays held if it is not renewed", "keep the lock for at least this long, even if it is released sooner")
@@ -71,8 +71,8 @@ The exit code is 0, or:
 	return cmd
 }
 
-func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name string) (err error) {
-	url, byDefault, err := where.find(cmd)
+func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name string) (err error) {
+	url, byDefault, err := loc.find(cmd)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
 	v.neverBlock()
-	a := &acquireCommand{job: f.job(v, where, url, byDefault, name), asJSON: f.asJSON}
+	a := &acquireCommand{job: f.job(v, loc, url, byDefault, name), asJSON: f.asJSON}
 	claim := f.acquire(name, f.lockOptions(0))
 	a.acquire = claim
 	if f.file != "" {
@@ -89,7 +89,7 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 		}
 		defer a.file.discard()
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
-			if err := a.file.checkReplaceable(ctx, c, where); err != nil {
+			if err := a.file.checkReplaceable(ctx, c, loc); err != nil {
 				return nil, err
 			}
 			return claim(ctx, c)
@@ -107,12 +107,12 @@ func (f *acquireFlags) run(v *output, where *location, cmd *cobra.Command, name 
 // may not contain. Fences only rise, so if the last fence of the name is smaller, the
 // lease was never in this database. If the name has no fence, the database may have
 // deleted it; then the check allows the replacement of an old handle.
-func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, where *location) error {
+func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *location) error {
 	if h.old == "" {
 		return nil
 	}
 	stored, fence := access.LeaseOf(h.old) // Attach refuses what is no handle
-	name := where.withoutNamespace(stored)
+	name := loc.withoutNamespace(stored)
 	e, inspected := c.Inspect(ctx, name)
 	if inspected != nil && !errors.Is(inspected, pawl.ErrInvalid) {
 		return inspected

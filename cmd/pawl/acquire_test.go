@@ -16,8 +16,8 @@ import (
 func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
 		bubble.Test(t, func(t *testing.T) {
-			where := &location{namespace: namespace}
-			c, err := pawl.New(memlock.New(nil), where.options())
+			loc := &location{namespace: namespace}
+			c, err := pawl.New(memlock.New(nil), loc.options())
 			noError(t, err)
 			defer c.Close()
 			lease, err := c.Mutex("dep", pawl.WithTTL(4*time.Second)).Lock(t.Context())
@@ -26,12 +26,12 @@ func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 			noError(t, err)
 			h := &handleFile{path: "f", old: string(handle), since: time.Now().Add(-2 * fenceRetention)}
 			for range 3 {
-				if err := h.checkReplaceable(t.Context(), c, where); !errors.Is(err, errNotAcquired) {
+				if err := h.checkReplaceable(t.Context(), c, loc); !errors.Is(err, errNotAcquired) {
 					t.Errorf("the lease is held; checkReplaceable returns %v", err)
 				}
 				time.Sleep(1500 * time.Millisecond)
 			}
-			if err := h.checkReplaceable(t.Context(), c, where); err != nil {
+			if err := h.checkReplaceable(t.Context(), c, loc); err != nil {
 				t.Errorf("in %q the lease is over; checkReplaceable returns %v", namespace, err)
 			}
 			if stored, fence := access.LeaseOf(string(handle)); stored != lease.StoredName() || fence != lease.Fence() {

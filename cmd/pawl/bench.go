@@ -27,7 +27,7 @@ const (
 	maxFirstResult = time.Minute // the longest extension of a phase without a result
 )
 
-func newBench(v *output, where *location) *cobra.Command {
+func newBench(v *output, loc *location) *cobra.Command {
 	duration, clients, asJSON := seconds(10*time.Second), number(4), false
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
@@ -59,7 +59,7 @@ if another bench is running.`,
 			return nil
 		}),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, _, err := where.find(cmd)
+			url, _, err := loc.find(cmd)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ if another bench is running.`,
 			defer stop()
 			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
 			defer b.close()
-			err = b.run(ctx, url, where.options(), int(clients))
+			err = b.run(ctx, url, loc.options(), int(clients))
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

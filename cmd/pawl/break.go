@@ -58,7 +58,7 @@ func defaultBy() string {
 	return name[:min(len(name), driver.MaxLabel)]
 }
 
-func newBreak(v *output, where *location) *cobra.Command {
+func newBreak(v *output, loc *location) *cobra.Command {
 	var fence fenceFlag
 	var yes bool
 	b := breakCommand{v: v}
@@ -107,11 +107,11 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			}
 			return usage(cmd, b.delay.check())
 		}),
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				b.client, b.name = c, args[0]
 				switch {
 				case cmd.Flags().Changed("fence"):
@@ -131,7 +131,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	cmd.Flags().StringVar(&b.by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
 	cmd.Flags().StringVar(&b.reason, "reason", "", "tell the holder why")
 	cmd.Flags().BoolVar(&b.asJSON, "json", false, "print a line of JSON for each broken lease")
-	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
+	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(loc)))
 	return cmd
 }
 

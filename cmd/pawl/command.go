@@ -164,9 +164,9 @@ func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
 
 // begin makes the job that runs the command of args under the lock args[0], and returns
 // the options of that lock without --health. The caller sets how the job claims the lock.
-func (f *jobFlags) begin(v *output, where *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
+func (f *jobFlags) begin(v *output, loc *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
 	v.neverBlock()
-	url, byDefault, err := where.find(cmd)
+	url, byDefault, err := loc.find(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,7 +175,7 @@ func (f *jobFlags) begin(v *output, where *location, cmd *cobra.Command, args []
 	if err != nil {
 		return nil, nil, err
 	}
-	j := f.job(v, where, url, byDefault, args[0])
+	j := f.job(v, loc, url, byDefault, args[0])
 	j.path, j.argv, j.grace, j.maxHold = path, argv, time.Duration(f.grace), time.Duration(f.maxHold)
 	if f.hideURL {
 		j.hidden = []string{urlVariable, urlFileVariable}

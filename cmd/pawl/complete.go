@@ -18,13 +18,13 @@ func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 
 // completeName completes a name in use, as the first and only argument. It offers only
 // names that need no quotes.
-func completeName(where *location) cobra.CompletionFunc {
+func completeName(loc *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
-		withQuickClient(where, cmd, func(ctx context.Context, c *pawl.Client) {
+		withQuickClient(loc, cmd, func(ctx context.Context, c *pawl.Client) {
 			for e, err := range c.List(ctx, begun) {
 				if err != nil && e.Name == "" || len(names) == 1000 { // a name with a damaged row is a name, too
 					return
@@ -49,8 +49,8 @@ func isPlain(name string) bool {
 }
 
 // completeRun completes a name, and then lets the shell complete commands and files.
-func completeRun(where *location) cobra.CompletionFunc {
-	name := completeName(where)
+func completeRun(loc *location) cobra.CompletionFunc {
+	name := completeName(loc)
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -60,11 +60,11 @@ func completeRun(where *location) cobra.CompletionFunc {
 }
 
 // completeFence completes a fence of the name on the command line.
-func completeFence(where *location) cobra.CompletionFunc {
+func completeFence(loc *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var fences []string
 		if len(args) == 1 {
-			withQuickClient(where, cmd, func(ctx context.Context, c *pawl.Client) {
+			withQuickClient(loc, cmd, func(ctx context.Context, c *pawl.Client) {
 				e, _ := c.Inspect(ctx, args[0]) // after an error, it has no holders
 				for _, h := range e.Holders {
 					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, visible.Text(h.Owner.String())))
@@ -76,10 +76,10 @@ func completeFence(where *location) cobra.CompletionFunc {
 }
 
 // withQuickClient runs f with a client, if a client can be opened quickly.
-func withQuickClient(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
+func withQuickClient(loc *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	c, err := where.open(ctx, cmd)
+	c, err := loc.open(ctx, cmd)
 	if err != nil {
 		return
 	}

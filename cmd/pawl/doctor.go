@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-func newDoctor(v *output, where *location) *cobra.Command {
+func newDoctor(v *output, loc *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
@@ -37,7 +37,7 @@ cannot be examined, and 0 otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			_, byDefault, err := where.find(cmd)
+			_, byDefault, err := loc.find(cmd)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ cannot be examined, and 0 otherwise.`,
 				}
 				return verdict(findings)
 			}
-			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				findings, err := c.Diagnose(ctx)
 				if err != nil {
 					return err

@@ -18,7 +18,7 @@ type electFlags struct {
 	value string
 }
 
-func newElect(v *output, where *location) *cobra.Command {
+func newElect(v *output, loc *location) *cobra.Command {
 	f := &electFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
@@ -45,8 +45,8 @@ writes, and let the receiver refuse a smaller one.
   # The next leader follows 10 s after the crash of one.
   pawl elect --ttl 10 scheduler -- ./scheduler`,
 		Args:              f.check,
-		ValidArgsFunction: completeRun(where),
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, where, cmd, args) },
+		ValidArgsFunction: completeRun(loc),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, loc, cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -66,14 +66,14 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 	return usage(cmd, driver.ValidateValue([]byte(f.value)))
 }
 
-func (f *electFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
-	j, options, err := f.begin(v, where, cmd, args)
+func (f *electFlags) run(v *output, loc *location, cmd *cobra.Command, args []string) error {
+	j, options, err := f.begin(v, loc, cmd, args)
 	if err != nil {
 		return err
 	}
 	e := &election{job: j, terms: make(chan electionTerm), ctrlZ: make(stopKey, 1)}
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
-		return pawl.Open(ctx, j.url, e.observe(f.options(v, where)))
+		return pawl.Open(ctx, j.url, e.observe(f.options(v, loc)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // elect campaigns instead
 	e.options = f.withHealth(options, j)

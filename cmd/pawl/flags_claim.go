@@ -163,7 +163,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
 // job makes a job that claims the name with these flags. The caller adds the rest.
-func (f *claimFlags) job(v *output, where *location, url string, byDefault bool, name string) *job {
+func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, name string) *job {
 	switch nested := os.Getenv(fenceVariable) != ""; { // if nested, the outer pawl has warned
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it excludes no other process")
@@ -172,7 +172,7 @@ func (f *claimFlags) job(v *output, where *location, url string, byDefault bool,
 	}
 	j := &job{
 		v: v, name: name, url: url, signals: catchSignals(),
-		open: func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, where)) },
+		open: func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, loc)) },
 	}
 	if f.noWait {
 		j.try, j.patience = true, tryTimeout
@@ -194,7 +194,7 @@ func (f *claimFlags) conflict(err error) error {
 	return err
 }
 
-func (f *claimFlags) options(v *output, where *location) *pawl.Options {
+func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 	waited := false
 	parents := parentsFences()
 	o := &pawl.Observer{
@@ -203,7 +203,7 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
 			// If the fences are equal, the name is on the same backend.
-			if own := parents[where.withoutNamespace(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
+			if own := parents[loc.withoutNamespace(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
 				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own)
 			}
 			waited = true
@@ -221,7 +221,7 @@ func (f *claimFlags) options(v *output, where *location) *pawl.Options {
 			}
 		}
 	}
-	options := where.options()
+	options := loc.options()
 	options.TTL, options.Labels, options.Observer = time.Duration(f.ttl), f.labels, o
 	if f.noWait {
 		options.RetryFor = -1

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func newList(v *output, where *location) *cobra.Command {
+func newList(v *output, loc *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [PREFIX]",
@@ -32,11 +32,11 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
   pawl ls report:
   pawl ls --json | jq -r 'select(.waiters | length > 10).name'`,
 		Args:              optionalPrefix,
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				return list(ctx, v, c, strings.Join(args, ""), asJSON)
 			}, nothing)
 		},
@@ -76,8 +76,8 @@ func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON 
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
 // the default file does not exist, it prints that, and calls unused instead.
-func withClient(ctx context.Context, v *output, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
-	c, err := where.open(ctx, cmd)
+func withClient(ctx context.Context, v *output, loc *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
+	c, err := loc.open(ctx, cmd)
 	_, none := errors.AsType[*unusedError](err)
 	switch {
 	case err == nil:

@@ -126,22 +126,22 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	root.SetOut(v.out)
 	root.SetErr(v.err)
 	root.SetFlagErrorFunc(flagError)
-	where := &location{v: v}
-	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
+	loc := &location{v: v}
+	root.PersistentFlags().StringVar(&loc.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.PersistentFlags().SortFlags = false
-	root.PersistentFlags().StringVar(&where.namespace, "namespace", "", "see and lock only the names of this `NAMESPACE`, or of one inside another: A/B (default $PAWL_NAMESPACE, else all names)")
-	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
-	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
+	root.PersistentFlags().StringVar(&loc.namespace, "namespace", "", "see and lock only the names of this `NAMESPACE`, or of one inside another: A/B (default $PAWL_NAMESPACE, else all names)")
+	addGroup(root, "Run a command under a lock", newRun(v, loc), newOnce(v, loc), newElect(v, loc))
+	addGroup(root, "Hold a lock over several steps", newAcquire(v, loc), newRenew(v, loc), newRelease(v, loc))
 	addGroup(root, "See who holds what",
-		newList(v, where), newShow(v, where), newWatch(v, where), newWait(v, where), newTop(v, where), newServe(v, where))
-	addGroup(root, "Take a lock away", newBreak(v, where))
-	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newProve(v, where), newSchema(v))
+		newList(v, loc), newShow(v, loc), newWatch(v, loc), newWait(v, loc), newTop(v, loc), newServe(v, loc))
+	addGroup(root, "Take a lock away", newBreak(v, loc))
+	addGroup(root, "Look after the database", newDoctor(v, loc), newBench(v, loc), newProve(v, loc), newSchema(v))
 	addGroup(root, others, newVersion(v), newMan(), newProveWorker())
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		where.warn()
-		return where.findNamespace(cmd)
+		loc.warn()
+		return loc.findNamespace(cmd)
 	}
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpCommandGroupID(others)

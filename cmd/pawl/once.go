@@ -27,7 +27,7 @@ type onceFlags struct {
 	args        []string  // NAME and COMMAND, without KEY
 }
 
-func newOnce(v *output, where *location) *cobra.Command {
+func newOnce(v *output, loc *location) *cobra.Command {
 	f := &onceFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "once [flags] NAME KEY|--every D -- COMMAND [ARG...]",
@@ -67,8 +67,8 @@ n ended it, or:
   # Each day until it has succeeded, tried each hour. In a crontab % needs a \.
   0 * * * *  pawl once --at-least-once daily "$(date -u +\%F)" -- ./report.sh`,
 		Args:              f.check,
-		ValidArgsFunction: completeRun(where),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(v, where, cmd) },
+		ValidArgsFunction: completeRun(loc),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(v, loc, cmd) },
 	}
 	f.addWait(cmd)
 	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
@@ -111,8 +111,8 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 	return usage(cmd, driver.ValidateValue([]byte(f.key)))
 }
 
-func (f *onceFlags) run(v *output, where *location, cmd *cobra.Command) error {
-	j, options, err := f.begin(v, where, cmd, f.args)
+func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {
+	j, options, err := f.begin(v, loc, cmd, f.args)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const workerVerb = "prove-work"
 
 type proof struct {
 	v       *output
-	where   *location
+	loc     *location
 	time    seconds
 	ttl     seconds
 	workers number
@@ -37,8 +37,8 @@ type proof struct {
 	check   string
 }
 
-func newProve(v *output, where *location) *cobra.Command {
-	p := &proof{v: v, where: where, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
+func newProve(v *output, loc *location) *cobra.Command {
+	p := &proof{v: v, loc: loc, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
 	plants, bugs := worker.Plants()
 	var plantLines strings.Builder
 	for _, name := range plants {
@@ -196,7 +196,7 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 	var err error
 	switch {
 	case len(args) == 0:
-		url, _, err = p.where.find(cmd)
+		url, _, err = p.loc.find(cmd)
 	case cmd.Flags().Changed("url"):
 		err = usage(cmd, errors.New("--url and URL are mutually exclusive"))
 	case args[0] == "":

@@ -61,8 +61,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		p.seed = number(rand.Int32() | 1)
 	}
 	var path []string
-	if p.where.namespace != "" {
-		path, _ = p.where.path()
+	if p.loc.namespace != "" {
+		path, _ = p.loc.path()
 	}
 	path = append(path, fmt.Sprintf("prove-%08x", rand.Uint32()))
 	out := cmp.Or(p.out, "pawl-prove-"+time.Now().Format("20060102-150405")+".html")
@@ -123,7 +123,7 @@ func (p *proof) repeat() string {
 	}{
 		{p.forgets, "--forgets"}, {p.server.Command != "", "--server-cmd LINE"},
 		{p.server.PID != 0, "--server-pid ID"}, // by then the server may have another one
-		{p.server.FailOver != "", "--failover-cmd LINE"}, {p.where.namespace != "", "--namespace NAMESPACE"},
+		{p.server.FailOver != "", "--failover-cmd LINE"}, {p.loc.namespace != "", "--namespace NAMESPACE"},
 	} {
 		if flag.given {
 			words = append(words, flag.text)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-func newRenew(v *output, where *location) *cobra.Command {
+func newRenew(v *output, loc *location) *cobra.Command {
 	h := &handleSource{v: v}
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,7 +30,7 @@ it can be relied on. Otherwise it prints nothing.
   while sleep 200; do pawl renew --handle lock || break; done`,
 		Args: h.refuseArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
+			return withLease(v, loc, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				if err := detach(ctx, l); err != nil || !asJSON {
 					return err
 				}
@@ -43,7 +43,7 @@ it can be relied on. Otherwise it prints nothing.
 	return cmd
 }
 
-func newRelease(v *output, where *location) *cobra.Command {
+func newRelease(v *output, loc *location) *cobra.Command {
 	h := &handleSource{v: v}
 	cmd := &cobra.Command{
 		Use:   "release [flags] [< HANDLE]",
@@ -60,7 +60,7 @@ believed to: release says so, and fails.
   printf %s "$handle" | pawl release`,
 		Args: h.refuseArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
+			return withLease(v, loc, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
 				return l.Release(ctx)
 			})
 		},
@@ -69,10 +69,10 @@ believed to: release says so, and fails.
 	return cmd
 }
 
-func withLease(v *output, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
+func withLease(v *output, loc *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
 	ctx, stop := v.interruptible(cmd)
 	defer stop()
-	if _, _, err := where.find(cmd); err != nil { // before reading the handle
+	if _, _, err := loc.find(cmd); err != nil { // before reading the handle
 		return err
 	}
 	handle, err := h.read(ctx, cmd)
@@ -82,7 +82,7 @@ func withLease(v *output, where *location, cmd *cobra.Command, h *handleSource, 
 	case err != nil:
 		return err
 	}
-	err = withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+	err = withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 		lease, err := c.Attach(ctx, pawl.Handle(handle))
 		if err != nil {
 			return err

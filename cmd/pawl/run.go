@@ -16,7 +16,7 @@ type runFlags struct {
 	also []string
 }
 
-func newRun(v *output, where *location) *cobra.Command {
+func newRun(v *output, loc *location) *cobra.Command {
 	f := &runFlags{jobFlags: newJobFlags()}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND [ARG...]",
@@ -59,15 +59,15 @@ flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
   # Print whom it waits for, and show a label to others.
   pawl run -v --label job=42 nightly -- true`,
 		Args:              f.check,
-		ValidArgsFunction: completeRun(where),
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, where, cmd, args) },
+		ValidArgsFunction: completeRun(loc),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, loc, cmd, args) },
 	}
 	f.claimFlags.add(cmd, "how long the lock stays held if pawl is killed", "keep the lock for at least this long, even if COMMAND ends sooner")
 	f.addSkip(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
 	flags.Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
-	must(cmd.RegisterFlagCompletionFunc("also", completeName(where)))
+	must(cmd.RegisterFlagCompletionFunc("also", completeName(loc)))
 	f.commandFlags.add(cmd)
 	return cmd
 }
@@ -87,8 +87,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (f *runFlags) run(v *output, where *location, cmd *cobra.Command, args []string) error {
-	j, options, err := f.begin(v, where, cmd, args)
+func (f *runFlags) run(v *output, loc *location, cmd *cobra.Command, args []string) error {
+	j, options, err := f.begin(v, loc, cmd, args)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type serveCommand struct {
 	clientCA   string
 }
 
-func newServe(v *output, where *location) *cobra.Command {
+func newServe(v *output, loc *location) *cobra.Command {
 	s := serveCommand{v: v}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
@@ -63,11 +63,11 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			c, err := where.open(ctx, cmd)
+			c, err := loc.open(ctx, cmd)
 			if _, unused := errors.AsType[*unusedError](err); unused { // create the file, to show locks to come
 				var url string
-				if url, _, err = where.find(cmd); err == nil {
-					c, err = pawl.Open(ctx, url, where.options())
+				if url, _, err = loc.find(cmd); err == nil {
+					c, err = pawl.Open(ctx, url, loc.options())
 				}
 			}
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func newShow(v *output, where *location) *cobra.Command {
+func newShow(v *output, loc *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [flags] NAME",
@@ -35,7 +35,7 @@ The exit code is 0, or 69 if the database is unavailable.`,
 		Example: `  pawl show nightly
   pawl show --json nightly | jq '.holders[0].owner.host'`,
 		Args:              oneName,
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
@@ -45,7 +45,7 @@ The exit code is 0, or 69 if the database is unavailable.`,
 				}
 				return printEntry(v.out, e, time.Now())
 			}
-			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				e, err := c.Inspect(ctx, args[0])
 				if err != nil {
 					return err

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/top"
 )
 
-func newTop(v *output, where *location) *cobra.Command {
+func newTop(v *output, loc *location) *cobra.Command {
 	var delay breakDelay
 	var allowBreak bool
 	cmd := &cobra.Command{
@@ -40,12 +40,12 @@ when it started; 128 + n after signal n.`,
   pawl top report:
   pawl top --allow-break`,
 		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usage(cmd, delay.check()) }),
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.out != os.Stdout || !screen.Drawable() {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
-			return liveTop(where, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
+			return liveTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -56,10 +56,10 @@ when it started; 128 + n after signal n.`,
 
 // liveTop is `pawl top` on a terminal. It returns an error of opening before it takes
 // over the terminal. If the default file does not exist, it waits for the file.
-func liveTop(where *location, cmd *cobra.Command, o top.Options) error {
+func liveTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()
-	open := func(ctx context.Context) (*pawl.Client, error) { return where.open(ctx, cmd) }
+	open := func(ctx context.Context) (*pawl.Client, error) { return loc.open(ctx, cmd) }
 	o.Open, o.Close = open, closeSoon
 	c, err := open(ctx)
 	unused, none := errors.AsType[*unusedError](err)

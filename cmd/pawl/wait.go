@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func newWait(v *output, where *location) *cobra.Command {
+func newWait(v *output, loc *location) *cobra.Command {
 	var patience seconds
 	var quiet bool
 	cmd := &cobra.Command{
@@ -35,13 +35,13 @@ The exit code is 0, or:
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
 			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(patience)))
 		}),
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			w := waitCommand{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
 			err := w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
-				return withClient(ctx, v, where, cmd, f, nothing)
+				return withClient(ctx, v, loc, cmd, f, nothing)
 			})
 			if e, ok := errors.AsType[*exit](err); ok && quiet && errors.Is(err, errNotAcquired) {
 				e.err = nil

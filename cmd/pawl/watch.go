@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-func newWatch(v *output, where *location) *cobra.Command {
+func newWatch(v *output, loc *location) *cobra.Command {
 	w := &watchCommand{v: v}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] NAME",
@@ -36,7 +36,7 @@ when watch started.`,
 		Example: `  pawl watch deploy
   pawl watch --json deploy | jq -r '.holders[0].owner.host // "free"'`,
 		Args:              oneName,
-		ValidArgsFunction: completeName(where),
+		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			printsOut := v.out == os.Stdout
 			ctx, stop := v.interruptible(cmd)
@@ -50,9 +50,9 @@ when watch started.`,
 					}
 				}()
 			}
-			err := withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+			err := withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				return w.run(ctx, c, args[0])
-			}, func() error { return w.whenUsed(ctx, where, cmd, args[0]) })
+			}, func() error { return w.whenUsed(ctx, loc, cmd, args[0]) })
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -75,7 +75,7 @@ type watchCommand struct {
 const watchPause = time.Second
 
 // whenUsed watches the default file once it exists.
-func (w *watchCommand) whenUsed(ctx context.Context, where *location, cmd *cobra.Command, name string) error {
+func (w *watchCommand) whenUsed(ctx context.Context, loc *location, cmd *cobra.Command, name string) error {
 	if err := w.print(pawl.Entry{Name: name}); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (w *watchCommand) whenUsed(ctx context.Context, where *location, cmd *cobra
 		if backoff.Wait(ctx, watchPause) != nil {
 			return nil
 		}
-		c, err := where.open(ctx, cmd)
+		c, err := loc.open(ctx, cmd)
 		if _, unused := errors.AsType[*unusedError](err); unused {
 			continue
 		}
