@@ -10,9 +10,9 @@ import (
 
 // Bounds of an asyncWriter.
 const (
-	asyncLinesMax     = 256                    // the number of lines that it keeps
+	maxAsyncLines     = 256                    // the number of lines that it keeps
 	startFlushTimeout = 100 * time.Millisecond // before the command starts, so that its first line comes after pawl's
-	endFlushTimeout   = time.Second            // at the end of the process
+	endFlushTimeout   = time.Second            // the flush at the end of the process
 )
 
 // An asyncWriter writes lines to standard error in a goroutine of its own, so that Write
@@ -42,7 +42,7 @@ func newAsyncWriter(to io.Writer) *asyncWriter {
 func (w *asyncWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.lines) < asyncLinesMax && w.dropped == 0 {
+	if len(w.lines) < maxAsyncLines && w.dropped == 0 {
 		w.lines = append(w.lines, bytes.Clone(line))
 	} else {
 		w.dropped++
@@ -76,9 +76,8 @@ func (w *asyncWriter) writeLines() {
 	}
 }
 
-// flush waits until all lines are written, but not longer than d. It waits in steps. If
-// the machine stands still for longer than d, only one step ends, and the writer still
-// has the time of the others.
+// flush waits until all lines are written, but not longer than d. It waits in steps, so
+// that a pause of the machine uses up one step, and not the time to write.
 func (w *asyncWriter) flush(d time.Duration) {
 	const steps = 100
 	done := make(chan struct{})

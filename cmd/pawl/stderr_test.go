@@ -19,30 +19,30 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A stalled writer writes nothing until it goes on.
+// A stalled writer writes nothing until resume is closed.
 type stalled struct {
 	bytes.Buffer
-	goesOn chan struct{}
+	resume chan struct{}
 }
 
 func (s *stalled) Write(p []byte) (int, error) {
-	<-s.goesOn
+	<-s.resume
 	return s.Buffer.Write(p)
 }
 
 func TestLinesComeOutInOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &stalled{goesOn: make(chan struct{})}
+		s := &stalled{resume: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
 		v := &output{err: w}
 		want := ""
-		for i := range asyncLinesMax + 1 { // one is being written
+		for i := range maxAsyncLines + 1 { // one is being written
 			v.say("line %d", i)
 			want += fmt.Sprintf("pawl: line %d\n", i)
 			synctest.Wait()
 		}
-		close(s.goesOn)
+		close(s.resume)
 		v.flush(endFlushTimeout)
 		if got := s.String(); got != want {
 			t.Errorf("it wrote %q", got)
@@ -52,26 +52,26 @@ func TestLinesComeOutInOrder(t *testing.T) {
 
 func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &stalled{goesOn: make(chan struct{})}
+		s := &stalled{resume: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
 		v := &output{err: w}
 		v.say("first")
 		synctest.Wait()
-		for i := range asyncLinesMax + 7 {
+		for i := range maxAsyncLines + 7 {
 			v.say("line %d", i)
 		}
 		began := time.Now()
 		v.flush(endFlushTimeout)
 		if took := time.Since(began); took != endFlushTimeout {
-			t.Errorf("the end waited %v for a reader", took)
+			t.Errorf("flush returned after %v, want %v", took, endFlushTimeout)
 		}
-		close(s.goesOn)
+		close(s.resume)
 		v.flush(endFlushTimeout)
 		v.say("later")
 		v.flush(endFlushTimeout)
-		last := fmt.Sprintf("pawl: line %d\npawl: %s\npawl: later\n", asyncLinesMax-1, notPrinted(7))
-		if got := s.String(); !strings.HasSuffix(got, last) || strings.Count(got, "\n") != asyncLinesMax+3 {
+		last := fmt.Sprintf("pawl: line %d\npawl: %s\npawl: later\n", maxAsyncLines-1, notPrinted(7))
+		if got := s.String(); !strings.HasSuffix(got, last) || strings.Count(got, "\n") != maxAsyncLines+3 {
 			t.Errorf("it wrote %d lines, the last %q", strings.Count(got, "\n"), got[max(0, len(got)-len(last)):])
 		}
 	})
@@ -90,15 +90,15 @@ func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return f.Driver.Acquire(ctx, c)
 }
 
-// Elect warns that the backend fails, and campaigns on although no process reads the
-// warning.
+// Elect warns that the backend fails, and keeps campaigning, although no process reads
+// the warning.
 func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
-			s := &stalled{goesOn: make(chan struct{})}
+			s := &stalled{resume: make(chan struct{})}
 			w := newAsyncWriter(s)
 			defer close(w.wake)
-			defer close(s.goesOn)
+			defer close(s.resume)
 			backend := &failing{Driver: engine.Full(memlock.New(nil))}
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
