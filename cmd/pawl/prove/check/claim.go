@@ -47,11 +47,11 @@ func (n *name) alone(c *history.Claim) bool {
 	return c.Mode == history.Whole || c.Mode == history.Permits && c.Weight >= n.Limit
 }
 
-// sure reports whether the holder of a granted claim was sure for some time.
-func sure(c *history.Claim) bool { return c.Believed > c.Got }
+// wasSure reports whether the holder of a granted claim was sure for some time.
+func wasSure(c *history.Claim) bool { return c.Believed > c.Got }
 
-// over returns the time at which a wait ended: with an answer, or with the process.
-func (w *world) over(c *history.Claim) int64 {
+// waitEnd returns the time at which a wait ended: with an answer, or with the process.
+func (w *world) waitEnd(c *history.Claim) int64 {
 	switch {
 	case c.Answered != 0:
 		return c.Answered
@@ -70,7 +70,7 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	case c.Died != 0:
 		return c.Died
 	case c.Answer != history.Granted:
-		return w.over(c)
+		return w.waitEnd(c)
 	case c.Lost != 0:
 		return max(c.Lost, c.Told, c.Believed)
 	}

@@ -25,7 +25,7 @@ const (
 
 // sortFaults keeps the faults that did something.
 func (w *world) sortFaults() {
-	var all, stops, network, forgotten, pauses []history.Fault
+	var all, stops, network, dataLosses, pauses []history.Fault
 	w.firstFault = math.MaxInt64
 	for _, f := range w.Faults {
 		if f.Kind == history.Pause {
@@ -51,7 +51,7 @@ func (w *world) sortFaults() {
 			w.down += f.To - f.From
 		}
 		if w.Run.Forgets && slices.Contains([]string{history.ServerKill, history.ServerRestart, history.FailOver}, f.Kind) {
-			forgotten = append(forgotten, f)
+			dataLosses = append(dataLosses, f)
 		}
 		if f.Worker == server {
 			f.To += 2*w.Run.TTL + reconnectTime
@@ -61,7 +61,7 @@ func (w *world) sortFaults() {
 	w.countPauses(pauses, newTimeline(stops))
 	all = append(all, pauses...)
 	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.ofAll(pauses)...)), newTimeline(network)
-	w.forgotten = newTimeline(forgotten)
+	w.dataLosses = newTimeline(dataLosses)
 	w.faults = newTimeline(append(all, w.slow()...))
 }
 

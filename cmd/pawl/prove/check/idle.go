@@ -13,14 +13,14 @@ const (
 	// fault, beyond two TTLs, because a waiter's place or lease may have to end first.
 	maxIdle = int64(3 * time.Second)
 
-	// idleSettled is the time after a fault for which it may still affect who is served.
-	idleSettled = int64(time.Second)
+	// idleSettleTime is the time after a fault in which it may still delay a grant.
+	idleSettleTime = int64(time.Second)
 )
 
-// taken is a time in which a claim may have had the name, or a place in its queue.
-type taken struct{ from, to int64 }
+// interval is a time in which the name may be taken, or in which a fault lasts.
+type interval struct{ from, to int64 }
 
-// idle finds waiters that waited on though the name was free: they missed a wake-up.
+// idle finds waiters that kept waiting while the name was free: they missed a wake-up.
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
 	for _, t := range append(w.taken(n), taken{w.Last, w.Last}) {
@@ -31,14 +31,14 @@ func (w *world) idle(n *name) {
 	}
 }
 
-// taken returns the times in which the name may have been taken, in the order of their
-// begin. A claim that failed may have been granted without its client's knowledge, and a
-// client that died may have left a lease or a place in the queue. A claim's time begins
-// when its wait has ended: until then, free checks that it waits for a reason.
-func (w *world) taken(n *name) []taken {
-	all := make([]taken, 0, len(n.claims))
+// takenTimes returns the times in which a claim may have had the name, or a place in its
+// queue, ordered by their beginning. A claim that failed may have been granted without
+// its client's knowledge, and a client that died may have left a lease or a place. A
+// claim's time begins at the end of its wait, because checkWaiters checks the wait.
+func (w *world) takenTimes(n *name) []interval {
+	all := make([]interval, 0, len(n.claims))
 	for _, c := range n.claims {
-		t := taken{w.over(c), w.gone(c)}
+		t := interval{w.waitEnd(c), w.gone(c)}
 		switch {
 		case c.Answer == history.Held:
 			continue
@@ -49,18 +49,18 @@ func (w *world) taken(n *name) []taken {
 		}
 		all = append(all, t)
 	}
-	slices.SortFunc(all, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	return all
 }
 
-// free checks the claims that waited while the name was free.
-func (w *world) free(n *name, from, to int64) {
+// checkWaiters checks the claims that waited while the name was free.
+func (w *world) checkWaiters(n *name, from, to int64) {
 	var pending []*history.Claim
 	for _, c := range n.claims {
 		if c.Asked >= to {
 			break
 		}
-		if w.over(c) > from {
+		if w.waitEnd(c) > from {
 			pending = append(pending, c)
 		}
 	}
@@ -75,13 +75,13 @@ func (w *world) free(n *name, from, to int64) {
 			n, _ := slices.BinarySearchFunc(pending, c.Asked+askMargin, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
 			before = pending[:n]
 		}
-		a, b := w.waitsForNothing(c, before, max(from, c.Asked), min(to, w.over(c)))
+		a, b := w.waitsForNothing(c, before, max(from, c.Asked), min(to, w.waitEnd(c)))
 		if a == b {
 			continue
 		}
 		w.add(Violation{Rule: Idle, Name: n.Name, From: a, To: b, Claims: ids(c)},
 			"%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault was in the way.",
-			upper{c}, n.Name, at(c.Asked), at(w.over(c)), at(a), at(b))
+			upper{c}, n.Name, at(c.Asked), at(w.waitEnd(c)), at(a), at(b))
 		return
 	}
 }
@@ -92,22 +92,22 @@ func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from,
 	if to-from <= w.Run.TTL+maxIdle {
 		return 0, 0
 	}
-	var reasons []taken
-	disturbed := func(worker int, from, to int64) {
-		for _, s := range w.faults.lasting(worker, from-idleSettled) {
+	var reasons []interval
+	addFaults := func(worker int, from, to int64) {
+		for _, s := range w.faults.lasting(worker, from-idleSettleTime) {
 			if s.from > to {
 				break
 			}
-			if s.to >= from-idleSettled {
-				reasons = append(reasons, taken{s.from, s.to + idleSettled})
+			if s.to >= from-idleSettleTime {
+				reasons = append(reasons, interval{s.from, s.to + idleSettleTime})
 			}
 		}
 	}
-	disturbed(server, from, to)
-	disturbed(c.Worker, from, to)
+	addFaults(server, from, to)
+	addFaults(c.Worker, from, to)
 	for _, p := range before {
 		if p.Worker != c.Worker {
-			disturbed(p.Worker, max(from, p.Asked), min(to, w.over(p)))
+			addFaults(p.Worker, max(from, p.Asked), min(to, w.waitEnd(p)))
 		}
 	}
 	if len(reasons) == 0 {

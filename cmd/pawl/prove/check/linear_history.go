@@ -39,7 +39,7 @@ func (w *world) newNameHistory(n *name) *nameHistory {
 		}
 		return cmp.Or(cmp.Compare(a.claim.Got, b.claim.Got), cmp.Compare(a.endFrom, b.endFrom))
 	})
-	s.tries = w.refusals(n)
+	s.refusals = w.refusals(n)
 	return s
 }
 
@@ -50,7 +50,7 @@ func lasted(c *history.Claim) bool { return sure(c) || c.Release == history.OK }
 // ended.
 func (w *world) lease(c *history.Claim) lease {
 	l := lease{claim: c, beginFrom: c.Asked, beginTo: c.Got, endFrom: c.Asked}
-	if sure(c) {
+	if wasSure(c) {
 		l.endFrom = c.Believed
 	}
 	l.endTo = w.ended(c)
@@ -58,7 +58,7 @@ func (w *world) lease(c *history.Claim) lease {
 		l.endFrom, l.endTo = c.Released, c.Freed
 	}
 	if last := w.lastMoment(c); w.forgot(c, last) {
-		// It ended when the server lost it, and its holder did not know of it yet.
+		// It may have ended before its holder knew of it, when the server lost it.
 		l.endFrom = c.Asked
 		l.endTo = last + 2*w.Run.TTL + maxLateness
 	}
@@ -78,10 +78,10 @@ func (w *world) ended(c *history.Claim) int64 {
 // refusals returns the refused tries that only a lease can explain: no other claim was
 // pending, and no claim that failed may have left something.
 func (w *world) refusals(n *name) []step {
-	var tries []step
-	var others int64 // the time until which earlier claims may explain a refusal
+	var refusals []step
+	var explainedUntil int64 // until then, an earlier claim may explain a refusal
 	for i, c := range n.claims {
-		until := w.over(c)
+		until := w.waitEnd(c)
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {
 			until = w.ended(c)
 		}
@@ -90,10 +90,10 @@ func (w *world) refusals(n *name) []step {
 		if c.Answer != history.Held || c.How != history.Try || !isAlone {
 			continue
 		}
-		if w.forgotten.touched(server, c.Asked-3*w.Run.TTL-maxLateness, c.Answered) {
+		if w.dataLosses.touched(server, c.Asked-3*w.Run.TTL-maxLateness, c.Answered) {
 			continue
 		}
 		tries = append(tries, step{kind: tryRefused, claim: c, from: c.Asked, to: c.Answered})
 	}
-	return tries
+	return refusals
 }

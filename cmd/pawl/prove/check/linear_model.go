@@ -137,7 +137,7 @@ func (s *nameHistory) steps() []step {
 			step{leaseBegin, l.claim, i, l.beginFrom, l.beginTo},
 			step{leaseEnd, l.claim, i, l.endFrom, l.endTo})
 	}
-	steps = append(steps, s.tries...)
+	steps = append(steps, s.refusals...)
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.from, b.from) })
 	return steps
 }

@@ -158,7 +158,7 @@ func explained(w *world, n *name) bool {
 	for _, c := range n.granted {
 		s.leases = append(s.leases, w.lease(c))
 	}
-	s.tries = w.refusals(n)
+	s.refusals = w.refusals(n)
 	type all struct {
 		held  string // an index, and so on
 		fence uint64

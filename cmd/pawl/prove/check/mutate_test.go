@@ -103,7 +103,7 @@ func (m *mutable) write(t *rapid.T, ok func(x *history.Write) bool) int {
 
 var mutations = map[string]mutation{
 	"a holder believes too long": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool { return a.Mode == history.Whole && sure(b) && a.Believed < b.Got })
+		a, b := m.pair(t, func(a, b *history.Claim) bool { return a.Mode == history.Whole && wasSure(b) && a.Believed < b.Got })
 		if a == nil {
 			return ""
 		}

@@ -67,7 +67,7 @@ func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 		}
 		for i := len(b.near) - 1; i >= 0 && b.near[i].Asked+askMargin >= c.Asked; i-- {
 			x := b.near[i]
-			if c.Answer != history.Held && w.over(x) >= c.Asked && (c.How == history.All || w.over(c) < w.over(x)) {
+			if c.Answer != history.Held && w.waitEnd(x) >= c.Asked && (c.How == history.All || w.waitEnd(c) < w.waitEnd(x)) {
 				behind[x] = true
 			}
 		}
@@ -96,7 +96,7 @@ func (w *world) orderOf(n *name, claims []*history.Claim) {
 		if !n.excludes(x, y) {
 			grace = askMargin
 		}
-		if w.over(x) > y.Got+grace && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
+		if w.waitEnd(x) > y.Got+grace && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
 			w.passed(n, x, y)
 		}
 	}
@@ -112,7 +112,7 @@ func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Cl
 			for ; len(claims) > 0 && claims[0].Asked+askMargin < t; claims = claims[1:] {
 				waiting = append(waiting, claims[0])
 			}
-			waiting = slices.DeleteFunc(waiting, func(x *history.Claim) bool { return w.over(x) <= t })
+			waiting = slices.DeleteFunc(waiting, func(x *history.Claim) bool { return w.waitEnd(x) <= t })
 			for _, x := range waiting {
 				if x.Asked+askMargin < y.Asked && !yield(x, y) {
 					return
@@ -136,6 +136,6 @@ func (w *world) passed(n *name, x, y *history.Claim) {
 	} else {
 		text += "was not served at all"
 	}
-	w.add(Violation{Rule: Order, Name: n.Name, From: x.Asked, To: w.over(x), Claims: ids(x, y)},
+	w.add(Violation{Rule: Order, Name: n.Name, From: x.Asked, To: w.waitEnd(x), Claims: ids(x, y)},
 		text+". %s asked later, at %s, and got it at %s.", append(args, upper{y}, at(y.Asked), at(y.Got))...)
 }

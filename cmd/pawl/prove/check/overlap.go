@@ -12,7 +12,7 @@ import (
 func (w *world) overlap(n *name) {
 	var holders []*history.Claim
 	for _, c := range n.granted {
-		if !sure(c) {
+		if !wasSure(c) {
 			continue
 		}
 		holders = slices.DeleteFunc(holders, func(h *history.Claim) bool { return h.Believed <= c.Got })

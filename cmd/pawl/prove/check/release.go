@@ -14,7 +14,7 @@ func (w *world) releaseLied(n *name) {
 		holders = slices.DeleteFunc(holders, func(h *history.Claim) bool { return h.Released <= c.Got })
 		before := slices.DeleteFunc(slices.Clone(holders), func(h *history.Claim) bool { return !w.heldBefore(h, c) })
 		no := n.against(before, c)
-		unsure := func(h *history.Claim) bool { return !sure(c) || h.Believed <= c.Got }
+		unsure := func(h *history.Claim) bool { return !wasSure(c) || h.Believed <= c.Got }
 		if i := slices.IndexFunc(no, unsure); i >= 0 { // overlap reports it otherwise
 			h := no[i]
 			w.add(Violation{Rule: ReleaseLied, Name: n.Name, From: c.Got, To: h.Released, Claims: append(ids(no...), c.ID)},
@@ -32,5 +32,5 @@ func (w *world) releaseLied(n *name) {
 // because it has the greater fence or was asked for after the grant of h.
 func (w *world) heldBefore(h, c *history.Claim) bool {
 	later := c.Asked > h.Got || w.Run.Fenced && c.Fence > h.Fence
-	return h.Got < c.Got && (sure(c) || later) && !w.forgot(h, c.Got)
+	return h.Got < c.Got && (wasSure(c) || later) && !w.forgot(h, c.Got)
 }

@@ -11,7 +11,7 @@ const (
 	ReleaseLied     = "release-lied"       // a release said that the lease was held, but it was over
 	LostNotTold     = "lost-not-told"      // a lease was over, and its holder did not learn that in time
 	Order           = "order"              // a claim was served before one that had asked earlier
-	Idle            = "idle"               // a name was free, and its waiters waited on
+	Idle            = "idle"               // a name was free, and its waiters kept waiting
 	Linearizable    = "linearizable"       // no order of the claims and releases of a name explains their answers
 	Left            = "left"               // a name had holders or waiters after the last worker had closed
 	WorkerFailed    = "worker-failed"      // a process of a worker ended in a way that no fault explains

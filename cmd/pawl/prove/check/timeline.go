@@ -51,8 +51,8 @@ func (t timeline) lastTouch(worker int, at int64) int64 {
 // touched reports whether a fault of the worker lasted at some instant of the interval.
 func (t timeline) touched(worker int, from, to int64) bool { return t.lastTouch(worker, to) >= from }
 
-// postpone returns the time at, or a later one: pause after the end of each fault of the
-// worker that lasts at from or later, and begins before the time that is returned.
+// postpone moves the time at behind the worker's faults that last at from or later: to
+// pause after the end of each fault that has begun by then.
 func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	for _, s := range t.lasting(worker, from) {
 		if s.from > at {
@@ -63,7 +63,7 @@ func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	return at
 }
 
-// lasting returns the worker's faults, from the first on that lasts at that time or
+// lasting returns the worker's faults, starting with the first that lasts at that time or
 // later.
 func (t timeline) lasting(worker int, at int64) []span {
 	spans := t[worker]
@@ -79,5 +79,5 @@ func (w *world) touchedClaim(c *history.Claim, from, to int64) bool {
 // forgot reports whether the server may have forgotten a lease by that time. The holder
 // may have learned of the grant a little later than the server made it.
 func (w *world) forgot(c *history.Claim, by int64) bool {
-	return w.forgotten.touched(server, max(c.Asked, c.Got-maxLateness), by)
+	return w.dataLosses.touched(server, max(c.Asked, c.Got-maxLateness), by)
 }

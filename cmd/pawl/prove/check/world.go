@@ -19,7 +19,7 @@ type world struct {
 	down       int64    // how long faults kept the server down
 	stops      timeline // the faults that keep a worker from running
 	network    timeline
-	forgotten  timeline // the faults that let the server lose writes, if Run.Forgets
+	dataLosses timeline // the faults that let the server lose writes, if Run.Forgets
 
 	Verdict                           // except its violations
 	found   map[[2]string][]Violation // by rule and name; the first of each

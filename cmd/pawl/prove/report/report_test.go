@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 		m.v.Count = map[string]int{check.Idle: 1, check.Overlap: 1}
 		page := write(t, m)
 		wantWords(t, page, "FAILED: two holders of “m2” at 3 min 12.4 s Both had it. Show violation 2 1 more violation",
-			"“m1” was free, and its waiters waited on at 5.0 s", "3 min 12.400 s for 900 µs, claims 3 and 4", "16 rules checked: 2 broken, 13 held")
+			"“m1” was free, and its waiters kept waiting at 5.0 s", "3 min 12.400 s for 900 µs, claims 3 and 4", "16 rules checked: 2 broken, 13 held")
 		if !strings.Contains(page, `href="#v2" class="jump">Show violation 2<`) && !strings.Contains(page, `class="jump" href="#v2">Show violation 2<`) {
 			t.Error("the headline does not lead to its violation")
 		}

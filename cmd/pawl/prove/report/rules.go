@@ -58,7 +58,7 @@ func rulesOf(s *story, v *check.Verdict) []rule {
 			"A release that said “held until now” was right."},
 		{check.Order, "the order on %s was wrong", n.QueuePairs, "pair of claims", unordered,
 			"Claims that waited were served in the order in which they had asked."},
-		{check.Idle, "%s was free, and its waiters waited on", waited, "claim that waited", "",
+		{check.Idle, "%s was free, and its waiters kept waiting", waited, "claim that waited", "",
 			"No name stayed free while claims waited for it."},
 		{check.AllOrNothing, "a claim of several names got some, at %s", together, "such claim", "",
 			"A claim of several names together got all of them, or none."},
