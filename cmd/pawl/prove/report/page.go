@@ -16,7 +16,7 @@ type page struct {
 	*story
 	drawn      *choice
 	v          *check.Verdict
-	rules      []rule // those first that matter most
+	rules      []rule // the most important first
 	violations int    // of all rules
 	gravest    int    // the index of the violation for the headline: the first of the rule that matters most
 	line       string // the verdict
@@ -93,8 +93,8 @@ func (p *page) summary() markup.HTML {
 	return list("counts", all)
 }
 
-// violationList lists the violations, those first of the rules that matter most. Each is
-// a link that the script turns into a place in the timeline.
+// violationList lists the violations, of the most important rules first. Each is a link
+// that the script turns into a place in the timeline.
 func (p *page) violationList() markup.HTML {
 	if p.violations == 0 {
 		return markup.HTML{}

@@ -178,5 +178,5 @@ func TestSize(t *testing.T) {
 	if len(page) > 15<<20 {
 		t.Errorf("the page has %d bytes", len(page))
 	}
-	wantWords(t, page, "The timeline draws 60 000 of ", "Where it leaves out others")
+	wantWords(t, page, "The timeline draws 60 000 of ", "A grey line below the phases")
 }

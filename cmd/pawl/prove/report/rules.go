@@ -20,7 +20,7 @@ type rule struct {
 	says   string // what is true if the rule holds
 }
 
-// rulesOf returns all rules, those first that matter most.
+// rulesOf returns all rules, the most important first.
 func rulesOf(s *story, v *check.Verdict) []rule {
 	n := &v.Numbers
 	_, calm, _ := s.Phase(history.Calm)

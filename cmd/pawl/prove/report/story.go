@@ -50,8 +50,8 @@ func endOf(c *history.Claim) int {
 	return endUnknown
 }
 
-// odd reports whether a claim ended in another way than most.
-func (c *claim) odd() bool { return c.end != endNone && c.end != endReleased }
+// isAbnormal reports whether a claim was granted and not released, or had no answer.
+func (c *claim) isAbnormal() bool { return c.end != endNone && c.end != endReleased }
 
 // lastTime returns the time of the last event of a claim.
 func (c *claim) lastTime() int64 {

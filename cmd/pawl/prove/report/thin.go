@@ -62,13 +62,13 @@ func (s *story) pick(d *choice, v *check.Verdict) {
 	for _, f := range s.faults {
 		edges = append(edges, f.From, f.To)
 	}
-	var odd []int
+	var abnormal []int
 	for i := range s.claims {
 		switch c := &s.claims[i]; {
 		case accused[c.ID]:
 			d.take(i)
-		case c.odd():
-			odd = append(odd, i)
+		case c.isAbnormal():
+			abnormal = append(abnormal, i)
 		}
 	}
 	for _, i := range thinned(odd, d.room*2/3) {
@@ -80,14 +80,14 @@ func (s *story) pick(d *choice, v *check.Verdict) {
 	s.gaps(d)
 }
 
-// odd returns the number of odd claims that are drawn, and of all.
-func (s *story) odd(d *choice) (drawn, all int) {
+// countAbnormal returns the number of abnormal claims that are drawn, and of all.
+func (s *story) countAbnormal(d *choice) (drawn, all int) {
 	for _, i := range d.claims {
-		if s.claims[i].odd() {
+		if s.claims[i].isAbnormal() {
 			drawn++
 		}
 	}
-	return drawn, s.count((*claim).odd)
+	return drawn, s.count((*claim).isAbnormal)
 }
 
 // thinned returns at most n of a list, evenly.

@@ -18,8 +18,8 @@ func TestThinning(t *testing.T) {
 	if len(d.claims) > most || len(d.claims) < most*9/10 {
 		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), most)
 	}
-	if odd, all := s.odd(d); odd != all || odd == 0 {
-		t.Errorf("%d of %d odd claims are drawn", odd, all)
+	if drawn, all := s.countAbnormal(d); drawn != all || drawn == 0 {
+		t.Errorf("%d of %d abnormal claims are drawn", drawn, all)
 	}
 	drawn := map[int64]bool{}
 	for i, at := range d.claims {
@@ -56,7 +56,7 @@ func TestThinning(t *testing.T) {
 	}
 }
 
-// Even if most claims are odd, there is an end.
+// If most claims are abnormal, the timeline leaves some of them out.
 func TestThinningOfManyLosses(t *testing.T) {
 	m := makeHistory(plan{seed: 6, leases: 15_000, seconds: 100})
 	for _, l := range m.lines {

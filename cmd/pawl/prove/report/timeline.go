@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/markup"
 )
 
-// timeline returns the elements that the script fills. Without scripts they say so.
+// timeline returns the elements that the script fills, and a notice if scripts are off.
 func (p *page) timeline() markup.HTML {
 	parts := []markup.Part{
 		id("timeline"), markup.Attr("hidden", ""),
@@ -42,15 +42,15 @@ func (p *page) thinning() markup.HTML {
 		return markup.HTML{}
 	}
 	of := "all"
-	odd, all := p.odd(d)
-	if odd < all {
-		of = number(odd) + " of the"
+	drawn, all := p.countAbnormal(d)
+	if drawn < all {
+		of = number(drawn) + " of the"
 	}
 	words := fmt.Sprintf("The timeline draws %s of %s: %s %s that were lost, died or have no known end, "+
-		"those of all violations and around them, those nearest to the begins and ends of faults, "+
-		"and all that began from %s to %s. Where it leaves out others, the line below the phases is grey, and the shade of "+
-		"a name is the share of the time for which it was held; the waits are of those that are drawn. The check, the chart of leases above the timeline and all numbers are of all claims.",
-		number(len(d.claims)), counted(len(p.claims), "claim"), of, number(all), moment(d.sample[0], 1), moment(d.sample[1], 1))
+		"the claims of all violations, the claims nearest to violations and to the begins and ends of faults, "+
+		"and all claims from %s to %s. A grey line below the phases marks the times in which it leaves out claims. There, the shade of "+
+		"a name is the share of the time for which it was held, and only the waits of drawn claims are shown. The check, the chart of leases above the timeline and all numbers count all claims.",
+		number(len(d.claims)), counted(len(p.claims), "claim"), of, counted(all, "claim"), moment(d.sample[0], 1), moment(d.sample[1], 1))
 	return text("p", words, class("notice"), id("thinned"))
 }
 
@@ -116,9 +116,9 @@ func help() markup.HTML {
 	return markup.El("details", class("help"),
 		text("summary", "How to move in the timeline"),
 		markup.El("div", id("keys"),
-			text("p", "Drag moves it; Shift and drag, or a drag in the chart above it, chooses a time. The wheel zooms after a "+
-				"click into the timeline, or with Ctrl; Shift and the wheel moves it. A click keeps a lease or a fault in view, with "+
-				"all that is known of it. While the timeline has the focus:"),
+			text("p", "Drag to move the timeline. To choose a time, drag with Shift, or drag in the chart above the timeline. After a "+
+				"click into the timeline, the wheel zooms; with Ctrl it always does. Shift and the wheel move the timeline. A click on a lease "+
+				"or a fault keeps all that is known of it in view. While the timeline has the focus:"),
 			list("keys", []markup.HTML{
 				keys("+ -", "zoom"), keys("← →", "move"), keys("↑ ↓", "other rows"), keys("0", "the whole run"),
 				keys("V", "next violation"), keys("L", "next loss"), keys("Shift", "with V or L: the one before"),
