@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// doFaults does one fault after the other, with each of its hands, until ctx ends. It
-// returns when all of them are over.
+// doFaults causes faults until ctx ends: Hands at a time to workers, and one at a time to
+// the server. It returns when all of them are over.
 func (c *controller) doFaults(ctx context.Context) {
 	of := func(server bool) []string {
 		return slices.DeleteFunc(slices.Clone(c.Faults), func(k string) bool { return slices.Contains(history.OfServer, k) != server })
@@ -24,17 +24,17 @@ func (c *controller) doFaults(ctx context.Context) {
 	defer hands.Wait()
 	if kinds := of(false); len(kinds) > 0 {
 		for i := range c.Hands {
-			hands.Go(func() { c.hand(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), kinds) })
+			hands.Go(func() { c.faultWorkers(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), kinds) })
 		}
 	}
 	if kinds := of(true); len(kinds) > 0 {
-		hands.Go(func() { c.serverHand(ctx, rand.New(rand.NewPCG(c.Seed, 0)), kinds) })
+		hands.Go(func() { c.faultServer(ctx, rand.New(rand.NewPCG(c.Seed, 0)), kinds) })
 	}
 }
 
-// hand does one fault after the other to workers, until ctx ends. It takes the kinds in a
-// random order, all of them before one comes again.
-func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) {
+// faultWorkers does one fault after the other to workers, until ctx ends. It takes the
+// kinds in a random order, all of them before one comes again.
+func (c *controller) faultWorkers(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var deck []string
 	for sleep(ctx, between(dice, c.TTL/10, c.TTL)); ctx.Err() == nil; sleep(ctx, between(dice, c.TTL/20, c.TTL/2)) {
 		if len(deck) == 0 {
@@ -46,17 +46,17 @@ func (c *controller) hand(ctx context.Context, dice *rand.Rand, kinds []string) 
 			continue
 		}
 		if _, ready := s.current(); ready {
-			s.suffer(ctx, dice, deck[0])
+			s.injectFault(ctx, dice, deck[0])
 			deck = deck[1:]
 		}
 		s.busy.Unlock()
 	}
 }
 
-// suffer does one fault to the worker.
-func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
+// injectFault does one fault to the worker.
+func (s *slot) injectFault(ctx context.Context, dice *rand.Rand, kind string) {
 	if kind == history.Stop || kind == history.Kill || kind == history.Silence {
-		s.holds(ctx, s.TTL/2)
+		s.awaitHold(ctx, s.TTL/2)
 	}
 	f := history.Fault{Kind: kind, Worker: s.worker, From: s.now()}
 	switch p, ready := s.current(); {
@@ -72,7 +72,7 @@ func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
 		<-p.ended
 		f.Hit = 1
 	case kind == history.Crash, kind == history.Overstay:
-		f.Hit = s.own(ctx, p, kind)
+		f.Hit = s.orderFault(ctx, p, kind)
 	default:
 		most := between(dice, s.TTL/4, 2*s.TTL)
 		end := s.proxy.Begin(proxy.Fault{Kind: kind, Most: most, Seed: dice.Uint64()})
@@ -87,9 +87,9 @@ func (s *slot) suffer(ctx context.Context, dice *rand.Rand, kind string) {
 	s.noteFault(f)
 }
 
-// holds waits for a moment in which the worker holds something, because a fault at
+// awaitHold waits for a moment in which the worker holds something, because a fault at
 // another moment costs it no lease.
-func (s *slot) holds(ctx context.Context, most time.Duration) {
+func (s *slot) awaitHold(ctx context.Context, most time.Duration) {
 	for begun := time.Now(); time.Since(begun) < most && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		held := false
@@ -103,8 +103,8 @@ func (s *slot) holds(ctx context.Context, most time.Duration) {
 	}
 }
 
-// own orders a fault that the worker does itself, in its next section, and waits for it.
-func (s *slot) own(ctx context.Context, p *process, kind string) (hit int) {
+// orderFault orders a fault that the worker does in its next section, and waits for it.
+func (s *slot) orderFault(ctx context.Context, p *process, kind string) (hit int) {
 	for len(s.ack) > 0 {
 		<-s.ack
 	}

@@ -1,5 +1,5 @@
-// Package prove runs worker processes that lock on a user's database, does to them and to
-// the database what goes wrong in production, and writes down what happened.
+// Package prove runs worker processes that lock on a user's database, causes the faults
+// of production in them and in the database, and writes down what happened.
 //
 // The controller here shares nothing with the locks: it has processes, proxies, a
 // register and a file. Package check decides what the file shows.
@@ -31,14 +31,14 @@ type Options struct {
 	// database's name and place, and its version.
 	Begin func(ctx context.Context, run *history.Run) error
 
-	// Left looks, when all is over, at what the names still have.
+	// Left returns the holders and waiters that the names still have after the run.
 	Left func() ([]history.Left, error)
 
 	Run     history.Run // Version, Command, Lock, Ordered, Fenced and Forgets; Run sets the rest
 	History io.Writer
 	Stderr  io.Writer                        // of the workers
 	Say     func(format string, args ...any) // prints what the run is doing
-	Done    func(Progress)                   // called now and then
+	Done    func(Progress)                   // called regularly during the run
 }
 
 // ServerOptions say what may be done to the server.

@@ -23,28 +23,28 @@ const (
 	idsOfALife = 10_000_000  // IDs that are set aside for the claims of one process
 )
 
-// A controller runs the workers, and does the faults.
+// A controller runs the workers, and causes the faults.
 type controller struct {
 	Options
-	targets  []string
-	slots    []*slot
-	all      sync.WaitGroup // the slots
-	lives    atomic.Int64   // processes that were started
-	draining atomic.Bool
+	targets   []string
+	slots     []*slot
+	running   sync.WaitGroup // the slots
+	processes atomic.Int64   // the number of processes that were started
+	draining  atomic.Bool
 
 	mu        sync.Mutex // protects the fields below
 	lines     *history.Writer
-	failed    error // the error of a failed write
+	writeErr  error // the first error of a write to the history
 	registers map[string]*register
 	leases    int
 	faults    int
 
-	// The server that the run has started. Only one goroutine at a time uses them.
+	// The server, if the run has started it. One goroutine at a time uses these fields.
 	server      *exec.Cmd
 	serverEnded chan struct{}
 }
 
-// A slot is a worker through all its lives. Only its own goroutine starts processes.
+// A slot is a worker through all its processes, which only its own goroutine starts.
 type slot struct {
 	*controller
 	worker int
@@ -56,7 +56,7 @@ type slot struct {
 	process *process
 	ready   bool
 	open    map[int64]*history.Claim
-	ack     chan string // the fault that a worker said it does
+	ack     chan string // receives the kind of each fault that the worker does itself
 }
 
 // Run runs workers until ctx ends or the time is over.
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) error {
 		end.Error = err.Error()
 	}
 	c.write(history.Line{End: &end})
-	return errors.Join(err, c.failed, c.lines.Flush())
+	return errors.Join(err, c.writeErr, c.lines.Flush())
 }
 
 func (c *controller) now() int64 { return worker.Now() - c.Epoch }
@@ -105,8 +105,8 @@ func (c *controller) write(l history.Line) {
 }
 
 func (c *controller) writeLocked(l history.Line) {
-	if err := c.lines.Write(l); err != nil && c.failed == nil {
-		c.failed = err
+	if err := c.lines.Write(l); err != nil && c.writeErr == nil {
+		c.writeErr = err
 	}
 }
 
@@ -125,10 +125,10 @@ func (c *controller) run(ctx context.Context) error {
 	calm := max(c.For/calmRatio, 3*time.Second)
 	if err == nil {
 		sleep(ctx, warmUp)
-		c.spend(ctx, history.Calm, calm, func(context.Context) {})
-		c.spend(ctx, history.Faults, c.For-calm, c.doFaults)
+		c.runPhase(ctx, history.Calm, calm, func(context.Context) {})
+		c.runPhase(ctx, history.Faults, c.For-calm, c.doFaults)
 	}
-	return errors.Join(err, c.endPhase())
+	return errors.Join(err, c.drain())
 }
 
 // startSlots starts all workers.
@@ -145,7 +145,7 @@ func (c *controller) startSlots() error {
 		c.slots = append(c.slots, s)
 	}
 	for _, s := range c.slots {
-		c.all.Go(s.live)
+		c.running.Go(s.runProcesses)
 	}
 	return nil
 }
@@ -164,23 +164,23 @@ func (c *controller) waitReady(ctx context.Context) error {
 	}
 }
 
-// spend runs a phase of the length d, and beside during the phase.
-func (c *controller) spend(ctx context.Context, phase string, d time.Duration, beside func(context.Context)) {
+// runPhase waits until a phase of the length d is over. Meanwhile it runs during.
+func (c *controller) runPhase(ctx context.Context, phase string, d time.Duration, during func(context.Context)) {
 	if ctx.Err() != nil || d <= 0 {
 		return
 	}
 	p := history.Phase{Phase: phase, From: c.now()}
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	var besides sync.WaitGroup
-	besides.Go(func() { beside(within) })
+	var faults sync.WaitGroup
+	faults.Go(func() { during(within) })
 	c.progress(within, phase, d)
-	besides.Wait() // every fault is over
+	faults.Wait()
 	p.To = c.now()
 	c.write(history.Line{Phase: &p})
 }
 
-// progress says now and then how far the phase is, until ctx ends.
+// progress reports the progress of the phase, of the length of, until ctx ends.
 func (c *controller) progress(ctx context.Context, phase string, of time.Duration) {
 	begun := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -200,24 +200,24 @@ func (c *controller) progress(ctx context.Context, phase string, of time.Duratio
 	}
 }
 
-// endPhase drains all workers, and looks at what is left.
-func (c *controller) endPhase() error {
+// drain waits until all workers have ended, and records holders and waiters that remain.
+func (c *controller) drain() error {
 	p := history.Phase{Phase: history.Drain, From: c.now()}
 	c.draining.Store(true)
 	c.each(func(p *process) { p.order(worker.Order{Do: "drain"}) })
 	ctx, cancel := context.WithTimeout(context.Background(), 4*c.TTL+60*time.Second)
 	defer cancel()
-	go func() { c.all.Wait(); cancel() }()
+	go func() { c.running.Wait(); cancel() }()
 	c.progress(ctx, history.Drain, 0)
 	var err error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = errors.New("workers did not end: they were killed")
 		c.each((*process).kill)
-		c.all.Wait()
+		c.running.Wait()
 	}
 	if c.Left != nil {
-		left, failed := c.Left()
-		err = errors.Join(err, failed)
+		left, leftErr := c.Left()
+		err = errors.Join(err, leftErr)
 		for _, l := range left {
 			l.At = c.now()
 			c.write(history.Line{Left: &l})

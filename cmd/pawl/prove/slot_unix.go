@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// live starts one process after the other, until the run drains.
-func (s *slot) live() {
+// runProcesses starts one process after the other, until the run drains.
+func (s *slot) runProcesses() {
 	for life := 1; ; life++ {
 		if s.draining.Load() {
 			return
 		}
 		c := s.Config
-		c.Worker, c.Life, c.FirstID, c.Rate = s.worker, life, s.lives.Add(1)*idsOfALife, s.Rate/float64(s.Workers)
+		c.Worker, c.Life, c.FirstID, c.Rate = s.worker, life, s.processes.Add(1)*idsPerProcess, s.Rate/float64(s.Workers)
 		if s.proxy != nil {
 			c.URL = proxy.Replace(s.URL, s.proxy.Addresses())
 		}
@@ -31,7 +31,7 @@ func (s *slot) live() {
 			return
 		}
 		line.PID = p.cmd.Process.Pid
-		line.End = s.follow(p)
+		line.End = s.readMessages(p)
 		line.To = s.now()
 		s.write(history.Line{Worker: &line})
 		if line.End == "done" {
@@ -40,8 +40,8 @@ func (s *slot) live() {
 	}
 }
 
-// follow reads what a process says until it ends, and returns how it ended.
-func (s *slot) follow(p *process) (end string) {
+// readMessages reads the messages of a process until it ends, and returns how it ended.
+func (s *slot) readMessages(p *process) (end string) {
 	s.mu.Lock()
 	s.process, s.ready, s.open = p, false, map[int64]*history.Claim{}
 	s.mu.Unlock()

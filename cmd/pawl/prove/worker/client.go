@@ -29,8 +29,8 @@ type Client interface {
 	Close() error
 }
 
-// A Limiter is a client that can bound how long its claims are held. A holder that works
-// on after that has lost its lease.
+// A Limiter is a client that can limit the time for which its claims are held. When that
+// time is over, the holder has lost its lease, even if it still works.
 type Limiter interface {
 	Limited(d time.Duration) Client
 }
