@@ -35,7 +35,7 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL), queueTTL: cl.QueueTTL}
 	defer a.leave()
 	h, now, err := a.run(now)
-	if err == nil && !c.keep(h, now) {
+	if err == nil && !c.startRenewing(h, now) {
 		// Close has begun without knowing this hold, so Close would not end it.
 		c.releaseUnknown(cl)
 		err = ErrClosed

@@ -118,7 +118,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 	}
 	for i, cl := range s.claims {
 		h := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
-		if !s.c.keep(h, now) {
+		if !s.c.startRenewing(h, now) {
 			return ErrClosed // Close does not know this hold, nor the next ones
 		}
 		s.begun++

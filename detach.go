@@ -118,7 +118,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.sleep(ctx, time.Until(c.releaseAgainAt(h.claim))); err != nil {
 		return "", err
 	}
-	w, err := l.write(ctx) // waits until no unanswered write of a value can arrive
+	w, err := l.takeWriteTurn(ctx) // waits until no unanswered write of a value can arrive
 	if err != nil {
 		return "", err
 	}
@@ -235,7 +235,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	}
 	h := newHold(c.core, cl, sent, tm, fence, 1)
 	now := c.now()
-	if !c.keep(h, now) {
+	if !c.startRenewing(h, now) {
 		return nil, ErrClosed // the lease stays held, and its handle stays valid
 	}
 	kept = true

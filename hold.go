@@ -38,7 +38,7 @@ type hold struct {
 
 	renewal renewal // the hold's state in core.renewals
 
-	written atomic.Pointer[lastWrite] // nil until the first write of a value, or Detach
+	written atomic.Pointer[writeState] // nil until the first write of a value, or Detach
 
 	first   Lease           // usually the only lease
 	request lazyctx.Storage // memory for the context of the hold's release
@@ -64,9 +64,9 @@ type use struct {
 
 type renewal = keepalive.Renewal[*hold]
 
-// A lastWrite is the state of the writes of values under a hold. Only one write is under
+// A writeState is the state of the writes of values under a hold. Only one write is under
 // way at a time, because the name has to keep the last value.
-type lastWrite struct {
+type writeState struct {
 	turn chan struct{} // capacity 1: the caller that writes sends a value
 	end  time.Time     // until then, an unanswered write may still reach the backend
 }

@@ -26,7 +26,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		a := attempts{c: c.core, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
 		tn, now, err := a.run(c.now())
 		noError(t, err)
-		c.keep(tn, now)
+		c.startRenewing(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
 		lease := c.begin(nil, tn, now)
 		if lease.Err() == nil || lease.pendingEnd == nil || said != 0 {

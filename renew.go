@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// keep makes the client renew h. It returns false if the client closes.
-func (c *core) keep(h *hold, now clock.Reading) bool {
+// startRenewing makes the client renew h. It returns false if the client closes.
+func (c *core) startRenewing(h *hold, now clock.Reading) bool {
 	h.mu.Lock()
 	tm := h.term
 	h.mu.Unlock()
@@ -103,18 +103,18 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
 	if err != nil && ctx.Err() == nil { // otherwise Close has ended the request
-		c.reportFailedInBackground(about(due), "renew", len(due), err)
+		c.reportFailedInBackground(failureEvent(due), "renew", len(due), err)
 	}
 	now := c.now()
 	for i, x := range due {
-		answer, unanswered := err, len(due)
+		answer, failed := err, len(due)
 		if err == nil {
-			if answer, unanswered = answers[i], 0; answer != nil {
-				unanswered = 1
+			if answer, failed = answers[i], 0; answer != nil {
+				failed = 1 // only this lease
 			}
 		}
 		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
-		c.renewals.Answered(x, batch, unanswered, left, now.Mono)
+		c.renewals.Answered(x, batch, failed, left, now.Mono)
 		if errors.Is(answer, driver.ErrNoSuchLease) {
 			x.Lease.lose(notHeld(sent.Mono, answer))
 		}
@@ -122,9 +122,9 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 	c.renewals.Done(batch, now.Mono, err == nil)
 }
 
-// about returns the event for a failed renewal. If the batch has only one lease, it is
-// the event of that lease.
-func about(due []*renewal) Event {
+// failureEvent returns the event for a failed renewal. If the batch has only one lease,
+// it is the event of that lease.
+func failureEvent(due []*renewal) Event {
 	if len(due) > 1 {
 		return Event{Ctx: context.Background(), Name: due[0].Lease.claim.Name}
 	}
@@ -152,7 +152,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 		return err
 	}
 	if value != nil {
-		w, err := l.write(ctx)
+		w, err := l.takeWriteTurn(ctx)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 		return err
 	}
 	if value != nil {
-		h.writes().end = attempt.Ends().Add(driver.MaxLead)
+		h.writeState().end = attempt.Ends().Add(driver.MaxLead)
 	}
 	if ended := ended(ctx); ended != nil {
 		return ended
@@ -190,19 +190,19 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	return unavailable(c.backend, op, h.claim.Name, err)
 }
 
-// writes returns the state of the hold's writes. The first call creates it.
-func (h *hold) writes() *lastWrite {
+// writeState returns the state of the hold's writes. The first call creates it.
+func (h *hold) writeState() *writeState {
 	if w := h.written.Load(); w != nil {
 		return w
 	}
-	h.written.CompareAndSwap(nil, &lastWrite{turn: make(chan struct{}, 1)})
+	h.written.CompareAndSwap(nil, &writeState{turn: make(chan struct{}, 1)})
 	return h.written.Load()
 }
 
-// write waits for its turn to write, and until no earlier write can reach the backend any
-// more. The caller ends the turn with done.
-func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
-	w := l.h.writes()
+// takeWriteTurn waits until no other write of a value is under way, and no earlier one
+// can reach the backend any more. The caller ends the turn with done.
+func (l *Lease) takeWriteTurn(ctx context.Context) (*writeState, error) {
+	w := l.h.writeState()
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -219,7 +219,7 @@ func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
 	return w, nil
 }
 
-func (w *lastWrite) done() { <-w.turn }
+func (w *writeState) done() { <-w.turn }
 
 // sleep waits for d, while the lease holds and ctx lasts.
 func (l *Lease) sleep(ctx context.Context, d time.Duration) error {

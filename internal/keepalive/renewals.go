@@ -282,9 +282,9 @@ func (x *Renewal[L]) endLocked() {
 	}
 }
 
-// Answered schedules the next renewal of x. left is the rest of its term. unanswered is 0
-// if x was renewed, 1 if its answer is an error, the batch's size if the request failed.
-func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left time.Duration, now time.Time) {
+// Answered schedules the next renewal of x. left is the rest of its term. failed is 0 if
+// x was renewed, 1 if its answer is an error, the batch's size if the request failed.
+func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, failed int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x.endLocked()
@@ -292,12 +292,12 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, unanswered int, left tim
 		return // the lease was released or lost meanwhile
 	}
 	in := RenewIn(x.ttl, now.Sub(b.sent), left)
-	if unanswered > 0 {
+	if failed > 0 {
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // the failed request may have been a check
 		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silentFor
-		r.setHealthLocked(x, b.HealthAfterFailure(unanswered, r.alone, down))
+		r.setHealthLocked(x, b.HealthAfterFailure(failed, r.alone, down))
 	} else {
 		x.fails = 0
 		r.setHealthLocked(x, Normal)

@@ -86,13 +86,13 @@ func (k *keeper) none() {
 
 func (k *keeper) answer(b batch, ok bool) {
 	for _, x := range b.leases {
-		unanswered := 0
+		failed := 0
 		if ok {
 			x.Lease.term = x.Lease.term.Renewed(k.now, ttl, ttl/10)
 		} else {
-			unanswered = len(b.leases)
+			failed = len(b.leases)
 		}
-		k.Answered(x, b.under, unanswered, x.Lease.term.Left(k.now), k.now.Mono)
+		k.Answered(x, b.under, failed, x.Lease.term.Left(k.now), k.now.Mono)
 	}
 	k.Done(b.under, k.now.Mono, ok)
 }
