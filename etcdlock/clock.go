@@ -118,16 +118,16 @@ func (t tick) after(now time.Time) locktable.Instant {
 type clock struct {
 	changed chan struct{} // has a value if runClock has to call due again
 
-	mu     sync.Mutex // protects the fields below
-	cur    tick
-	known  bool
-	wrote  string        // the text of the last tick that this client tried to write
-	used   time.Time     // when this client last called window
-	active time.Time     // when this client last received an active tick
-	called time.Time     // when another client asked for a tick; zero after the next tick
-	ticked chan struct{} // closed at the next tick
-	slack  float64       // a random number, 0 to 1, so that clients write a due tick at different times
-	trip   time.Duration // the average round-trip time
+	mu            sync.Mutex // protects the fields below
+	cur           tick
+	known         bool
+	wrote         string        // the text of the last tick that this client tried to write
+	used          time.Time     // when this client last called window
+	active        time.Time     // when this client last received an active tick
+	tickRequested time.Time     // when another client asked for a tick; zero after the next tick
+	ticked        chan struct{} // closed at the next tick
+	slack         float64       // a random number, 0 to 1, so that clients write a due tick at different times
+	trip          time.Duration // the average round-trip time
 }
 
 func newClock() *clock {
@@ -214,7 +214,7 @@ func (c *clock) learn(t tick) {
 	if t.room <= maxTickAdvance {
 		c.active = now
 	}
-	c.called = time.Time{}
+	c.tickRequested = time.Time{}
 	close(c.ticked)
 	c.ticked = make(chan struct{})
 	c.wakeLoop()
@@ -237,13 +237,13 @@ func (c *clock) wakeLoop() {
 	}
 }
 
-// call records that another client asks for a tick, if this client knows the age of the
-// last tick.
-func (c *clock) call() {
+// noteTickRequest records that another client asks for a tick, if this client knows the
+// age of the last tick.
+func (c *clock) noteTickRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known && !c.cur.read {
-		c.called = time.Now()
+		c.tickRequested = time.Now()
 		c.wakeLoop()
 	}
 }
@@ -303,8 +303,8 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 		after += piggybackDelay
 	}
 	at, room = c.cur.at.Add(after), idleAdvance
-	if !c.called.IsZero() {
-		at = c.called
+	if !c.tickRequested.IsZero() {
+		at = c.tickRequested
 		if !c.cur.own {
 			at = at.Add(peerTickTimeout/20 + time.Duration(c.slack*float64(peerTickTimeout/5)))
 		}
@@ -439,7 +439,7 @@ func (s *store) askClock(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, peerTickTimeout)
 	defer cancel()
-	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.callKey(), ""); err == nil {
+	if _, err := s.client.Put(clientv3.WithRequireLeader(ctx), s.tickRequestKey(), ""); err == nil {
 		waitFor(ctx, next)
 	}
 }

@@ -27,7 +27,7 @@ import (
 // tick since this client opened. If others seem to be open, it first waits for a tick,
 // because a live client that uses the clock soon writes one.
 func (s *store) startTimerAtOpen(ctx context.Context) {
-	waitFor(ctx, s.follows)
+	waitFor(ctx, s.clockTried)
 	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
 		return
 	}

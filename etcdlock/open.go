@@ -78,7 +78,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 func build(client *clientv3.Client, o Options, own bool, tls *handshakes) *lockDriver {
 	s := &store{
 		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Where, hosts(client.Endpoints())),
-		id: rand.Text(), receives: make(chan struct{}), follows: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
+		id: rand.Text(), inboxTried: make(chan struct{}), clockTried: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidy}

@@ -36,20 +36,20 @@ func waitFor(ctx context.Context, event <-chan struct{}) {
 // run keeps the inbox, its watch, and the watch on the clock, until the client is closed.
 func (s *store) run() {
 	retry := func() { s.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
-	s.running.Go(func() { s.subscribe(s.receive, s.receives, retry) })
-	s.running.Go(func() { s.subscribe(s.follow, s.follows, func() {}) })
+	s.running.Go(func() { s.subscribe(s.watchInbox, s.inboxTried, retry) })
+	s.running.Go(func() { s.subscribe(s.watchClock, s.clockTried, func() {}) })
 	s.running.Go(s.runClock)
 }
 
 // subscribe keeps a watch until the client is closed, and calls retry each time that the
-// watch begins. It closes first when the watch has begun or failed for the first time.
-func (s *store) subscribe(run func(ctx context.Context, subscribed func()), first chan struct{}, retry func()) {
-	tried := sync.OnceFunc(func() { close(first) })
-	defer tried()
+// watch begins. When the watch has begun or failed for the first time, it closes tried.
+func (s *store) subscribe(run func(ctx context.Context, subscribed func()), tried chan struct{}, retry func()) {
+	closeTried := sync.OnceFunc(func() { close(tried) })
+	defer closeTried()
 	engine.Subscription{
 		Run: run,
 		StateChanged: func(up bool) {
-			if tried(); up {
+			if closeTried(); up {
 				retry()
 			}
 		},
@@ -57,8 +57,8 @@ func (s *store) subscribe(run func(ctx context.Context, subscribed func()), firs
 	}.Keep(s.life)
 }
 
-// follow watches the clock until the watch fails.
-func (s *store) follow(ctx context.Context, subscribed func()) {
+// watchClock watches the clock until the watch fails.
+func (s *store) watchClock(ctx context.Context, subscribed func()) {
 	s.watch(ctx, s.clockKey(), func() bool {
 		if s.readClock(ctx) != nil {
 			return false
@@ -66,8 +66,8 @@ func (s *store) follow(ctx context.Context, subscribed func()) {
 		s.running.Go(func() { s.askClock(ctx); subscribed() })
 		return true
 	}, func(e *clientv3.Event) bool {
-		if string(e.Kv.GetKey()) == s.callKey() {
-			s.clock.call()
+		if string(e.Kv.GetKey()) == s.tickRequestKey() {
+			s.clock.noteTickRequest()
 		} else if t, err := parseTick(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
 			s.clock.learn(t)
 		}
@@ -75,9 +75,9 @@ func (s *store) follow(ctx context.Context, subscribed func()) {
 	}, clientv3.WithPrefix())
 }
 
-// receive creates the inbox, and delivers its signals until its watch or etcd lease
+// watchInbox creates the inbox, and delivers its signals until its watch or etcd lease
 // fails.
-func (s *store) receive(ctx context.Context, subscribed func()) {
+func (s *store) watchInbox(ctx context.Context, subscribed func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.watch(ctx, s.inboxKey(s.id), func() bool {
@@ -125,8 +125,8 @@ func (s *store) removeInbox(ctx context.Context) {
 }
 
 // maxInboxesPerStep is the largest number of inboxes into which a step writes signals.
-// Other waiters get no signal, and ask again later. etcd accepts 128 operations: the
-// values of driver.MaxAll names and these inboxes.
+// Other waiters get no signal, and ask again later. etcd accepts 128 operations in a
+// request, and a step needs some of them for the values of driver.MaxAll names.
 const maxInboxesPerStep = 60
 
 // signals returns the operations that write the signals of a step into existing inboxes.

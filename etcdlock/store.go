@@ -46,12 +46,12 @@ type store struct {
 	tidier       sqlswap.Tidier
 	watchesDown  atomic.Int64 // the number of watched names whose watch is down
 
-	hasPeers atomic.Bool   // an inbox existed when this client last read the clock
-	follows  chan struct{} // closed when the watch on the clock has begun or failed for the first time
+	hasPeers   atomic.Bool   // an inbox existed when this client last read the clock
+	clockTried chan struct{} // closed when the watch on the clock has begun or failed for the first time
 
 	id         string // of the inbox
 	deliver    func(driver.Signal)
-	receives   chan struct{} // closed when the inbox exists, or could not be created
+	inboxTried chan struct{} // closed when the inbox exists, or could not be created
 	inboxLease atomic.Int64  // the ID of the last etcd lease of the inbox; 0 if there was none
 
 	life    context.Context // ends at Close
@@ -67,7 +67,7 @@ type store struct {
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
-func (s *store) callKey() string             { return s.prefix + "//clock/call" }
+func (s *store) tickRequestKey() string      { return s.prefix + "//clock/call" }
 func (s *store) entryKey(name string) string { return s.prefix + "//entry/" + name }
 func (s *store) inboxKey(id string) string   { return s.prefix + "//inbox/" + id }
 func (s *store) timerKey() string            { return s.prefix + "//glass" }
@@ -85,7 +85,7 @@ const (
 
 // Time implements swap.Store.
 func (s *store) Time(ctx context.Context) (swap.Window, error) {
-	waitFor(ctx, s.follows)
+	waitFor(ctx, s.clockTried)
 	w, ok := s.clock.window(time.Now())
 	if !ok {
 		if err := s.readClock(ctx); err != nil {
@@ -192,7 +192,7 @@ func (s *store) Fit(swaps []swap.Swap) int {
 // Swap implements swap.Store. The limit of etcd's requests is unknown, so Swap halves a
 // request that is too large. If a single swap is too large, only that swap fails.
 func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	waitFor(ctx, s.receives)
+	waitFor(ctx, s.inboxTried)
 	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
@@ -214,7 +214,7 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	waitFor(ctx, s.receives)
+	waitFor(ctx, s.inboxTried)
 	done, err := s.swap(ctx, swaps, len(swaps))
 	switch {
 	case isTooLarge(err): // each swap alone may fit
