@@ -126,7 +126,7 @@ func (s *store) run(r *request, f func(r *request) error) error {
 	}
 	defer free() // before the caller gets its answer, so that its next request can use the connection
 	err = f(r)
-	s.ended(r.ctx, c, err)
+	s.handleFailure(r.ctx, c, err)
 	if c.IsClosed() {
 		s.closeSocket(c, r.closeAfter)
 	}

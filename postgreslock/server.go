@@ -21,11 +21,11 @@ type server struct {
 
 	setUp chan struct{} // holds one while a goroutine checks the server
 
-	where  atomic.Pointer[string] // the database, for messages
-	ready  atomic.Bool
-	once   atomic.Bool                    // the server has been ready before
-	config atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
-	pooled atomic.Bool                    // there is a pooler: the process ID of the server is not the announced one
+	where    atomic.Pointer[string] // the database, for messages
+	ready    atomic.Bool
+	wasReady atomic.Bool                    // the server has been ready before
+	config   atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
+	pooled   atomic.Bool                    // there is a pooler: the process ID of the server is not the announced one
 }
 
 func newServer(o *Options, where string) *server {
@@ -62,9 +62,9 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 // and the prefix unless they are the defaults.
 func (s *server) place() string { return *s.where.Load() + s.options.tail() }
 
-// reach returns the configuration of a connection. The first time, it also connects.
-func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
-	if !s.once.Load() {
+// connConfig returns the configuration of a connection. The first time, it also connects.
+func (s *server) connConfig(ctx context.Context) (*pgx.ConnConfig, error) {
+	if !s.wasReady.Load() {
 		_, free, err := s.connect(ctx)
 		if err != nil {
 			return nil, err
@@ -81,9 +81,9 @@ func isStandby(err error) bool {
 	return ok && (e.Hint == standbyHint || e.Hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
-// ended handles a failure on a connection. If the server is a standby, ended closes the
-// connection, and the driver checks the next one again.
-func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
+// handleFailure handles a failure on a connection. If the server is a standby, it closes
+// the connection, and the driver checks the next one again.
+func (s *server) handleFailure(ctx context.Context, c *pgx.Conn, err error) {
 	if isStandby(err) {
 		s.ready.Store(false)
 		_ = c.Close(ctx)
@@ -99,7 +99,7 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 			there, pooled, err = s.checkServer(ctx, c)
 		}
 		if err == nil && !there {
-			err = errors.New("the tables were made, and are not there")
+			err = errors.New("the tables do not exist after they were created")
 		}
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	s.where.Store(&where)
 	s.config.CompareAndSwap(nil, at)
 	s.pooled.Store(pooled)
-	s.once.Store(true)
+	s.wasReady.Store(true)
 	s.ready.Store(true)
 	return nil
 }
@@ -137,11 +137,11 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 		return false, false, &engine.ConfigError{Problem: fmt.Sprintf("the server's version is %d", number/10000), Hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
 		return false, false, &engine.ConfigError{
-			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Passing: s.once.Load(),
+			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Passing: s.wasReady.Load(),
 		}
 	case readOnly:
 		return false, false, &engine.ConfigError{
-			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Passing: s.once.Load(),
+			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Passing: s.wasReady.Load(),
 		}
 	case escapes && asText(c):
 		return false, false, &engine.ConfigError{

@@ -31,11 +31,11 @@ type listener struct {
 	// other clients.
 	pushed atomic.Pointer[bool]
 
-	mu            sync.Mutex     // protects all below
+	mu            sync.Mutex     // protects the next four fields
 	setWatchState *func(up bool) // called when signals begin or cease to arrive; nil without a watch
 	unusedSince   time.Time      // when endIfUnused first found no claim and no watch; zero if there is one
-	runs          bool
-	up            bool // signals arrive now
+	active        bool           // run has been started, and has not ended
+	up            bool           // signals arrive now
 
 	running sync.WaitGroup
 }
@@ -76,8 +76,8 @@ func (l *listener) begin() {
 
 func (l *listener) beginLocked() {
 	l.unusedSince = time.Time{}
-	if !l.runs && l.store.closing.Err() == nil {
-		l.runs = true
+	if !l.active && l.store.closing.Err() == nil {
+		l.active = true
 		l.running.Go(l.run)
 	}
 }
@@ -126,9 +126,9 @@ func (l *listener) endIfUnused() bool {
 	case l.unusedSince.IsZero():
 		l.unusedSince = now
 	case now.Sub(l.unusedSince) >= unusedTimeout:
-		l.runs, l.up = false, false
+		l.active, l.up = false, false
 	}
-	return !l.runs
+	return !l.active
 }
 
 // run listens until endIfUnused returns true.
@@ -146,7 +146,7 @@ func (l *listener) run() {
 	}.Keep(wanted)
 }
 
-// noIdleTimeout prevents that a server, version 14 or later, ends a session that only
+// noIdleTimeout keeps a server, version 14 or later, from ending a session that only
 // listens.
 const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
 
@@ -155,7 +155,7 @@ const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_ca
 func (l *listener) listen(subscribed func()) (over bool) {
 	ctx, cancel := context.WithTimeout(l.store.closing, requestTimeout)
 	defer cancel()
-	config, err := l.store.reach(ctx)
+	config, err := l.store.connConfig(ctx)
 	if err != nil {
 		return false
 	}
@@ -265,9 +265,9 @@ func (l *listener) deliverPayload(payload string) {
 	}
 }
 
-// notifications returns the calls that send signals to the channels of their inboxes, as
-// further columns of a statement, and args with their arguments. During the pause there
-// are none.
+// notifications returns SQL calls that send signals to the channels of their inboxes. The
+// calls are further columns of a statement, and their arguments are appended to args.
+// During the pause there are no calls.
 func (s *store) notifications(all []locktable.Signal, args []any) (calls string, _ []any) {
 	if s.notifyPause.isActive() {
 		return "", args
@@ -279,7 +279,7 @@ func (s *store) notifications(all []locktable.Signal, args []any) (calls string,
 	return calls, args
 }
 
-// channel is the channel on which the client of an inbox listens.
+// channel returns the name of the channel on which the client of an inbox listens.
 func channel(inbox string) string { return "pawl:" + inbox }
 
 // A notifyPause is a pause in sending notifications. It begins when the server refuses a
