@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// redisChart is Pawl beside its peers, by the tables of the document.
+// redisChart compares Pawl with its peers on Redis, by the tables of the document.
 func redisChart(docs string) (*canvas, error) {
 	const file = "internals/benchmarks-redis.md"
 	return contenders(docs, "Pawl on Redis, beside its peers", 2, 130, []figures{
@@ -21,7 +21,7 @@ func redisChart(docs string) (*canvas, error) {
 	})
 }
 
-// databasesChart is Pawl beside what is used on other databases.
+// databasesChart compares Pawl with its peers on other databases.
 func databasesChart(docs string) (*canvas, error) {
 	const sql, other = "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"
 	var all []figures
@@ -69,7 +69,7 @@ func contenders(docs, title string, columns int, label float64, all []figures) (
 			rows += panelHeight(len(p.strokes))
 		}
 	}
-	c := canvasOf(gridWidth, rows+36, title, "Bars of the figures that the tables of the document have. Pawl's bars are in another colour, and each of the others has how many times as good it is.")
+	c := newCanvasOfWidth(gridWidth, rows+36, title, "Bars of the figures that the tables of the document have. Pawl's bars are in another colour, and each of the others has how many times as good it is.")
 	y := c.grid(8, columns, label, panels)
 	c.rect("holds", panelMargin, y, 14, 12, 2)
 	c.text(panelMargin+20, y+11, "small", "Pawl")
@@ -78,7 +78,7 @@ func contenders(docs, title string, columns int, label float64, all []figures) (
 	return c, nil
 }
 
-// beside are the bars of a column. Each has how many times as good as Pawl it is.
+// beside returns the bars of a column. Each shows the ratio to Pawl's bar.
 func beside(t table, column string) []stroke {
 	var strokes []stroke
 	pawl := 0.0
@@ -146,7 +146,7 @@ func leasesChart(docs string) (*canvas, error) {
 	return c, nil
 }
 
-// reliabilityChart is after how many schedules each planted bug is found.
+// reliabilityChart draws the number of schedules after which each planted bug is found.
 func reliabilityChart(docs string) (*canvas, error) {
 	rows, err := marked(docs, "internals/reliability.md", "Planted bugs")
 	if err != nil {
@@ -186,7 +186,7 @@ func faults(strokes []stroke) *canvas {
 	return c
 }
 
-// grouped is a number with its thousands apart, as documents have it.
+// grouped formats a number with its thousands apart, as the documents do.
 func grouped(x float64) string {
 	if x < 1000 {
 		return strconv.FormatFloat(x, 'g', 3, 64)

@@ -42,6 +42,6 @@ func claim() *canvas {
 	c.text(granted, backend+63, "dim middle", "the head of the queue is granted")
 	c.text(released, backend+46, "dim middle", "the next one is granted")
 	c.text(released, backend+63, "dim middle", "in the step of the release")
-	c.time(272)
+	c.timeAxis(272)
 	return c
 }

@@ -38,6 +38,6 @@ func end() *canvas {
 	c.text(at(5.6)+8, backend+26, "dim", "released")
 	c.cross(at(6.5), backend)
 	c.text(704, backend+52, "bad end", "too late: nothing changes")
-	c.time(318)
+	c.timeAxis(318)
 	return c
 }

@@ -53,7 +53,7 @@ func lossesChart(docs string) (*canvas, error) {
 	for i := 0; i < len(panels); i += 2 {
 		height += panelHeight(len(panels[i].strokes))
 	}
-	c := canvasOf(gridWidth, height, "What locks lose under faults",
+	c := newCanvasOfWidth(gridWidth, height, "What locks lose under faults",
 		"Bars of the figures that the table of the document has: lost updates, and how long after another client got the name a lost holder was told. Pawl's bars are in another colour.")
 	c.grid(8, 2, 210, panels)
 	return c, nil

@@ -17,7 +17,7 @@ func lost() *canvas {
 	c.text(16, backend+26, "bold", "backend")
 	c.text(16, next+17, "bold", "cron-1")
 
-	c.span(at(10), at(37), 46, 6)
+	c.bracket(at(10), at(37), 46, 6)
 	c.text(at(22), 34, "dim middle", "term: 27 s from when the renewal was sent")
 	c.rect("grey", at(36), client, ends-at(36), barHeight, 4)
 	c.rect("holds", at(0), client, at(37)-at(0), barHeight, 4)
@@ -38,7 +38,7 @@ func lost() *canvas {
 	c.text(at(27.5), client+96, "bad middle", "renewals that nobody answers")
 
 	c.bar("holds", at(0)+slow, backend, ends-at(0)-slow, "on", "keeps the lease of web-3")
-	c.span(at(10)+slow, ends, backend+32, -6)
+	c.bracket(at(10)+slow, ends, backend+32, -6)
 	c.text(at(25), backend+55, "dim middle", "TTL: 30 s from when the renewal came")
 	c.bar("waits", at(4), next, ends-at(4)-2, "dim", "waits")
 	c.bar("holds", ends, next, at(45)-ends, "on small", "44")

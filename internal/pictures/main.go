@@ -1,6 +1,7 @@
-// Command pictures draws the pictures of the documents: how it works, by hand, and the
-// charts, from the numbers that the documents have. `make pictures` runs it in the root
-// of the repository, and a test holds that what is in docs/pictures is what it draws.
+// Command pictures draws the pictures of the documents. The illustrations of how Pawl
+// works are drawn by functions here. The charts show numbers that the command reads from
+// the documents. `make pictures` runs it in the root of the repository, and a test checks
+// that docs/pictures has the pictures that it draws.
 package main
 
 import (
@@ -16,11 +17,11 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"entry", byHand(entry)},
-	{"claim", byHand(claim)},
-	{"lost", byHand(lost)},
-	{"end", byHand(end)},
-	{"quorum", byHand(quorum)},
+	{"entry", illustration(entry)},
+	{"claim", illustration(claim)},
+	{"lost", illustration(lost)},
+	{"end", illustration(end)},
+	{"quorum", illustration(quorum)},
 	{"benchmarks-redis", redisChart},
 	{"benchmarks-databases", databasesChart},
 	{"benchmarks-leases", leasesChart},
@@ -28,8 +29,8 @@ var pictures = []picture{
 	{"locks-lose", lossesChart},
 }
 
-// byHand is a picture that needs no numbers.
-func byHand(draw func() *canvas) func(string) (*canvas, error) {
+// illustration returns the draw function of a picture that needs no numbers.
+func illustration(draw func() *canvas) func(string) (*canvas, error) {
 	return func(string) (*canvas, error) { return draw(), nil }
 }
 
@@ -40,7 +41,7 @@ func main() {
 	}
 }
 
-// drawAll draws into the folder pictures of the documents.
+// drawAll draws all pictures into the folder docs/pictures.
 func drawAll(docs string) error {
 	for _, p := range pictures {
 		c, err := p.draw(docs)
