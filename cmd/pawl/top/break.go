@@ -77,8 +77,8 @@ func (q *question) means(typed string) bool {
 	return false
 }
 
-// broke shows the result of an attempt to break a lease.
-func (m *model) broke(q *question, err error) {
+// showBreakResult shows the result of an attempt to break a lease.
+func (m *model) showBreakResult(q *question, err error) {
 	switch {
 	case err == nil && q.delay > 0:
 		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.Owner, q.Fence, q.delay)
@@ -120,5 +120,5 @@ func (m *model) drawQuestion() []screen.Line {
 	case q.wrong:
 		ask = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)
 	}
-	return m.framed(lines, []screen.Line{ask, typing("", q.typed, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
+	return m.framed(lines, []screen.Line{ask, inputLine("", q.typed, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
 }

@@ -15,7 +15,7 @@ func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	m.size.width, m.size.height, m.now = width, height, now
 	switch {
 	case m.view == nil:
-		return m.framed(append([]screen.Line{m.title(), {}}, m.wrapped(m.idle, 0)...), []screen.Line{keysLine("q", "quit")})
+		return m.framed(append([]screen.Line{m.title(), {}}, m.wrapped(m.noClientText, 0)...), []screen.Line{keysLine("q", "quit")})
 	case m.help:
 		return m.framed(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
 	case m.question != nil:
@@ -36,9 +36,9 @@ func (m *model) framed(top, bottom []screen.Line) []screen.Line {
 	return append(lines, bottom...)
 }
 
-// title is the first line: the backend, and the time.
+// title returns the first line: the backend, and the time.
 func (m *model) title() screen.Line {
-	left := "pawl top  " + m.where
+	left := "pawl top  " + m.backend
 	clock := m.now.Format(time.TimeOnly)
 	room := m.size.width - len(clock) - 1
 	if room < 20 {
@@ -68,8 +68,8 @@ func (m *model) summary() screen.Line {
 	return append(line, screen.Span{Text: how, Style: screen.Dim})
 }
 
-// order shows how the list is sorted and filtered.
-func (m *model) order() screen.Line {
+// sortLine shows how the list is sorted and filtered.
+func (m *model) sortLine() screen.Line {
 	by := map[overview.Sort]string{
 		overview.ByAttention: "overdue and longest wait first", overview.ByName: "by name", overview.ByHeld: "held longest first",
 		overview.ByLeft: "least time left first", overview.ByWaiters: "most waiters first",
@@ -84,10 +84,10 @@ func (m *model) order() screen.Line {
 	return screen.Text(text, screen.Dim)
 }
 
-// late is the delay of a look, after it was due, that causes an alert.
-const late = 2 * time.Second
+// scanAlertDelay is the delay of a scan after which the screen shows an alert.
+const scanAlertDelay = 2 * time.Second
 
-// alerts are the warnings to show, most important first.
+// alerts returns the warnings to show, the most important first.
 func (m *model) alerts() (lines []screen.Line) {
 	v := m.view
 	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapped(text, style)...) }
@@ -105,9 +105,9 @@ func (m *model) alerts() (lines []screen.Line) {
 	case v.Err != nil && seen.IsZero():
 		alert("the backend has not answered yet: "+words.Bare(v.Err), bad)
 	case v.Err != nil:
-		alert(m.silence(seen)+": "+words.Bare(v.Err), bad)
-	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+late:
-		alert(m.silence(seen), bad)
+		alert(m.silenceText(seen)+": "+words.Bare(v.Err), bad)
+	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+scanAlertDelay:
+		alert(m.silenceText(seen), bad)
 	}
 	for _, circle := range v.Blocks().Deadlocks {
 		var waits []string
@@ -146,11 +146,11 @@ func (m *model) wrapped(text string, style screen.Style) (lines []screen.Line) {
 	return append(lines, screen.Text(line, style))
 }
 
-func (m *model) silence(seen time.Time) string {
+func (m *model) silenceText(seen time.Time) string {
 	return fmt.Sprintf("the backend has not answered since %s (%s)", seen.Format(time.TimeOnly), ago(m.now.Sub(seen)))
 }
 
-// keysLine is the last line: the keys, and what they do.
+// keysLine returns the last line: the keys, and what they do.
 func keysLine(pairs ...string) (line screen.Line) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		line = append(line, screen.Span{Text: pairs[i], Style: screen.Reverse}, screen.Span{Text: " " + pairs[i+1] + "  "})
@@ -158,8 +158,8 @@ func keysLine(pairs ...string) (line screen.Line) {
 	return line
 }
 
-// typing is an input line with a cursor. It always shows the end of the text.
-func typing(begin, text string, width int) screen.Line {
+// inputLine returns an input line with a cursor. It always shows the end of the text.
+func inputLine(begin, text string, width int) screen.Line {
 	room := max(1, width-screen.Width(begin)-1)
 	shown := screen.Clean(text)
 	for screen.Width(shown) > room {
@@ -189,14 +189,14 @@ func topHelp(delay time.Duration) []screen.Line {
 
   up down pgup pgdown home end   move
   enter    who holds the name, and who waits for it; esc goes back
-  /        show only what has a text in it: the name, or a holder
-  s        sort otherwise            r  the other way round
+  /        filter: show the names with a text in them, or in a holder
+  s        next sort order           r  reverse the order
   b        break a lease: it asks, and then the name stays closed for %v
   ctrl+z   suspend                   q  quit
 
 LEFT is how long the lease lasts if it is not renewed. A ! behind it says that
 it was not renewed in time: its holder is stuck or gone, or does not renew.
-WAITING is how many wait, and for how long the first of them has.
+WAITING is the number of waiters, and how long the first has waited.
 Times are by the clock of the backend.`
 	closed := "its TTL"
 	if delay != 0 {

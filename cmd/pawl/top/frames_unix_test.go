@@ -23,10 +23,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file: what is drawn")
 
-// noon is the time at which all of these frames are drawn.
+// noon is the time at which all these frames are drawn.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// viewOf is a view of these rows, which were read a second before noon.
+// viewOf returns a view of these rows, which were read a second before noon.
 func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	t.Helper()
 	c, err := pawl.Open(t.Context(), "mem:", nil)
@@ -39,8 +39,8 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	return &v
 }
 
-// aLease is a lease of 30 s that was taken so long before noon, and has so much time
-// left.
+// aLease returns a lease with a TTL of 30 s. At noon it has been held for the time held,
+// and expires after the time left.
 func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
 	return pawl.Holder{
 		Fence: fence, Permits: driver.Exclusive, Limit: driver.Unlimited,
@@ -64,8 +64,8 @@ func aRow(name string, holders []pawl.Holder, waiters ...pawl.Waiter) *overview.
 	return r
 }
 
-// usual are ordinary names, in byte order.
-func usual() []*overview.Row {
+// usualRows returns rows with ordinary names, in byte order.
+func usualRows() []*overview.Row {
 	readers := []pawl.Holder{aLease("web-1", 1763626152000001, 3*time.Minute, 29*time.Second), aLease("web-2", 1763626152000002, 2*time.Minute, 25*time.Second)}
 	for i := range readers {
 		readers[i].Permits = 1
@@ -84,8 +84,8 @@ func usual() []*overview.Row {
 	}
 }
 
-// hostile are names and labels of an attacker.
-func hostile() []*overview.Row {
+// hostileRows returns rows with names and labels of an attacker.
+func hostileRows() []*overview.Row {
 	evil := aLease("h\x1b]0;owned\a", 1763626152000006, time.Minute, 25*time.Second)
 	evil.Owner.Labels = map[string]string{"a\nb": "<script>\x9b2J"}
 	return []*overview.Row{
@@ -108,13 +108,13 @@ type frame struct {
 }
 
 func frames(t *testing.T) []frame {
-	all := viewOf(t, usual()...)
-	silent, never, late, odd, polled := viewOf(t, usual()...), viewOf(t), viewOf(t, usual()...), viewOf(t, usual()...), viewOf(t, usual()...)
+	all := viewOf(t, usualRows()...)
+	silent, never, late, damaged, polled := viewOf(t, usualRows()...), viewOf(t), viewOf(t, usualRows()...), viewOf(t, usualRows()...), viewOf(t, usualRows()...)
 	silent.Err, silent.ErrSince = errors.New("pawl: redis db.example: list: no answer within 5s"), noon.Add(-30*time.Second)
 	silent.ScannedAt = noon.Add(-time.Minute)
 	never.Err, never.ScannedAt = errors.New("pawl: redis db.example: connection refused"), time.Time{}
 	late.ScannedAt = noon.Add(-4 * time.Second)
-	odd.Damaged, odd.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
+	damaged.Damaged, damaged.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
 	polled.Push = false
 	unable := viewOf(t)
 	unable.Err, unable.ScannedAt = fmt.Errorf("pawl: the backend x cannot list names: %w", errors.ErrUnsupported), time.Time{}
@@ -127,7 +127,7 @@ func frames(t *testing.T) []frame {
 	for i := range crowd.Rows[0].Waiters {
 		crowd.Rows[0].Waiters[i] = aWaiter(fmt.Sprintf("web-%d", i), time.Duration(5000-i)*time.Second)
 	}
-	differ := aRow("gpu", usual()[2].Holders, aWaiter("web-1", time.Second))
+	differ := aRow("gpu", usualRows()[2].Holders, aWaiter("web-1", time.Second))
 	differ.Waiters[0].Permits, differ.Waiters[0].Limit, differ.Value = 1, 3, []byte("a\x1bb")
 	released := aRow("kept", []pawl.Holder{aLease("web-1", 8, time.Minute, 25*time.Second)})
 	released.Holders[0].Released = true
@@ -136,7 +136,7 @@ func frames(t *testing.T) []frame {
 	}
 	broke := func(err error) func(m *model) {
 		return func(m *model) {
-			m.broke(&question{name: "nightly", Holder: pawl.Holder{Fence: 17, Owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}}, delay: m.delay}, err)
+			m.showBreakResult(&question{name: "nightly", Holder: pawl.Holder{Fence: 17, Owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}}, delay: m.delay}, err)
 		}
 	}
 	return []frame{
@@ -144,25 +144,25 @@ func frames(t *testing.T) []frame {
 		{what: "all names, wide", width: 200, height: 60, view: all},
 		{what: "all names, tiny", width: 20, height: 5, view: all},
 		{what: "all names, one line", width: 10, height: 1, view: all},
-		{what: "names that were made to do harm", width: 80, height: 24, view: viewOf(t, hostile()...)},
-		{what: "one of them", width: 80, height: 12, view: viewOf(t, hostile()...), keys: []screen.Key{"enter"}},
+		{what: "names that were made to do harm", width: 80, height: 24, view: viewOf(t, hostileRows()...)},
+		{what: "one of them", width: 80, height: 12, view: viewOf(t, hostileRows()...), keys: []screen.Key{"enter"}},
 		{what: "nothing", width: 80, height: 8, view: viewOf(t)},
 		{what: "before the first look", width: 80, height: 8, view: looking},
-		{what: "nothing was ever locked", width: 80, height: 8, change: func(m *model) { m.idle = "nothing was ever locked here: /home/me/locks.db does not exist yet" }},
+		{what: "nothing was ever locked", width: 80, height: 8, change: func(m *model) { m.noClientText = "nothing was ever locked here: /home/me/locks.db does not exist yet" }},
 		{what: "where nothing is pushed", width: 80, height: 8, view: polled},
 		onAll("the last", "end"), onAll("by name", "s"), onAll("held longest", "s", "s", "r"), onAll("least time", "s", "s", "s"), onAll("most waiters", "s", "s", "s", "s"),
 		onAll("typing a filter", "/", "w", "e", "b"), onAll("a filter", "/", "w", "e", "b", "-", "1", "enter"), onAll("nothing passes", "/", "夜", "enter"),
 		onAll("help", "?"),
 		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: late},
 		{what: "no answer yet", width: 80, height: 16, view: never}, {what: "a backend that cannot list", width: 80, height: 16, view: unable},
-		{what: "a damaged row, and too many", width: 80, height: 16, view: odd},
+		{what: "a damaged row, and too many", width: 80, height: 16, view: damaged},
 		{what: "a deadlock", width: 80, height: 16, view: circle}, {what: "one name of a deadlock", width: 80, height: 16, view: circle, keys: []screen.Key{"enter"}},
 		{what: "a deadlock, tiny", width: 20, height: 5, view: circle},
 		{what: "one name", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "j", "j", "j", "enter"}},
 		{what: "one name, closed", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "enter"}},
 		{what: "one name, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"enter"}},
 		{what: "one that nobody uses any more", width: 80, height: 8, view: all, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "gone" }},
-		{what: "one that cannot be read any more", width: 80, height: 8, view: odd, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "x" }},
+		{what: "one that cannot be read any more", width: 80, height: 8, view: damaged, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "x" }},
 		{what: "one that nobody holds yet", width: 80, height: 8, view: all, keys: []screen.Key{"end", "enter"}},
 		{what: "5000 waiters", width: 80, height: 10, view: crowd, keys: []screen.Key{"enter", "end", "k"}},
 		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, differ), keys: []screen.Key{"enter"}},
@@ -173,7 +173,7 @@ func frames(t *testing.T) []frame {
 		{what: "break with the delay of the lease", width: 80, height: 12, view: all, change: func(m *model) { m.delay = 0; m.press("b", false) }},
 		{what: "break with a delay of 0", width: 80, height: 12, view: all, change: func(m *model) { m.delay = -1; m.press("b", false) }},
 		{what: "break what was released", width: 80, height: 12, view: viewOf(t, released), keys: []screen.Key{"b"}},
-		{what: "break what is over", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.see(viewOf(t)) }},
+		{what: "break what is over", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.setView(viewOf(t)) }},
 		onAll("break what several hold", "s", "b"), onAll("break what nobody holds", "s", "j", "b"),
 		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
 		{what: "broken", width: 80, height: 10, view: all, change: broke(nil)},
@@ -188,9 +188,9 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	var out strings.Builder
 	for _, f := range frames(t) {
 		m := newModel(5 * time.Second)
-		m.where = "redis db.example"
+		m.backend = "redis db.example"
 		if f.view != nil {
-			m.see(f.view)
+			m.setView(f.view)
 		}
 		m.draw(f.width, f.height, noon)
 		for _, k := range f.keys {
@@ -233,8 +233,8 @@ func TestTimesFitTheirColumns(t *testing.T) {
 	}
 }
 
-// plain is the text of lines on a screen of that size, without the blanks at the ends of
-// lines.
+// plain returns the text of lines on a screen of that size, without the blanks at the
+// ends of lines.
 func plain(lines []screen.Line, width, height int) string {
 	var b strings.Builder
 	for y := range height {

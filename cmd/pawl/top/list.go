@@ -51,7 +51,7 @@ const gap = 2 // between columns
 func (m *model) drawList() []screen.Line {
 	top := []screen.Line{m.title()}
 	if m.size.height >= 8 {
-		top = append(top, m.summary(), m.order())
+		top = append(top, m.summary(), m.sortLine())
 	}
 	top = append(top, m.alerts()...)
 	keys := []string{"?", "help", "/", "filter", "s", "sort", "enter", "queue", "b", "break", "q", "quit"}
@@ -59,8 +59,8 @@ func (m *model) drawList() []screen.Line {
 		keys = slices.Delete(keys, 8, 10)
 	}
 	bottom := keysLine(keys...)
-	if m.asking {
-		bottom = typing("/", m.filter, m.size.width)
+	if m.typingFilter {
+		bottom = inputLine("/", m.filter, m.size.width)
 	}
 	used, widths := m.fit()
 	var head strings.Builder

@@ -29,7 +29,7 @@ type Options struct {
 // the client, which may be nil: then Run waits until Open returns one.
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
 	l := &liveView{Options: o, screen: s, model: newModel(o.Delay), changes: make(chan func())}
-	l.model.idle, l.model.readOnly = o.Idle, !o.AllowBreak
+	l.model.noClientText, l.model.readOnly = o.Idle, !o.AllowBreak
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c != nil {
@@ -97,8 +97,8 @@ func (l *liveView) change(ctx context.Context, f func()) error {
 // tick is the time between two drawings of the screen, because times change.
 const tick = 500 * time.Millisecond
 
-// breakFor bounds an attempt to break a lease.
-const breakFor = 10 * time.Second
+// breakTimeout limits the time of an attempt to break a lease.
+const breakTimeout = 10 * time.Second
 
 // draw shows the model, and subscribes to changes of the names on the screen.
 func (l *liveView) draw() {
@@ -112,14 +112,14 @@ func (l *liveView) draw() {
 
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
-	l.model.where = c.Properties().Where
+	l.model.backend = c.Properties().Where
 	l.viewer = l.all.Join()
-	l.model.see(l.all.View())
+	l.model.setView(l.all.View())
 	l.screen.Go(func() { l.all.Run(ctx) })
 	l.screen.Go(func() {
 		for v := l.all.View(); ; {
 			next, err := l.viewer.Next(ctx, v)
-			if err != nil || l.change(ctx, func() { l.model.see(next) }) != nil {
+			if err != nil || l.change(ctx, func() { l.model.setView(next) }) != nil {
 				return
 			}
 			v = next
@@ -143,9 +143,9 @@ func (l *liveView) open(ctx context.Context) {
 
 // breakLease breaks the lease in question, and no other.
 func (l *liveView) breakLease(ctx context.Context, q *question) {
-	bounded, cancel := context.WithTimeout(ctx, breakFor)
+	bounded, cancel := context.WithTimeout(ctx, breakTimeout)
 	defer cancel()
 	err := l.all.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
 	l.all.Refresh(q.name)
-	_ = l.change(ctx, func() { l.model.broke(q, err) })
+	_ = l.change(ctx, func() { l.model.showBreakResult(q, err) })
 }

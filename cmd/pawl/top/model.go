@@ -16,27 +16,27 @@ import (
 // input or output and reads no clock: press returns the actions for liveView.
 type model struct {
 	readOnly bool   // no lease can be broken
-	where    string // the backend, as errors name it
+	backend  string // as errors name it
 	delay    time.Duration
 	now      time.Time // the time that the screen shows
 	size     struct{ width, height int }
 
-	view     *overview.View // nil before there is a client
-	idle     string         // why there is no client
-	sort     overview.Sort
-	reversed bool
-	filter   string
-	rows     []*overview.Row // the rows of the view that pass the filter, in order
+	view         *overview.View // nil before there is a client
+	noClientText string         // why there is no client
+	sort         overview.Sort
+	reversed     bool
+	filter       string
+	rows         []*overview.Row // the rows of the view that pass the filter, in order
 
 	cursor cursor
 	opened string // the name whose page is open, or ""
 	inside cursor // among its holders and waiters
 
-	asking   bool // the filter is being typed
-	before   string
-	question *question
-	help     bool
-	notice   notice
+	typingFilter bool
+	oldFilter    string // before typingFilter
+	question     *question
+	help         bool
+	notice       notice
 }
 
 // A notice is a message about the last key.
@@ -62,7 +62,7 @@ func newModel(delay time.Duration) *model {
 	return &model{delay: delay, sort: overview.ByAttention}
 }
 
-func (m *model) see(v *overview.View) {
+func (m *model) setView(v *overview.View) {
 	m.view = v
 	m.arrange()
 }
@@ -112,7 +112,7 @@ func (m *model) press(k screen.Key, pasted bool) order {
 	switch {
 	case m.question != nil:
 		return m.answer(k, pasted)
-	case m.asking:
+	case m.typingFilter:
 		m.typeFilter(k, pasted)
 	case pasted: // ignored: no key was pressed
 	case k == "q":
@@ -134,7 +134,7 @@ func (m *model) press(k screen.Key, pasted bool) order {
 func (m *model) pressList(k screen.Key) {
 	switch k {
 	case "/":
-		m.asking, m.before = true, m.filter
+		m.typingFilter, m.oldFilter = true, m.filter
 	case "esc":
 		m.filter = ""
 		m.arrange()
@@ -208,7 +208,7 @@ func (c *cursor) move(k screen.Key, n, page int) bool {
 	return true
 }
 
-// window chooses which of n entries are shown in so many lines: those around the cursor.
+// window returns the range of the n entries around the cursor that fits into the lines.
 func (c *cursor) window(n, lines int) (from, to int) {
 	c.at = max(0, min(c.at, n-1))
 	c.first = max(0, min(c.first, n-lines, c.at))
@@ -223,17 +223,17 @@ func (m *model) typeFilter(k screen.Key, pasted bool) {
 	switch {
 	case pasted && k == "enter":
 	case k == "enter":
-		m.asking = false
+		m.typingFilter = false
 	case k == "esc":
-		m.asking, m.filter = false, m.before
+		m.typingFilter, m.filter = false, m.oldFilter
 	default:
 		m.filter = edited(m.filter, k)
 	}
 	m.arrange()
 }
 
-// longestAnswer is longer than any name.
-const longestAnswer = 1024
+// maxInputSize bounds what a user types, in bytes. It is longer than any name.
+const maxInputSize = 1024
 
 func edited(text string, k screen.Key) string {
 	r, is := k.Rune()
@@ -243,7 +243,7 @@ func edited(text string, k screen.Key) string {
 		return string(runes[:len(runes)-1])
 	case k == "ctrl+u":
 		return ""
-	case is && len(text) < longestAnswer:
+	case is && len(text) < maxInputSize:
 		return text + string(r)
 	}
 	return text

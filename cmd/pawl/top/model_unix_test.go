@@ -27,7 +27,7 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 		return r
 	}
 	m := newModel(time.Second)
-	m.see(viewOf(t, held("a", 3), held("b", 2), held("c", 1)))
+	m.setView(viewOf(t, held("a", 3), held("b", 2), held("c", 1)))
 	m.draw(80, 24, noon)
 	on := func(want string) {
 		t.Helper()
@@ -36,17 +36,17 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 		}
 	}
 	on("a")
-	m.see(viewOf(t, held("a", 1), held("b", 3), held("c", 2)))
+	m.setView(viewOf(t, held("a", 1), held("b", 3), held("c", 2)))
 	on("b") // the first, still
 	m.press("down", false)
 	on("c")
-	m.see(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
+	m.setView(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
 	on("c")
-	m.see(viewOf(t, held("a", 1), held("b", 2)))
+	m.setView(viewOf(t, held("a", 1), held("b", 2)))
 	if m.selected() == nil {
 		t.Error("the cursor is on nothing")
 	}
-	m.see(viewOf(t))
+	m.setView(viewOf(t))
 	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).breaks != nil {
 		t.Error("nothing can be chosen")
 	}
@@ -60,10 +60,10 @@ func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 	}
 	for _, typed := range [][]screen.Key{{"x"}, {"1", "7"}} {
 		m := newModel(time.Second)
-		m.see(of(17))
+		m.setView(of(17))
 		m.draw(80, 24, noon)
 		m.press("b", false)
-		m.see(of(18))
+		m.setView(of(18))
 		for _, k := range typed {
 			if o := m.press(k, false); o.breaks != nil {
 				t.Fatalf("%q breaks", k)
@@ -97,9 +97,9 @@ func TestNamesThatCannotBeTyped(t *testing.T) {
 // Pasted keys are no commands.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
 	t.Parallel()
-	all := append(usual(), hostile()...)
+	all := append(usualRows(), hostileRows()...)
 	slices.SortFunc(all, func(a, b *overview.Row) int { return strings.Compare(a.Name, b.Name) })
-	views := []*overview.View{viewOf(t, all...), viewOf(t, usual()...), viewOf(t)}
+	views := []*overview.View{viewOf(t, all...), viewOf(t, usualRows()...), viewOf(t)}
 	keys := []screen.Key{"up", "down", "enter", "esc", "b", "/", "s", "r", "?", "end", "home", "pgup", "pgdown", "backspace", "夜", "x", "left", "ctrl+u", "tab", "alt+x"}
 	for seed := range 100 {
 		m, n := newModel(time.Second), seed
@@ -108,7 +108,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			return (n >> 8) % below
 		}
 		for step := range 30 {
-			m.see(views[next(len(views))])
+			m.setView(views[next(len(views))])
 			width, height := 1+next(120), 1+next(30)
 			lines := m.draw(width, height, noon)
 			if len(lines) > height {
@@ -151,7 +151,7 @@ func BenchmarkFrame(b *testing.B) {
 				v := *overview.New(c, nil).View() // sorted again
 				v.Rows, v.ScannedAt = seen, noon.Add(-time.Second)
 				m := newModel(time.Second)
-				m.see(&v)
+				m.setView(&v)
 				m.press("end", false)
 				if len(seen) == 1 {
 					m.press("enter", false)
