@@ -18,7 +18,7 @@ import (
 type shell struct {
 	b      *lab
 	master *os.File
-	hung   sync.Mutex // held while the terminal's output is not read
+	readMu sync.Mutex // held during each read of the terminal's output; a test that holds it makes the terminal hang
 	mu     sync.Mutex
 	screen *emulator // what a person sees
 	shown  bytes.Buffer
@@ -53,9 +53,9 @@ func (b *lab) shellOf(command ...string) *shell {
 		defer close(done)
 		buf := make([]byte, 4096)
 		for {
-			s.hung.Lock()
+			s.readMu.Lock()
 			n, err := master.Read(buf)
-			s.hung.Unlock()
+			s.readMu.Unlock()
 			_, _ = s.screen.Write(buf[:n])
 			s.mu.Lock()
 			s.shown.Write(buf[:n])

@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// pty runs f on the terminal itself.
-func (s *shell) pty(f func(fd int) error) {
+// withMaster calls f with the descriptor of the terminal's master end, which the test
+// has.
+func (s *shell) withMaster(f func(fd int) error) {
 	s.b.t.Helper()
 	raw, err := s.master.SyscallConn()
 	if err == nil {
@@ -27,7 +28,8 @@ func (s *shell) pty(f func(fd int) error) {
 	}
 }
 
-// tty is the terminal as programs see it, once the shell has written its name to a file.
+// tty opens the terminal's end for programs. The shell has to write its name to the file
+// tty.
 func (s *shell) tty() *os.File {
 	s.b.t.Helper()
 	tty, err := os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -48,18 +50,18 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		s.line("tty > tty; pawl top")
 		s.sees(`(?m)^>nightly `)
 		top := s.child()
-		s.hung.Lock() // after this, one more chunk is read
+		s.readMu.Lock() // no further read begins, so the terminal hangs
 		locked := true
 		defer func() {
 			if locked {
-				s.hung.Unlock()
+				s.readMu.Unlock()
 			}
 		}()
 		tty := s.tty()
 		width, stuck := 79, 0
 		eventually(t, "what is drawn fills the terminal, and a write does not end", func() bool {
 			width = 159 - width
-			s.pty(func(fd int) error {
+			s.withMaster(func(fd int) error {
 				return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)})
 			})
 			room := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLOUT}}
@@ -72,7 +74,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		})
 		noError(t, syscall.Kill(top, syscall.SIGTERM))
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
-		s.hung.Unlock()
+		s.readMu.Unlock()
 		locked = false
 		eventually(t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
 	})
@@ -91,7 +93,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 	})
 }
 
-// A panic is printed on the terminal as it was.
+// Before a panic is printed, the terminal is in its earlier mode again.
 func TestTheScreenIsGivenBackBeforeAPanicIsPrinted(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("echo before; panics-on-the-screen; echo code $?")
