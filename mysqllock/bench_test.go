@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// durable is a server that makes each commit durable, as real ones do.
+// durable starts a server that makes each commit durable, as in production. It returns
+// the server and a URL.
 func durable(b *testing.B) (*mysqltest.Server, string) {
 	b.Helper()
 	s := mysqltest.Start(b, "--innodb-flush-log-at-trx-commit=1")
@@ -33,11 +34,11 @@ func BenchmarkCycle(b *testing.B) {
 		for name, cycle := range map[string]func(i int) error{
 			"floor": func(i int) error {
 				const update = "UPDATE bare SET version = version + 1, entry = x'%0*d' WHERE name = 'job-%d'"
-				return inOrder(db, fmt.Sprintf(update, 180, i, i), fmt.Sprintf(update, 40, i, i))
+				return execOnOneConn(db, fmt.Sprintf(update, 180, i, i), fmt.Sprintf(update, 40, i, i))
 			},
 			"pawl": func(i int) error { return drivertest.Cycle(d, fmt.Sprint("job-", i)) },
 			"getlock": func(i int) error {
-				return inOrder(db, fmt.Sprintf("DO GET_LOCK('job-%d', 10)", i), fmt.Sprintf("DO RELEASE_LOCK('job-%d')", i))
+				return execOnOneConn(db, fmt.Sprintf("DO GET_LOCK('job-%d', 10)", i), fmt.Sprintf("DO RELEASE_LOCK('job-%d')", i))
 			},
 		} {
 			b.Run(fmt.Sprint(name, "/", goroutines), func(b *testing.B) { drivertest.BenchmarkCycles(b, goroutines, cycle) })
@@ -45,8 +46,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// inOrder runs statements on one connection.
-func inOrder(db *sql.DB, statements ...string) error {
+// execOnOneConn runs statements on one connection, one after the other.
+func execOnOneConn(db *sql.DB, statements ...string) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
