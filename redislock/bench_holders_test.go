@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The cost of a step beside many holders: server-µs/op is the server's own time, of which
-// there is one core for all.
+// The cost of a step beside many holders. server-µs/op is the time of a step in the
+// server, which runs all steps on one core.
 func BenchmarkBesideHolders(b *testing.B) {
 	server := redistest.Start(b)
 	d := benchOpen(b, "redis://"+server.Addr+"?tracking=false")
@@ -52,19 +52,20 @@ func BenchmarkWaitersCost(b *testing.B) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	used := func() float64 {
+	cpuSeconds := func() float64 {
 		return statistic(server, "used_cpu_sys:", "") + statistic(server, "used_cpu_user:", "")
 	}
-	before := used()
+	before := cpuSeconds()
 	for b.Loop() {
 		time.Sleep(time.Second)
 	}
-	b.ReportMetric((used()-before)/b.Elapsed().Seconds()*100, "server-%core")
+	b.ReportMetric((cpuSeconds()-before)/b.Elapsed().Seconds()*100, "server-%core")
 	cancel()
 	all.Wait()
 }
 
-// statistic is a number of INFO, behind these words of a line.
+// statistic returns a number of INFO: in the line that begins with line, the number after
+// field.
 func statistic(server *redistest.Server, line, field string) float64 {
 	for text := range strings.SplitSeq(server.Do("INFO", "everything"), "\r\n") {
 		if rest, ok := strings.CutPrefix(text, line); ok {

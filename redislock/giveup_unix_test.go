@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// When a caller gives up while the server stands still, the driver closes its connection,
-// on which other callers wait as well. They still have time: their requests are sent
-// again on the next one.
-func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
+// When a caller gives up while the server is paused, the driver closes the caller's
+// connection, although other callers also wait on it. It sends their requests again on
+// the next connection, because they still have time.
+func TestOtherCallersGetTheirAnswersWhenOneGivesUp(t *testing.T) {
 	t.Parallel()
 	for protocol, options := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
 		for what, step := range map[string]func(driver.Driver, context.Context, driver.Claim) error{
@@ -35,44 +35,44 @@ func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 				t.Parallel()
 				server := redistest.Start(t)
 				d := openDriver(t, "redis://"+server.Addr+options)
-				long, cancel := context.WithTimeout(ctx, 5*time.Minute)
+				longCtx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 				defer cancel()
 				held := mutex("held")
-				must(d.Acquire(long, held))(t)
-				for range 3 { // the driver knows the server as quick
-					must(d.Inspect(long, "held"))(t)
+				must(d.Acquire(longCtx, held))(t)
+				for range 3 { // after quick answers, callers make their requests themselves
+					must(d.Inspect(longCtx, "held"))(t)
 				}
-				hasty, giveUp := context.WithTimeout(ctx, 5*time.Minute)
+				hastyCtx, giveUp := context.WithTimeout(ctx, 5*time.Minute)
 				defer giveUp()
 				server.Pause()
 				answers := make(chan error, 1)
 				gaveUp := make(chan error, 1)
-				go func() { _, err := d.Acquire(hasty, mutex("job")); gaveUp <- err }()
+				go func() { _, err := d.Acquire(hastyCtx, mutex("job")); gaveUp <- err }()
 				time.Sleep(10 * time.Millisecond)
-				go func() { answers <- step(d, long, held) }()
+				go func() { answers <- step(d, longCtx, held) }()
 				time.Sleep(10 * time.Millisecond)
 				giveUp()
 				if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-					t.Errorf("the one who gives up: %v", err)
+					t.Errorf("the caller that gives up: %v", err)
 				}
 				time.Sleep(50 * time.Millisecond)
 				server.Resume()
 				if err := <-answers; err != nil {
-					t.Errorf("the other: %v", err)
+					t.Errorf("the other caller: %v", err)
 				}
 			})
 		}
 	}
 }
 
-// The caller makes this request itself, so closing the connection has to end it.
+// The caller's own goroutine makes this request, so closing the connection has to end it.
 func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := open(t, "redis://"+server.Addr)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	for range 3 { // the driver knows the server as quick
+	for range 3 { // after quick answers, callers make their requests themselves
 		must(d.Inspect(ctx, "job"))(t)
 	}
 	server.Pause()

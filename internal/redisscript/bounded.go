@@ -31,13 +31,13 @@ type bounded struct {
 
 // bounds are the state that a Conn shares with the Conns of its nodes.
 type bounds struct {
-	client *Client
-	life   context.Context
-	free   chan struct{} // has a value for each request that may still be started
-	next   chan func()   // idle goroutines receive from it
-	idle   atomic.Int32
-	began  time.Time
-	quick  atomic.Int64 // the time of the last answer, since began; 0 if it was slow or an error
+	client          *Client
+	life            context.Context
+	free            chan struct{} // has a value for each request that may still be started
+	next            chan func()   // idle goroutines receive from it
+	idle            atomic.Int32
+	began           time.Time
+	lastQuickAnswer atomic.Int64 // its time, since began; 0 if a later answer was slow or an error
 }
 
 const (
@@ -84,16 +84,16 @@ func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
 		}
 	}
 	if now, took := time.Since(b.began), time.Since(now); p.Err == nil && took < quickAnswerTime {
-		b.quick.Store(max(int64(now), 1))
+		b.lastQuickAnswer.Store(max(int64(now), 1))
 	} else {
-		b.quick.Store(0)
+		b.lastQuickAnswer.Store(0)
 	}
 	return p
 }
 
 // mayCall reports whether the caller may make a request with this ctx itself.
 func (b *bounds) mayCall(ctx context.Context, now time.Time) bool {
-	last := b.quick.Load()
+	last := b.lastQuickAnswer.Load()
 	deadline, limited := ctx.Deadline()
 	return last != 0 && now.Sub(b.began)-time.Duration(last) < quickAnswerMaxAge &&
 		limited && deadline.Sub(now) >= max(quickAnswerMaxAge, b.client.MinTimeout-answerGrace) &&
