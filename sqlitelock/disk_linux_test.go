@@ -45,12 +45,12 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	folder := servertest.SmallDisk(t, t.TempDir(), "4m").Dir
 	path := filepath.Join(folder, "locks.db")
-	readOnly := func(flags uintptr) {
+	remount := func(flags uintptr) {
 		noError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""))
 	}
-	readOnly(syscall.MS_RDONLY)
+	remount(syscall.MS_RDONLY)
 	if e := refused(t, path); !e.Permanent {
-		t.Error("no file can be made there")
+		t.Errorf("the error for a file that cannot be created is not permanent: %v", e)
 	}
 
 	readOnly(0)
@@ -58,8 +58,8 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	noError(t, err)
 	gets(t, d, mutex("job"))
 	noError(t, d.Close())
-	readOnly(syscall.MS_RDONLY)
+	remount(syscall.MS_RDONLY)
 	if e := refused(t, path); !e.Permanent || e.Hint == "" {
-		t.Error("the file cannot be written")
+		t.Errorf("the error for a file that cannot be written is not permanent, or has no hint: %v", e)
 	}
 }

@@ -68,7 +68,7 @@ func (t *table) fileFindings() (found engine.Findings) {
 			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
 		}
 		found = append(found, shared(path, info)...)
-		found.Add(path == t.path+"-wal" && info.Size() > 8*longLog, driver.SeverityWarning, "log",
+		found.Add(path == t.path+"-wal" && info.Size() > 8*longLogSize, driver.SeverityWarning, "log",
 			fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
 			"look for a program that keeps a read transaction on the file open")
 	}

@@ -129,9 +129,9 @@ type identity struct {
 	page    int64 // the size of the database's pages
 }
 
-// identityEvery is the time between two checks of the files, each of which costs some
-// microseconds.
-const identityEvery = 100 * time.Millisecond
+// identityCheckInterval is the time between two checks of the files, each of which costs
+// some microseconds.
+const identityCheckInterval = 100 * time.Millisecond
 
 // identify returns the identity of the opened files. page is the size of the database's
 // pages.
@@ -152,7 +152,7 @@ func (id *identity) check(c *conn) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	now := time.Now()
-	if now.Sub(id.checked) < identityEvery {
+	if now.Sub(id.checked) < identityCheckInterval {
 		return nil
 	}
 	for i, p := range id.paths {

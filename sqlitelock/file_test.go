@@ -170,7 +170,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			if s := hear(t, heard); s.Kind != driver.SignalRetry || !s.Token.IsZero() {
 				t.Fatalf("heard %v", s)
 			}
-			time.Sleep(identityEvery)
+			time.Sleep(identityCheckInterval)
 			_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			var e *driver.Error
 			if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
@@ -261,7 +261,7 @@ func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	noError(t, os.Rename(path, path+".old"))
-	time.Sleep(identityEvery)
+	time.Sleep(identityCheckInterval)
 	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrUnavailable) {
 		t.Fatal(err)
 	}

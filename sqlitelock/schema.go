@@ -65,9 +65,9 @@ CREATE TABLE tidying (
 INSERT INTO tidying VALUES (1, x'00', 0);
 `
 
-// longLog is twice the size, in bytes, at which SQLite checkpoints the log, see settings.
-// SQLite's own checkpoints do not restart a log of this size.
-const longLog = 8 << 20
+// longLogSize is twice the size, in bytes, at which SQLite checkpoints the log, see
+// settings. SQLite's own checkpoints do not restart a log of this size.
+const longLogSize = 8 << 20
 
 // settings are the settings of every connection. NORMAL syncs at checkpoints only;
 // without any sync a power cut could damage the file. A checkpoint for every 4000 pages,

@@ -94,8 +94,8 @@ func (t *table) runPeriodicWork(w *conn) {
 	if rand.N(t.tidyEvery) == 0 {
 		_ = w.transaction(func() error { return w.tidy(t.now(), t.Retention) })
 	}
-	if size := t.files.logSize(); size > longLog {
-		for n := 0; !w.restartLog() && size > 2*longLog && n < logRestartTries; n++ {
+	if size := t.files.logSize(); size > longLogSize {
+		for n := 0; !w.restartLog() && size > 2*longLogSize && n < logRestartTries; n++ {
 			if t.pause(context.Background(), n) != nil {
 				return
 			}

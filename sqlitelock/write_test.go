@@ -43,11 +43,11 @@ func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
 		noError(t, err)
 		return info.Size()
 	}
-	for size() <= longLog {
+	for size() <= longLogSize {
 		cycle(t, d, "job")
 	}
 	noError(t, c.script("COMMIT"))
-	for began := time.Now(); size() > longLog; cycle(t, d, "job") {
+	for began := time.Now(); size() > longLogSize; cycle(t, d, "job") {
 		if time.Since(began) > 5*time.Second {
 			t.Fatalf("the log still has %d bytes", size())
 		}
