@@ -36,15 +36,15 @@
 // # What it costs
 //
 // The driver sends an operation to all nodes at once, and needs the answers of the
-// fastest majority. A grant takes one more round trip if clocks differ, or requests last,
-// more than MaxLead. A semaphore, a forced claim and a claim with a value take one more,
-// too. The shortest TTL is 200 ms; choose ten round trips or more.
+// fastest majority. A grant takes one more round trip if clocks differ by more than
+// MaxLead, or a request takes longer. A semaphore, a forced claim and a claim with a
+// value also take one more. The shortest TTL is 200 ms; choose ten round trips or more.
 //
 // Waiters get their turns in the order in which they asked, by their clients' clocks.
 // Another claim can overtake a waiter if these clocks are off by more than half of
 // MaxLead, or if claims come to a free name at the same moment. Tries that come at the
-// same moment may all fail. An even number of nodes survives no more losses than the odd
-// number below it, and more often no claim gets a majority.
+// same moment may all fail. Choose an odd number of nodes: with one node more, the quorum
+// survives no more losses, and claims more often find no majority.
 //
 // On the nodes, the owner's client id begins with a tag that identifies the claim on all
 // nodes. It is visible if an operator inspects a node directly.

@@ -15,7 +15,7 @@ import (
 // majority. It returns ErrNoSuchLease if so many nodes lack the token that it can have no
 // majority. A node that lost the lease, and has only a place for it (repair.go), counts
 // as a node that lacks it. Without OnTime or a Value, the driver repeats unanswered
-// releases in the background, for releaseFor.
+// releases in the background, for releaseRetryTime.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := d.begin(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -51,9 +51,9 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	return failuresErr(ctx, d, "release", l.Name, votes)
 }
 
-// releaseFor is the time for which a release is repeated on a node that cannot be
+// releaseRetryTime is the time for which a release is repeated on a node that cannot be
 // reached: the default TTL, after which most leases have ended there by themselves.
-const releaseFor = 30 * time.Second
+const releaseRetryTime = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
 // arrive there, the driver repeats the release in the background, for l.TTL. With goesOn,
