@@ -13,7 +13,7 @@ import (
 // A Server requires certificates of its clients.
 type Server struct {
 	Identity *Identity
-	Reload   func()                               // makes the server read its files again, and cuts all connections
+	Reload   func()                               // makes the server read its files again, and closes all connections
 	Open     func(client *Identity) driver.Driver // opens a driver that is closed when the test ends
 }
 
@@ -36,7 +36,7 @@ func Rotate(tb TB, a *Authority, s Server) {
 	until(tb, "the error says that the certificate has expired", func(ctx context.Context) (bool, error) {
 		err := renew(ctx)
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			tb.Fatalf("%v is permanent, and a certificate can be renewed", err)
+			tb.Fatalf("the error is permanent, although the certificate can be renewed: %v", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "expired"), err
 	})
@@ -80,7 +80,7 @@ func until(tb TB, what string, f func(ctx context.Context) (bool, error)) {
 			return
 		}
 		if time.Now().After(end) {
-			tb.Fatalf("it never came to pass: %s: %v", what, err)
+			tb.Fatalf("this did not happen in time: %s: %v", what, err)
 		}
 	}
 }
