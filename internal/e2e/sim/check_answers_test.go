@@ -21,29 +21,29 @@ func (h *history) checkAnswers() {
 	}
 }
 
-// atOnce is the time that a call may take longer. When ctx ends, the call ends. A release
-// takes no longer than one attempt.
-const atOnce time.Duration = 50 * time.Millisecond
+// answerTolerance is the time that a call may take beyond its limit. A call ends when its
+// ctx ends, and a release after at most one attempt.
+const answerTolerance time.Duration = 50 * time.Millisecond
 
 func (h *history) checkAnswered(c *call) {
-	atOnce := atOnce
+	tolerance := answerTolerance
 	if c.verb == "elect" { // Run releases its lease after its function
-		atOnce += attempt(c.ttl)
+		tolerance += attempt(c.ttl)
 		for _, t := range c.terms {
-			atOnce += max(t.left-max(c.ctxEnds, 0), 0)
+			tolerance += max(t.left-max(c.ctxEnds, 0), 0)
 		}
 	}
 	switch {
 	case c.answered == never:
 		h.violatedLocked(c.name, "%v was never answered", c)
-	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+atOnce, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+atOnce:
+	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
 		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
-	case c.left != never && !c.do && c.ended > c.left+attempt(c.ttl)+atOnce:
+	case c.left != never && !c.do && c.ended > c.left+attempt(c.ttl)+tolerance:
 		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.left)
 	}
 }
 
-// attempt returns how long one request may take, by Options.RequestTimeout.
+// attempt returns the time limit of one request, by Options.RequestTimeout.
 func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 func (h *history) checkFailure(c *call) {
@@ -59,10 +59,10 @@ func (h *history) checkFailure(c *call) {
 	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
 	case c.verb == "elect": // see runReturns
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
-	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.attachedTo.detached+c.ttl-c.ttl/250:
+	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.maxStepTime() >= c.attachedTo.detached+c.ttl-c.ttl/250:
 	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.anyShocked(c)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
-	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
+	case errors.Is(c.err, pawl.ErrUnavailable) && h.mayTimeOut(c):
 	// Do lost its lease before f began.
 	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
@@ -71,11 +71,11 @@ func (h *history) checkFailure(c *call) {
 	}
 }
 
-// isTooFar reports whether a step may take longer than a request may. Such a step needs
-// more than one round trip: it reads, swaps, and reads again when other claims were
+// mayTimeOut reports whether a step may need more time than a request has. Such a step
+// makes more than one round trip: it reads, swaps, and reads again when other claims were
 // quicker. A claim also gets the error of another claim of its process that waits for the
 // name.
-func (h *history) isTooFar(c *call) bool {
+func (h *history) mayTimeOut(c *call) bool {
 	ttl := c.ttl
 	for _, o := range h.calls {
 		if o.process == c.process && o.name == c.name && o.ttl > 0 {
@@ -89,8 +89,8 @@ func (h *history) isTooFar(c *call) bool {
 	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
 }
 
-// checkRefusal: a try is refused only if another call holds the name, waits for
-// it, or may have left something there a moment ago.
+// checkRefusal checks that a try is refused only if another call holds the name, waits
+// for it, or may have left something there a moment ago.
 func (h *history) checkRefusal(c *call) {
 	for _, o := range h.calls {
 		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
@@ -98,13 +98,14 @@ func (h *history) checkRefusal(c *call) {
 		}
 	}
 	if !h.shockedLocked(c.name, 0, c.answered) {
-		h.violatedLocked(c.name, "%v was refused: %v; but nobody can have held the name then", c, c.err)
+		h.violatedLocked(c.name, "%v was refused: %v; but no call can have held the name then", c, c.err)
 	}
 }
 
-// footprint returns until when a call may leave something in the backend. The release of
-// a call that has ended may still be under way in two cases: Do does not report a release
-// without an answer, and a release of a quorum succeeds when a majority has answered.
+// footprint returns the time until which a call may leave something in the backend. The
+// release of a call that has ended may still be under way in two cases: Do does not
+// report a release without an answer, and a release of a quorum succeeds when a majority
+// has answered.
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {
@@ -113,7 +114,7 @@ func (h *history) footprint(c *call) moment {
 	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.released == nil && (h.w.plan.quiet() || !c.do && h.w.plan.backend != "quorum"):
 		return end
 	}
-	return end + max(h.w.settles(), 2*c.ttl)
+	return end + max(h.w.settleTime(), 2*c.ttl)
 }
 
 // anyShocked reports whether any name of a call had a shock.

@@ -44,7 +44,7 @@ func (h *history) saysWhy(c *call) {
 			h.violatedLocked(c.name, "%v was broken, and nobody has named its fence %d", c, c.fence)
 		}
 	case pawl.ReasonExpired:
-		if h.w.plan.quiet() && c.attachedTo == nil && !h.isTooFar(c) {
+		if h.w.plan.quiet() && c.attachedTo == nil && !h.mayTimeOut(c) {
 			h.violatedLocked(c.name, "%v was told that it has expired: %v", c, c.lost)
 		}
 	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // its own doing
@@ -74,7 +74,7 @@ func (h *history) staysClosed(s *shock, o *call) {
 // isToldSoon: where every message arrives, a holder learns of a break by a signal, and
 // not only by its next renewal.
 func (h *history) isToldSoon(s *shock, c *call) {
-	if !h.w.plan.quiet() || h.isTooFar(c) || c.attachedTo != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
+	if !h.w.plan.quiet() || h.mayTimeOut(c) || c.attachedTo != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
 		return
 	}
 	last := s.to + 100*time.Millisecond + 20*h.w.plan.weather.high

@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// meets is the rule of exclusion. It is checked in the instant of each grant, because
-// only then can a call begin to believe in a lease. The calls that hold the name, and do
-// not know of a loss, together weigh no more than the limit. A holder that has lost the
-// name learned of that before.
-func (h *history) meets(c *call) {
+// checkExclusion checks the rule of exclusion in the instant of a grant, because only
+// then can a call begin to believe in a lease. The calls that hold the name, and do not
+// know of a loss, together weigh no more than the limit. A holder that has lost the name
+// has been notified before the grant.
+func (h *history) checkExclusion(c *call) {
 	h.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(h.holds), func(o *call) bool { return o.name != c.name })
 	h.holds = append(h.holds, c)
 	h.mu.Unlock()
 
-	believe, untold := []*call{c}, []*call(nil)
+	believers, unnotified := []*call{c}, []*call(nil)
 	for _, o := range others {
-		told := isClosed(o.done)
-		believes := o.believes() // it may call the history
+		notified := isClosed(o.done)
+		believes := o.believes() // without h.mu, which it may lock
 		h.mu.Lock()
 		now := h.w.now()
 		excused := h.excusedLocked(o, now) || h.excusedLocked(c, now)
 		switch {
 		case o.left != never || excused:
 		case believes:
-			believe = append(believe, o)
-		case !told:
-			untold = append(untold, o)
+			believers = append(believers, o)
+		case !notified:
+			unnotified = append(unnotified, o)
 		}
 		h.mu.Unlock()
 	}
 	switch {
-	case !together(believe):
-		h.w.violated(c.name, "they hold it at once: %s", list(believe))
-	case !together(append(untold, believe...)):
-		h.w.violated(c.name, "%v was granted beside %s before all of these were told that they had lost it: %s", c, list(believe[1:]), list(untold))
+	case !canHoldTogether(believers):
+		h.w.violated(c.name, "they hold it at once: %s", list(believers))
+	case !canHoldTogether(append(unnotified, believers...)):
+		h.w.violated(c.name, "%v was granted beside %s before all of these were told that they had lost it: %s", c, list(believers[1:]), list(unnotified))
 	}
 }
 
@@ -47,7 +47,7 @@ func list(calls []*call) string {
 	return strings.Join(all, " and ")
 }
 
-// forgetLocked removes a call from those that believe to hold.
+// forgetLocked removes a call from the calls that believe that they hold a lease.
 func (h *history) forgetLocked(c *call) {
 	h.holds = slices.DeleteFunc(h.holds, func(o *call) bool { return o == c })
 }
@@ -62,18 +62,19 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // excludes reports whether a call cannot be granted while the other holds the name. It is
-// not symmetric: each call has only its own limit. So a reader may come beside permits
-// that would not have come beside a reader.
+// not symmetric, because each call has only its own limit. So a reader may be granted
+// beside permits, although these permits could not be granted beside the reader.
 func (c *call) excludes(o *call) bool { return int64(c.weight)+int64(o.weight) > int64(c.limit) }
 
-// together reports whether these calls can hold a name at the same time. There has to be
-// an order in which each call fits within its own limit, beside all calls before it. A
-// call that was shown before another began comes before it, and so does one with a
-// smaller fence.
+// canHoldTogether reports whether these calls can hold a name at the same time. There has
+// to be an order in which each call fits within its own limit, beside all calls before
+// it. If a call got its lease before another call began, or has a smaller fence, it comes
+// first.
 //
-// The order is made from its end. Any call that can be the last one is taken: it needs
-// the most room there, and leaves the most room to the others.
-func together(holders []*call) bool {
+// The function finds the order from its end. It may choose any call that can be the last:
+// a call needs the most room as the last one, and its removal leaves the most room to the
+// others.
+func canHoldTogether(holders []*call) bool {
 	rest, sum := slices.Clone(holders), int64(0)
 	for _, o := range rest {
 		sum += int64(o.weight)

@@ -63,7 +63,7 @@ func (h *history) losesInTime(c *call) {
 	if !c.health || c.sick == never || c.process.isDead() {
 		return
 	}
-	last := c.believed + c.sick + c.ttl/3 + atOnce
+	last := c.believed + c.sick + c.ttl/3 + answerTolerance
 	for _, end := range []moment{c.left, c.told} {
 		if end != never && end <= last {
 			return
@@ -116,7 +116,7 @@ func (h *history) onceAnswers(c *call, data bool) {
 		h.violatedLocked(c.name, "%v was told that %q is done, and nobody has done it", c, c.key)
 	}
 	lost := errors.Is(c.answer, pawl.ErrLost)
-	if c.hasRun && c.ends == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.isTooFar(c) {
+	if c.hasRun && c.ends == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.mayTimeOut(c) {
 		h.violatedLocked(c.name, "%v has done %q, and nothing had gone wrong, and was told: %v", c, c.key, c.answer)
 	}
 }
@@ -215,7 +215,7 @@ func (h *history) expiriesSeen(watcher *call) {
 		if c.detached == 0 || c.attached != nil || c.name != watcher.name || c.detached < watcher.began {
 			continue
 		}
-		last := c.detached + c.ttl + c.ttl/500 + atOnce + 4*h.w.plan.weather.high
+		last := c.detached + c.ttl + c.ttl/500 + answerTolerance + 4*h.w.plan.weather.high
 		if !h.w.tells() {
 			last += time.Second + c.ttl/8
 		}

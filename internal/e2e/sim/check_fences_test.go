@@ -36,13 +36,13 @@ func (h *history) rises(a, b *call) {
 	}
 	deaf := b.ttl + attempt(b.ttl)
 	if h.w.plan.quiet() && b.verb != "all" {
-		deaf = h.w.longest() + time.Millisecond
+		deaf = h.w.maxStepTime() + time.Millisecond
 	}
 	passed := h.follows(b) && h.shockedLocked(b.name, b.began-deaf, b.believed)
 	switch {
 	case a.believed < b.began && !passed:
 		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was asked for after that was granted, %d", a, a.fence, b, b.fence)
-	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shockedLocked(b.name, b.began-h.w.longest(), b.believed)):
+	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shockedLocked(b.name, b.began-h.w.maxStepTime(), b.believed)):
 		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was granted later, %d", a, a.fence, b, b.fence)
 	}
 }

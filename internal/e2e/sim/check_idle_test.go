@@ -87,7 +87,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 	switch {
 	case !w.plan.quiet(), stays:
 	case gaveUp: // after its end, a straggler's leftovers are removed
-		return w.settles(), "a straggler"
+		return w.settleTime(), "a straggler"
 	default:
 		return 100*time.Millisecond + 20*w.plan.weather.high, "a hand-over"
 	}
@@ -96,7 +96,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 			longest += max(-f.lasts, f.lasts)
 		}
 	}
-	return 2*longest + 10*time.Second + w.settles(), "what the dead leave behind"
+	return 2*longest + 10*time.Second + w.settleTime(), "what the dead leave behind"
 }
 
 // opensSoon reports whether one clock, known to within a message, decides when a name

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// settles returns how long calls may still leave something in the backend, after the last
-// answer and after everything works again: one more end of a request without an answer, a
-// release that has to be repeated, and its pauses.
-func (w *world) settles() time.Duration {
+// settleTime returns the time for which calls may still leave something in the backend,
+// after the last answer and after everything works again: one more end of a request
+// without an answer, a release that has to be repeated, and its pauses.
+func (w *world) settleTime() time.Duration {
 	longest := 2 * w.plan.unit
 	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
 }
 
-// settle waits for that time.
+// settle waits for settleTime.
 func (w *world) settle() {
 	h := &w.history
 	h.mu.Lock()
@@ -25,7 +25,7 @@ func (w *world) settle() {
 		last = max(last, c.answered, c.ended)
 	}
 	h.mu.Unlock()
-	time.Sleep(max(last, w.heals()) + w.settles() - w.now())
+	time.Sleep(max(last, w.heals()) + w.settleTime() - w.now())
 }
 
 // leftovers reads the backend when everything is over, and no TTL has passed since; and
@@ -102,7 +102,7 @@ func (w *world) mends(p *process, name string) bool {
 	})
 }
 
-// keeps returns how long after its grant a released lease may stay.
+// keeps returns the time for which a released lease may stay after its grant.
 func (w *world) keeps(c *call) time.Duration {
 	d := c.minHold + c.minHold/250 + time.Millisecond // clocks drift
 	if w.plan.backend == "store" {

@@ -38,7 +38,7 @@ func (h *history) lostForAReason(c *call) {
 		return
 	}
 	end := max(c.told, c.ended)
-	if h.w.plan.quiet() && !h.shockedLocked(c.name, c.began-h.w.longest(), end) {
+	if h.w.plan.quiet() && !h.shockedLocked(c.name, c.began-h.w.maxStepTime(), end) {
 		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
 	}
 	if why.Reason != pawl.ReasonBroken {

@@ -53,7 +53,7 @@ func (h *history) openingsSeen(watcher *call) {
 		return
 	}
 	for i, s := range watcher.seen {
-		last := s.at + s.entry.ClosedFor + s.entry.ClosedFor/250 + atOnce + 4*h.w.plan.weather.high
+		last := s.at + s.entry.ClosedFor + s.entry.ClosedFor/250 + answerTolerance + 4*h.w.plan.weather.high
 		if !h.w.tells() {
 			last += time.Second + s.entry.ClosedFor/8
 		}

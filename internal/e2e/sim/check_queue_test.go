@@ -83,7 +83,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 			continue
 		}
 		w.history.mu.Lock()
-		if !w.history.shockedLocked(a.name, a.queued-w.longest(), now) {
+		if !w.history.shockedLocked(a.name, a.queued-w.maxStepTime(), now) {
 			w.history.violatedLocked(a.name, "FIFO: a claim of process %d was granted that came at %v, before one of process %d that stood in the queue since %v",
 				b.process, b.asked, a.process, a.queued)
 		}

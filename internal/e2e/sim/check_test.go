@@ -26,9 +26,9 @@ func (w *world) check() {
 // quiet reports whether the plan has no faults, and every message arrives soon.
 func (p *plan) quiet() bool { return p.weather.slow == 0 && len(p.faults) == 0 }
 
-// longest returns how long a step may be under way: a message, and the time in which a
-// node hangs or a process is paused meanwhile.
-func (w *world) longest() time.Duration {
+// maxStepTime returns the longest time of a step: a message, and the time in which a node
+// hangs or a process is paused meanwhile.
+func (w *world) maxStepTime() time.Duration {
 	d := 2 * max(w.plan.weather.high, w.plan.weather.slowest)
 	for _, f := range w.plan.faults {
 		if f.kind == "hang" || f.kind == "pause" {
@@ -55,7 +55,7 @@ func (h *history) forced(c *call, err error) {
 		switch {
 		case err == nil:
 		case c.verb == "break":
-			s.to += h.w.longest()
+			s.to += h.w.maxStepTime()
 		case c.ctxEnds != never && s.to >= c.ctxEnds || errors.Is(err, pawl.ErrClosed):
 			s.to += attempt(c.ttl)
 		}
@@ -65,7 +65,7 @@ func (h *history) forced(c *call, err error) {
 	}
 }
 
-// setBack returns by how much all faults together set the clocks of nodes back.
+// setBack returns the time by which all faults together set the clocks of nodes back.
 func (w *world) setBack() (by time.Duration) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {

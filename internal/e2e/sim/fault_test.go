@@ -94,12 +94,12 @@ func (w *world) strike(f fault) {
 	case "jump":
 		w.nodes[f.node].jump(f.lasts)
 		if !w.withstands(f) {
-			w.shakes("", f.kind)
+			w.noteShock("", f.kind)
 		}
 	case "wipe":
 		w.nodes[f.node].lose(f.lasts)
 		if !w.withstands(f) {
-			w.shakes("", f.kind)
+			w.noteShock("", f.kind)
 		}
 	}
 }

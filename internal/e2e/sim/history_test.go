@@ -129,13 +129,13 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 	h.found = append(h.found, v)
 }
 
-// shakes records a shock that excuses the loss of leases from now on.
-func (w *world) shakes(name, what string) {
+// noteShock records a shock that excuses the loss of leases from now on.
+func (w *world) noteShock(name, what string) {
 	// A lease that is granted later may depend on a place that was kept before.
-	w.history.shake(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.unit})
+	w.history.addShock(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.unit})
 }
 
-func (h *history) shake(s shock) *shock {
+func (h *history) addShock(s shock) *shock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.shocks = append(h.shocks, s)

@@ -113,7 +113,7 @@ func (p *process) claims(ctx context.Context, c *call) {
 	}
 	var by *shock
 	if c.verb == "force" {
-		by = p.w.history.shake(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
+		by = p.w.history.addShock(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
 	}
 	lease, err := lock(ctx)
 	p.w.history.answers(c, lease, err)
@@ -187,7 +187,7 @@ func (p *process) breaks(ctx context.Context, c *call) {
 	e, err := p.locks.Inspect(ctx, c.name)
 	if err == nil && len(e.Holders) > 0 {
 		fence := e.Holders[c.number%len(e.Holders)].Fence
-		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c, fence: fence})
+		p.w.history.addShock(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c, fence: fence})
 		err = p.locks.Break(ctx, c.name, fence, &pawl.BreakOptions{Delay: cmp.Or(c.delay, -1)})
 		p.w.history.forced(c, err)
 	}
@@ -237,7 +237,7 @@ func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func
 		h.tells(c)
 	}()
 	h.trusted(c, lease)
-	h.meets(c)
+	h.checkExclusion(c)
 }
 
 // tells records that a holder learned of the end of its lease.

@@ -127,7 +127,7 @@ var faults = []bug{
 		}}
 	}, nil},
 	{"a wake-up that is lost", "nobody held the name", 22, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalGranted }), nil},
-	{"names that are folded", "nobody can have held the name", 42, "memory", inNode(func(b *bent, _ *memories) {
+	{"names that are folded", "no call can have held the name", 42, "memory", inNode(func(b *bent, _ *memories) {
 		b.claims(func(c *driver.Claim) { c.Name = strings.ToLower(c.Name) })
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			leases = slices.Clone(leases)
