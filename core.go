@@ -56,7 +56,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	p := d.Properties()
 	after := func(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }
 	c := &core{
-		driver: d, backend: cmp.Or(p.Where, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
+		driver: d, backend: cmp.Or(p.Location, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: localqueue.New[*claim](time.Now(), s.HandoffWindow, after), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),

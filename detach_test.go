@@ -63,7 +63,7 @@ type placed struct {
 
 func (p placed) Properties() driver.Properties {
 	q := p.faulty.Properties()
-	q.Backend, q.Where = p.kind, p.where
+	q.Backend, q.Location = p.kind, p.where
 	return q
 }
 

@@ -55,8 +55,8 @@ type Owner = driver.Owner
 
 // Properties are facts about a backend. Its fields:
 //
-//   - Backend is its short name: "redis". Where adds the location, as errors show
-//     it, and the namespace of the client, if it has one.
+//   - Backend is its short name: "redis". Location adds its address, as errors
+//     show it, and the namespace of the client, if it has one.
 //   - Clock decides what has expired.
 //   - FenceSurvives says after which events the next fence is still greater.
 //   - MinTTL is the shortest TTL that the backend can keep; pawl refuses a shorter

@@ -273,6 +273,6 @@ type located struct{ silent }
 
 func (l *located) Properties() driver.Properties {
 	p := l.Driver.Properties()
-	p.Where = "memory host:6379"
+	p.Location = "memory host:6379"
 	return p
 }

@@ -86,14 +86,14 @@ func (c *Client) Self() Owner {
 }
 
 // Properties returns facts about the backend, such as whose clock decides, and whether it
-// pushes signals. Where ends with the namespace, if the client has one.
+// pushes signals. Location ends with the namespace, if the client has one.
 func (c *Client) Properties() Properties {
 	if !c.made() {
 		return Properties{}
 	}
 	p := c.driver.Properties()
 	if c.space != "" {
-		p.Where = cmp.Or(p.Where, p.Backend) + " " + strings.TrimSuffix(c.space, ":")
+		p.Location = cmp.Or(p.Location, p.Backend) + " " + strings.TrimSuffix(c.space, ":")
 	}
 	return p
 }

@@ -155,8 +155,8 @@ func guarantees(p pawl.Properties) markup.HTML {
 	}
 	clock := cmp.Or(clocks[p.Clock], string(p.Clock))
 	where := markup.HTML{}
-	if p.Where != "" {
-		where = fact("Where", isolatedText(p.Where))
+	if p.Location != "" {
+		where = fact("Where", isolatedText(p.Location))
 	}
 	shortest := "10ms, as everywhere"
 	if p.MinTTL > 0 {

@@ -90,7 +90,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 		return markup.El("footer", said)
 	}
 	p := h.names.Client().Properties()
-	where := cmp.Or(p.Where, p.Backend)
+	where := cmp.Or(p.Location, p.Backend)
 	return markup.El("footer",
 		markup.El("p", markup.Text("Locks on "), isolatedText(where), markup.Text(". Times are by its clock.")),
 		said,

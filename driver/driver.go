@@ -321,7 +321,7 @@ type Waiter struct {
 // Properties are facts about a backend.
 type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
-	Where         string        // its name and location for messages: "redis host:6379"; empty if it has no location
+	Location      string        // its name with its address, for messages: "redis host:6379"; empty without an address
 	Clock         ClockSource   // whose clock decides expiry
 	FenceSurvives FenceSurvival // the events after which the next fence is still greater
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones

@@ -6,7 +6,7 @@ package driver
 //
 // Two more methods are optional, and a *pawl.Lease has both. Err() error returns nil
 // while its client trusts the lease; otherwise the check refuses the lease. Backend()
-// string returns the backend that granted it, as Properties.Where; the check refuses a
+// string returns the backend that granted it, as Properties.Location; the check refuses a
 // lease of another backend.
 type Lease interface {
 	StoredName() string // as the backend stores it, with its namespace

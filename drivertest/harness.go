@@ -63,7 +63,7 @@ type Harness struct {
 
 	// Elsewhere are functions that each open a client of another place on the same
 	// server: another schema, prefix, bucket or database. A name that is held here is
-	// free there, so Properties().Where has to tell the places apart: the handle of a
+	// free there, so Properties().Location has to tell the places apart: the handle of a
 	// lease contains it.
 	Elsewhere []func(t testing.TB) driver.Driver
 

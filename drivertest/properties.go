@@ -30,8 +30,8 @@ func testProperties(s *suite) {
 		s.test(fmt.Sprintf("Place%dOfTheSameServerIsNotThisOne", i+1), func(k *kit) {
 			k.a.gets(k.mutex())
 			other := k.openAs(open)
-			if here, there := k.a.Properties().Where, other.Properties().Where; here == there || there == "" {
-				k.Errorf("Where is %q here, and %q there", here, there)
+			if here, there := k.a.Properties().Location, other.Properties().Location; here == there || there == "" {
+				k.Errorf("Location is %q here, and %q there", here, there)
 			}
 			other.gets(k.mutex())
 		})

@@ -77,7 +77,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 
 func build(client *clientv3.Client, o Options, own bool, tls *handshakes) *lockDriver {
 	s := &store{
-		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Where, hosts(client.Endpoints())),
+		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Location, hosts(client.Endpoints())),
 		id: rand.Text(), inboxTried: make(chan struct{}), clockTried: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
 	}
 	s.life, s.end = context.WithCancel(context.Background())

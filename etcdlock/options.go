@@ -25,8 +25,8 @@ type Options struct {
 	// days.
 	Retention time.Duration
 
-	// Where is the name of the cluster in errors. Default: its endpoints.
-	Where string
+	// Location names the cluster in errors. Default: its endpoints.
+	Location string
 }
 
 // withDefaults checks options and fills in the defaults.

@@ -332,7 +332,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 // Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "etcd", Where: s.location(), Clock: driver.ClockServer, MinTTL: MinTTL, PushesGrants: true,
+		Backend: "etcd", Location: s.location(), Clock: driver.ClockServer, MinTTL: MinTTL, PushesGrants: true,
 		PushesChanges: s.watchesDown.Load() == 0, FenceSurvives: driver.FencesRiseByClientClock,
 	}
 }

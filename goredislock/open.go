@@ -27,7 +27,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		}
 	case *redis.Client:
 		o := c.Options()
-		able.Where, able.ReadTimeout = redisscript.DescribeDatabase(o.Addr, o.DB), o.ReadTimeout
+		able.Location, able.ReadTimeout = redisscript.DescribeDatabase(o.Addr, o.DB), o.ReadTimeout
 		// go-redis waits for a connection until ctx ends. For the answer, it uses its own
 		// ReadTimeout, unless its options make it use ctx.
 		if o.ContextTimeoutEnabled {
@@ -36,9 +36,9 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 			able.MinTimeout = o.ReadTimeout
 		}
 	case *redis.ClusterClient:
-		s.cluster, able.Cluster, able.Where, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
+		s.cluster, able.Cluster, able.Location, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
 	}
-	s.where, able.Nodes = able.Where, s.nodes
+	s.where, able.Nodes = able.Location, s.nodes
 	// go-redis checks an idle connection before it uses it, but not with TLS.
 	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	options := redisscript.Options(*cmp.Or(o, &Options{}))

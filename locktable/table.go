@@ -345,7 +345,7 @@ func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err err
 		return err
 	}
 	p := d.table.Properties()
-	said := driver.Error{Backend: cmp.Or(p.Where, p.Backend), Err: err}
+	said := driver.Error{Backend: cmp.Or(p.Location, p.Backend), Err: err}
 	if ok {
 		said = *typed
 	}

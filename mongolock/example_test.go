@@ -38,6 +38,6 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer d.Close()
-	fmt.Println(d.Properties().Where)
+	fmt.Println(d.Properties().Location)
 	// Output: mongodb of the caller/app collection=locks
 }

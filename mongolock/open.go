@@ -46,7 +46,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	client, err := mongo.Connect(p.client)
 	if err != nil {
-		return nil, &driver.Error{Backend: "mongodb " + p.own.Where, Err: err}
+		return nil, &driver.Error{Backend: "mongodb " + p.own.Location, Err: err}
 	}
 	d, err := build(client.Database(p.database), &p.own, func() { disconnect(client) })
 	if err != nil {
@@ -79,7 +79,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 }
 
 func (t *store) place() string {
-	place := "mongodb " + t.Where + "/" + t.db.Name()
+	place := "mongodb " + t.Location + "/" + t.db.Name()
 	if t.Collection != defaultCollection {
 		place += " collection=" + t.Collection
 	}

@@ -23,16 +23,16 @@ type Options struct {
 	// NoPush makes the driver poll for signals, and not use change streams.
 	NoPush bool
 
-	// Where is the name of the server in errors. Default: its addresses, for a driver of
+	// Location names the server in errors. Default: its addresses, for a driver of
 	// [Open]; "of the caller" for a driver of [New].
-	Where string
+	Location string
 }
 
 func (o *Options) withDefaults() (Options, error) {
 	out := *cmp.Or(o, &Options{})
 	out.Collection = cmp.Or(out.Collection, defaultCollection)
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
-	out.Where = cmp.Or(out.Where, "of the caller")
+	out.Location = cmp.Or(out.Location, "of the caller")
 	switch {
 	case out.Retention < time.Minute:
 		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}

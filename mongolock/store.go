@@ -279,7 +279,7 @@ func from(prefix string) bson.D {
 // Properties implements swap.Store.
 func (t *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "mongodb", Where: t.place(), Clock: driver.ClockServer,
+		Backend: "mongodb", Location: t.place(), Clock: driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL, PushesGrants: true,
 	}

@@ -48,7 +48,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	case u.Fragment != "":
 		return nil, invalid("has a #", urlForm)
 	}
-	p := &parsed{database: strings.TrimPrefix(u.Path, "/"), own: Options{Where: u.Host}}
+	p := &parsed{database: strings.TrimPrefix(u.Path, "/"), own: Options{Location: u.Host}}
 	if strings.ContainsAny(p.database, "/\\. \"$\x00") || len(p.database) > 63 {
 		return nil, invalid("has a database with a name that MongoDB does not take", urlForm)
 	}

@@ -31,7 +31,7 @@ func TestURLsAreRead(t *testing.T) {
 			continue
 		}
 		o, err := p.own.withDefaults()
-		got := fmt.Sprintf("%s/%s %s %v", o.Where, p.database, o.Collection, o.Retention)
+		got := fmt.Sprintf("%s/%s %s %v", o.Location, p.database, o.Collection, o.Retention)
 		if o.NoPush {
 			got += " silent"
 		}

@@ -76,14 +76,14 @@ func (s *server) driverError(ctx context.Context, err, before error) error {
 			err = fmt.Errorf("%w (%w)", err, before)
 		case pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections:
 			return &driver.Error{
-				Backend: s.Where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
+				Backend: s.Location, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
 				Hint: "look for what keeps them, or give locks a larger pool, or one of their own",
 			}
 		default:
 			return err
 		}
 	}
-	return engine.Failure(err, s.Where, "use", s.advice)
+	return engine.Failure(err, s.Location, "use", s.advice)
 }
 
 func (s *server) advice(err error) (hint string, permanent bool) {

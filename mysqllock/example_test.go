@@ -37,7 +37,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer d.Close()
-	fmt.Println(d.Properties().Where)
+	fmt.Println(d.Properties().Location)
 	// Output: mysql of the caller prefix=billing_
 }
 

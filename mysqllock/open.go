@@ -70,7 +70,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Where = "mysql " + options.Where + options.tail()
+	options.Location = "mysql " + options.Location + options.tail()
 	s := &store{
 		server: &server{
 			db: db, pool: pool, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
@@ -114,7 +114,7 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	case typed:
 		e.Op = "open"
 	case errors.Is(err, context.DeadlineExceeded):
-		err = &driver.Error{Backend: "mysql " + p.own.Where, Op: "open", Hint: "check the server and the network", Err: err}
+		err = &driver.Error{Backend: "mysql " + p.own.Location, Op: "open", Hint: "check the server and the network", Err: err}
 	}
 	return nil, err
 }

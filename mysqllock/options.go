@@ -25,16 +25,16 @@ type Options struct {
 	// free.
 	MustExist bool
 
-	// Where is the name of the server in errors. Default: its address and database, for a
+	// Location names the server in errors. Default: its address and database, for a
 	// driver of [Open]; "of the caller" for a driver of [New].
-	Where string
+	Location string
 }
 
 func (o *Options) withDefaults() (Options, error) {
 	out := *cmp.Or(o, &Options{})
 	out.Prefix = cmp.Or(out.Prefix, defaultPrefix)
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
-	out.Where = cmp.Or(out.Where, "of the caller")
+	out.Location = cmp.Or(out.Location, "of the caller")
 	switch {
 	case !goodPrefix.MatchString(out.Prefix):
 		return out, &driver.InvalidError{What: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}

@@ -22,7 +22,7 @@ type server struct {
 	pool        int    // the size of a pool that Open has made; 0 for the caller's pool
 	packetOfURL int    // maxAllowedPacket of the URL; 0 for the caller's pool
 	names, lost string // the quoted names of the tables
-	Options            // with their defaults; Where begins with the backend
+	Options            // with their defaults; Location begins with the backend
 
 	prepared atomic.Pointer[sql.Stmt] // the statement of store.update, on the driver's own connections
 

@@ -146,7 +146,7 @@ func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "mysql",
-		Where:         s.Where,
+		Location:      s.Location,
 		Clock:         driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        minTTL,

@@ -184,7 +184,7 @@ func (p *parsed) finish() error {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // ends a connection without answers
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
-	p.own.Where = c.Addr + "/" + c.DBName
+	p.own.Location = c.Addr + "/" + c.DBName
 	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
 		if p.tls != nil {
 			each.TLS = p.tls.Config() // read the files again

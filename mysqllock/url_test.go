@@ -42,8 +42,8 @@ func TestParametersOfURLsAndDSNs(t *testing.T) {
 		if o := p.own; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.pool != 3 || p.config.Timeout != 7*time.Second {
 			t.Errorf("%s: %+v, pool %d, timeout %v", raw, o, p.pool, p.config.Timeout)
 		}
-		if p.own.Where != "db:3306/shop" {
-			t.Errorf("%s is named %q", raw, p.own.Where)
+		if p.own.Location != "db:3306/shop" {
+			t.Errorf("%s is named %q", raw, p.own.Location)
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 )
 
 func (s *store) where() string {
-	where := "nats " + s.o.Where + "/" + s.o.Bucket
+	where := "nats " + s.o.Location + "/" + s.o.Bucket
 	if s.o.Domain != "" {
 		where += " domain=" + s.o.Domain
 	}

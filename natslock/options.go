@@ -38,9 +38,9 @@ type Options struct {
 	// Domain is the JetStream domain of the bucket. Default: the domain of the server.
 	Domain string
 
-	// Where is the name of the server in errors. Default: the addresses, for a driver of
+	// Location names the server in errors. Default: the addresses, for a driver of
 	// [Open]; "of the caller" for a driver of [New].
-	Where string
+	Location string
 }
 
 // withDefaults returns o with its defaults, or an error if o is invalid.
@@ -48,7 +48,7 @@ func (o *Options) withDefaults() (Options, error) {
 	own := *cmp.Or(o, &Options{})
 	own.Bucket = cmp.Or(own.Bucket, "pawl")
 	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
-	own.Where = cmp.Or(own.Where, "of the caller")
+	own.Location = cmp.Or(own.Location, "of the caller")
 	switch {
 	case !plain(own.Bucket):
 		return own, invalid("bucket", "is no name of a bucket", "1 to 64 letters, digits, - and _")

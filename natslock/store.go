@@ -201,7 +201,7 @@ func nameOf(key string) (name string, ok bool) {
 // Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "nats", Where: s.where(), Clock: driver.ClockServer,
+		Backend: "nats", Location: s.where(), Clock: driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  s.push.works(),

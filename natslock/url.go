@@ -53,7 +53,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 		p.servers = append(p.servers, server)
 	}
-	p.own.Where = strings.Join(p.servers, ",")
+	p.own.Location = strings.Join(p.servers, ",")
 	if u.User != nil {
 		if password, ok := u.User.Password(); ok {
 			p.options = append(p.options, nats.UserInfo(u.User.Username(), password))

@@ -184,7 +184,7 @@ func (s *store) Properties() driver.Properties {
 	pushes := !s.options.NoPush && s.listener.pushes()
 	return driver.Properties{
 		Backend:       "postgres",
-		Where:         s.place(),
+		Location:      s.place(),
 		Clock:         driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,

@@ -30,7 +30,7 @@ func failuresErr[T any](ctx context.Context, d *quorum, op driver.Op, name strin
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
 		node := fmt.Sprint("node ", i+1)
-		if where := d.nodes[i].Properties().Where; where != "" && !ok { // a *driver.Error already contains it
+		if where := d.nodes[i].Properties().Location; where != "" && !ok { // a *driver.Error already contains it
 			node += " (" + where + ")"
 		}
 		failed.errs, failed.lines = append(failed.errs, v.err), append(failed.lines, node+": "+bare(v.err))

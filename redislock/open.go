@@ -29,13 +29,13 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &conn{client: client, push: client, where: cmp.Or(own.Where, "of the caller"), untracked: "the client was not prepared by Track"}
+	s := &conn{client: client, push: client, where: cmp.Or(own.Location, "of the caller"), untracked: "the client was not prepared by Track"}
 	return build(s, redisscript.Client{}, options, own.Tracking), nil
 }
 
 // build makes the driver. A nil Tracking means none.
 func build(s *conn, c redisscript.Client, o redisscript.Options, t *Tracking) *redisscript.Driver {
-	c.Conn, c.Where, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
+	c.Conn, c.Location, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
 	if t == nil {
 		return redisscript.New(&c, o)
 	}

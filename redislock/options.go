@@ -40,7 +40,7 @@ type Options struct {
 	// key.
 	Tracking *Tracking
 
-	// Where is the name of the server in errors. Default: the addresses, for a driver of
+	// Location names the server in errors. Default: the addresses, for a driver of
 	// [Open]; "of the caller" for a driver of [New].
-	Where string
+	Location string
 }

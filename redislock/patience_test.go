@@ -80,8 +80,8 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for path, want := range map[string]string{"": "", "/0": "", "/1": "/1", "?db=2": "/2"} {
-		if where := openDriver(t, "redis://"+server.Addr+path).Properties().Where; where != "redis "+server.Addr+want {
-			t.Errorf("Where of %q is %q", path, where)
+		if where := openDriver(t, "redis://"+server.Addr+path).Properties().Location; where != "redis "+server.Addr+want {
+			t.Errorf("Location of %q is %q", path, where)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func TestPropertiesSayWhichFileItIs(t *testing.T) {
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	defer d.Close()
-	if where := d.Properties().Where; where != "sqlite "+path {
-		t.Errorf("Where is %q", where)
+	if where := d.Properties().Location; where != "sqlite "+path {
+		t.Errorf("Location is %q", where)
 	}
 }
 

@@ -49,7 +49,7 @@ type table struct {
 func (t *table) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "sqlite",
-		Where:         backend(t.path),
+		Location:      backend(t.path),
 		Clock:         driver.ClockHost,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,

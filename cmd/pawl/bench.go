@@ -129,7 +129,7 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 		}
 	}
 	end()
-	backend := b.clients[0].Properties().Where
+	backend := b.clients[0].Properties().Location
 	if b.asJSON {
 		return printJSONLine(b.v.out, jsonBench{backend, len(b.clients), cycles.json(), handovers.json()})
 	}

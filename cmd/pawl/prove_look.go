@@ -49,7 +49,7 @@ func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 		}
 		return fmt.Errorf("the namespace of prove is in use: it has %q", e.Name)
 	}
-	run.Backend, run.Server, l.begun = c.Properties().Where, versionOf(ctx, c), true
+	run.Backend, run.Server, l.begun = c.Properties().Location, versionOf(ctx, c), true
 	return nil
 }
 

@@ -65,7 +65,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 
 // GrantedElsewhere returns a foreign function for LeasesOf. The function accepts a lease
 // of this kind of backend if the backend's description ends in tail, the part of
-// Properties.Where that names the tables. The text before tail may differ, because a
+// Properties.Location that names the tables. The text before tail may differ, because a
 // server may have several addresses. But that text must contain none of options, such as
 // " schema=", because they name other tables.
 func GrantedElsewhere(kind, tail string, options ...string) func(backend string) (problem, allowed string) {

@@ -161,7 +161,7 @@ func (f *folder) trouble(err error) error {
 // Properties implements locktable.Table.
 func (f *folder) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "folder", Where: "folder " + f.dir, Clock: driver.ClockHost, MinTTL: driver.MinTTL,
+		Backend: "folder", Location: "folder " + f.dir, Clock: driver.ClockHost, MinTTL: driver.MinTTL,
 		FenceSurvives: driver.FencesRiseByClock,
 	}
 }

@@ -129,7 +129,7 @@ func (r *runner) scan(ctx context.Context) {
 func (r *runner) failed(last, v *View, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &pawl.BackendError{
-			Backend: v.Properties.Where, Op: "list", Err: errors.New("no answer within " + scanTimeout.String()),
+			Backend: v.Properties.Location, Op: "list", Err: errors.New("no answer within " + scanTimeout.String()),
 			Hint: "check the server and the network",
 		}
 	}

@@ -31,8 +31,8 @@ type Conn interface {
 // A Client is a Conn, and the abilities of its library and its server.
 type Client struct {
 	Conn
-	Where   string // names the server for people, without a password
-	Cluster bool   // channels belong to slots
+	Location string // names the server for people, without a password
+	Cluster  bool   // channels belong to slots
 
 	// Nodes returns each server that keeps keys: one server, or the nodes of a cluster,
 	// with their replicas unless masters is set.

@@ -30,7 +30,7 @@ func (s fakeServer) Do(_ context.Context, c Command) Reply {
 }
 
 func (s fakeServer) client(cluster bool) *Client {
-	return &Client{Conn: s, Where: "fake", Cluster: cluster, Nodes: func(context.Context, bool) ([]Node, error) {
+	return &Client{Conn: s, Location: "fake", Cluster: cluster, Nodes: func(context.Context, bool) ([]Node, error) {
 		return []Node{{Name: "told:1", Conn: s}}, nil
 	}}
 }

@@ -26,7 +26,7 @@ type Driver struct {
 
 // New makes a driver over a client. The caller has validated the options.
 func New(c *Client, o Options) *Driver {
-	d := &Driver{Options: o, client: c, backend: "redis " + c.Where}
+	d := &Driver{Options: o, client: c, backend: "redis " + c.Location}
 	if o.Prefix != defaultPrefix {
 		d.backend += " prefix=" + o.Prefix
 	}
@@ -50,7 +50,7 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.signals.
 func (d *Driver) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:          "redis",
-		Where:            d.backend,
+		Location:         d.backend,
 		Clock:            driver.ClockServer,
 		FenceSurvives:    driver.FencesRiseByClock,
 		MinTTL:           driver.MinTTL,

@@ -56,7 +56,7 @@ func (c clockedNode) Do(ctx context.Context, _ Command) Reply {
 
 // client is one whose requests end with their ctx.
 func (c *clocked) client(conn Conn) *Client {
-	return &Client{Conn: conn, Cluster: c.cluster, Where: "there", Idle: func() int { return 0 }, Nodes: func(context.Context, bool) (all []Node, _ error) {
+	return &Client{Conn: conn, Cluster: c.cluster, Location: "there", Idle: func() int { return 0 }, Nodes: func(context.Context, bool) (all []Node, _ error) {
 		for i := range c.ahead {
 			all = append(all, Node{Name: fmt.Sprint(i), Conn: clockedNode{c, i}})
 		}

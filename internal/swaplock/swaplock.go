@@ -186,7 +186,7 @@ func (s *store) trouble(err error) error {
 // Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "swaps", Where: "swaps " + s.addr, Clock: driver.ClockServer, MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
+		Backend: "swaps", Location: "swaps " + s.addr, Clock: driver.ClockServer, MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
 		MaxOverrun:    s.clock.MaxWindow(),
 		FenceSurvives: "the loss of all values, if it takes longer than two ticks, and the server's clock is not set back",
 	}

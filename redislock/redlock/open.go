@@ -111,7 +111,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	for _, node := range nodes {
 		go func() {
 			d := node.(lazy) //nolint:forcetypeassert // open made them
-			answers <- answer{redisscript.RunID(ctx, d.Driver), strings.TrimPrefix(d.Properties().Where, "redis ")}
+			answers <- answer{redisscript.RunID(ctx, d.Driver), strings.TrimPrefix(d.Properties().Location, "redis ")}
 		}()
 	}
 	return func() error {
@@ -137,7 +137,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
 	var places []string
 	for _, node := range nodes {
-		places = append(places, strings.TrimPrefix(node.Properties().Where, "redis "))
+		places = append(places, strings.TrimPrefix(node.Properties().Location, "redis "))
 	}
 	return &driver.Error{
 		Backend: d.Properties().Backend, Op: "open", Hint: "check the servers and the network",

@@ -112,7 +112,7 @@ func (l *liveView) draw() {
 
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
-	l.model.backend = c.Properties().Where
+	l.model.backend = c.Properties().Location
 	l.viewer = l.all.Join()
 	l.model.setView(l.all.View())
 	l.screen.Go(func() { l.all.Run(ctx) })
