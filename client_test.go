@@ -73,7 +73,7 @@ func TestAnIDThatWasGivenIsShownAndARandomOneIsNot(t *testing.T) {
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{ID: id})
 		noError(t, err)
 		owner := c.Self()
-		if who := owner.Who(); strings.Contains(who, owner.Client) != shown {
+		if who := owner.ShortString(); strings.Contains(who, owner.Client) != shown {
 			t.Errorf("the client with the ID %q is shown as %q", id, who)
 		}
 		noError(t, c.Close())

@@ -83,7 +83,7 @@ func (o *Options) settle() (settings, error) {
 	if s.ID == "" {
 		b := make([]byte, 8)
 		_, _ = rand.Read(b)                // rand.Read never returns an error
-		s.ID = "~" + hex.EncodeToString(b) // in the form that driver.Owner.Who hides
+		s.ID = "~" + hex.EncodeToString(b) // in the form that driver.Owner.ShortString hides
 	}
 	s.TTL = cmp.Or(s.TTL, 30*time.Second)
 	s.QueueTTL = cmp.Or(s.QueueTTL, min(5*time.Second, s.TTL))

@@ -107,7 +107,7 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 func isolatedText(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 func owner(o pawl.Owner) markup.HTML {
-	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), isolatedText(o.Who()))
+	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), isolatedText(o.ShortString()))
 }
 
 // labels lists what owner leaves out.

@@ -56,17 +56,17 @@ func (o Owner) Equal(p Owner) bool {
 	return o.Client == p.Client && o.Host == p.Host && o.PID == p.PID && maps.Equal(o.Labels, p.Labels)
 }
 
-// String returns the owner for messages: the text of Who, and the details. It quotes text
-// that could confuse a terminal, because other people wrote it.
+// String returns the owner for messages: the text of ShortString, and the details. It
+// quotes text that could confuse a terminal, because other people wrote it.
 func (o Owner) String() string {
-	who := o.Who()
+	text := o.ShortString()
 	for _, d := range o.Details() {
-		who += " " + plain(d[0]) + "=" + plain(d[1])
+		text += " " + plain(d[0]) + "=" + plain(d[1])
 	}
-	return who
+	return text
 }
 
-// Details returns what Who leaves out, as keys and texts: the labels, by their keys.
+// Details returns the labels as keys and texts, sorted by key. ShortString omits them.
 func (o Owner) Details() (all [][2]string) {
 	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
 		all = append(all, [2]string{k, o.Labels[k]})
@@ -74,9 +74,9 @@ func (o Owner) Details() (all [][2]string) {
 	return all
 }
 
-// Who returns the owner without its details: host:pid, or "id at host:pid" if the client
-// was given an id, or the id if there is no host.
-func (o Owner) Who() string {
+// ShortString returns the owner without its details: host:pid, or "id at host:pid" if the
+// client was given an id, or the id if there is no host.
+func (o Owner) ShortString() string {
 	where := plain(o.Host)
 	if o.PID != 0 {
 		where = fmt.Sprintf("%s:%d", where, o.PID)

@@ -120,7 +120,7 @@ func guideHolders(ctx context.Context, locks *pawl.Client, w io.Writer) error {
 			return err
 		}
 		for _, h := range entry.Holders {
-			fmt.Fprintln(w, entry.Name, h.Owner.Who(), h.Fence, h.Since, h.ExpiresIn)
+			fmt.Fprintln(w, entry.Name, h.Owner.ShortString(), h.Fence, h.Since, h.ExpiresIn)
 		}
 		fmt.Fprintln(w, len(entry.Waiters), "wait")
 	}
@@ -130,7 +130,8 @@ func guideHolders(ctx context.Context, locks *pawl.Client, w io.Writer) error {
 func guideHeld(ctx context.Context, locks *pawl.Client, w io.Writer) {
 	_, err := locks.Mutex("import:orders").TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
-		fmt.Fprintln(w, "held by", held.Holder.Owner.Who(), "for", held.RetryAfter, "at most, unless it renews")
+		fmt.Fprintln(w, "held by", held.Holder.Owner.ShortString(),
+			"for", held.RetryAfter, "at most, unless it renews")
 	}
 }
 
