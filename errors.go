@@ -68,7 +68,7 @@ type HeldError = driver.HeldError
 type ValueNotBelowError = driver.ValueNotBelowError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
-// are What ("name", "TTL"), Problem ("is empty") and Allowed ("1 to 255 bytes").
+// are Argument ("name", "TTL"), Problem ("is empty") and Allowed ("1 to 255 bytes").
 type InvalidError = driver.InvalidError
 
 // BackendError says that a request to the backend failed. It matches ErrUnavailable. Its
@@ -207,7 +207,7 @@ func counted(n int, what string) string {
 }
 
 func invalid(what, problem, allowed string) error {
-	return &InvalidError{What: what, Problem: problem, Allowed: allowed}
+	return &InvalidError{Argument: what, Problem: problem, Allowed: allowed}
 }
 
 // errNotMade is the error of a client or lock that is a zero value, or a nil pointer.

@@ -75,7 +75,7 @@ func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 			for _, name := range refused[use] {
 				err := try(options[name])
 				invalid, ok := errors.AsType[*pawl.InvalidError](err)
-				if !ok || invalid.What != name || invalid.Allowed == "" {
+				if !ok || invalid.Argument != name || invalid.Allowed == "" {
 					t.Errorf("%s of %s: %v", name, use, err)
 				}
 			}

@@ -50,7 +50,7 @@ func NewJob(locks *pawl.Client, name string, schedule Schedule, o *Options, f fu
 func (j *Job) Run() {
 	ctx := context.Background()
 	if j.schedule == nil {
-		j.o.Skipped(j.name, &pawl.InvalidError{What: "schedule", Problem: "is nil", Allowed: "one with a Next"})
+		j.o.Skipped(j.name, &pawl.InvalidError{Argument: "schedule", Problem: "is nil", Allowed: "one with a Next"})
 		return
 	}
 	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))

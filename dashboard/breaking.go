@@ -36,7 +36,7 @@ func wishOf(q url.Values) (w wish, err error) {
 	}
 	w.fence, err = strconv.ParseUint(q.Get("fence"), 10, 64)
 	if err != nil {
-		return w, &pawl.InvalidError{What: "fence", Problem: "is no number", Allowed: "one that the page of the name shows"}
+		return w, &pawl.InvalidError{Argument: "fence", Problem: "is no number", Allowed: "one that the page of the name shows"}
 	}
 	return w, driver.ValidateFence(w.fence)
 }

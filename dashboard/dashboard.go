@@ -109,13 +109,13 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 func (o *Options) settle(c *pawl.Client) error {
 	switch {
 	case c == nil || access.Driver(c) == nil:
-		return &pawl.InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New"}
+		return &pawl.InvalidError{Argument: "client", Problem: "is missing", Allowed: "one of Open or New"}
 	case o.Token != "" && len(o.Token) < minTokenSize:
-		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
+		return &pawl.InvalidError{Argument: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
 	case o.MaxStreams < 0:
-		return &pawl.InvalidError{What: "MaxStreams", Problem: "is negative", Allowed: "0 (the default) or more"}
+		return &pawl.InvalidError{Argument: "MaxStreams", Problem: "is negative", Allowed: "0 (the default) or more"}
 	case o.BreakDelay > driver.MaxTTL:
-		return &pawl.InvalidError{What: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
+		return &pawl.InvalidError{Argument: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Identify == nil {

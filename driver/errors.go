@@ -97,16 +97,16 @@ func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String()
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid.
 type InvalidError struct {
-	What    string // "name", "TTL", ...
-	Problem string // what was wrong; a message has it after What: "is 1ms"
-	Allowed string // what would have been right
+	Argument string // the name of the argument: "name", "TTL", ...
+	Problem  string // what was wrong; messages print it after Argument: "is 1ms"
+	Allowed  string // what would have been right
 }
 
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.What, e.Problem, e.Allowed)
+	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.Argument, e.Problem, e.Allowed)
 }
 
 // Op is the operation that a client asked of a backend, as errors name it.

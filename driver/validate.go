@@ -136,5 +136,5 @@ func ValidateFence(fence uint64) error {
 const maxTTL = "720h (30 days)"
 
 func invalid(what, problem, allowed string) error {
-	return &InvalidError{What: what, Problem: problem, Allowed: allowed}
+	return &InvalidError{Argument: what, Problem: problem, Allowed: allowed}
 }

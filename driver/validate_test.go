@@ -27,7 +27,7 @@ func refuses(t *testing.T, err error, field string) {
 		t.Errorf("refused: %v", err)
 	case field != "" && !errors.As(err, &invalid):
 		t.Errorf("answered with %v, want an InvalidError about the %s", err, field)
-	case field != "" && (invalid.What != field || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
+	case field != "" && (invalid.Argument != field || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
 		t.Errorf("answered with %+v, want the %s, the problem, and what is allowed", *invalid, field)
 	}
 }

@@ -151,7 +151,7 @@ var farFaults = []fault{{
 	name: "a short TTL is refused", wants: []string{"Properties/TheShortestTTLIsGranted"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.TTL < 2*driver.MinTTL {
-			return driver.Grant{}, &driver.InvalidError{What: "TTL", Problem: "is too short", Allowed: "more"}
+			return driver.Grant{}, &driver.InvalidError{Argument: "TTL", Problem: "is too short", Allowed: "more"}
 		}
 		return d.Acquire(ctx, c)
 	}),

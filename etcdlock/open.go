@@ -34,7 +34,7 @@ type lockDriver struct {
 // Its error is a [*driver.InvalidError].
 func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 	if client == nil {
-		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
+		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
 	}
 	own, err := o.withDefaults()
 	if err != nil {

@@ -36,10 +36,10 @@ func (o *Options) withDefaults() (Options, error) {
 	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
 	if len(own.Prefix) > 256 || strings.Contains(own.Prefix, "//") || strings.HasSuffix(own.Prefix, "/") {
 		const allowed = "256 bytes, without two slashes in a row and without one at its end"
-		return own, &driver.InvalidError{What: "prefix", Problem: "is " + strconv.Quote(own.Prefix), Allowed: allowed}
+		return own, &driver.InvalidError{Argument: "prefix", Problem: "is " + strconv.Quote(own.Prefix), Allowed: allowed}
 	}
 	if own.Retention < time.Minute || own.Retention > 30*24*time.Hour {
-		return own, &driver.InvalidError{What: "retention", Problem: "is " + own.Retention.String(), Allowed: "1m to 720h"}
+		return own, &driver.InvalidError{Argument: "retention", Problem: "is " + own.Retention.String(), Allowed: "1m to 720h"}
 	}
 	return own, nil
 }

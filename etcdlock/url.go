@@ -100,5 +100,5 @@ func duration(at *time.Duration, name, v string) (err error) {
 }
 
 func invalid(problem string) error {
-	return &driver.InvalidError{What: "etcd URL", Problem: problem, Allowed: urlForm}
+	return &driver.InvalidError{Argument: "etcd URL", Problem: problem, Allowed: urlForm}
 }

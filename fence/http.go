@@ -126,7 +126,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			_ = r.Body.Close() // as every RoundTripper must
 		}
-		return nil, &pawl.InvalidError{What: "Transport", Problem: "has no Resource", Allowed: "a function that names the lock"}
+		return nil, &pawl.InvalidError{Argument: "Transport", Problem: "has no Resource", Allowed: "a function that names the lock"}
 	}
 	base, name := cmp.Or(t.Base, http.DefaultTransport), t.Resource(r)
 	fence, ok := pawl.FenceOf(r.Context(), name)
@@ -205,7 +205,7 @@ func ResponseError(r *http.Response) error {
 		return failed("the service", "check the fence for the request", "", errors.New(p.Detail))
 	}
 	return &pawl.InvalidError{
-		What: "request", Problem: "was refused: " + p.Detail,
+		Argument: "request", Problem: "was refused: " + p.Detail,
 		Allowed: HeaderToken + " and " + HeaderResource + ", once each, of the lease on what it writes to",
 	}
 }

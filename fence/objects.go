@@ -110,7 +110,7 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 			return err
 		}
 		if !mentions(o.Body, fence) {
-			return &pawl.InvalidError{What: "body of the object", Problem: "does not have the fence in it", Allowed: strconv.FormatUint(fence, 10) + " in decimal, anywhere"}
+			return &pawl.InvalidError{Argument: "body of the object", Problem: "does not have the fence in it", Allowed: strconv.FormatUint(fence, 10) + " in decimal, anywhere"}
 		}
 		o.Metadata[ObjectFence], o.Metadata[objectWrite] = strconv.FormatUint(fence, 10), write
 		err = store.Put(ctx, key, o)
@@ -173,7 +173,7 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 // validateKey refuses keys that no S3-like store takes.
 func validateKey(key string) error {
 	if key == "" || len(key) > 1024 {
-		return &pawl.InvalidError{What: "key of the object", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: "1 to 1024"}
+		return &pawl.InvalidError{Argument: "key of the object", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: "1 to 1024"}
 	}
 	return nil
 }

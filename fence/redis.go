@@ -65,7 +65,7 @@ func RedisError(err error, resource string, fence uint64) error {
 	}
 	text := err.Error()
 	if _, sent, found := strings.Cut(text, "INVALIDFENCE"); found {
-		return &pawl.InvalidError{What: "fence", Problem: "is " + strconv.Quote(strings.TrimSpace(sent)), Allowed: "what Lease.Fence returned, as the first argument of the script"}
+		return &pawl.InvalidError{Argument: "fence", Problem: "is " + strconv.Quote(strings.TrimSpace(sent)), Allowed: "what Lease.Fence returned, as the first argument of the script"}
 	}
 	if _, found, _ := strings.Cut(text, "NOFENCE "); found != "" {
 		failed := failed("redis", "check the fence for", resource, errors.New(found))

@@ -48,7 +48,7 @@ const MaxResource = driver.MaxName
 func validate(resource string, fence uint64) error {
 	if err := driver.ValidateName(resource); err != nil {
 		if invalid, ok := errors.AsType[*driver.InvalidError](err); ok {
-			invalid.What = "resource"
+			invalid.Argument = "resource"
 		}
 		return err
 	}
@@ -59,11 +59,11 @@ func validateFence(fence uint64) error {
 	switch {
 	case fence == 0:
 		return &pawl.InvalidError{
-			What: "fence", Problem: "is 0, as FenceOf has it where ctx is under no lease on that name",
+			Argument: "fence", Problem: "is 0, as FenceOf has it where ctx is under no lease on that name",
 			Allowed: "what Lease.Fence returned",
 		}
 	case fence > math.MaxInt64: // the range of integers in databases
-		return &pawl.InvalidError{What: "fence", Problem: fmt.Sprintf("is %d", fence), Allowed: "what Lease.Fence returned"}
+		return &pawl.InvalidError{Argument: "fence", Problem: fmt.Sprintf("is %d", fence), Allowed: "what Lease.Fence returned"}
 	}
 	return nil
 }
@@ -71,10 +71,10 @@ func validateFence(fence uint64) error {
 // lacking refuses a nil ctx, and a nil pointer or function, which the error names.
 func lacking(ctx context.Context, what string, x any) error {
 	if ctx == nil {
-		return &pawl.InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return &pawl.InvalidError{Argument: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
 	if v := reflect.ValueOf(x); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
-		return &pawl.InvalidError{What: what, Problem: "is nil", Allowed: "the caller's own"}
+		return &pawl.InvalidError{Argument: what, Problem: "is nil", Allowed: "the caller's own"}
 	}
 	return nil
 }

@@ -15,14 +15,14 @@ import (
 // error is a [*driver.InvalidError].
 func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
-		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
+		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open client"}
 	}
 	s := &conn{client: client}
 	able := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, Untracked: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
-			What: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",
+			Argument: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:

@@ -70,7 +70,7 @@ func init() {
 	access.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {
 		if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
-			return nil, &driver.InvalidError{What: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}
+			return nil, &driver.InvalidError{Argument: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}
 		}
 		if _, err := driver.URLParameters(u, "mem URL", nil); err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ type lockDriver struct {
 // lost if your requests use the whole pool. The error is a [*driver.InvalidError].
 func New(db *mongo.Database, o *Options) (driver.Driver, error) {
 	if db == nil {
-		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
+		return nil, &driver.InvalidError{Argument: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
 	}
 	return engine.Made(build(db, o, func() {}))
 }

@@ -35,10 +35,10 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Location = cmp.Or(out.Location, "of the caller")
 	switch {
 	case out.Retention < time.Minute:
-		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	case len(out.Collection) > 120, strings.ContainsAny(out.Collection, "$\x00"), strings.HasPrefix(out.Collection, "system."):
 		return out, &driver.InvalidError{
-			What: "collection", Problem: "is not a name that MongoDB takes",
+			Argument: "collection", Problem: "is not a name that MongoDB takes",
 			Allowed: "1 to 120 bytes without $ and NUL, not beginning with system.",
 		}
 	}

@@ -35,7 +35,7 @@ type parsed struct {
 }
 
 func invalid(problem, allowed string) error {
-	return &driver.InvalidError{What: "mongodb URL", Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: "mongodb URL", Problem: problem, Allowed: allowed}
 }
 
 func parseURL(u *url.URL) (*parsed, error) {

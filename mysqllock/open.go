@@ -35,7 +35,7 @@ type lockDriver struct {
 // [*driver.InvalidError].
 func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
-		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
+		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
 	}
 	return engine.Made(build(db, o, 0, 0))
 }

@@ -37,9 +37,9 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Location = cmp.Or(out.Location, "of the caller")
 	switch {
 	case !goodPrefix.MatchString(out.Prefix):
-		return out, &driver.InvalidError{What: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}
+		return out, &driver.InvalidError{Argument: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}
 	case out.Retention < time.Minute:
-		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	}
 	return out, nil
 }

@@ -30,7 +30,7 @@ type parsed struct {
 }
 
 func invalid(problem, allowed string) error {
-	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: what, Problem: problem, Allowed: allowed}
 }
 
 // parse reads a URL, or a DSN with or without mysql:. An error about a parameter has only

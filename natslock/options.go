@@ -73,5 +73,5 @@ func plain(s string) bool {
 }
 
 func invalid(what, problem, allowed string) error {
-	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: what, Problem: problem, Allowed: allowed}
 }

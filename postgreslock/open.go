@@ -31,7 +31,7 @@ type lockDriver struct {
 // lost if your transactions use all of them. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
-		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
+		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
 	return engine.Made(build(pool{p}, o, place(p.Config().ConnConfig)))
 }
@@ -40,11 +40,11 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 // own connection copies the settings of a connection of the pool, including the password.
 func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
-		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
+		return nil, &driver.InvalidError{Argument: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
 	}
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, &driver.InvalidError{
-			What: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
+			Argument: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
 	return engine.Made(build(database{db}, o, "postgres"))

@@ -39,11 +39,11 @@ func (o *Options) withDefaults() (Options, error) {
 			continue
 		}
 		if err := driver.ValidateName(name); err != nil || len(name) > maxIdentifier {
-			return out, &driver.InvalidError{What: what, Problem: "is no name for PostgreSQL", Allowed: fmt.Sprintf("up to %d bytes of UTF-8", maxIdentifier)}
+			return out, &driver.InvalidError{Argument: what, Problem: "is no name for PostgreSQL", Allowed: fmt.Sprintf("up to %d bytes of UTF-8", maxIdentifier)}
 		}
 	}
 	if out.Retention < time.Minute {
-		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	}
 	return out, nil
 }

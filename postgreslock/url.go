@@ -148,5 +148,5 @@ func errTextOf(err error, u *url.URL) string {
 }
 
 func invalid(problem string) error {
-	return &driver.InvalidError{What: "postgres URL", Problem: problem, Allowed: urlForm}
+	return &driver.InvalidError{Argument: "postgres URL", Problem: problem, Allowed: urlForm}
 }

@@ -82,7 +82,7 @@ const initialLead = driver.MaxLead / 2
 // nodes could not agree on a fence.
 func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	if len(drivers) == 0 {
-		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
+		return nil, &driver.InvalidError{Argument: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
 	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, ticketLead: ticketHeadStart + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
@@ -100,7 +100,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 		}
 		if problem != "" {
 			return nil, &driver.InvalidError{
-				What: "quorum", Problem: fmt.Sprintf("node %d %s", i+1, problem), Allowed: "distinct drivers that are driver.FenceRaisers",
+				Argument: "quorum", Problem: fmt.Sprintf("node %d %s", i+1, problem), Allowed: "distinct drivers that are driver.FenceRaisers",
 			}
 		}
 		d.nodes, d.allNodes = append(d.nodes, n), append(d.allNodes, i)

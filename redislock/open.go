@@ -22,7 +22,7 @@ func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey"
 // Its error is a [*driver.InvalidError].
 func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
-		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
+		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	own := *cmp.Or(o, &Options{})
 	options, err := own.forScripts()
@@ -174,5 +174,5 @@ func settings() rueidis.ClientOption {
 }
 
 func invalid(problem string) error {
-	return &driver.InvalidError{What: "redis URL", Problem: problem, Allowed: urlForm}
+	return &driver.InvalidError{Argument: "redis URL", Problem: problem, Allowed: urlForm}
 }

@@ -25,7 +25,7 @@ var creatingFile sync.Mutex
 // companions' names.
 func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
-		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
+		return "", &driver.InvalidError{Argument: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -278,5 +278,5 @@ var ownLibrary = sync.OnceValues(func() (string, error) {
 })
 
 func (c *leaseCheck) refused(problem, allowed string) error {
-	return &driver.InvalidError{What: "transaction", Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: "transaction", Problem: problem, Allowed: allowed}
 }

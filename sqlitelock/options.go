@@ -38,9 +38,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case out.Retention < time.Minute:
-		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	case out.Poll < time.Millisecond || out.Poll > time.Second:
-		return out, &driver.InvalidError{What: "poll interval", Problem: "is " + out.Poll.String(), Allowed: "1ms to 1s"}
+		return out, &driver.InvalidError{Argument: "poll interval", Problem: "is " + out.Poll.String(), Allowed: "1ms to 1s"}
 	}
 	return out, nil
 }

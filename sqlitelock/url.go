@@ -13,7 +13,7 @@ const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolu
 
 func parseURL(u *url.URL) (path string, o *Options, err error) {
 	invalid := func(problem string) error {
-		return &driver.InvalidError{What: "sqlite URL", Problem: problem, Allowed: urlForm}
+		return &driver.InvalidError{Argument: "sqlite URL", Problem: problem, Allowed: urlForm}
 	}
 	path = u.Path
 	if u.Opaque != "" {
@@ -51,7 +51,7 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 			o.Retention, err = duration(v)
 		}
 		if err != nil {
-			return "", nil, &driver.InvalidError{What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: allowed}
+			return "", nil, &driver.InvalidError{Argument: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: allowed}
 		}
 	}
 	return path, o, nil

@@ -103,7 +103,7 @@ func withLease(v *output, loc *location, cmd *cobra.Command, h *handleSource, f 
 
 // foreign rewrites the error for a handle that does not belong to this database.
 func foreign(err error) error {
-	if bad, ok := errors.AsType[*pawl.InvalidError](err); ok && bad.What == "handle" {
+	if bad, ok := errors.AsType[*pawl.InvalidError](err); ok && bad.Argument == "handle" {
 		return foreignError{bad}
 	}
 	return err

@@ -21,7 +21,7 @@ const leftOutHint = ""
 func init() {
 	schemas["mysql"] = func(t tables) (string, error) {
 		if t.schema != "" {
-			return "", &driver.InvalidError{What: "schema", Problem: "is given, and mysql has none", Allowed: "--prefix"}
+			return "", &driver.InvalidError{Argument: "schema", Problem: "is given, and mysql has none", Allowed: "--prefix"}
 		}
 		return mysqllock.Schema(&mysqllock.Options{Prefix: t.prefix})
 	}

@@ -28,7 +28,7 @@ type CheckedLease struct {
 // the Allowed of an InvalidError, and otherwise "".
 func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
 	if len(given) == 0 {
-		return nil, &driver.InvalidError{What: "check", Problem: "has no lease", Allowed: "one or more"}
+		return nil, &driver.InvalidError{Argument: "check", Problem: "has no lease", Allowed: "one or more"}
 	}
 	all := make(Leases, 0, len(given))
 	for i, l := range given {
@@ -38,7 +38,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 				what = fmt.Sprintf("lease %d of %d", i+1, len(given))
 			}
 			return nil, &driver.InvalidError{
-				What: what, Problem: "is nil: pawl.LeaseOf found none for this name in ctx", Allowed: "one that was granted",
+				Argument: what, Problem: "is nil: pawl.LeaseOf found none for this name in ctx", Allowed: "one that was granted",
 			}
 		}
 		c := CheckedLease{l.StoredName(), l.Fence()}
@@ -47,7 +47,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 		}
 		if l, ok := l.(interface{ Backend() string }); ok {
 			if problem, allowed := foreign(l.Backend()); problem != "" {
-				return nil, &driver.InvalidError{What: fmt.Sprintf("lease of %q", c.Name), Problem: problem, Allowed: allowed}
+				return nil, &driver.InvalidError{Argument: fmt.Sprintf("lease of %q", c.Name), Problem: problem, Allowed: allowed}
 			}
 		}
 		all = append(all, c)

@@ -65,7 +65,7 @@ func Made[D driver.Driver](d D, err error) (driver.Driver, error) {
 // CheckContext refuses a nil ctx.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
-		return &driver.InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return &driver.InvalidError{Argument: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func CheckContext(ctx context.Context) error {
 // CheckTx refuses a nil ctx, and a nil transaction.
 func CheckTx(ctx context.Context, tx any) error {
 	if IsNil(tx) {
-		return &driver.InvalidError{What: "transaction", Problem: "is nil", Allowed: "an open one, of the work that needs the lease"}
+		return &driver.InvalidError{Argument: "transaction", Problem: "is nil", Allowed: "an open one, of the work that needs the lease"}
 	}
 	return CheckContext(ctx)
 }

@@ -33,7 +33,7 @@ func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS1
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
 // without any of them. Its errors are of type [*driver.InvalidError]; what is the text
-// for their field What, such as "etcd URL".
+// for their field Argument, such as "etcd URL".
 func ParseTLS(query url.Values, what string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
@@ -43,7 +43,7 @@ func ParseTLS(query url.Values, what string) (*TLS, error) {
 		return nil, nil //nolint:nilnil // there are no parameters
 	}
 	invalid := func(problem, allowed string) error {
-		return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
+		return &driver.InvalidError{Argument: what, Problem: problem, Allowed: allowed}
 	}
 	t.config.ServerName = query.Get("server_name")
 	if query.Has("skip_verify") {

@@ -28,17 +28,17 @@ func (o *Options) Validate() error {
 	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
 	if strings.ContainsAny(o.Prefix, "{}") {
-		return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
+		return &driver.InvalidError{Argument: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
 	}
 	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
-		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
+		return &driver.InvalidError{Argument: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
 	}
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
-		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
+		return &driver.InvalidError{Argument: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
 	}
 	o.WaitTimeout = cmp.Or(o.WaitTimeout, 500*time.Millisecond)
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxReplicaTimeout {
-		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.WaitTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
+		return &driver.InvalidError{Argument: "time to wait for replicas", Problem: "is " + o.WaitTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
 	}
 	return nil
 }

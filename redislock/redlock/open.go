@@ -58,12 +58,12 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // the defaults of redislock, use quorumlock.New. The error is a [*driver.InvalidError].
 func New(clients ...rueidis.Client) (driver.Driver, error) {
 	if len(clients) < 3 {
-		return nil, &driver.InvalidError{What: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
+		return nil, &driver.InvalidError{Argument: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
 	}
 	var known []rueidis.Client
 	d, _, err := over(clients, func(c rueidis.Client) (driver.Driver, error) {
 		if slices.Contains(known, c) {
-			return nil, &driver.InvalidError{What: "quorum", Problem: "has one client twice, which would vote twice", Allowed: "a client for each server"}
+			return nil, &driver.InvalidError{Argument: "quorum", Problem: "has one client twice, which would vote twice", Allowed: "a client for each server"}
 		}
 		known = append(known, c)
 		return redislock.New(c, nil)

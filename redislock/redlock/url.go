@@ -56,5 +56,5 @@ func split(u *url.URL) ([]string, error) {
 }
 
 func invalid(problem string) error {
-	return &driver.InvalidError{What: "redlock URL", Problem: problem, Allowed: urlForm}
+	return &driver.InvalidError{Argument: "redlock URL", Problem: problem, Allowed: urlForm}
 }
