@@ -89,7 +89,7 @@ type Driver interface {
 	// Release ends a lease, or leaves the queue, and grants to the next waiters. It
 	// returns ErrNoSuchLease if the token neither holds nor waits: it never held, was
 	// released before, expired, or was broken. With l.MinHold, the name stays held until
-	// MinHold after the grant, but no longer by this token. With l.OnTime, or a Value,
+	// MinHold after the grant, but no longer by this token. With l.HasEnd, or a Value,
 	// the release has an end, like an Acquire.
 	Release(ctx context.Context, l LeaseRef) error
 
@@ -278,10 +278,10 @@ type LeaseRef struct {
 	// a caller that got no answer waits for that end before it writes another value.
 	Value []byte
 
-	// OnTime, for Release: the release takes effect before the end of its ctx, see End,
-	// or never. It is for a caller that may claim again with the same token: a late
+	// HasEnd, for Release: the release takes effect before the end of its ctx, see End,
+	// or never. A caller sets it if it may claim again with the same token: a late
 	// release must not end the new claim.
-	OnTime bool
+	HasEnd bool
 }
 
 // Entry is the public part of a backend's entry of one name: it has no tokens.

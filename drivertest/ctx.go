@@ -39,9 +39,9 @@ func testCtx(s *suite) {
 			wants("Renew", err)
 			wants("Release", k.a.Release(ctx, lease(held)))
 			wants("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
-			onTime := lease(held)
-			onTime.OnTime = true
-			wants("Release that has an end", k.a.Release(ctx, onTime))
+			bounded := lease(held)
+			bounded.HasEnd = true
+			wants("Release that has an end", k.a.Release(ctx, bounded))
 			_, err = k.a.Inspect(ctx, k.name)
 			wants("Inspect", err)
 			if s.breaks {

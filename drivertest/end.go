@@ -221,8 +221,8 @@ func (k *kit) repeats(slow *slowClient, c driver.Claim, released ...driver.Claim
 	k.awaitArrival()
 }
 
-// testLateReleases: a release with OnTime that arrives too late does nothing. testValueLate
-// has the releases that write.
+// testLateReleases: a release with HasEnd that arrives too late does nothing.
+// testValueLate has the releases that write.
 func testLateReleases(s *suite) {
 	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
 		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))

@@ -77,7 +77,7 @@ func (s *slowClient) asks(c driver.Claim) *call {
 
 func (s *slowClient) releasesOnTime(c driver.Claim) *call {
 	return s.calls("Release", func(ctx context.Context) error {
-		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, OnTime: true})
+		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, HasEnd: true})
 	})
 }
 

@@ -160,7 +160,7 @@ func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 }
 
 func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
-	_, err := send(ctx, r, &parcel{op: "release", name: l.Name, onEnd: l.OnTime || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
+	_, err := send(ctx, r, &parcel{op: "release", name: l.Name, onEnd: l.HasEnd || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
 		if late {
 			return struct{}{}, errLate
 		}

@@ -41,7 +41,7 @@ func (s *store) Update(ctx context.Context, steps []locktable.Step, f func(i int
 func (s *store) step(ctx context.Context, i int, step locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) ([]locktable.Signal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.OnTime && ctx.Err() != nil {
+	if step.HasEnd && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	e, err := s.load(step.Name)

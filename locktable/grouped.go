@@ -44,7 +44,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 	for i := range claims {
 		c := &claims[i]
 		c.Owner, c.Value, c.ValueBelow = c.Owner.Clone(), bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
-		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
+		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, HasEnd: true}
 	}
 	grants, visible := make([]driver.Grant, n), make([]bool, n)
 	var refused error

@@ -46,7 +46,7 @@ func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
 	ctx, cancel = s.late(t)
 	defer cancel()
 	l := lease("a")
-	l.OnTime = true
+	l.HasEnd = true
 	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
 		t.Errorf("the release is answered %v", err)
 	}
@@ -55,7 +55,7 @@ func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
 	}
 	ctx, cancel = s.late(t)
 	defer cancel()
-	l.OnTime = false
+	l.HasEnd = false
 	_ = d.Release(ctx, l)
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
 		t.Errorf("after a release without an end %d hold, %v", len(e.Holders), err)

@@ -68,7 +68,7 @@ func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		if s.meanwhile != nil {
 			s.meanwhile()
 		}
-		if step.OnTime && ctx.Err() != nil {
+		if step.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		name := step.Name

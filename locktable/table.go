@@ -26,7 +26,7 @@ type Table interface {
 	// signals. If a step must be repeated, Update runs f again on the entry as it is then
 	// stored. A name may occur more than once.
 	//
-	// A step that is OnTime must change nothing after the end of ctx, see [driver.End].
+	// A step with HasEnd must change nothing after the end of ctx, see [driver.End].
 	// So the table compares that end with its clock inside the step, after the last point
 	// at which the step may be delayed: once it has the row's lock, or in the condition
 	// of the write. If no request of Update can take effect after Update returns, the
@@ -56,14 +56,14 @@ type Watchable interface {
 	Watch(name string, f func()) (stop func())
 }
 
-// A Step is one change of one entry. Tables need its name and OnTime; WithRows needs the
+// A Step is one change of one entry. Tables need its name and HasEnd; WithRows needs the
 // rest.
 type Step struct {
 	Name   string
 	Token  driver.Token // the claim whose place in the queue the step concerns; zero if it concerns no place
 	Place  bool         // the step needs the position of Token's place, or of the place that Token would take
 	Ticket uint64       // with Place, the ticket of the claim, see driver.Claim
-	OnTime bool         // the step has an end, see Table.Update
+	HasEnd bool         // the step has an end, see Table.Update
 }
 
 // A Row is one entry of a scan.
@@ -112,7 +112,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		step    [1]Step
 		grant   driver.Grant
 		refused error
-	}{claim: c, step: [1]Step{{Name: c.Name, Token: c.Token, Place: true, Ticket: c.Ticket, OnTime: true}}}
+	}{claim: c, step: [1]Step{{Name: c.Name, Token: c.Token, Place: true, Ticket: c.Ticket, HasEnd: true}}}
 	err := d.run(ctx, "acquire", c.Name, a.step[:], func(_ int, e *Entry, now Instant) {
 		a.grant, a.refused = e.Acquire(now, &a.claim, d.inbox)
 	})
@@ -130,7 +130,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		if err != nil {
 			return nil, err
 		}
-		steps[i].Name, steps[i].OnTime = l.Name, l.Value != nil
+		steps[i].Name, steps[i].HasEnd = l.Name, l.Value != nil
 	}
 	if len(steps) == 1 {
 		name = steps[0].Name
@@ -187,7 +187,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		lease  driver.LeaseRef
 		step   [1]Step
 		answer error
-	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime || l.Value != nil}}}
+	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, HasEnd: l.HasEnd || l.Value != nil}}}
 	err = d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
 		r.answer = e.Release(now, &r.lease)
 	})
@@ -314,8 +314,8 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	onTime := slices.ContainsFunc(steps, func(s Step) bool { return s.OnTime })
-	if !onTime && ctx.Err() != nil { // with OnTime the table checks ctx, at the right time
+	hasEnd := slices.ContainsFunc(steps, func(s Step) bool { return s.HasEnd })
+	if !hasEnd && ctx.Err() != nil { // with HasEnd the table checks ctx, at the right time
 		return ctx.Err()
 	}
 	err := d.table.Update(ctx, steps, f)

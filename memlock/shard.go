@@ -37,7 +37,7 @@ const sweepEvery = 16
 func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, visible bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.OnTime && ctx.Err() != nil { // checked here, because the step is no longer delayed
+	if step.HasEnd && ctx.Err() != nil { // checked here, because the step is no longer delayed
 		return nil, false, ctx.Err()
 	}
 	e := s.entryLocked(step.Name)

@@ -110,9 +110,9 @@ func (l *line) stray(sort string, handle func()) bool {
 	return true
 }
 
-// onTime returns f as every node runs it for a request that has an end: after the end, on
-// the node's clock, it changes nothing.
-func onTime[T any](ctx context.Context, l *line, f func() (T, error)) func() (T, error) {
+// withEnd returns f as every node runs it for a request that has an end: after the end,
+// on the node's clock, it changes nothing.
+func withEnd[T any](ctx context.Context, l *line, f func() (T, error)) func() (T, error) {
 	now := time.Now
 	if l.clock != nil {
 		now = l.clock
@@ -253,7 +253,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	f := onTime(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
+	f := withEnd(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
 	if l.stray("acquire", func() { _, _ = f() }) {
 		return driver.Grant{}, &driver.Error{Backend: "memory", Op: "acquire", Err: errReset}
 	}
@@ -263,15 +263,15 @@ func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	f := func() ([]error, error) { return l.Driver.Renew(context.WithoutCancel(ctx), leases) }
 	if slices.ContainsFunc(leases, func(x driver.LeaseRef) bool { return x.Value != nil }) {
-		f = onTime(ctx, l, f)
+		f = withEnd(ctx, l, f)
 	}
 	return over(ctx, l, f)
 }
 
 func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) }
-	if x.OnTime || x.Value != nil {
-		f = onTime(ctx, l, f)
+	if x.HasEnd || x.Value != nil {
+		f = withEnd(ctx, l, f)
 	}
 	if l.stray("release", func() { _, _ = f() }) {
 		return &driver.Error{Backend: "memory", Op: "release", Err: errReset}

@@ -160,7 +160,7 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 // arrive any more, and for the TTL of the lease after that, at most.
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
-	l.OnTime = true
+	l.HasEnd = true
 	b.next = &returned{Claim: b, Lease: l, TTL: l.TTL, Again: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
 }
 

@@ -14,7 +14,7 @@ import (
 // nodes, not of the nodes that granted. It returns nil if the token held or waited on a
 // majority. It returns ErrNoSuchLease if so many nodes lack the token that it can have no
 // majority. A node that lost the lease, and has only a place for it (repair.go), counts
-// as a node that lacks it. Without OnTime or a Value, the driver repeats unanswered
+// as a node that lacks it. Without HasEnd or a Value, the driver repeats unanswered
 // releases in the background, for releaseRetryTime.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := d.begin(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
@@ -22,14 +22,14 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 		return err
 	}
 	defer d.work.Done()
-	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
+	l.Value, l.HasEnd = bytes.Clone(l.Value), l.HasEnd || l.Value != nil
 	l.TTL = releaseFor
 	d.places.leave(l.Token, l.Name)
 	lease := d.holdings.remove(l.Token, l.Name)
 	votes := poll(ctx, d, pollRequest[struct{}]{
 		nodes: d.allNodes, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			err := d.giveBack(ctx, i, l, l.OnTime)
+			err := d.giveBack(ctx, i, l, l.HasEnd)
 			if err == nil && slices.Contains(lease.lacks, i) {
 				err = driver.ErrNoSuchLease // the node has released only a place
 			}
@@ -37,7 +37,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 		},
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
 		unsent: func(i int) {
-			if !l.OnTime {
+			if !l.HasEnd {
 				d.pending.release(i, l)
 			}
 		},
@@ -74,7 +74,7 @@ func isFinal(err error) bool {
 // free releases grants on some nodes, after a claim that failed. It waits only for nodes
 // that answer quickly, and no longer than ctx. The caller may claim again with the token.
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
-	l.OnTime = true
+	l.HasEnd = true
 	poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
 		send: func(ctx context.Context, i int) (struct{}, error) {

@@ -119,7 +119,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
-			l.OnTime = true
+			l.HasEnd = true
 			if err := d.giveBack(ctx, i, l, true); err != nil && !isNoSuchLease(err) {
 				return driver.Grant{}, err
 			}

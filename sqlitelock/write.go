@@ -124,7 +124,7 @@ type outcome struct {
 func (t *table) step(ctx context.Context, w *conn, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
-		if s.OnTime && ctx.Err() != nil {
+		if s.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		goesOn := true

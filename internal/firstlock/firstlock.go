@@ -43,7 +43,7 @@ func (f *folder) Update(ctx context.Context, steps []locktable.Step, do func(i i
 	}
 	defer unlock()
 	for i, step := range steps {
-		if step.OnTime && ctx.Err() != nil { // nothing can hold it up any more
+		if step.HasEnd && ctx.Err() != nil { // nothing can hold it up any more
 			return ctx.Err()
 		}
 		if err := f.step(i, step.Name, do); err != nil {

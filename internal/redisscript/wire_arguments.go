@@ -205,7 +205,7 @@ func waitArg(b []byte, c *driver.Claim) []byte {
 	return number(b, fenceArg(c.Ticket))
 }
 
-func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
+func hasEnd(l *driver.LeaseRef) bool { return l.HasEnd || l.Value != nil }
 
 // fenceArg returns the fence, or 2^52 if that is less. All granted fences are less than
 // 2^52.

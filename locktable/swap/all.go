@@ -61,10 +61,10 @@ func (t *Table) tryAll(
 		return false, err
 	}
 	defer leave()
-	onTime := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime })
+	hasEnd := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.HasEnd })
 	all := make(map[string]*computation, len(names))
 	for _, name := range names {
-		if all[name], err = t.begin(ctx, name, seen[name], onTime, 0); err != nil {
+		if all[name], err = t.begin(ctx, name, seen[name], hasEnd, 0); err != nil {
 			return false, err
 		}
 	}

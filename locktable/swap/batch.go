@@ -131,8 +131,8 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	var swaps []Swap
 	var taken []group
 	for k, g := range groups {
-		onTime := slices.ContainsFunc(g, func(i int) bool { return steps[i].OnTime })
-		c, err := t.begin(ctx, names[k], seen[names[k]], onTime, wider)
+		hasEnd := slices.ContainsFunc(g, func(i int) bool { return steps[i].HasEnd })
+		c, err := t.begin(ctx, names[k], seen[names[k]], hasEnd, wider)
 		if err != nil {
 			return nil, false, err
 		}

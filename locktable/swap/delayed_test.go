@@ -65,7 +65,7 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			l.hold = true
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := d.Release(ctx, driver.LeaseRef{Name: own.Name, Token: own.Token, OnTime: true}); err == nil {
+			if err := d.Release(ctx, driver.LeaseRef{Name: own.Name, Token: own.Token, HasEnd: true}); err == nil {
 				t.Fatal("released")
 			}
 			l.hold = false

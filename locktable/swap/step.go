@@ -123,7 +123,7 @@ func (t *Table) try(
 		return r, err
 	}
 	defer leave()
-	c, err := t.begin(ctx, s.Name, seen.Stored, s.OnTime, 0)
+	c, err := t.begin(ctx, s.Name, seen.Stored, s.HasEnd, 0)
 	if err != nil {
 		return r, err
 	}
@@ -178,7 +178,7 @@ type computation struct {
 	name   string
 	seen   Stored
 	window Window
-	onTime bool
+	hasEnd bool
 	claims int              // the number of holders and waiters before the steps
 	entry  *locktable.Entry // has the changes and the signals of all the steps
 }
@@ -186,15 +186,15 @@ type computation struct {
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
 // begin starts a computation. Its time is the beginning of a window that begins now, and
-// is longer by wider. With onTime, the window ends before the end of ctx.
-func (t *Table) begin(ctx context.Context, name string, seen Stored, onTime bool, wider time.Duration) (*computation, error) {
+// is longer by wider. With hasEnd, the window ends before the end of ctx.
+func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool, wider time.Duration) (*computation, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.To = w.To.Add(wider)
-	uncertainty := w.From.Until(w.To) // even if onTime cuts w
-	if onTime {
+	uncertainty := w.From.Until(w.To) // even if hasEnd cuts w
+	if hasEnd {
 		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
 		w.To = min(w.To, engine.ServerTime{Client: time.Now(), Server: w.From}.LowerBound(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
@@ -219,7 +219,7 @@ func (c *computation) run(s locktable.Step, delayed bool, f func(e *locktable.En
 	if len(signals) > 0 {
 		e.Signals = append(signals, e.Signals...)
 	}
-	c.onTime = c.onTime || s.OnTime
+	c.hasEnd = c.hasEnd || s.HasEnd
 }
 
 // mustWrite reports whether a step must write, so that an earlier request that was given
@@ -236,7 +236,7 @@ func mustWrite(s locktable.Step, e *locktable.Entry) bool {
 
 func (t *Table) swapOf(c *computation) Swap {
 	s := Swap{
-		Name: c.name, OnTime: c.onTime, Version: c.seen.Version, Value: c.entry.Append(nil), Previous: c.seen.Value, StoreState: c.seen.StoreState,
+		Name: c.name, HasEnd: c.hasEnd, Version: c.seen.Version, Value: c.entry.Append(nil), Previous: c.seen.Value, StoreState: c.seen.StoreState,
 		Window: c.window, Entry: c.entry,
 	}
 	if c.claims > 0 && countClaims(c.entry) > c.claims { // the steps added a holder or waiter to others

@@ -79,7 +79,7 @@ type Swap struct {
 	Previous   []byte // the old value, for a store that may have to restore it
 	StoreState any    // the StoreState of the old value, see Stored
 	Window     Window
-	OnTime     bool // the step has an end, and the window ends before it
+	HasEnd     bool // the step has an end, and the window ends before it
 	Signals    []locktable.Signal
 
 	// ReserveBytes is not 0 if a claim joins others on the name. A store with a size

@@ -217,7 +217,7 @@ func (r *road) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 
 func (r *road) Release(ctx context.Context, l driver.LeaseRef) error {
 	r.w.queue.gives(r.w, r.n.number, l)
-	_, err := over(ctx, r, "release", l.Name, l.OnTime, func(s server) (struct{}, error) {
+	_, err := over(ctx, r, "release", l.Name, l.HasEnd, func(s server) (struct{}, error) {
 		return struct{}{}, s.Release(context.Background(), l)
 	})
 	return err
