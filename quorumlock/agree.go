@@ -16,7 +16,7 @@ import (
 // succeed at once.
 const maxRounds = 100
 
-var errRaiseSilent = errors.New("has not answered") // so the vote does not count, but the node has granted the claim
+var errRaiseUnanswered = errors.New("has not answered") // the vote does not count, but the node has granted the claim
 
 var errDisagree = errors.New("others were granted beside it, each time before the nodes had agreed on its fence")
 
@@ -133,7 +133,7 @@ func (a *attempt) raise(ctx context.Context, votes grantVotes, target uint64) {
 	for _, i := range nodes {
 		switch r := raised[i]; {
 		case !r.answered():
-			votes[i].err = errRaiseSilent // the node may have raised the fence
+			votes[i].err = errRaiseUnanswered // the node may have raised the fence
 		case isHeld(r.err):
 			held, _ := errors.AsType[*driver.HeldError](r.err)
 			votes[i].err = &crowdedError{held}

@@ -97,7 +97,7 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			votes := silentVotes[driver.Entry](len(all))
+			votes := unansweredVotes[driver.Entry](len(all))
 			for i, of := range all {
 				if of.err == nil {
 					votes[i] = of.value[name] // an empty entry if the node does not list the name

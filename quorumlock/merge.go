@@ -126,7 +126,7 @@ func median(times []time.Time) time.Time {
 // the time until the next useful attempt.
 func (d *quorum) refusal(c driver.Claim, votes grantVotes, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
-	entries := silentVotes[driver.Entry](len(votes)) // the holders that the refusals name
+	entries := unansweredVotes[driver.Entry](len(votes)) // the holders that the refusals name
 	var fences []uint64
 	var closed, retries []time.Duration
 	var places []int

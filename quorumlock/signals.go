@@ -70,7 +70,7 @@ func (p *place) outcomeLocked() (look bool, granted grantVotes) {
 	if p.closed || p.busy != nil {
 		return false, nil
 	}
-	votes := silentVotes[driver.Grant](len(p.nodes))
+	votes := unansweredVotes[driver.Grant](len(p.nodes))
 	asked, news := 0, false
 	for i := range p.nodes {
 		s := &p.nodes[i]

@@ -13,21 +13,21 @@ import (
 // A vote is the answer of one node.
 type vote[T any] struct {
 	value T
-	err   error // errSilent if the node has not answered
+	err   error // errNoAnswer if the node has not answered
 }
 
 type grantVotes = []vote[driver.Grant]
 
-var errSilent = errors.New("has not answered")
+var errNoAnswer = errors.New("has not answered")
 
 // answered reports whether the node has answered. It does not use errors.Is, because a
-// node may be a quorum itself, whose error wraps errSilent for its own nodes.
-func (v vote[T]) answered() bool { return v.err != errSilent } //nolint:errorlint // see above
+// node may be a quorum itself, whose error wraps errNoAnswer for its own nodes.
+func (v vote[T]) answered() bool { return v.err != errNoAnswer } //nolint:errorlint // see above
 
-func silentVotes[T any](n int) []vote[T] {
+func unansweredVotes[T any](n int) []vote[T] {
 	votes := make([]vote[T], n)
 	for i := range votes {
-		votes[i].err = errSilent
+		votes[i].err = errNoAnswer
 	}
 	return votes
 }
@@ -43,7 +43,7 @@ func count[T any](votes []vote[T], is func(error) bool) (n int) {
 }
 
 func answered[T any](votes []vote[T]) int {
-	return len(votes) - count(votes, func(err error) bool { return err == errSilent }) //nolint:errorlint // see vote.answered
+	return len(votes) - count(votes, func(err error) bool { return err == errNoAnswer }) //nolint:errorlint // see vote.answered
 }
 
 func succeeded[T any](votes []vote[T]) int {
@@ -94,7 +94,7 @@ const backgroundRequestLimit = 10 * time.Second
 // ctx ends first, poll returns at once, and cancels the requests that are under way,
 // unless lasts is set.
 func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
-	votes := silentVotes[T](len(d.nodes))
+	votes := unansweredVotes[T](len(d.nodes))
 	missing := len(r.nodes)
 	if missing == 0 {
 		return votes
