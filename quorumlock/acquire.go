@@ -47,7 +47,7 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	d.holdings.noteGrant(c, a.votes, grant.Fence, began.Add(reliableTTL(grant.TTL)))
+	d.holdings.recordGrant(c, a.votes, grant.Fence, began.Add(reliableTTL(grant.TTL)))
 	d.places.leave(c.Token, c.Name)
 	return grant, nil
 }
@@ -118,7 +118,7 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(votes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
-		first: a.noteAnswer,
+		first: a.recordAnswer,
 		after: a.handleLateGrant,
 	})
 	d.adjustFenceLead(sent, votes)
@@ -138,16 +138,16 @@ func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	end := driver.End(ctx)
 	grant, err := d.nodes[i].Acquire(ctx, c)
 	if !isRefusal(err) && !isFinal(err) {
-		d.pending.noteUnansweredAcquire(k, end)
+		d.pending.recordUnansweredAcquire(k, end)
 	}
 	return grant, err
 }
 
-// noteAnswer records the answer of a node. It also checks whether an earlier signal
+// recordAnswer records the answer of a node. It also checks whether an earlier signal
 // counts now.
-func (a *attempt) noteAnswer(i int, v vote[driver.Grant]) {
+func (a *attempt) recordAnswer(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
-	a.place.noteAnswer(i, a.claim, a.nth, v, held)
+	a.place.recordAnswer(i, a.claim, a.nth, v, held)
 	if held != nil && a.claim.Queue {
 		a.place.checkSignals()
 	}
@@ -197,7 +197,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	case over: // the caller waits without this vote, so let it ask again
 		a.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
 	case a.claim.Value == nil: // otherwise the node lacks the value, which a repair writes
-		a.d.holdings.noteFence(a.lease(), i, v.value.Fence)
+		a.d.holdings.recordFence(a.lease(), i, v.value.Fence)
 	}
 }
 
@@ -238,7 +238,7 @@ func (a *attempt) takeBack(ctx context.Context, votes grantVotes) {
 func (a *attempt) forgetGrants(nodes []int) {
 	if len(nodes) > 0 {
 		a.place.forgetGrants(nodes)
-		a.d.holdings.noteUnsure(a.claim.Token, a.claim.Name)
+		a.d.holdings.clearSureUntil(a.claim.Token, a.claim.Name)
 	}
 }
 

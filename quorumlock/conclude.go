@@ -103,7 +103,7 @@ func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driv
 		}
 		votes = nil
 	}
-	if a.place.noteAgreement(votes, grant.Fence) {
+	if a.place.recordAgreement(votes, grant.Fence) {
 		d.listeners.Notify(said)
 	}
 	a.place.done()

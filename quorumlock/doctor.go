@@ -236,15 +236,15 @@ func (d *quorum) lackingAbilities(all []*visit) (found engine.Findings) {
 		p := v.Properties()
 		_, lists := driver.As[driver.Lister](v.Driver)
 		_, breaks := driver.As[driver.LeaseBreaker](v.Driver)
-		noteIf := func(bad bool, detail, advice string) {
+		addIf := func(bad bool, detail, advice string) {
 			found.Add(bad, driver.SeverityInfo, v.name(), detail, advice)
 		}
-		noteIf(p.MinTTL > minQuorumTTL && p.MinTTL == minTTL,
+		addIf(p.MinTTL > minQuorumTTL && p.MinTTL == minTTL,
 			fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
-		noteIf(!p.PushesGrants && pushes,
+		addIf(!p.PushesGrants && pushes,
 			"it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
-		noteIf(!lists, "it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
-		noteIf(!breaks, "it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
+		addIf(!lists, "it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
+		addIf(!breaks, "it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
 	}
 	return found
 }

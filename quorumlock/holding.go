@@ -31,9 +31,9 @@ type holdings struct {
 	purgeAt int // the number of holdings at which the expired ones are removed
 }
 
-// noteGrant adds a lease before the driver returns or signals it, with the nodes' votes
+// recordGrant adds a lease before the driver returns or signals it, with the nodes' votes
 // for it. A majority keeps the lease until sureUntil.
-func (hs *holdings) noteGrant(c driver.Claim, votes grantVotes, fence uint64, sureUntil time.Time) {
+func (hs *holdings) recordGrant(c driver.Claim, votes grantVotes, fence uint64, sureUntil time.Time) {
 	now := time.Now()
 	h := &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
 	for i, v := range votes {
@@ -80,15 +80,15 @@ func (hs *holdings) update(token driver.Token, name string, f func(h *holding)) 
 	}
 }
 
-// noteUnsure clears sureUntil, because the driver releases the lease on nodes of the
+// clearSureUntil clears sureUntil, because the driver releases the lease on nodes of the
 // majority.
-func (hs *holdings) noteUnsure(token driver.Token, name string) {
+func (hs *holdings) clearSureUntil(token driver.Token, name string) {
 	hs.update(token, name, func(h *holding) { h.sureUntil = time.Time{} })
 }
 
-// noteAnswer records whether a node has a lease. It reports whether there is nothing to
+// recordAnswer records whether a node has a lease. It reports whether there is nothing to
 // repair. A node that lacked the lease may have got it with a lower fence.
-func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) (whole bool) {
+func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (whole bool) {
 	whole = true // without a holding
 	hs.update(l.Token, l.Name, func(h *holding) {
 		if !has || slices.Contains(h.lacks, node) {
@@ -102,8 +102,8 @@ func (hs *holdings) noteAnswer(l driver.LeaseRef, node int, has bool) (whole boo
 	return whole
 }
 
-// noteFence records the fence that a lease has on a node.
-func (hs *holdings) noteFence(l driver.LeaseRef, node int, fence uint64) {
+// recordFence records the fence that a lease has on a node.
+func (hs *holdings) recordFence(l driver.LeaseRef, node int, fence uint64) {
 	hs.update(l.Token, l.Name, func(h *holding) {
 		if fence >= h.fence {
 			h.whole = append(without(h.whole, node), node)
@@ -117,8 +117,8 @@ func without(nodes []int, node int) []int {
 	return slices.DeleteFunc(slices.Clone(nodes), func(i int) bool { return i == node })
 }
 
-// noteRenewal records a successful renewal that was sent at sent.
-func (hs *holdings) noteRenewal(l driver.LeaseRef, sent time.Time) {
+// recordRenewal records a successful renewal that was sent at sent.
+func (hs *holdings) recordRenewal(l driver.LeaseRef, sent time.Time) {
 	hs.update(l.Token, l.Name, func(h *holding) {
 		h.claim.TTL, h.until = l.TTL, time.Now().Add(l.TTL)
 		if l.Value != nil {

@@ -109,9 +109,9 @@ func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error
 	return backoff.Wait(ctx, wait)
 }
 
-// noteUnansweredAcquire records that an Acquire may arrive until end. So a release before
-// end is not the last one.
-func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
+// recordUnansweredAcquire records that an Acquire may arrive until end. So a release
+// before end is not the last one.
+func (o *pendingReleases) recordUnansweredAcquire(k nodeClaim, end time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(k); b != nil {
@@ -119,9 +119,9 @@ func (o *pendingReleases) noteUnansweredAcquire(k nodeClaim, end time.Time) {
 	}
 }
 
-// noteRelease records the result of a release on a node that may arrive until end. It
+// recordRelease records the result of a release on a node that may arrive until end. It
 // schedules further releases in the background, unless the claim goes on.
-func (o *pendingReleases) noteRelease(i int, l driver.LeaseRef, end time.Time, err error, goesOn bool) {
+func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time, err error, goesOn bool) {
 	k, now, final := nodeClaim{i, l.Token, l.Name}, time.Now(), isFinal(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -177,9 +177,9 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// noteMajorityClaim records the digest of the other claim that has a majority, or "" if
+// recordMajorityClaim records the digest of the other claim that has a majority, or "" if
 // there is none. It returns for how long, and how often, it was recorded before.
-func (p *place) noteMajorityClaim(digest string) (age time.Duration, before int) {
+func (p *place) recordMajorityClaim(digest string) (age time.Duration, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if digest != p.majorityClaim {
@@ -189,11 +189,11 @@ func (p *place) noteMajorityClaim(digest string) (age time.Duration, before int)
 	return time.Since(p.majoritySince), p.majoritySeen - 1
 }
 
-// noteAnswer records the answer of a node to an attempt. A node's answers to one token
+// recordAnswer records the answer of a node to an attempt. A node's answers to one token
 // arrive in order. The answer to an earlier attempt does not count, because the node may
 // never get the last one. The refusal of a try does not count either, because a try does
 // not renew the place.
-func (p *place) noteAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
+func (p *place) recordAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.nodes[i]

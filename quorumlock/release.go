@@ -61,7 +61,7 @@ const releaseRetryTime = 30 * time.Second
 func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
-	d.pending.noteRelease(i, l, end, err, goesOn && !isFinal(err))
+	d.pending.recordRelease(i, l, end, err, goesOn && !isFinal(err))
 	return err
 }
 

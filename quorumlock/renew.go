@@ -71,7 +71,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	for k, l := range leases {
 		switch votes := d.votesFor(polled, k); {
 		case succeeded(votes) >= d.majority:
-			d.holdings.noteRenewal(l, sent)
+			d.holdings.recordRenewal(l, sent)
 			renewed[k] = true
 		case d.lacks(votes): // with an even number of nodes, half of them can decide this
 			d.holdings.remove(l.Token, l.Name)

@@ -38,7 +38,7 @@ func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed 
 		if !renewed[k] || err != nil && !isNoSuchLease(err) {
 			continue
 		}
-		whole := d.holdings.noteAnswer(leases[k], i, err == nil)
+		whole := d.holdings.recordAnswer(leases[k], i, err == nil)
 		if _, broken := errors.AsType[*driver.BrokenError](err); !whole && !broken {
 			missing = append(missing, leases[k])
 		}
@@ -79,7 +79,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 				if _, err := d.ask(ctx, i, h.repairClaim()); err != nil {
 					return 0, err
 				}
-				d.holdings.noteAnswer(l, i, true)
+				d.holdings.recordAnswer(l, i, true)
 			case slices.Contains(h.whole, i): // since an earlier renewal
 				return h.fence, nil
 			case h.claim.Weight != driver.Exclusive:
@@ -87,7 +87,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			}
 			fence, err := d.nodes[i].RaiseFence(ctx, l, h.fence)
 			if err == nil {
-				d.holdings.noteFence(l, i, fence)
+				d.holdings.recordFence(l, i, fence)
 			}
 			return fence, err
 		},

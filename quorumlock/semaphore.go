@@ -56,7 +56,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	for count := 1; ; count++ {
 		began := time.Now()
 		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
-		a.noteHolders(entries, grant.Fence, all, count)
+		a.addHolders(entries, grant.Fence, all, count)
 		least := 1 // the number of nodes that a claim must have to count
 		if count > 1 {
 			least = d.majority - (len(d.nodes) - succeeded(entries))
@@ -101,11 +101,11 @@ type other struct {
 	count  int          // the last count that found it
 }
 
-// noteHolders adds the other claims that hold on the nodes to all.
+// addHolders adds the other claims that hold on the nodes to all.
 //
 // A claim with a larger limit that came after ours on each node does not count. Its own
 // limit allows it, and it must not make a repeated claim fail.
-func (a *attempt) noteHolders(entries []vote[driver.Entry], fence uint64, all map[claimKey]*other, count int) {
+func (a *attempt) addHolders(entries []vote[driver.Entry], fence uint64, all map[claimKey]*other, count int) {
 	for k, s := range groupByClaim(entries) {
 		for _, h := range s.holders {
 			if h.Fence == fence && s.digest == a.place.tag.digest {

@@ -23,7 +23,7 @@ func (d *quorum) signaled(i int, s driver.Signal) {
 	case s.Kind == driver.SignalLost && p != nil:
 		p.forgetGrants([]int{i})
 	case s.Kind == driver.SignalGranted && p != nil:
-		p.noteGrantSignal(i, s)
+		p.recordGrantSignal(i, s)
 		p.checkSignals()
 	}
 	if s.Kind != driver.SignalGranted {
@@ -31,8 +31,8 @@ func (d *quorum) signaled(i int, s driver.Signal) {
 	}
 }
 
-// noteGrantSignal records a node's signal that it has granted the claim.
-func (p *place) noteGrantSignal(i int, s driver.Signal) {
+// recordGrantSignal records a node's signal that it has granted the claim.
+func (p *place) recordGrantSignal(i int, s driver.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Fence >= p.nodes[i].signaled.Fence {
@@ -126,20 +126,20 @@ func (p *place) signalGrant(c driver.Claim, votes grantVotes) {
 		a.signalResult(ctx, votes, grant, err)
 	})
 	if err != nil {
-		p.noteAgreement(nil, 0) // otherwise done would call signalGrant again and again
+		p.recordAgreement(nil, 0) // otherwise done would call signalGrant again and again
 		p.done()
 	}
 }
 
-// noteAgreement records that the nodes have agreed on a fence. Nil votes mean that they
-// have not; then a node counts again when it answers the next attempt. noteAgreement
+// recordAgreement records that the nodes have agreed on a fence. Nil votes mean that they
+// have not; then a node counts again when it answers the next attempt. recordAgreement
 // reports whether the claim still waits.
-func (p *place) noteAgreement(votes grantVotes, fence uint64) bool {
+func (p *place) recordAgreement(votes grantVotes, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {
 		p.signalledFence = max(p.signalledFence, fence)
-		p.d.holdings.noteGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
+		p.d.holdings.recordGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

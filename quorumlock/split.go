@@ -55,7 +55,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (soon time
 		return 0
 	}
 	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
-	age, before := a.place.noteMajorityClaim(majorityClaim)
+	age, before := a.place.recordMajorityClaim(majorityClaim)
 	blocked := majorityClaim != "" // claims with a majority leave no room for ours
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
@@ -126,7 +126,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 			return d.ask(ctx, i, a.claim)
 		},
 		decided: func(votes grantVotes) bool { return answered(votes) == len(nodes) },
-		first:   a.noteAnswer,
+		first:   a.recordAnswer,
 		after:   a.handleLateGrant,
 	})
 }
