@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,19 +74,19 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
 		if err != nil && !a.left && (isHeld(err) || !a.claim.Queue) {
-			a.takeBack(ctx, votes)
+			a.releaseGrants(ctx, votes)
 		}
 		return grant, err
 	}
 	if err := a.refusedForValue(votes); err != nil {
 		a.d.places.leave(a.claim.Token, a.claim.Name)
-		a.takeBack(ctx, nil)
+		a.releaseOn(ctx, func(int) bool { return true }) // the places, too
 		return driver.Grant{}, err
 	}
 	if succeeded(votes)+count(votes, isRefusal) < a.d.majority || count(votes, isHeld) == 0 {
 		err := failuresErr(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.holdings.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
-			a.takeBack(ctx, votes)
+			a.releaseGrants(ctx, votes)
 		}
 		return driver.Grant{}, err
 	}
@@ -96,7 +97,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 			soon = time.Millisecond
 		}
 	} else {
-		a.takeBack(ctx, votes)
+		a.releaseGrants(ctx, votes)
 	}
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
@@ -213,21 +214,21 @@ func (a *attempt) beginWait(votes grantVotes) (stray bool) {
 	return stray
 }
 
-// takeBack releases the grants of the nodes, including uncertain grants. It waits only
-// for nodes that answer quickly. handleLateGrant releases grants that arrive later.
+// releaseGrants releases the grants of the nodes, including uncertain grants. It waits
+// only for nodes that answer quickly. handleLateGrant releases grants that arrive later.
 //
 // A node that refused has at most a place of the token in its queue. That place stays,
-// because the attempt may be a waiter's try. Without votes, takeBack also releases the
-// places.
-func (a *attempt) takeBack(ctx context.Context, votes grantVotes) {
-	var nodes []int
+// because the attempt may be a waiter's try.
+func (a *attempt) releaseGrants(ctx context.Context, votes grantVotes) {
+	a.releaseOn(ctx, func(i int) bool { return a.lateGrants[i] || mayHold(votes[i]) })
+}
+
+// releaseOn releases the token's grant or place on the nodes for which include returns
+// true. It locks a.mu while it calls include.
+func (a *attempt) releaseOn(ctx context.Context, include func(i int) bool) {
 	a.mu.Lock()
 	a.void = true
-	for i := range a.d.nodes {
-		if votes == nil || a.lateGrants[i] || mayHold(votes[i]) {
-			nodes = append(nodes, i)
-		}
-	}
+	nodes := slices.DeleteFunc(slices.Clone(a.d.allNodes), func(i int) bool { return !include(i) })
 	a.mu.Unlock()
 	a.forgetGrants(nodes)
 	a.d.free(ctx, a.lease(), nodes)

@@ -98,7 +98,7 @@ func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driv
 	}
 	if err != nil {
 		if isHeld(err) {
-			a.takeBack(ctx, votes)
+			a.releaseGrants(ctx, votes)
 			_ = backoff.Wait(ctx, backoff.Random(20*time.Millisecond))
 		}
 		votes = nil
