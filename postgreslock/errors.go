@@ -35,8 +35,8 @@ func isRetryable(err error) bool {
 // the limit.
 func isLocked(err error) bool { return sqlState(err) == "55P03" }
 
-// driverError makes a driver.Error of the error of a statement, with advice.
-func (s *server) driverError(err error) error {
+// statementError converts the error of a statement to a *driver.Error with advice.
+func (s *server) statementError(err error) error {
 	if isLocked(err) {
 		err = fmt.Errorf("%w (%w)", swap.ErrLocked, err)
 	}

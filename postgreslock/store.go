@@ -153,22 +153,22 @@ func textBefore(s string) string {
 	return s
 }
 
-// do runs request, and converts its error with failure.
+// do runs request, and converts its error with driverError.
 func (s *store) do(ctx context.Context, f func(r *request) error) error {
-	return s.failure(ctx, s.request(ctx, f))
+	return s.driverError(ctx, s.request(ctx, f))
 }
 
-// failure converts a failure of the server to a [*driver.Error]. It returns the error of
-// the caller's ctx, and the error of a damaged entry, unchanged. If the pool was
+// driverError converts an error of the server to a [*driver.Error]. It returns the error
+// of the caller's ctx, and the error of a damaged entry, unchanged. If the pool was
 // exhausted until ctx ended, the error also has advice.
-func (s *store) failure(ctx context.Context, err error) error {
+func (s *store) driverError(ctx context.Context, err error) error {
 	_, corrupt := errors.AsType[*locktable.CorruptError](err)
 	_, exhausted := errors.AsType[exhaustedError](err)
 	switch {
 	case err == nil, corrupt:
 		return err
 	case exhausted && s.closing.Err() == nil:
-		return s.driverError(err)
+		return s.statementError(err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	case ctx.Err() != nil:
@@ -176,7 +176,7 @@ func (s *store) failure(ctx context.Context, err error) error {
 	case s.closing.Err() != nil:
 		return driver.ErrClosed
 	}
-	return s.driverError(err)
+	return s.statementError(err)
 }
 
 // Properties implements swap.Store.

@@ -41,9 +41,9 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	}
 	switch {
 	case isLocked(err) && ctx.Err() == nil:
-		done = swap.Swapped{Err: s.driverError(err)}
+		done = swap.Swapped{Err: s.statementError(err)}
 	case err != nil:
-		return nil, s.failure(ctx, err)
+		return nil, s.driverError(ctx, err)
 	}
 	return []swap.Swapped{done}, nil
 }
@@ -267,7 +267,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	case s.notifyPause.beginIfRefused(err), changedNothing(err), isLocked(err):
 		return make([]swap.Swapped, len(swaps)), nil
 	case err != nil:
-		return nil, s.failure(ctx, err)
+		return nil, s.driverError(ctx, err)
 	}
 	return done, nil
 }
@@ -347,7 +347,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 		return done, nil
 	}
 	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
-		done[i] = swap.Swapped{Err: s.driverError(skippedError{})}
+		done[i] = swap.Swapped{Err: s.statementError(skippedError{})}
 	})
 }
 
