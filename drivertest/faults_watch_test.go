@@ -54,16 +54,16 @@ func telling(name string, wants []string, visible func(before, e *locktable.Entr
 }
 
 var watchFaults = []fault{{
-	name: "changes are not told", wants: []string{"Watch/EachChangeIsTold"},
+	name: "changes are not reported", wants: []string{"Watch/EachChangeIsReported"},
 	driver: watches(func(*faulty, string, func()) func() { return func() {} }),
 }, {
-	name: "a watch is told of another name", wants: []string{"Watch/OtherNamesAreNotTold"},
+	name: "a watch reports another name", wants: []string{"Watch/OtherNamesAreNotReported"},
 	driver: watches(func(d *faulty, name string, f func()) func() {
 		one, two := d.Watch(name, f), d.Watch(name+"/other", f)
 		return func() { one(); two() }
 	}),
 }, {
-	name: "a watch does not stop", wants: []string{"Watch/AWatchThatWasStoppedIsNotTold"},
+	name: "a watch does not stop", wants: []string{"Watch/AStoppedWatchReportsNothing"},
 	driver: watches(func(d *faulty, name string, f func()) func() {
 		d.Watch(name, f)
 		return func() {}
@@ -81,33 +81,33 @@ var watchFaults = []fault{{
 		}}
 	},
 }, {
-	name: "a watch begins late and does not say so", wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsTold"},
+	name: "a watch begins late and does not say so", wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsReported"},
 	driver: watches(func(d *faulty, name string, f func()) func() {
 		t := time.AfterFunc(20*time.Millisecond, func() { d.Watch(name, f) })
 		return func() { t.Stop() }
 	}),
 }, {
-	name: "a watch goes on after Close", wants: []string{"Watch/NobodyIsToldAfterClose"},
+	name: "a watch goes on after Close", wants: []string{"Watch/NothingIsReportedAfterClose"},
 	driver: func(d *faulty) driver.Driver {
 		return &watching{d, func(d *faulty, name string, f func()) func() { return d.table.Watch(name, f) }}
 	},
 }, {
-	name: "what a client does itself is not told", wants: []string{"Watch/WhatTheClientDoesItselfIsTold"},
+	name: "a client's own changes are not reported", wants: []string{"Watch/TheClientsOwnChangesAreReported"},
 	driver: func(d *faulty) driver.Driver { return &deaf{faulty: d} },
 }, telling(
-	"only the first and the last of those who share a name are told of", []string{"Watch/EachChangeOfASharedNameIsTold"},
+	"only the first and the last holder of a shared name are reported", []string{"Watch/EachChangeOfASharedNameIsReported"},
 	func(before, e *locktable.Entry) bool {
 		return e.Visible && !(len(before.Holders) > 0 && len(e.Holders) > 0 && e.Holders[0].Weight == 1)
 	},
 ), telling(
-	"only the first of a queue is told of", []string{"Watch/EachChangeIsTold"},
+	"only the first of a queue is reported", []string{"Watch/EachChangeIsReported"},
 	func(before, e *locktable.Entry) bool { return e.Visible && len(before.Queue) != 1 },
 ), telling(
-	"values are not told of", []string{"Watch/EachChangeIsTold"},
+	"values are not reported", []string{"Watch/EachChangeIsReported"},
 	func(before, e *locktable.Entry) bool {
 		return e.Visible && (len(before.Holders) != len(e.Holders) || len(before.Queue) != len(e.Queue))
 	},
 ), telling(
-	"renewals are told of", []string{"Watch/RenewalsAreNotTold"},
+	"renewals are reported", []string{"Watch/RenewalsAreNotReported"},
 	func(_, e *locktable.Entry) bool { return e.Changed },
 )}

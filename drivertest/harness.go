@@ -67,9 +67,9 @@ type Harness struct {
 	// lease contains it.
 	Elsewhere []func(t testing.TB) driver.Driver
 
-	// TellsLater says that, although there is a Clock, a watch's function is called soon
-	// after the step that changes the name, and not before the step returns.
-	TellsLater bool
+	// ReportsLater says that, although there is a Clock, a watch's function is called
+	// soon after the step that changes the name, and not before the step returns.
+	ReportsLater bool
 
 	// AllAtOnce says that the driver is a [driver.AllAcquirer] that grants claims of any
 	// names in one step. The suite tests that. Without it, names may be on different

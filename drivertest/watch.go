@@ -9,7 +9,7 @@ import (
 // testWatch runs if Properties().PushesChanges says that changes are reported. As with
 // signals, nothing may depend on them.
 func testWatch(s *suite) {
-	s.test("EachChangeIsTold", func(k *kit) {
+	s.test("EachChangeIsReported", func(k *kit) {
 		seen := k.watch(k.name)
 		c, waiter, behind := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		g := k.a.gets(c)
@@ -34,7 +34,7 @@ func testWatch(s *suite) {
 		seen.tells("a grant by force")
 	})
 
-	s.test("EachChangeOfASharedNameIsTold", func(k *kit) {
+	s.test("EachChangeOfASharedNameIsReported", func(k *kit) {
 		seen := k.watch(k.name)
 		one, two, writer := k.reader(), k.reader(), k.mutex(queue(long))
 		k.a.gets(one)
@@ -51,7 +51,7 @@ func testWatch(s *suite) {
 		seen.tells("a release")
 	})
 
-	s.test("WhatTheClientDoesItselfIsTold", func(k *kit) {
+	s.test("TheClientsOwnChangesAreReported", func(k *kit) {
 		seen, c := k.watch(k.name), k.mutex()
 		k.b.gets(c)
 		seen.tells("its own grant")
@@ -59,7 +59,7 @@ func testWatch(s *suite) {
 		seen.tells("its own release")
 	})
 
-	s.test("AnExpiryIsToldWhenItIsFound", func(k *kit) {
+	s.test("AnExpiryIsReportedWhenItIsFound", func(k *kit) {
 		seen := k.watch(k.name)
 		k.a.gets(k.mutex(ttl(k.u)))
 		seen.tells("a grant")
@@ -69,13 +69,13 @@ func testWatch(s *suite) {
 		seen.tells("the next grant")
 	})
 
-	s.test("AChangeBeforeTheWatchHasBegunIsTold", func(k *kit) {
+	s.test("AChangeBeforeTheWatchHasBegunIsReported", func(k *kit) {
 		seen := k.watchFrom(k.b, k.name)
 		k.a.gets(k.mutex())
 		seen.tells("what came at once")
 	})
 
-	s.test("RenewalsAreNotTold", func(k *kit) {
+	s.test("RenewalsAreNotReported", func(k *kit) {
 		seen := k.watch(k.name)
 		c, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.gets(c)
@@ -88,7 +88,7 @@ func testWatch(s *suite) {
 		seen.tells("a release")
 	})
 
-	s.test("OtherNamesAreNotTold", func(k *kit) {
+	s.test("OtherNamesAreNotReported", func(k *kit) {
 		seen, other := k.watch(k.name), k.watch(k.name+"/other")
 		seen.settles()
 		k.a.gets(k.mutex(on(k.name + "/other")))
@@ -96,7 +96,7 @@ func testWatch(s *suite) {
 		seen.silent()
 	})
 
-	s.test("AWatchThatWasStoppedIsNotTold", func(k *kit) {
+	s.test("AStoppedWatchReportsNothing", func(k *kit) {
 		stopped, seen := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
 		stopped.stop() // a second call does nothing
@@ -116,7 +116,7 @@ func testWatch(s *suite) {
 		}
 	})
 
-	s.test("NobodyIsToldAfterClose", func(k *kit) {
+	s.test("NothingIsReportedAfterClose", func(k *kit) {
 		d := k.open()
 		closed, seen := k.watchFrom(d, k.name), k.watch(k.name)
 		k.closes(d)
@@ -184,18 +184,19 @@ func (w *watching) await(what string, again func()) {
 		case <-time.After(w.k.s.Patience / 10):
 		}
 		if time.Since(began) > w.k.s.missing() && (w.d.Properties().PushesChanges || w.k.ctx.Err() != nil) {
-			w.k.missed("%s was not told", what)
+			w.k.missed("%s was not reported", what)
 		}
 	}
 }
 
 // quietTime is the time without a call after which a change is over. With an injected
-// clock a change is reported before its step returns, unless the harness sets TellsLater.
+// clock the driver reports a change before the step returns, unless the harness sets
+// ReportsLater.
 const quietTime = 100 * time.Millisecond
 
 func (w *watching) calms() {
 	w.k.Helper()
-	if w.k.s.Clock == nil || w.k.s.TellsLater {
+	if w.k.s.Clock == nil || w.k.s.ReportsLater {
 		w.k.sleep(quietTime)
 	}
 }

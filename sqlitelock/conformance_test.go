@@ -23,8 +23,8 @@ func TestConformance(t *testing.T) {
 		NoNetwork: true,
 		Wipe:      func(testing.TB) { files++ }, // a new file: all that was stored is gone
 
-		AllAtOnce:  true,
-		TellsLater: true,
+		AllAtOnce:    true,
+		ReportsLater: true,
 	})
 }
 
