@@ -18,29 +18,29 @@ func unless(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []
 }
 
 var signalFaults = []fault{{
-	name: "signals never come", wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence", "Signals/ABrokenHolderHearsThatItLost"},
+	name: "signals never come", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence", "Signals/ABrokenHolderGetsASignalOfItsLoss"},
 	signal: unless(func(locktable.Signal) bool { return true }),
 }, {
-	name: "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderHearsThatItLost", "Signals/ABrokenHolderHearsThatItLost", "Signals/APromotedHolderHearsThatItLost"},
+	name: "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderGetsASignalOfItsLoss", "Signals/ABrokenHolderGetsASignalOfItsLoss", "Signals/APromotedHolderGetsASignalOfItsLoss"},
 	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
 }, {
 	name:   "a grant is not signalled",
-	wants:  []string{"Signals/AWaiterHearsWhenTheOneAheadLeaves", "Signals/AWaiterHearsWhenSomebodyFindsTheHolderExpired", "Signals/AWaiterHearsWhenTheHolderIsBroken"},
+	wants:  []string{"Signals/AWaiterGetsASignalWhenTheOneAheadLeaves", "Signals/AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", "Signals/AWaiterGetsASignalWhenTheHolderIsBroken"},
 	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
 }, {
-	name: "a signal is for the wrong token", wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	name: "a signal is for the wrong token", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
 	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
 		s.Token[0] ^= 1
 		return []locktable.Signal{s}
 	},
 }, {
-	name: "a signal has no fence", wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	name: "a signal has no fence", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
 	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
 		s.Fence = 0
 		return []locktable.Signal{s}
 	},
 }, {
-	name: "only the first of several is signalled", wants: []string{"Signals/EachOfSeveralPromotedWaitersHearsOfItsOwnGrant"},
+	name: "only the first of several is signalled", wants: []string{"Signals/EachOfSeveralPromotedWaitersGetsASignalOfItsGrant"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		if len(e.Signals) > 1 {
@@ -48,11 +48,11 @@ var signalFaults = []fault{{
 		}
 	},
 }, {
-	name: "a new head of the queue is not told to look",
-	wants: []string{"Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
-		"Signals/TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold",
-		"Signals/TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts",
-		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
+	name: "a new head of the queue gets no retry",
+	wants: []string{"Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
+		"Signals/TheNextGetsARetryWhenTheHeadGetsAPermitBesideAMinHold",
+		"Signals/TheNextGetsARetryWhenTheHeadLosesItsPlaceDuringALockDelay",
+		"Signals/TheHeadGetsARetryWhenABreakClosesTheName"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		stood := slices.Clone(e.Queue)
 		f(now)
@@ -61,10 +61,10 @@ var signalFaults = []fault{{
 		}
 	},
 }, {
-	name: "everybody hears every signal", wants: []string{"Signals/NobodyHearsOfTokensThatAnotherClientClaimed"},
+	name: "every client gets every signal", wants: []string{"Signals/NoClientGetsSignalsForTokensOfAnotherClient"},
 	signal: func(s *server, sig locktable.Signal) []locktable.Signal { return s.everybody(sig.Signal) },
 }, {
-	name: "a stopped listener still hears", wants: []string{"Signals/EveryListenerHearsAndAStoppedOneNoMore"},
+	name: "a stopped listener still gets signals", wants: []string{"Signals/EveryListenerGetsSignalsUntilItIsStopped"},
 	driver: func(d *faulty) driver.Driver { return deafless{d} },
 }}
 

@@ -249,9 +249,9 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "nobody is told to look",
-	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook", "Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
-		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
+	name: "no waiter gets a retry",
+	wants: []string{"Value/AWaiterThatLosesItsTurnGetsARetry", "Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
+		"Signals/TheHeadGetsARetryWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
 		if sig.Kind == driver.SignalRetry {
 			return nil

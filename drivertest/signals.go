@@ -7,7 +7,7 @@ import (
 // testSignals runs if Properties().PushesGrants says that signals arrive. Nothing may
 // depend on one, but a backend whose signals never come is slower than it claims.
 func testSignals(s *suite) {
-	s.test("APromotedWaiterHearsThatItWasGrantedAndItsFence", func(k *kit) {
+	s.test("APromotedWaiterGetsASignalWithItsFence", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))
 		heard := k.b.listen()
 		k.a.gets(holder)
@@ -20,7 +20,7 @@ func testSignals(s *suite) {
 		}
 	})
 
-	s.test("EachOfSeveralPromotedWaitersHearsOfItsOwnGrant", func(k *kit) {
+	s.test("EachOfSeveralPromotedWaitersGetsASignalOfItsGrant", func(k *kit) {
 		holder := k.mutex()
 		k.a.gets(holder)
 		fromA, fromB := k.a.listen(), k.b.listen()
@@ -35,7 +35,7 @@ func testSignals(s *suite) {
 		k.a.heldBy(f1, f2)
 	})
 
-	s.test("AWaiterHearsWhenTheOneAheadLeaves", func(k *kit) {
+	s.test("AWaiterGetsASignalWhenTheOneAheadLeaves", func(k *kit) {
 		k.a.gets(k.permits(1, 3))
 		large, small := k.permits(3, 3, queue(long)), k.permits(1, 3, queue(long))
 		heard := k.b.listen()
@@ -45,7 +45,7 @@ func testSignals(s *suite) {
 		heard.next(driver.SignalGranted, small)
 	})
 
-	s.test("AWaiterHearsWhenSomebodyFindsTheHolderExpired", func(k *kit) {
+	s.test("AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", func(k *kit) {
 		k.a.gets(k.mutex(ttl(k.u)))
 		waiter := k.mutex(queue(8 * k.u))
 		heard := k.b.listen()
@@ -57,7 +57,7 @@ func testSignals(s *suite) {
 
 	testOpening(s)
 
-	s.test("AForcedOutHolderHearsThatItLost", func(k *kit) {
+	s.test("AForcedOutHolderGetsASignalOfItsLoss", func(k *kit) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
 		fromA, fromB := k.a.listen(), k.b.listen()
 		k.a.gets(one)
@@ -67,7 +67,7 @@ func testSignals(s *suite) {
 		fromB.next(driver.SignalLost, two)
 	})
 
-	s.test("APromotedHolderHearsThatItLost", func(k *kit) {
+	s.test("APromotedHolderGetsASignalOfItsLoss", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		heard := k.b.listen()
 		k.a.gets(holder)
@@ -79,7 +79,7 @@ func testSignals(s *suite) {
 	})
 
 	if s.breaks {
-		s.test("ABrokenHolderHearsThatItLost", func(k *kit) {
+		s.test("ABrokenHolderGetsASignalOfItsLoss", func(k *kit) {
 			c := k.mutex()
 			heard := k.a.listen()
 			g := k.a.gets(c)
@@ -87,7 +87,7 @@ func testSignals(s *suite) {
 			heard.next(driver.SignalLost, c)
 		})
 
-		s.test("AWaiterHearsWhenTheHolderIsBroken", func(k *kit) {
+		s.test("AWaiterGetsASignalWhenTheHolderIsBroken", func(k *kit) {
 			waiter := k.mutex(queue(long))
 			heard := k.b.listen()
 			g := k.a.gets(k.mutex())
@@ -97,7 +97,7 @@ func testSignals(s *suite) {
 		})
 	}
 
-	s.test("EveryListenerHearsAndAStoppedOneNoMore", func(k *kit) {
+	s.test("EveryListenerGetsSignalsUntilItIsStopped", func(k *kit) {
 		first, second, stopped := k.b.listen(), k.b.listen(), k.b.listen()
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.gets(holder)
@@ -114,7 +114,7 @@ func testSignals(s *suite) {
 		}
 	})
 
-	s.test("NobodyHearsOfTokensThatAnotherClientClaimed", func(k *kit) {
+	s.test("NoClientGetsSignalsForTokensOfAnotherClient", func(k *kit) {
 		theirs, mine := k.a.listen(), k.b.listen()
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.gets(holder)

@@ -8,7 +8,7 @@ import (
 // next instant at which its name can be granted. Otherwise the name stays idle until the
 // keep-alive of a waiter that knew a later instant, or was not at the head when it asked.
 func testOpening(s *suite) {
-	s.test("TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft", func(k *kit) {
+	s.test("TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft", func(k *kit) {
 		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		heard := k.b.listen()
 		k.a.gets(c)
@@ -20,7 +20,7 @@ func testOpening(s *suite) {
 		heard.awaitRetry(second)
 	})
 
-	s.test("TheHeadIsToldToLookOfEachMinHoldThatEndsSooner", func(k *kit) {
+	s.test("TheHeadGetsARetryForEachMinHoldThatEndsSooner", func(k *kit) {
 		one, two, waiter := k.permits(1, 2), k.permits(1, 2), k.permits(1, 2, queue(long))
 		heard := k.b.listen()
 		k.a.gets(one)
@@ -32,7 +32,7 @@ func testOpening(s *suite) {
 		heard.awaitRetry(waiter)
 	})
 
-	s.test("TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold", func(k *kit) {
+	s.test("TheNextGetsARetryWhenTheHeadGetsAPermitBesideAMinHold", func(k *kit) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
 		first, second := k.permits(1, 2, queue(long)), k.permits(1, 2, queue(long))
 		forFirst, forSecond := k.b.listen(), k.b.listen()
@@ -47,7 +47,7 @@ func testOpening(s *suite) {
 		forSecond.awaitRetry(second) // maybe before the other
 	})
 
-	s.test("TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts", func(k *kit) {
+	s.test("TheNextGetsARetryWhenTheHeadLosesItsPlaceDuringALockDelay", func(k *kit) {
 		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
 		heard := k.b.listen()
 		k.a.gets(k.mutex(ttl(k.u), lockDelay(long)))
@@ -61,7 +61,7 @@ func testOpening(s *suite) {
 	if !s.breaks {
 		return
 	}
-	s.test("TheHeadIsToldToLookWhenABreakClosesTheName", func(k *kit) {
+	s.test("TheHeadGetsARetryWhenABreakClosesTheName", func(k *kit) {
 		first, second := k.mutex(queue(long)), k.mutex(queue(long))
 		heard := k.b.listen()
 		g := k.a.gets(k.mutex())

@@ -410,7 +410,7 @@ func testValueQueue(s *suite) {
 	})
 
 	if s.signals {
-		s.test("AWaiterThatLosesItsTurnIsToldToLook", func(k *kit) {
+		s.test("AWaiterThatLosesItsTurnGetsARetry", func(k *kit) {
 			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
 			retry, heard := k.b.listen(), k.b.listen() // the two come in any order
 			k.a.gets(c)
