@@ -8,7 +8,7 @@ import (
 )
 
 func testAcquire(s *suite) {
-	s.test("TheSecondIsToldNoAndWhoHoldsIt", func(k *kit) {
+	s.test("TheSecondIsRefusedAndTheErrorNamesTheHolder", func(k *kit) {
 		who := basictest.FullOwner()
 		g := k.a.gets(k.mutex(owner(who)))
 		held := k.b.refused(k.mutex())

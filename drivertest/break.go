@@ -10,7 +10,7 @@ import (
 func testBreaking(s *suite) {
 	op := basictest.FullOwner()
 
-	s.test("TakesTheLeaseAndTellsItsHolderByWhom", func(k *kit) {
+	s.test("TakesTheLeaseAndNamesTheBreakerToItsHolder", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)
 		k.b.mustBreak(g.Fence, 0, op)
@@ -56,7 +56,7 @@ func testBreaking(s *suite) {
 		k.b.gets(k.mutex())
 	})
 
-	s.test("TellsTheHolderForHowLongNobodyElseCanStart", func(k *kit) {
+	s.test("TellsTheHolderHowLongTheNameStaysClosed", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)
 		k.b.mustBreak(g.Fence, long, op)

@@ -97,7 +97,7 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a refusal does not say by whom", wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
+	name: "a refusal does not name the holder", wants: []string{"Acquire/TheSecondIsRefusedAndTheErrorNamesTheHolder"},
 	driver: refusals(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
 }, {
 	name: "a refusal looks at the holder who was granted first",

@@ -122,7 +122,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "who finds that something has expired does not tell of it", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	name: "a call that finds an expired lease sends no signal", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 		f(now)

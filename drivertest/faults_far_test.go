@@ -73,7 +73,7 @@ var farFaults = []fault{{
 		}}
 	},
 }, {
-	name: "no server is told as held", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	name: "an unreachable server is reported as held", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
 		return raw{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
 	},

@@ -68,7 +68,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "force does not say by whom", wants: []string{"Force/TellsTheOldHolderByWhom"},
+	name: "force does not name the new holder", wants: []string{"Force/NamesTheNewHolderToTheOldOne"},
 	driver: forced(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Changed, e.Broken = false, nil
@@ -123,16 +123,16 @@ var forceFaults = []fault{{
 	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
-	name: "a break does not say by whom", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	name: "a break does not name the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
-	name: "no holder is told by whom", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
+	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
 	},
 }, {
-	name: "a broken holder is told once only", wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	name: "only the first answer after a break names the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, l := range leases {

@@ -84,7 +84,7 @@ var releaseFaults = []fault{{
 		return err
 	}),
 }, {
-	name: "a cancelled waiter loses the turn of the next", wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
+	name: "a cancelled waiter loses the turn of the next", wants: []string{"Release/PassesOnAGrantThatNeverReachedItsWaiter"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		// A grant that its waiter has not asked for yet is taken for a place in the
 		// queue.

@@ -128,7 +128,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a claim that is refused writes its value", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	name: "a claim that is refused writes its value", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && ctx.Err() == nil && c.Validate() == nil {
@@ -162,17 +162,17 @@ var valueFaults = []fault{{
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
 	name:   "nobody is refused for the value",
-	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
+	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
-	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
+	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
 			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
 		}
 	}),
 }, {
-	name: "values are compared by their length first", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes"},
+	name: "values are compared by their length first", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.look(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
 			if len(v) < len(c.ValueBelow) {
@@ -207,13 +207,13 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "who is refused for the value keeps its place", wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
+	name: "a claim refused for the value keeps its place", wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
 	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.look(c.Name).Value
 		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
-	name: "who is refused for the value is told that others hold it", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	name: "a claim refused for the value is refused as held", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: refusedFor(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
 		return driver.Grant{}, &driver.HeldError{Name: c.Name}
 	}),

@@ -17,7 +17,7 @@ func testForce(s *suite) {
 		k.b.keeps(next)
 	})
 
-	s.test("TellsTheOldHolderByWhom", func(k *kit) {
+	s.test("NamesTheNewHolderToTheOldOne", func(k *kit) {
 		who := basictest.FullOwner()
 		old := k.mutex()
 		k.a.gets(old)

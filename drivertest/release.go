@@ -104,7 +104,7 @@ func testRelease(s *suite) {
 		k.b.waits(second, 1)
 	})
 
-	s.test("GivesBackAGrantThatItsWaiterNeverHeardOf", func(k *kit) {
+	s.test("PassesOnAGrantThatNeverReachedItsWaiter", func(k *kit) {
 		// A waiter that is cancelled while it is promoted releases its token, and that
 		// must not lose the turn.
 		holder, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))

@@ -253,7 +253,7 @@ func testValueWrites(s *suite) {
 }
 
 func testValueAbove(s *suite) {
-	s.test("AClaimThatIsNotAboveItIsRefusedAndToldSo", func(k *kit) {
+	s.test("AClaimThatIsNotAboveItIsRefusedForTheValue", func(k *kit) {
 		c := k.mutex(rising("5"))
 		g := k.a.gets(c) // a name without a value is below all
 		for _, v := range []string{"5", "4", "49", ""} {
