@@ -89,7 +89,7 @@ func testAll(s *suite) {
 		}
 	})
 
-	s.test("NobodyIsPassed", func(k *kit) {
+	s.test("NoWaiterIsPassed", func(k *kit) {
 		claims := k.several(k.mutex, k.reader)
 		k.b.gets(k.reader(on(claims[1].Name)))
 		k.b.waits(k.mutex(on(claims[1].Name), queue(long)), 1)
@@ -99,7 +99,7 @@ func testAll(s *suite) {
 		k.isFree(claims[0].Name)
 	})
 
-	s.test("WhatHasExpiredIsInNobodysWay", func(k *kit) {
+	s.test("AnExpiredHolderIsNotInTheWay", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
 		k.b.gets(k.mutex(on(claims[1].Name), ttl(k.u)))
 		k.a.refusedAll(claims)

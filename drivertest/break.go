@@ -83,7 +83,7 @@ func testBreaking(s *suite) {
 		k.a.gets(first)
 	})
 
-	s.test("OfAFenceThatNobodyHoldsChangesNothing", func(k *kit) {
+	s.test("OfAFenceThatNoHolderHasChangesNothing", func(k *kit) {
 		c := k.mutex()
 		k.notThere(k.a.breaks(1, long, op)) // an unknown name
 		g := k.a.gets(c)
@@ -148,7 +148,7 @@ func testBreaking(s *suite) {
 		}
 	})
 
-	s.test("TheBrokenHoldersLateReleaseFreesNobody", func(k *kit) {
+	s.test("TheBrokenHoldersLateReleaseEndsNoOtherLease", func(k *kit) {
 		old, next := k.mutex(), k.mutex()
 		g := k.a.gets(old)
 		k.b.mustBreak(g.Fence, 0, op)

@@ -113,7 +113,7 @@ func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"everybody is let in":                            "AnotherClientSeesWhoHoldsIt",
+		"every claim is granted":                         "AnotherClientSeesWhoHoldsIt",
 		"a call goes on for ever, whatever its ctx says": "AReleaseLetsTheNextIn",
 	} {
 		failed, out := runSubtests(t, exe, name, nil)

@@ -83,7 +83,7 @@ func testConcurrent(s *suite) {
 		}
 	})
 
-	s.test("CancellingRacesPassingOnAndNobodyIsSkipped", func(k *kit) {
+	s.test("CancellingRacesPassingOnAndNoWaiterIsSkipped", func(k *kit) {
 		for i := range s.fewer(100) {
 			name := k.nth(i)
 			holder, gone, next := k.mutex(on(name)), k.mutex(on(name), queue(long)), k.mutex(on(name), queue(long))

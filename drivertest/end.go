@@ -183,7 +183,7 @@ func testLateRepeats(s *suite) {
 		k.b.seesHoldersWaiters(0, 0)
 	})
 
-	s.test("ALateRepeatOfWhoLeftTheQueueDoesNotQueueAgain", func(k *kit) {
+	s.test("ALateRepeatOfAWaiterThatLeftDoesNotQueueAgain", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(queue(long))
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
@@ -191,7 +191,7 @@ func testLateRepeats(s *suite) {
 		k.b.seesHoldersWaiters(1, 0)
 	})
 
-	s.test("ALateRepeatOfAForceBreaksNobodyWhoCameAfterIt", func(k *kit) {
+	s.test("ALateRepeatOfAForceBreaksNoLaterHolder", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(force)
 		k.a.gets(k.mutex())
 		slow.gets(c)

@@ -40,7 +40,7 @@ func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []d
 }
 
 var allFaults = []fault{{
-	name: "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
+	name: "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NoWaiterIsPassed"},
 	driver: alls(oneByOne),
 }, {
 	name: "some are granted, and given back", wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
@@ -63,7 +63,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "those who wait for one of several are passed", wants: []string{"All/NobodyIsPassed"},
+	name: "those who wait for one of several are passed", wants: []string{"All/NoWaiterIsPassed"},
 	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
 		d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
 		return grants, err
@@ -86,7 +86,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "the same tokens are granted anew", wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
+	name: "the same tokens get new grants", wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
 	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		for _, c := range claims {
 			_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})

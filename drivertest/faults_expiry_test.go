@@ -91,7 +91,7 @@ var expiryFaults = []fault{{
 	name: "a promoted grant shows what its place had left as its TTL", wants: []string{"Promotion/HasTheTTLOfItsClaim"},
 	step: promotions(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
 }, {
-	name: "a promoted grant forgets who waited", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
+	name: "a promoted grant forgets its owner", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
 	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
 }, {
 	name: "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
@@ -110,7 +110,7 @@ var expiryFaults = []fault{{
 	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
 	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
-	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForThoseWhoWaitedInVain"},
+	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForWaitersThatWereNotGranted"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {

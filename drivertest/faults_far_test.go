@@ -156,7 +156,7 @@ var farFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "everybody is let in", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
+	name: "every claim is granted", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
 		return d.Acquire(ctx, c)

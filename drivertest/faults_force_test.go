@@ -51,10 +51,10 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	name: "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Force = false }),
 }, {
-	name: "force empties the queue", wants: []string{"Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	name: "force empties the queue", wants: []string{"Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = nil })
@@ -84,7 +84,7 @@ var forceFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a break ignores the fence", wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
+	name: "a break ignores the fence", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		if hs := d.look(name).Holders; len(hs) > 0 {
 			*fence = hs[0].Fence
@@ -100,7 +100,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/MatchesEveryFenceOfARun"},
+	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARun"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.look(name).Holders {
 			if *fence == h.Fence+uint64(h.Fences) {
@@ -109,7 +109,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break takes everybody's lease", wants: []string{"Break/OfOneHolderLeavesTheOthers"},
+	name: "a break ends every lease", wants: []string{"Break/OfOneHolderLeavesTheOthers"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, h := range e.Holders {

@@ -34,22 +34,22 @@ var queueFaults = []fault{{
 	wants:  []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return c.Weight == 1 && c.Limit == driver.Unlimited }),
 }, {
-	name: "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAnyoneWaits"},
+	name: "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAClaimWaits"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
 }, {
-	name: "small claims pass large ones", wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
+	name: "small claims pass large ones", wants: []string{"Queue/NoClaimPassesAWaiterThatNeedsMore"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
 		q := d.look(c.Name).Queue
 		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.Unlimited
 	}),
 }, {
-	name: "a dead holder's name goes to who asks first", wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst"},
+	name: "a dead holder's name goes to the next claim", wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToTheNextClaim"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
 		now := locktable.At(d.table.server.now())
 		return slices.ContainsFunc(d.look(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 	}),
 }, {
-	name:  "who would wait is let in",
+	name:  "a claim that should wait is granted",
 	wants: []string{"Queue/PlacesCountFromOneAndMoveUp", "Concurrent/TheQueueAdmitsOneAtATimeInTheOrderOfFences", "Client/AMutexIsHeldByOneGoroutineOfAllClients"},
 	driver: queued(func(e *locktable.Entry, c driver.Claim, _ int) {
 		if c.Queue {

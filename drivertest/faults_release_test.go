@@ -75,7 +75,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name: "a release passes the name to nobody", wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterGetsASignalWithItsFence"},
+	name: "a release does not pass the name on", wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterGetsASignalWithItsFence"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) (err error) {
 		if d.held(l.Name, l.Token) == nil {
 			return d.Release(ctx, l)

@@ -119,7 +119,7 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfWhoHoldsIsAGrant"},
+	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfAHolderIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
@@ -128,7 +128,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a claim that is refused writes its value", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
+	name: "a claim that is refused writes its value", wants: []string{"Value/OnlyAHolderWrites", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && ctx.Err() == nil && c.Validate() == nil {
@@ -137,14 +137,14 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a renewal writes whoever holds", wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/ItOutlivesItsLease"},
+	name: "a renewal writes without a lease", wants: []string{"Value/OnlyAHolderWrites", "Value/ItOutlivesItsLease"},
 	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if driver.ValidateValue(l.Value) == nil {
 			writesAnyway(d, l.Name, l.Value)
 		}
 	}),
 }, {
-	name: "a waiter that leaves writes", wants: []string{"Value/WhoDoesNotHoldWritesNothing"},
+	name: "a waiter that leaves writes", wants: []string{"Value/OnlyAHolderWrites"},
 	driver: releasing(func(d *faulty, l *driver.LeaseRef) {
 		if d.held(l.Name, l.Token) == nil {
 			writesAnyway(d, l.Name, l.Value)
@@ -161,8 +161,8 @@ var valueFaults = []fault{{
 	name: "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
 	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
-	name:   "nobody is refused for the value",
-	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
+	name:   "no claim is refused for the value",
+	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
 	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
@@ -191,7 +191,7 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a holder that repeats is refused for its value", wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
+	name: "a holder that repeats is refused for its value", wants: []string{"Value/ARepeatOfAHolderIsAGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.look(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
 			return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
@@ -199,7 +199,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a force that is refused for the value breaks", wants: []string{"Value/AForceThatIsNotAboveItBreaksNobody"},
+	name: "a force that is refused for the value breaks", wants: []string{"Value/AForceThatIsNotAboveItBreaksNoLease"},
 	driver: refusedFor(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })

@@ -64,7 +64,7 @@ func testForce(s *suite) {
 		k.b.waits(two, 1)
 	})
 
-	s.test("PassesWhoeverWaitsAndLeavesThemTheirPlaces", func(k *kit) {
+	s.test("PassesAllWaitersAndLeavesThemTheirPlaces", func(k *kit) {
 		k.a.gets(k.mutex())
 		waiters := k.line(2)
 		taker := k.mutex(force)

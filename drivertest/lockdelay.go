@@ -64,7 +64,7 @@ func testLockDelay(s *suite) {
 		}
 	})
 
-	s.test("IsNotForThoseWhoWaitedInVain", func(k *kit) {
+	s.test("IsNotForWaitersThatWereNotGranted", func(k *kit) {
 		holder := k.mutex()
 		k.a.gets(holder)
 		k.b.waits(k.mutex(queue(k.u), lockDelay(long)), 1)

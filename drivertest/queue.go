@@ -63,14 +63,14 @@ func testQueue(s *suite) {
 		k.a.seesHoldersWaiters(0, 0) // there is no waiter to pass it to
 	})
 
-	s.test("ATryFailsWhileAnyoneWaits", func(k *kit) {
+	s.test("ATryFailsWhileAClaimWaits", func(k *kit) {
 		k.a.gets(k.permits(1, 3))
 		k.b.waits(k.permits(3, 3, queue(long)), 1)
 		k.a.waits(k.permits(1, 3), 0) // there is room for it, but a waiter is ahead
 		k.a.seesHoldersWaiters(1, 1)
 	})
 
-	s.test("NobodyPassesAWaiterWhoNeedsMore", func(k *kit) {
+	s.test("NoClaimPassesAWaiterThatNeedsMore", func(k *kit) {
 		holder, large, small := k.permits(1, 3), k.permits(3, 3, queue(long)), k.permits(1, 3, queue(long))
 		k.a.gets(holder)
 		k.b.waits(large, 1)
@@ -102,7 +102,7 @@ func testQueue(s *suite) {
 		k.b.waits(four, 1)
 	})
 
-	s.test("ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst", func(k *kit) {
+	s.test("ADeadHoldersNameGoesToTheHeadAndNotToTheNextClaim", func(k *kit) {
 		k.a.gets(k.mutex(ttl(k.u)))
 		first := k.mutex(queue(8 * k.u))
 		k.a.waits(first, 1)

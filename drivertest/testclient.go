@@ -54,7 +54,7 @@ func testClient(s *suite) {
 		})
 	}
 
-	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNobody", func(k *kit) {
+	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNoWaiter", func(k *kit) {
 		first := k.locksIt(k.locks(nil))
 		crowd := k.locks(&pawl.Options{}) // waits at its end for requests that were given up
 		ctx, cancel := context.WithCancel(k.ctx)

@@ -115,7 +115,7 @@ func testValueWrites(s *suite) {
 		k.b.finds("two", g.Fence)
 	})
 
-	s.test("WhoDoesNotHoldWritesNothing", func(k *kit) {
+	s.test("OnlyAHolderWrites", func(k *kit) {
 		c := k.mutex(value("one"))
 		g := k.a.gets(c)
 		try, waiter, stranger := k.mutex(value("try")), k.mutex(value("waiter"), queue(long)), k.mutex()
@@ -290,7 +290,7 @@ func testValueAbove(s *suite) {
 		}
 	})
 
-	s.test("ARepeatOfWhoHoldsIsAGrant", func(k *kit) {
+	s.test("ARepeatOfAHolderIsAGrant", func(k *kit) {
 		c := k.mutex(rising("5"))
 		g := k.a.gets(c)
 		if again := k.b.gets(c); again.Fence != g.Fence {
@@ -301,7 +301,7 @@ func testValueAbove(s *suite) {
 		k.b.finds("7", g.Fence)
 	})
 
-	s.test("AForceThatIsNotAboveItBreaksNobody", func(k *kit) {
+	s.test("AForceThatIsNotAboveItBreaksNoLease", func(k *kit) {
 		c, waiter := k.mutex(value("5")), k.mutex(queue(long))
 		g := k.a.gets(c)
 		k.b.waits(waiter, 1)
@@ -400,7 +400,7 @@ func testValueQueue(s *suite) {
 		k.b.gets(reader)
 	})
 
-	s.test("WhoWaitsForTheHoldersEndIsComparedThen", func(k *kit) {
+	s.test("AWaiterIsComparedWhenTheHolderHasExpired", func(k *kit) {
 		k.a.gets(k.mutex(value("5"), ttl(k.u)))
 		waiter, next := k.mutex(rising("6"), queue(long)), k.mutex(queue(long))
 		k.b.waits(waiter, 1)
