@@ -224,13 +224,13 @@ func (k *kit) repeats(slow *slowClient, c driver.Claim, released ...driver.Claim
 // testLateReleases: a release with HasEnd that arrives too late does nothing.
 // testValueLate has the releases that write.
 func testLateReleases(s *suite) {
-	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
+	s.test("AReleaseWithAnEndDoesNothingAfterIt", func(k *kit) {
 		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))
 		slow.gets(held)
 		slow.waits(queued, 1)
 		for _, w := range k.lateWays() {
 			letGo := slow.hold()
-			k.givesUp(w, slow.releasesOnTime(held), slow.releasesOnTime(queued))
+			k.givesUp(w, slow.releasesWithEnd(held), slow.releasesWithEnd(queued))
 			k.past(2 * k.shortTimeout())
 			letGo()
 			k.settle()
@@ -240,23 +240,23 @@ func testLateReleases(s *suite) {
 		k.b.waits(queued, 1)
 	})
 
-	s.test("AReleaseOnTimeOfTheOnlyHolderThatComesAfterItsEndDoesNothing", func(k *kit) {
+	s.test("AReleaseOfTheOnlyHolderDoesNothingAfterItsEnd", func(k *kit) {
 		slow, held := k.openSlow(), k.mutex()
 		g := slow.gets(held)
 		k.past(0)
 		letGo := slow.hold()
-		k.givesUp(k.ways()[0], slow.releasesOnTime(held))
+		k.givesUp(k.ways()[0], slow.releasesWithEnd(held))
 		k.past(2 * k.shortTimeout())
 		letGo()
 		k.awaitArrival()
 		k.isHeldBy(held.Name, g.Fence)
 	})
 
-	s.test("AReleaseOnTimeThatComesBeforeItsEndReleases", func(k *kit) {
+	s.test("AReleaseWithAnEndReleasesBeforeIt", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
 		slow.gets(c)
 		letGo := slow.hold()
-		release := slow.releasesOnTime(c)
+		release := slow.releasesWithEnd(c)
 		release.begin(k.ctx)
 		k.pauses(k.shortTimeout() / 2)
 		letGo()

@@ -75,7 +75,7 @@ func (s *slowClient) asks(c driver.Claim) *call {
 	return a
 }
 
-func (s *slowClient) releasesOnTime(c driver.Claim) *call {
+func (s *slowClient) releasesWithEnd(c driver.Claim) *call {
 	return s.calls("Release", func(ctx context.Context) error {
 		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, HasEnd: true})
 	})
@@ -91,7 +91,7 @@ func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*c
 			return errors.Join(append(answers, err)...)
 		}),
 		s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(on(name)))) }),
-		s.releasesOnTime(s.k.mutex(on(name))),
+		s.releasesWithEnd(s.k.mutex(on(name))),
 		s.calls("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
 	}
 	if s.k.s.breaks {

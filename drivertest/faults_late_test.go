@@ -69,10 +69,10 @@ var lateFaults = []fault{{
 	},
 	network: unaware(func(p *parcel) bool { return p.known }),
 }, {
-	name: "the end of a release is not looked at", wants: []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
+	name: "the end of a release is not looked at", wants: []string{"End/AReleaseWithAnEndDoesNothingAfterIt"},
 	network: unaware(func(p *parcel) bool { return p.claim == nil }),
 }, {
-	name: "a release with an end is always late", wants: []string{"End/AReleaseOnTimeThatComesBeforeItsEndReleases"},
+	name: "a release with an end is always late", wants: []string{"End/AReleaseWithAnEndReleasesBeforeIt"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late || p.onEnd && p.claim == nil
 	}},
