@@ -121,7 +121,7 @@ func (c *core) releaseUnknown(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	c.returner.Add(&returner.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		Again: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, time.Now(), ttl),
+		ReleaseAgainAt: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, time.Now(), ttl),
 	})
 }
 

@@ -269,7 +269,7 @@ func (h *hold) releaseRef() driver.LeaseRef {
 func (h *hold) toReturn(now time.Time) *returner.Return[*claim] {
 	return &returner.Return[*claim]{
 		Claim: h.owningClaim(), Lease: h.releaseRef(), TTL: h.claim.TTL,
-		Again: h.c.releaseAgainAt(h.claim), Until: h.c.lapsesAt(h.claim, now, h.claim.TTL),
+		ReleaseAgainAt: h.c.releaseAgainAt(h.claim), Until: h.c.lapsesAt(h.claim, now, h.claim.TTL),
 	}
 }
 

@@ -161,7 +161,7 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
 	l.HasEnd = true
-	b.next = &returned{Claim: b, Lease: l, TTL: l.TTL, Again: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
+	b.next = &returned{Claim: b, Lease: l, TTL: l.TTL, ReleaseAgainAt: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
 }
 
 func (o *pendingReleases) cancelLocked(b *pendingRelease) {
@@ -211,7 +211,7 @@ func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time
 	b.releaseArrivesUntil = before
 	switch {
 	case sent.Before(b.acquireArrivesUntil):
-		r.Again = b.acquireArrivesUntil
+		r.ReleaseAgainAt = b.acquireArrivesUntil
 	case b.next == r:
 		b.next = nil
 		o.forgetSettledLocked(b)

@@ -19,10 +19,10 @@ type Return[C any] struct {
 	Lease driver.LeaseRef
 	TTL   time.Duration // the TTL of the claim
 
-	// Again is the time of another release, because an Acquire of its token may take
-	// effect until then. The answer to a release that was sent at Again or later is
+	// ReleaseAgainAt is the time of another release, because an Acquire of its token may
+	// take effect until then. The answer to a release that was sent then or later is
 	// final.
-	Again time.Time
+	ReleaseAgainAt time.Time
 	// Until is the time at which the lease has expired. No release is sent after it.
 	Until time.Time
 
@@ -106,9 +106,9 @@ func (r *Returner[C]) AddSent(x *Return[C], now time.Time, answered bool) {
 	case !answered:
 		x.fails = 1
 		r.postponeLocked(x, now.Add(firstPause))
-	case now.Before(x.Again):
+	case now.Before(x.ReleaseAgainAt):
 		x.Lease.MinHold = 0 // a lease of a late Acquire needs no minimum hold
-		r.postponeLocked(x, x.Again)
+		r.postponeLocked(x, x.ReleaseAgainAt)
 	}
 	r.sendDueLocked()
 }
@@ -226,11 +226,11 @@ func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcom
 		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.most), 0, time.Time{}
 		x.fails, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
 		switch {
-		case !sent.Before(x.Again):
+		case !sent.Before(x.ReleaseAgainAt):
 		case r.lastRound:
 			r.givenUp++
 		default:
-			r.postponeLocked(x, x.Again)
+			r.postponeLocked(x, x.ReleaseAgainAt)
 		}
 	case o == Unanswerable, x.last:
 		r.givenUp++

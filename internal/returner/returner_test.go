@@ -41,7 +41,7 @@ func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 	r := still()
-	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	x := &returned{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
 	x.Lease.MinHold = time.Minute
 	r.Add(x)
 	if got, _ := r.takeLocked(start); got != x {
@@ -65,7 +65,7 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 // after it.
 func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
 	r := still()
-	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	x := &returned{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
 	r.Add(x)
 	_, _ = r.takeLocked(start)
 	r.answeredLocked(x, at(2*time.Second), at(4*time.Second), Done)
