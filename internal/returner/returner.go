@@ -50,8 +50,8 @@ const (
 // however many returns there are. Once it answers, the returns are sent as fast as it
 // answers.
 type Returner[C any] struct {
-	request Request[C]
-	most    int // the largest number of requests under way
+	request     Request[C]
+	maxInFlight int // the largest number of requests under way
 
 	mu          sync.Mutex      // protects all below
 	ctx         context.Context // the ctx of all requests
@@ -82,9 +82,9 @@ const (
 	maxPause   = time.Second // the longest pause
 )
 
-// New makes a Returner that has at most `most` requests under way.
-func New[C any](most int, request Request[C]) *Returner[C] {
-	r := &Returner[C]{request: request, most: most, finished: make(chan struct{})}
+// New makes a Returner that has at most maxInFlight requests under way.
+func New[C any](maxInFlight int, request Request[C]) *Returner[C] {
+	r := &Returner[C]{request: request, maxInFlight: maxInFlight, finished: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
@@ -179,7 +179,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	if x := r.retryLocked(now, 1); x != nil {
 		return x, 0
 	}
-	if r.inFlight < r.most {
+	if r.inFlight < r.maxInFlight {
 		if x := unexpired(&r.fresh, now); x != nil {
 			r.inFlight++
 			x.last = r.lastRound
@@ -193,7 +193,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	if len(r.later) > 0 {
 		wait = r.later[0].due.Sub(now)
 	}
-	if len(r.failed) > 0 && r.inFlight < r.most && now.Before(r.nextRetry) {
+	if len(r.failed) > 0 && r.inFlight < r.maxInFlight && now.Before(r.nextRetry) {
 		if rest := r.nextRetry.Sub(now); wait < 0 || rest < wait {
 			wait = rest
 		}
@@ -203,7 +203,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 
 // retryLocked takes a failed return, if fewer than room failed returns are under way.
 func (r *Returner[C]) retryLocked(now time.Time, room int) *Return[C] {
-	if r.retrying >= room || r.inFlight >= r.most || now.Before(r.nextRetry) {
+	if r.retrying >= room || r.inFlight >= r.maxInFlight || now.Before(r.nextRetry) {
 		return nil
 	}
 	x := unexpired(&r.failed, now)
@@ -223,7 +223,7 @@ func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcom
 	switch {
 	case o == Done:
 		r.answers++
-		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.most), 0, time.Time{}
+		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.maxInFlight), 0, time.Time{}
 		x.fails, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
 		switch {
 		case !sent.Before(x.ReleaseAgainAt):

@@ -15,7 +15,7 @@ type (
 
 // still returns a Returner that sends nothing by itself: the test takes the returns, and
 // says what the time is.
-func still() *returns { return &returns{most: MaxInFlight, closed: true} }
+func still() *returns { return &returns{maxInFlight: MaxInFlight, closed: true} }
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
