@@ -26,9 +26,9 @@ type Return[C any] struct {
 	// Until is the time at which the lease has expired. No release is sent after it.
 	Until time.Time
 
-	due   time.Time // when it is sent, if it is in Returner.later
-	fails int       // the failed releases in a row
-	last  bool      // its last request was sent
+	due      time.Time // when it is sent, if it is in Returner.scheduled
+	fails    int       // the failed releases in a row
+	lastSent bool      // its last request was sent
 }
 
 // A Request releases x once. Its error goes with every outcome except Done.
@@ -57,7 +57,7 @@ type Returner[C any] struct {
 	ctx         context.Context // the ctx of all requests
 	stop        context.CancelFunc
 	timer       *time.Timer
-	later       []*Return[C]  // not due yet, in the order in which they are due
+	scheduled   []*Return[C]  // not due yet, in the order in which they are due
 	fresh       []*Return[C]  // due, and not failed
 	failed      []*Return[C]  // due again after a failure
 	inFlight    int           // requests under way
@@ -167,8 +167,8 @@ func (r *Returner[C]) send(ctx context.Context, x *Return[C]) {
 // there is none, wait is the time until takeLocked may return one. A negative wait means:
 // after the next new return or outcome.
 func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duration) {
-	for len(r.later) > 0 && !r.later[0].due.After(now) {
-		if x := shift(&r.later); x.fails > 0 {
+	for len(r.scheduled) > 0 && !r.scheduled[0].due.After(now) {
+		if x := shift(&r.scheduled); x.fails > 0 {
 			r.failed = append(r.failed, x)
 		} else {
 			r.fresh = append(r.fresh, x)
@@ -182,7 +182,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	if r.inFlight < r.maxInFlight {
 		if x := unexpired(&r.fresh, now); x != nil {
 			r.inFlight++
-			x.last = r.lastRound
+			x.lastSent = r.lastRound
 			return x, 0
 		}
 	}
@@ -190,8 +190,8 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 		return x, 0
 	}
 	wait = -1
-	if len(r.later) > 0 {
-		wait = r.later[0].due.Sub(now)
+	if len(r.scheduled) > 0 {
+		wait = r.scheduled[0].due.Sub(now)
 	}
 	if len(r.failed) > 0 && r.inFlight < r.maxInFlight && now.Before(r.nextRetry) {
 		if rest := r.nextRetry.Sub(now); wait < 0 || rest < wait {
@@ -232,7 +232,7 @@ func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcom
 		default:
 			r.postponeLocked(x, x.ReleaseAgainAt)
 		}
-	case o == Unanswerable, x.last:
+	case o == Unanswerable, x.lastSent:
 		r.givenUp++
 	default:
 		r.failedLocked(x, now)
@@ -258,13 +258,13 @@ func (r *Returner[C]) postponeLocked(x *Return[C], due time.Time) {
 		return
 	}
 	x.due = due
-	i, _ := slices.BinarySearchFunc(r.later, due, func(y *Return[C], due time.Time) int {
+	i, _ := slices.BinarySearchFunc(r.scheduled, due, func(y *Return[C], due time.Time) int {
 		if y.due.After(due) {
 			return 1
 		}
 		return -1 // x comes after those that are due at the same time
 	})
-	r.later = slices.Insert(r.later, i, x)
+	r.scheduled = slices.Insert(r.scheduled, i, x)
 }
 
 // CountGivenUp begins to count the returns that the Returner gives up.
@@ -280,7 +280,7 @@ func (r *Returner[C]) Progress() (answers int, unanswered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	failed := func(x *Return[C]) bool { return x.fails > 0 }
-	return r.answers, r.inFlight > 0 || len(r.failed) > 0 || slices.ContainsFunc(r.later, failed)
+	return r.answers, r.inFlight > 0 || len(r.failed) > 0 || slices.ContainsFunc(r.scheduled, failed)
 }
 
 // Finish returns a channel that is closed when nothing is left to give back. Nothing is
@@ -311,11 +311,11 @@ func (r *Returner[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastRound = true
-	r.fresh = slices.Concat(r.fresh, r.failed, r.later)
+	r.fresh = slices.Concat(r.fresh, r.failed, r.scheduled)
 	for _, x := range r.fresh {
 		x.fails = 0
 	}
-	r.later, r.failed = nil, nil
+	r.scheduled, r.failed = nil, nil
 	r.sendDueLocked()
 }
 
@@ -330,7 +330,7 @@ func (r *Returner[C]) Abandon() (left int, failure error) {
 
 // lenLocked returns the number of returns, including those under way.
 func (r *Returner[C]) lenLocked() int {
-	return len(r.later) + len(r.fresh) + len(r.failed) + r.inFlight
+	return len(r.scheduled) + len(r.fresh) + len(r.failed) + r.inFlight
 }
 
 // endLocked stops all sending.
