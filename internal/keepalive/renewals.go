@@ -66,8 +66,8 @@ type Renewal[L Lease] struct {
 }
 
 const (
-	heartbeat = time.Second     // the interval at which Due checks whether the machine slept
-	silentFor = 5 * time.Second // the time without any answer after which the backend seems to be down
+	heartbeat      = time.Second     // the interval at which Due checks whether the machine slept
+	silenceTimeout = 5 * time.Second // the time without any answer after which the backend seems to be down
 )
 
 // NewRenewals returns Renewals without leases. now is a reading from before the first
@@ -296,7 +296,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, failed int, left time.Du
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // the failed request may have been a check
-		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silentFor
+		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silenceTimeout
 		r.setHealthLocked(x, b.HealthAfterFailure(failed, r.alone, down))
 	} else {
 		x.fails = 0
@@ -325,7 +325,7 @@ func (r *Renewals[L]) Done(b *Batch, now time.Time, answered bool) {
 // Alive reports to r that the backend answered another request. Then leases without an
 // answer may be sent alone, see Batch.HealthAfterFailure.
 func (r *Renewals[L]) Alive(now time.Time) {
-	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silentFor/8) { // most calls write nothing
+	if at := int64(now.Sub(r.began)); at-r.lastAnswer.Load() > int64(silenceTimeout/8) { // most calls write nothing
 		r.lastAnswer.Store(at)
 	}
 }
