@@ -172,7 +172,7 @@ func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ttl := h.renewalRef(now).TTL
-	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
+	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Extension: ttl - h.term.LeaseLeft(now)}
 }
 
 // renewed applies the answer to a renewal that was sent at sent and asked for ttl. It

@@ -41,9 +41,9 @@ type Lease interface {
 
 // A RenewalPlan describes a lease at some time.
 type RenewalPlan struct {
-	Left   time.Duration // the rest of its term; at zero the term is over
-	TTL    time.Duration // the TTL that a renewal would ask for
-	Longer time.Duration // the time by which a renewal would extend the lease; 0 or less if it would not
+	Left      time.Duration // the rest of its term; at zero the term is over
+	TTL       time.Duration // the TTL that a renewal would ask for
+	Extension time.Duration // the time by which a renewal would extend the lease; 0 or less if it would not
 }
 
 // A Renewal is the state of one lease in Renewals. The lease contains it. The zero value
@@ -239,7 +239,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		}
 		// If a renewal is under way, or would not extend the lease, only the end of its
 		// term matters.
-		if !x.pending && plan.TTL >= driver.MinTTL && (plan.Longer > 0 || x.check) {
+		if !x.pending && plan.TTL >= driver.MinTTL && (plan.Extension > 0 || x.check) {
 			x.pending, x.check = true, false
 			r.dispatch.Add(x, x.ttl, x.health)
 		}

@@ -21,7 +21,7 @@ type lease struct {
 }
 
 func (l *lease) Plan(now clock.Reading) keepalive.RenewalPlan {
-	return keepalive.RenewalPlan{Left: l.term.Left(now), TTL: l.most, Longer: l.most - l.term.LeaseLeft(now)}
+	return keepalive.RenewalPlan{Left: l.term.Left(now), TTL: l.most, Extension: l.most - l.term.LeaseLeft(now)}
 }
 
 // keeper is the renewals of a client, at a time that passes when a test says so.
