@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// watchAfter is the age of a lease at which the driver begins to watch its name. Most
+// armDelay is the age of a lease at which the driver begins to watch its name. Most
 // leases end earlier, and so cost nothing.
-const watchAfter = 10 * time.Millisecond
+const armDelay = 10 * time.Millisecond
 
 // A tracker notifies holders at once when their name is deleted, flushed or evicted, or
 // overwritten by another program. It uses Redis' client tracking. To arm a name means to
@@ -148,12 +148,12 @@ func (w *tracker) holdsLocked(l *trackedLease, ttl time.Duration, now time.Time)
 		l.until = now.Add(ttl)
 	}
 	if l.armFrom.IsZero() {
-		l.armFrom = now.Add(watchAfter)
+		l.armFrom = now.Add(armDelay)
 	}
 	w.due = append(w.due, l)
 	if !w.awake { // not for each lease, because setting a timer costs more than all else here
 		w.awake = true
-		w.timer.Reset(watchAfter)
+		w.timer.Reset(armDelay)
 	}
 }
 
@@ -260,7 +260,7 @@ func (w *tracker) takeDue() (names []string) {
 	for len(w.due) > 0 {
 		l := w.due[0]
 		if !l.ended && l.armFrom.After(now) {
-			w.timer.Reset(watchAfter / 2)
+			w.timer.Reset(armDelay / 2)
 			return names
 		}
 		w.due = w.due[1:]
