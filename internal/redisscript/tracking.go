@@ -27,9 +27,9 @@ const armDelay = 10 * time.Millisecond
 // library reports both; then the holder renews its lease, which arms the name again.
 //
 // Most changes come from other clients that hold or wait for the same name. After such a
-// change, the tracker arms the name again: at once, or once in watchPace if changes are
-// frequent. Arming also reads the state of the name, which shows whether the lease may be
-// gone.
+// change, the tracker arms the name again: at once, or once in minRearmInterval if
+// changes are frequent. Arming also reads the state of the name, which shows whether the
+// lease may be gone.
 type tracker struct {
 	watch  func(ctx context.Context, keys []string) []WatchReply // of the Client
 	prefix string
@@ -174,19 +174,19 @@ func (w *tracker) dropLocked(l *trackedLease) {
 	}
 }
 
-// watchPace is the shortest time between two armings of a name because of changes.
-const watchPace = 500 * time.Millisecond
+// minRearmInterval is the shortest time between two armings of a name because of changes.
+const minRearmInterval = 500 * time.Millisecond
 
 // rearmLocked schedules a name to be armed again: at once, or later if it was armed
-// within the last watchPace.
+// within the last minRearmInterval.
 func (w *tracker) rearmLocked(n *trackedName) {
 	n.changes++
 	if n.rearming {
 		return
 	}
 	now, pause := time.Now(), time.Duration(0)
-	if now.Sub(n.rearmFrom) < watchPace {
-		pause = watchPace
+	if now.Sub(n.rearmFrom) < minRearmInterval {
+		pause = minRearmInterval
 	}
 	at := now.Add(pause)
 	n.rearming, n.rearmFrom = true, at
