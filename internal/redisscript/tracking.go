@@ -213,10 +213,10 @@ func (w *tracker) changed(name string) {
 	}
 }
 
-// watchAgain is the pause after a name could not be armed. The next pauses are longer.
+// minRewatchPause is the first pause after a name could not be armed.
 const (
-	watchAgain    = 50 * time.Millisecond
-	watchAgainMax = 5 * time.Second
+	minRewatchPause = 50 * time.Millisecond
+	maxRewatchPause = 5 * time.Second
 )
 
 // run arms the names that are due, until ctx ends. It calls lost with the tokens whose
@@ -242,7 +242,7 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		case len(failed) == 0:
 			failures = 0
 		case again == nil:
-			again = time.After(backoff.JitterUp(backoff.Doubled(watchAgain, failures, watchAgainMax)))
+			again = time.After(backoff.JitterUp(backoff.Doubled(minRewatchPause, failures, maxRewatchPause)))
 			failures++
 		}
 	}

@@ -63,7 +63,7 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 			Run:          x.listen,
 			StateChanged: func(bool) { f() }, // the driver has missed changes, or may miss them from now on
 			Down:         &w.watchesDown,
-			FirstPause:   watchAgain, LongestPause: watchAgainMax,
+			FirstPause:   minRewatchPause, LongestPause: maxRewatchPause,
 		}.Keep(ctx)
 	})
 	return end
