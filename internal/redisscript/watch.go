@@ -20,8 +20,8 @@ import (
 // client deleted the name, or a replica without the note took over), the driver may have
 // missed changes, and notifies the watchers.
 const (
-	watchFor  = time.Minute
-	watchKeep = 20 * time.Second // the driver renews the note at this interval, or a little earlier
+	watchNoteTTL      = time.Minute
+	watchNoteInterval = 20 * time.Second // the driver renews the note at this interval, or a little earlier
 )
 
 // watching is the state of a driver's watchers.
@@ -76,7 +76,7 @@ func (x *watch) listen(ctx context.Context, subscribed func()) {
 	var noting sync.WaitGroup
 	noting.Go(func() {
 		defer cancel()
-		x.keepNoted(ctx, confirmed, subscribed)
+		x.keepNote(ctx, confirmed, subscribed)
 	})
 	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Temporary: true}
 	err := x.d.client.Subscribe(ctx, c, func() {
@@ -90,10 +90,10 @@ func (x *watch) listen(ctx context.Context, subscribed func()) {
 	x.sharded = x.sharded && !cannotSubscribe(err) // next time a plain channel, if the server refuses sharded ones
 }
 
-// keepNoted writes the note whenever the server has confirmed the subscription, and
+// keepNote writes the note whenever the server has confirmed the subscription, and
 // renews it as long as the subscription lasts. It returns when it cannot write the note.
-func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, subscribed func()) {
-	for wait, late := serverTimeout, true; ; wait, late = backoff.JitterDown(watchKeep), false {
+func (x *watch) keepNote(ctx context.Context, confirmed <-chan struct{}, subscribed func()) {
+	for wait, late := serverTimeout, true; ; wait, late = backoff.JitterDown(watchNoteInterval), false {
 		news := false
 		select {
 		case <-ctx.Done():
@@ -105,7 +105,7 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, subscr
 				return // the server does not confirm the subscription
 			}
 		}
-		missing, ok := x.note(ctx)
+		missing, ok := x.storeNote(ctx)
 		if !ok {
 			return
 		}
@@ -115,9 +115,9 @@ func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, subscr
 	}
 }
 
-// note stores the note, so that the scripts publish changes from now on. missing reports
-// that there was no note before.
-func (x *watch) note(ctx context.Context) (missing, ok bool) {
+// storeNote stores the note, so that the scripts publish changes from now on. missing
+// reports that there was no note before.
+func (x *watch) storeNote(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	call := x.d.watchCall(x.name, x.sharded)

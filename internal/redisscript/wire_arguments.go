@@ -139,7 +139,7 @@ func (o *Options) watchCall(name string, sharded bool) Call {
 	if sharded {
 		way = waySlot
 	}
-	return o.call(name, append(number(nil, micros(watchFor)), way))
+	return o.call(name, append(number(nil, micros(watchNoteTTL)), way))
 }
 
 func number(b []byte, v int64) []byte {
