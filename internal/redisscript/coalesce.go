@@ -31,7 +31,7 @@ type coalescer struct {
 	life          context.Context
 	clock         *clock       // answers update it
 	stepsUnderWay atomic.Int32 // steps that are under way
-	busy          busy
+	busy          busyNames
 	free          sync.Pool // of *step
 
 	mu       sync.Mutex // protects the fields below, and the fields of each step
@@ -77,7 +77,7 @@ type step struct {
 
 func newCoalescer(conn Conn, o *Options, life context.Context, c *clock) *coalescer {
 	return &coalescer{
-		Options: o, conn: conn, life: life, clock: c, busy: busy{seed: maphash.MakeSeed(), began: time.Now()},
+		Options: o, conn: conn, life: life, clock: c, busy: busyNames{seed: maphash.MakeSeed(), began: time.Now()},
 		free: sync.Pool{New: func() any { return &step{done: make(chan struct{}, 1)} }},
 	}
 }
@@ -85,7 +85,7 @@ func newCoalescer(conn Conn, o *Options, life context.Context, c *clock) *coales
 // do sends a step in a common script, if other steps are under way. If none is, or if the
 // step is not the quick case, do calls alone, which sends the step by itself.
 func (co *coalescer) do(ctx context.Context, now time.Time, q *quickStep, alone func() Reply) Reply {
-	if co.busy.is(q.claim.Name) {
+	if co.busy.contains(q.claim.Name) {
 		return alone()
 	}
 	defer co.stepsUnderWay.Add(-1)
@@ -93,7 +93,7 @@ func (co *coalescer) do(ctx context.Context, now time.Time, q *quickStep, alone 
 		if answer, err := co.together(ctx, now, q); err != nil || answer != 0 {
 			return Reply{Int: answer, Err: err}
 		}
-		co.busy.note(q.claim.Name)
+		co.busy.add(q.claim.Name)
 	}
 	return alone()
 }
@@ -272,26 +272,26 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 // not use one of its keys. Each caller then sends its step alone.
 func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
 
-// busy remembers for busyFor the names that were not the quick case, because they were
-// held or had waiters. The driver sends their steps alone, because they would fail in a
-// common script. Names with equal hashes share an element of until; that only makes some
-// steps slower.
-type busy struct {
+// busyNames has the names that were not the quick case in the last busyTime, because they
+// were held or had waiters. The driver sends their steps alone, because they would fail
+// in a common script. Names with equal hashes share an element of until; that only makes
+// some steps slower.
+type busyNames struct {
 	seed  maphash.Seed
 	began time.Time
 	until [1 << 10]atomic.Int64 // the end of the busy time, since began; 0 if there was none
 }
 
-const busyFor = time.Second
+const busyTime = time.Second
 
-func (b *busy) place(name string) *atomic.Int64 {
+func (b *busyNames) untilOf(name string) *atomic.Int64 {
 	return &b.until[maphash.String(b.seed, name)%uint64(len(b.until))]
 }
 
-func (b *busy) note(name string) { b.place(name).Store(int64(time.Since(b.began) + busyFor)) }
+func (b *busyNames) add(name string) { b.untilOf(name).Store(int64(time.Since(b.began) + busyTime)) }
 
-func (b *busy) is(name string) bool {
-	until := b.place(name).Load()
+func (b *busyNames) contains(name string) bool {
+	until := b.untilOf(name).Load()
 	return until != 0 && int64(time.Since(b.began)) < until
 }
 

@@ -10,17 +10,17 @@ import (
 
 func TestANameIsBusyForAWhile(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		b := &busy{seed: maphash.MakeSeed(), began: time.Now()}
-		if b.is("job") {
+		b := &busyNames{seed: maphash.MakeSeed(), began: time.Now()}
+		if b.contains("job") {
 			t.Error("busy from the beginning")
 		}
-		b.note("job")
-		time.Sleep(busyFor - 1)
-		if !b.is("job") {
+		b.add("job")
+		time.Sleep(busyTime - 1)
+		if !b.contains("job") {
 			t.Error("forgotten too early")
 		}
 		time.Sleep(1 * time.Nanosecond)
-		if b.is("job") {
+		if b.contains("job") {
 			t.Error("not forgotten")
 		}
 	})
