@@ -19,7 +19,7 @@ type Driver struct {
 	tracking   *tracker // nil if the server does not report changes
 	coalescer  *coalescer
 	clock      *clock
-	unanswered unanswered
+	unanswered unansweredClaims
 	noStates   atomic.Bool // the server has refused a command that States calls
 	closed     atomic.Bool
 }

@@ -19,7 +19,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		return err
 	}
 	d.tracking.forgetToken(l.Token)
-	d.unanswered.noteRelease(l.Token)
+	d.unanswered.recordRelease(l.Token)
 	var p Reply
 	if hasEnd(&l) {
 		p = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })

@@ -18,7 +18,7 @@ import (
 // Then a claim may be under way twice. A server that has closed a connection reads no
 // more from it, but a proxy may still have the first request. So if the caller releases
 // the token before the end of the claim, the driver releases it once more after that end:
-// see unanswered.
+// see unansweredClaims.
 
 // A retry counts the attempts at a step whose connections were dead.
 type retry struct {
@@ -113,9 +113,9 @@ const maxLateTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
-// unanswered has the tokens of claims that were sent twice, until the end of the first,
-// unanswered request.
-type unanswered struct {
+// unansweredClaims has the tokens of claims that were sent twice, until the end of the
+// first, unanswered request.
+type unansweredClaims struct {
 	mu       sync.Mutex            // protects released
 	released map[driver.Token]bool // for each token: whether its caller has released it
 }
@@ -148,8 +148,8 @@ func (d *Driver) claimAgain(c *driver.Claim, end time.Time) bool {
 	return true
 }
 
-// noteRelease records that the caller releases a token.
-func (u *unanswered) noteRelease(t driver.Token) {
+// recordRelease records that the caller releases a token.
+func (u *unansweredClaims) recordRelease(t driver.Token) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.released[t]; known {
