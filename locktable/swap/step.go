@@ -21,22 +21,22 @@ type knownValue struct {
 
 // A result is the result of one try of a step.
 type result struct {
-	end     ending
-	refused error // with taken: the store's error for this step alone, see Swapped.Err
+	outcome outcome
+	refused error // with outcomeDone: the store's error for this step alone, see Swapped.Err
 	value   knownValue
 	load    bool          // the next try has to load the value
 	took    time.Duration // the duration of the try
 }
 
-// An ending is the way in which a try ended.
-type ending int
+// An outcome says how a try ended.
+type outcome int
 
 const (
-	taken      ending = iota // the swap took effect or was refused, or a current value needs no change
-	outdated                 // the value needs no change, but may be outdated
-	yielded                  // a waiting claim pauses in favor of other clients, see stepBack
-	conflicted               // the name has changed
-	late                     // the store's clock was not within the window
+	outcomeDone          outcome = iota // the swap took effect or was refused, or a current value needs no change
+	outcomeOutdated                     // the value needs no change, but may be outdated
+	outcomeYielded                      // a waiting claim pauses in favor of other clients, see stepBack
+	outcomeConflict                     // the name has changed
+	outcomeOutsideWindow                // the store's clock was not within the window
 )
 
 // retriesWithoutPause is the number of times that a step whose swap failed is repeated
@@ -84,16 +84,16 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 			t.cache.put(s.Name, all[0])
 			r.value, back.trip = knownValue{all[0], true}, time.Since(began)
 		}
-		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.end == taken {
+		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.outcome == outcomeDone {
 			break
 		}
-		switch r.end {
-		case taken, outdated: // the next try loads the value
-		case yielded:
+		switch r.outcome {
+		case outcomeDone, outcomeOutdated: // the next try loads the value
+		case outcomeYielded:
 			t.names.unlock(s.Name)
 			locked, fails = false, 0
 			err = back.pause(ctx)
-		case conflicted, late:
+		case outcomeConflict, outcomeOutsideWindow:
 			if fails++; fails > retriesWithoutPause { // after a pause, the known value is probably outdated
 				r.load, err = true, r.pause(ctx, fails-retriesWithoutPause)
 			}
@@ -106,7 +106,7 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 // because the server may be busy.
 func (r *result) pause(ctx context.Context, times int) error {
 	d := r.took / 2
-	if r.end == late {
+	if r.outcome == outcomeOutsideWindow {
 		d = backoff.Doubled(time.Millisecond, times, 32*time.Millisecond)
 	}
 	return backoff.Wait(ctx, backoff.Jitter(d))
@@ -133,25 +133,25 @@ func (t *Table) try(
 	case !c.entry.Changed && seen.fresh:
 		return r, nil
 	case !c.entry.Changed: // the answer must come from the current value
-		return result{end: outdated, load: true}, nil
+		return result{outcome: outcomeOutdated, load: true}, nil
 	case place != nil && back.yieldsToHolder(place, c.entry, c.window.From):
-		return result{end: yielded, load: true}, nil
+		return result{outcome: outcomeYielded, load: true}, nil
 	}
 	is, err := t.swap(ctx, t.swapOf(c))
 	if err != nil || is.Done || is.Err != nil {
 		return result{refused: is.Err}, err
 	}
 	back.recordFailure(seen, is)
-	r = result{end: conflicted, value: seen, load: !is.HasStored && !is.OutsideWindow, took: time.Since(began)}
+	r = result{outcome: outcomeConflict, value: seen, load: !is.HasStored && !is.OutsideWindow, took: time.Since(began)}
 	if is.HasStored {
 		r.value = knownValue{is.Stored, true}
 	}
 	switch {
 	case is.OutsideWindow:
-		r.end = late
+		r.outcome = outcomeOutsideWindow
 	case place != nil && seen.fresh:
 		back.lost, back.trip = back.lost+1, r.took
-		r.end, r.load = yielded, true
+		r.outcome, r.load = outcomeYielded, true
 	}
 	return r, nil
 }
