@@ -82,7 +82,7 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 				break
 			}
 			t.cache.put(s.Name, all[0])
-			r.value, back.trip = knownValue{all[0], true}, time.Since(began)
+			r.value, back.roundTrip = knownValue{all[0], true}, time.Since(began)
 		}
 		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.outcome == outcomeDone {
 			break
@@ -150,7 +150,7 @@ func (t *Table) try(
 	case is.OutsideWindow:
 		r.outcome = outcomeOutsideWindow
 	case place != nil && seen.fresh:
-		back.lost, back.trip = back.lost+1, r.took
+		back.failedSwaps, back.roundTrip = back.failedSwaps+1, r.took
 		r.outcome, r.load = outcomeYielded, true
 	}
 	return r, nil

@@ -28,15 +28,15 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 // are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
 // a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
 type stepBack struct {
-	times int           // how often the claim has paused
-	lost  int           // the number of the claim's failed swaps
-	trip  time.Duration // the store's round-trip time; 0 means unknown
+	pauses      int           // how often the claim has paused
+	failedSwaps int           // the number of the claim's failed swaps
+	roundTrip   time.Duration // the store's round-trip time; 0 means unknown
 
 	// The failed swaps of the step, for its error when ctx ends. Until then the step is
 	// repeated.
-	version uint64 // the version of the value that a swap failed to replace
-	same    int    // how often in a row Load returned that version after the swap failed
-	late    int    // how often in a row the store's clock was outside of the window
+	version       uint64 // the version of the value that a swap failed to replace
+	staleLoads    int    // how often in a row Load returned that version after the swap failed
+	missedWindows int    // how often in a row the store's clock was outside of the window
 }
 
 // maxPausesForHolder is the number of times that a claim pauses for a holder that has not
@@ -49,7 +49,7 @@ const maxPausesForHolder = 3
 // dead, the claim loses a few round trips.
 func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now locktable.Instant) bool {
 	half := now + (own.Expires-now)/2
-	return b.times-b.lost < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
+	return b.pauses-b.failedSwaps < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
 		return !h.Token.IsZero() && h.Expires < half
 	})
 }
@@ -57,8 +57,8 @@ func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now
 // pause waits for some round trips, and for more after each failed swap. It uses only a
 // part of the time until ctx ends, so that another try is possible.
 func (b *stepBack) pause(ctx context.Context) error {
-	b.times++
-	d := backoff.Jitter(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 64*b.trip))
+	b.pauses++
+	d := backoff.Jitter(backoff.Doubled(2*b.roundTrip, max(b.failedSwaps-1, 0), 64*b.roundTrip))
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 
@@ -69,14 +69,14 @@ const failuresToMention = 16
 func (b *stepBack) recordFailure(seen knownValue, r Swapped) {
 	switch {
 	case r.OutsideWindow:
-		b.late++
+		b.missedWindows++
 		return
 	case seen.fresh && seen.Version == b.version:
-		b.same++
+		b.staleLoads++
 	default:
-		b.version, b.same = seen.Version, 0
+		b.version, b.staleLoads = seen.Version, 0
 	}
-	b.late = 0
+	b.missedWindows = 0
 }
 
 // explain adds the failures to err, the error of a ctx that has ended.
@@ -85,12 +85,12 @@ func (b *stepBack) explain(err error) error {
 		return err
 	}
 	switch {
-	case b.same >= failuresToMention:
+	case b.staleLoads >= failuresToMention:
 		return fmt.Errorf("%w (%d times in a row the swap of version %d was refused, and Load gave that version again: "+
-			"does Load read a copy that lags, or Swap compare something else?)", err, b.same, b.version)
-	case b.late >= failuresToMention:
+			"does Load read a copy that lags, or Swap compare something else?)", err, b.staleLoads, b.version)
+	case b.missedWindows >= failuresToMention:
 		return fmt.Errorf("%w (%d times in a row the store's clock was outside of the swap's window: "+
-			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, b.late)
+			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, b.missedWindows)
 	}
 	return err
 }
