@@ -20,7 +20,7 @@ type Clock struct {
 
 	mu        sync.Mutex        // protects the fields below
 	known     engine.ServerTime // zero if the client has to ask the server
-	trip      time.Duration     // the round-trip time of the request that set known
+	roundTrip time.Duration     // the round-trip time of the request that set known
 	doublings int               // doublings of the width: OutsideWindow adds 1, InsideWindow subtracts 1
 }
 
@@ -53,7 +53,7 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 // width returns the width of the next window. It includes two ticks: the known time may
 // lag by one, and From is rounded down by up to one.
 func (c *Clock) width() time.Duration {
-	width := min(max(minWindow, 4*c.trip), maxWindow)
+	width := min(max(minWindow, 4*c.roundTrip), maxWindow)
 	for range c.doublings {
 		width = min(2*width, maxWindow)
 	}
@@ -83,7 +83,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known.Outdated(is, c.Tick, sent, now) {
-		c.known, c.trip = engine.ServerTime{Client: now, Server: is}, now.Sub(sent)
+		c.known, c.roundTrip = engine.ServerTime{Client: now, Server: is}, now.Sub(sent)
 	}
 }
 
