@@ -15,13 +15,13 @@ import (
 // A client computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. The table tries
 // steps that failed together once more, and again while each try halves their number. If
-// some of the rest are late, it retries the rest in lateParts parts. Otherwise it takes
+// some of the rest are late, it retries the rest in splitFactor parts. Otherwise it takes
 // the remaining steps one by one.
 const (
 	maxBatchSteps  = 1024
 	stepsPerWindow = 500
 	windowPerStep  = 100 * time.Microsecond
-	lateParts      = 4
+	splitFactor    = 4
 )
 
 // lockPatience is the time for which the steps of a batch wait for names that other steps
@@ -60,8 +60,8 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	if err != nil {
 		return err
 	}
-	if late && len(left) > lateParts {
-		for part := range slices.Chunk(left, len(left)/lateParts) {
+	if late && len(left) > splitFactor {
+		for part := range slices.Chunk(left, len(left)/splitFactor) {
 			if err := t.many(ctx, steps, part, f, failed); err != nil {
 				return err
 			}
