@@ -24,10 +24,10 @@ const (
 	splitFactor    = 4
 )
 
-// lockPatience is the time for which the steps of a batch wait for names that other steps
+// lockTimeout is the time for which the steps of a batch wait for names that other steps
 // of this client have locked. Such a step may wait for a row or for the server, and the
 // answers of the whole batch would wait with it.
-const lockPatience = time.Second
+const lockTimeout = time.Second
 
 // errNameBusy is the error of a step of a batch that gave up waiting for its name.
 var errNameBusy = errors.New("an earlier request of this client for the name has no answer yet")
@@ -70,7 +70,7 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	}
 	busy, err := t.oneByOne(ctx, 0, steps, left, f, failed)
 	if err == nil && len(busy) > 0 {
-		busy, err = t.oneByOne(ctx, lockPatience, steps, busy, f, failed)
+		busy, err = t.oneByOne(ctx, lockTimeout, steps, busy, f, failed)
 	}
 	for _, g := range busy {
 		for _, i := range g {
