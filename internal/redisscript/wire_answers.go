@@ -21,7 +21,7 @@ func (d *damage) Error() string {
 	return "the stored entry is damaged, or written by another version: " + d.problem
 }
 
-const maxPeople = 1 << 20
+const maxHolders = 1 << 20
 
 // readEntry reads the answer of lua/read.lua.
 func readEntry(s, name string) (driver.Entry, error) {
@@ -29,7 +29,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	r.take(1) // 'e'
 	now := r.instant()
 	e.Fence, e.Closed = uint64(r.instant()), r.instant()
-	for range min(r.uint32(), maxPeople) {
+	for range min(r.uint32(), maxHolders) {
 		if r.failed {
 			break
 		}
