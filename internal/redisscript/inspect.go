@@ -31,8 +31,8 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 	return seen, p.Err
 }
 
-// page is the number of entries that one script, or one pipeline, reads.
-const page = 100
+// pageSize is the number of entries that one script, or one pipeline, reads.
+const pageSize = 100
 
 // List implements driver.Lister. It scans the whole keyspace of each master. That takes a
 // while if there is much other data, but blocks no other client.
@@ -52,7 +52,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 				found[name] = true
 			}
 		}
-		for names := range slices.Chunk(slices.Sorted(maps.Keys(found)), page) {
+		for names := range slices.Chunk(slices.Sorted(maps.Keys(found)), pageSize) {
 			if !d.readPage(ctx, names, yield) {
 				return
 			}
