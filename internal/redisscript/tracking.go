@@ -31,10 +31,10 @@ const armDelay = 10 * time.Millisecond
 // changes are frequent. Arming also reads the state of the name, which shows whether the
 // lease may be gone.
 type tracker struct {
-	watch  func(ctx context.Context, keys []string) []WatchReply // of the Client
-	prefix string
-	timer  *time.Timer // wakes run
-	fails  atomic.Bool // the last attempt to arm failed for some name
+	watch     func(ctx context.Context, keys []string) []WatchReply // of the Client
+	prefix    string
+	timer     *time.Timer // wakes run
+	armFailed atomic.Bool // the last attempt to arm failed for some name
 
 	mu      sync.Mutex // protects the fields below, and the fields of leases and names
 	byToken map[driver.Token]*trackedLease
@@ -237,7 +237,7 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 			// another one. So arm these names again, and let all their holders check.
 			failed, again = w.arm(ctx, failed, lost, true), nil
 		}
-		w.fails.Store(len(failed) > 0)
+		w.armFailed.Store(len(failed) > 0)
 		switch {
 		case len(failed) == 0:
 			failures = 0
@@ -249,7 +249,7 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 }
 
 // works reports whether all armings of the last attempt succeeded.
-func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
+func (w *tracker) works() bool { return w != nil && !w.armFailed.Load() }
 
 // takeDue returns the names that are to be armed now, and sets the timer for the next.
 func (w *tracker) takeDue() (names []string) {
