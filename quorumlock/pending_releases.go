@@ -181,7 +181,7 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	}
 	defer d.work.Done()
 	v := poll(context.Background(), d, pollRequest[returner.Outcome]{
-		nodes: []int{b.node}, token: b.token, lasts: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
+		nodes: []int{b.node}, token: b.token, timeout: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
 		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
 		decided: func([]vote[returner.Outcome]) bool { return true },
 	})[b.node]

@@ -76,7 +76,7 @@ func isFinal(err error) bool {
 func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	l.HasEnd = true
 	poll(ctx, d, pollRequest[struct{}]{
-		nodes: nodes, token: l.Token, lasts: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
+		nodes: nodes, token: l.Token, timeout: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			return struct{}{}, d.giveBack(ctx, i, l, false)
 		},

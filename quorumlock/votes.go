@@ -72,9 +72,9 @@ type pollRequest[T any] struct {
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
 	decided func(votes []vote[T]) bool                  // reports whether the missing answers cannot change the outcome
 
-	// lasts is the time limit of each request, independent of ctx; 0 means ctx's
+	// timeout is the time limit of each request, independent of ctx; 0 means ctx's
 	// deadline, or backgroundRequestLimit if it has none.
-	lasts time.Duration
+	timeout time.Duration
 
 	// These three functions run in turn with the token's other requests to that node,
 	// even after poll has returned. They must not block. first runs before poll counts
@@ -92,7 +92,7 @@ const backgroundRequestLimit = 10 * time.Second
 // the outcome is decided, poll waits a moment for the other nodes, and then returns. An
 // unanswered request then goes on in the background, until its own deadline or Close. If
 // ctx ends first, poll returns at once, and cancels the requests that are under way,
-// unless lasts is set.
+// unless timeout is set.
 func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	votes := unansweredVotes[T](len(d.nodes))
 	missing := len(r.nodes)
@@ -101,8 +101,8 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	}
 	deadline, ok := ctx.Deadline()
 	switch {
-	case r.lasts > 0:
-		deadline = time.Now().Add(r.lasts)
+	case r.timeout > 0:
+		deadline = time.Now().Add(r.timeout)
 	case !ok:
 		deadline = time.Now().Add(backgroundRequestLimit)
 	}
@@ -151,7 +151,7 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	var enough <-chan time.Time
 	for patient := true; patient && missing > 0; {
 		if ctx.Err() != nil {
-			if r.lasts == 0 {
+			if r.timeout == 0 {
 				cancel() // here, because a context.AfterFunc would run later, or not at all once poll returns
 			}
 			break
