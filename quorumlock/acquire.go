@@ -119,8 +119,8 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(votes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
-		first: a.recordAnswer,
-		after: a.handleLateGrant,
+		onAnswer: a.recordAnswer,
+		onDone:   a.handleLateGrant,
 	})
 	d.adjustFenceLead(sent, votes)
 	return votes

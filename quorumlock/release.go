@@ -36,7 +36,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 			return struct{}{}, err
 		},
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
-		unsent: func(i int) {
+		onUnsent: func(i int) {
 			if !l.HasEnd {
 				d.pending.release(i, l)
 			}
@@ -80,8 +80,8 @@ func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			return struct{}{}, d.giveBack(ctx, i, l, false)
 		},
-		decided: func([]vote[struct{}]) bool { return true },
-		unsent:  func(i int) { d.pending.release(i, l) },
+		decided:  func([]vote[struct{}]) bool { return true },
+		onUnsent: func(i int) { d.pending.release(i, l) },
 	})
 }
 

@@ -58,7 +58,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 			}
 			return true
 		},
-		after: func(i int, v vote[[]error]) {
+		onDone: func(i int, v vote[[]error]) {
 			if v.err == nil {
 				d.work.Go(func() {
 					<-returned // then nothing changes renewed any more

@@ -125,8 +125,8 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 			}
 			return d.ask(ctx, i, a.claim)
 		},
-		decided: func(votes grantVotes) bool { return answered(votes) == len(nodes) },
-		first:   a.recordAnswer,
-		after:   a.handleLateGrant,
+		decided:  func(votes grantVotes) bool { return answered(votes) == len(nodes) },
+		onAnswer: a.recordAnswer,
+		onDone:   a.handleLateGrant,
 	})
 }

@@ -77,11 +77,11 @@ type pollRequest[T any] struct {
 	timeout time.Duration
 
 	// These three functions run in turn with the token's other requests to that node,
-	// even after poll has returned. They must not block. first runs before poll counts
-	// the node's answer. If the request was given up before its turn, first runs at once,
-	// and unsent runs in turn. after runs last.
-	first, after func(i int, v vote[T])
-	unsent       func(i int)
+	// even after poll has returned. They must not block. onAnswer runs before poll counts
+	// the node's answer. If the request was given up before its turn, onAnswer runs at
+	// once, and onUnsent runs in turn. onDone runs last.
+	onAnswer, onDone func(i int, v vote[T])
+	onUnsent         func(i int)
 }
 
 // backgroundRequestLimit bounds each request if the caller's ctx has no deadline, because
@@ -133,16 +133,16 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 			if sent {
 				v.value, v.err = r.send(own, i)
 			}
-			if r.first != nil {
-				r.first(i, v)
+			if r.onAnswer != nil {
+				r.onAnswer(i, v)
 			}
 			answers <- answer{i, v}
 			slots[k].waitAnyway()
-			if !sent && r.unsent != nil {
-				r.unsent(i)
+			if !sent && r.onUnsent != nil {
+				r.onUnsent(i)
 			}
-			if r.after != nil {
-				r.after(i, v)
+			if r.onDone != nil {
+				r.onDone(i, v)
 			}
 		})
 	}
