@@ -43,14 +43,14 @@ func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 func TestAnOldSignalDoesNotCount(t *testing.T) {
 	grant := driver.Grant{Fence: 7, Fences: 1}
 	for name, x := range map[string]struct {
-		s    standing
+		s    nodeState
 		want bool
 	}{
-		"BeforeTheAnswer":                {standing{signaled: grant}, false},
-		"OfAGrantBeforeWeQueuedAgain":    {standing{answered: true, lastFence: 7, signaled: grant}, false},
-		"OfAGrantSince":                  {standing{answered: true, lastFence: 6, signaled: grant}, true},
-		"NotNeededIfTheAnswerWasAGrant":  {standing{answered: true, grant: grant}, true},
-		"AfterTheGrantWasGivenBackAgain": {standing{grant: grant, signaled: grant}, false},
+		"BeforeTheAnswer":                {nodeState{signaled: grant}, false},
+		"OfAGrantBeforeWeQueuedAgain":    {nodeState{answered: true, lastFence: 7, signaled: grant}, false},
+		"OfAGrantSince":                  {nodeState{answered: true, lastFence: 6, signaled: grant}, true},
+		"NotNeededIfTheAnswerWasAGrant":  {nodeState{answered: true, grant: grant}, true},
+		"AfterTheGrantWasGivenBackAgain": {nodeState{grant: grant, signaled: grant}, false},
 	} {
 		if _, got := x.s.granted(); got != x.want {
 			t.Errorf("%s: granted is %v", name, got)

@@ -20,20 +20,20 @@ type place struct {
 	busy           chan struct{} // not nil during a turn (an attempt, or an agreement after signals), closed at its end
 	closed         bool          // removed from places, because the claim was granted or given up
 	touched        time.Time
-	queued         time.Time  // the start of the last attempt that queued
-	nth            int        // the number of attempts
-	nodes          []standing // the answers and signals since the last attempt that queued
-	known          []bool     // the nodes that have queued or granted the claim
-	waitsSince     time.Time  // the beginning of the wait for other nodes' signals, or zero
-	forLastNodes   bool       // it is the wait for the last few nodes, not for a majority
-	signalledFence uint64     // the highest fence in a signal that the claim was granted
-	majorityClaim  string     // the digest of the other claim with a majority, in the last split vote
-	majoritySince  time.Time  // the first split vote with majorityClaim
-	majoritySeen   int        // the number of split votes with majorityClaim
+	queued         time.Time   // the start of the last attempt that queued
+	nth            int         // the number of attempts
+	nodes          []nodeState // the answers and signals since the last attempt that queued
+	known          []bool      // the nodes that have queued or granted the claim
+	waitsSince     time.Time   // the beginning of the wait for other nodes' signals, or zero
+	forLastNodes   bool        // it is the wait for the last few nodes, not for a majority
+	signalledFence uint64      // the highest fence in a signal that the claim was granted
+	majorityClaim  string      // the digest of the other claim with a majority, in the last split vote
+	majoritySince  time.Time   // the first split vote with majorityClaim
+	majoritySeen   int         // the number of split votes with majorityClaim
 }
 
-// A standing is one node's answer to the last attempt, and its last signal of a grant.
-type standing struct {
+// A nodeState is one node's answer to the last attempt, and its last signal of a grant.
+type nodeState struct {
 	answered  bool         // the node has answered the last attempt
 	grant     driver.Grant // the grant in that answer, if any, or the one that the nodes agreed on since
 	lastFence uint64       // if the answer was a refusal: the last fence that the node had granted to any claim
@@ -47,7 +47,7 @@ type standing struct {
 // the place for its QueueTTL, so the grant that replaced the place lasts as long. The
 // signal's fence must also be greater than all fences that the node had granted by then.
 // Otherwise the signal is an old one, of a grant that the driver has released.
-func (s *standing) granted() (driver.Grant, bool) {
+func (s *nodeState) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
 		return driver.Grant{}, false
@@ -62,7 +62,7 @@ func (s *standing) granted() (driver.Grant, bool) {
 func newPlace(d *quorum, c driver.Claim) *place {
 	return &place{
 		d: d, tag: newTag(c.Token, d.ticket()), name: c.Name, claim: c, touched: time.Now(),
-		nodes: make([]standing, len(d.nodes)), known: make([]bool, len(d.nodes)),
+		nodes: make([]nodeState, len(d.nodes)), known: make([]bool, len(d.nodes)),
 	}
 }
 
@@ -152,7 +152,7 @@ func (p *place) forgetGrants(nodes []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range nodes {
-		p.nodes[i] = standing{}
+		p.nodes[i] = nodeState{}
 	}
 }
 
