@@ -52,7 +52,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		return nil // claims with larger limits may have come since
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)
-	all := map[claimKey]*other{}
+	all := map[claimKey]*otherClaim{}
 	for count := 1; ; count++ {
 		began := time.Now()
 		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
@@ -64,7 +64,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		var others []driver.Holder
 		var weight, earlier int64 // the permits of the others, and of those with an earlier ticket
 		for _, o := range all {
-			if o.counts && o.count == count && len(o.on) >= least {
+			if o.counts && o.count == count && len(o.nodes) >= least {
 				others = append(others, o.last)
 				weight += int64(o.last.Permits)
 				if o.before(a.place.tag) {
@@ -92,12 +92,12 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	}
 }
 
-// An other is another claim that holds on some nodes.
-type other struct {
+// An otherClaim is another claim that holds on some nodes.
+type otherClaim struct {
 	tag
 	last   driver.Holder
 	counts bool
-	on     map[int]bool // the nodes that have it, or had it in an earlier count
+	nodes  map[int]bool // the nodes that have it, or had it in an earlier count
 	count  int          // the last count that found it
 }
 
@@ -105,7 +105,7 @@ type other struct {
 //
 // A claim with a larger limit that came after ours on each node does not count. Its own
 // limit allows it, and it must not make a repeated claim fail.
-func (a *attempt) addHolders(entries []vote[driver.Entry], fence uint64, all map[claimKey]*other, count int) {
+func (a *attempt) addHolders(entries []vote[driver.Entry], fence uint64, all map[claimKey]*otherClaim, count int) {
 	for k, s := range groupByClaim(entries) {
 		for _, h := range s.holders {
 			if h.Fence == fence && s.digest == a.place.tag.digest {
@@ -113,10 +113,10 @@ func (a *attempt) addHolders(entries []vote[driver.Entry], fence uint64, all map
 			}
 			o := all[k]
 			if o == nil {
-				o = &other{tag: s.tag, on: map[int]bool{}}
+				o = &otherClaim{tag: s.tag, nodes: map[int]bool{}}
 				all[k] = o
 			}
-			o.last, o.count, o.on[h.node] = h.Holder, count, true
+			o.last, o.count, o.nodes[h.node] = h.Holder, count, true
 			o.counts = o.counts || h.Fence < fence || h.Limit <= a.claim.Limit
 		}
 	}
