@@ -23,7 +23,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	}
 	defer d.work.Done()
 	l.Value, l.HasEnd = bytes.Clone(l.Value), l.HasEnd || l.Value != nil
-	l.TTL = releaseFor
+	l.TTL = releaseRetryTime
 	d.places.leave(l.Token, l.Name)
 	lease := d.holdings.remove(l.Token, l.Name)
 	votes := poll(ctx, d, pollRequest[struct{}]{
