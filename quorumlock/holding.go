@@ -12,12 +12,12 @@ import (
 // A holding is the record of a lease that this driver returned or signaled: the claim, as
 // the nodes have it, and the holder's fence.
 type holding struct {
-	claim     driver.Claim
-	fence     uint64
-	until     time.Time // when the lease ends at the latest, unless its holder renews it
-	sureUntil time.Time // until then the nodes whose votes were counted keep the lease
-	lacks     []int     // the nodes that answered that they lack the lease; it may still wait in their queue
-	whole     []int     // the nodes that are known to have the lease with this fence, or a higher one
+	claim          driver.Claim
+	fence          uint64
+	until          time.Time // when the lease ends at the latest, unless its holder renews it
+	sureUntil      time.Time // until then the nodes whose votes were counted keep the lease
+	lackingNodes   []int     // the nodes that answered that they lack the lease; it may still wait in their queue
+	confirmedNodes []int     // the nodes that are known to have the lease with this fence, or a higher one
 }
 
 // reliableTTL returns the time for which the driver relies on votes with this TTL. It is
@@ -38,7 +38,7 @@ func (hs *holdings) recordGrant(c driver.Claim, votes grantVotes, fence uint64, 
 	h := &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
 	for i, v := range votes {
 		if v.err == nil && v.value.Fence >= fence {
-			h.whole = append(h.whole, i)
+			h.confirmedNodes = append(h.confirmedNodes, i)
 		}
 	}
 	hs.mu.Lock()
@@ -91,13 +91,13 @@ func (hs *holdings) clearSureUntil(token driver.Token, name string) {
 func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (whole bool) {
 	whole = true // without a holding
 	hs.update(l.Token, l.Name, func(h *holding) {
-		if !has || slices.Contains(h.lacks, node) {
-			h.lacks, h.whole = without(h.lacks, node), without(h.whole, node)
+		if !has || slices.Contains(h.lackingNodes, node) {
+			h.lackingNodes, h.confirmedNodes = without(h.lackingNodes, node), without(h.confirmedNodes, node)
 		}
 		if !has {
-			h.lacks = append(h.lacks, node)
+			h.lackingNodes = append(h.lackingNodes, node)
 		}
-		whole = slices.Contains(h.whole, node)
+		whole = slices.Contains(h.confirmedNodes, node)
 	})
 	return whole
 }
@@ -106,7 +106,7 @@ func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (whole b
 func (hs *holdings) recordFence(l driver.LeaseRef, node int, fence uint64) {
 	hs.update(l.Token, l.Name, func(h *holding) {
 		if fence >= h.fence {
-			h.whole = append(without(h.whole, node), node)
+			h.confirmedNodes = append(without(h.confirmedNodes, node), node)
 		}
 	})
 }

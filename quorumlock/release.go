@@ -30,7 +30,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 		nodes: d.allNodes, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
 			err := d.giveBack(ctx, i, l, l.HasEnd)
-			if err == nil && slices.Contains(lease.lacks, i) {
+			if err == nil && slices.Contains(lease.lackingNodes, i) {
 				err = driver.ErrNoSuchLease // the node has released only a place
 			}
 			return struct{}{}, err

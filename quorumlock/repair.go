@@ -75,12 +75,12 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			}
 			l.Value = h.claim.Value // the node writes it, unless the lease has already written one there
 			switch {
-			case slices.Contains(h.lacks, i):
+			case slices.Contains(h.lackingNodes, i):
 				if _, err := d.ask(ctx, i, h.repairClaim()); err != nil {
 					return 0, err
 				}
 				d.holdings.recordAnswer(l, i, true)
-			case slices.Contains(h.whole, i): // since an earlier renewal
+			case slices.Contains(h.confirmedNodes, i): // since an earlier renewal
 				return h.fence, nil
 			case h.claim.Weight != driver.Exclusive:
 				l.Value = nil // the node may have a later value, of another holder
