@@ -17,7 +17,7 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
 		w.free("x")
 		for how, end := range callbackFailures {
-			panicked := aloneOn(func() { _ = m.Do(background, func(context.Context) error { end(); return nil }) })
+			panicked := inGoroutine(func() { _ = m.Do(background, func(context.Context) error { end(); return nil }) })
 			if (panicked != nil) != (how == "panics") {
 				t.Errorf("it %s, and its caller sees %v", how, panicked)
 			}

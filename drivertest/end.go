@@ -109,7 +109,7 @@ func testLateClaims(s *suite) {
 			err := o.wait()
 			switch granted := !o.held || o.mode == 2; {
 			case !o.timely:
-				k.isUnanswered("Acquire", err)
+				k.gaveUp("Acquire", err)
 			case granted && err != nil:
 				k.Errorf("Acquire in time: %v; want it granted", err)
 			case !granted && !errors.Is(err, driver.ErrHeld):
@@ -137,10 +137,10 @@ func testLateClaims(s *suite) {
 		late.begin(ctx)
 		k.pauses(k.shortTimeout())
 		cancel()
-		k.isUnanswered(late.what, late.wait())
+		k.gaveUp(late.what, late.wait())
 		k.past(driver.MaxRequest + k.shortTimeout())
 		letGo()
-		k.settle()
+		k.awaitArrival()
 		k.b.seesHoldersWaiters(0, 0)
 	})
 }
@@ -151,7 +151,7 @@ func testLateRepeats(s *suite) {
 		slow, c := k.openSlow(), k.mutex()
 		slow.gets(c)
 		k.repeats(slow, c)
-		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.brief() {
+		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.shortTimeout() {
 			k.Errorf("it lasts another %v, as if it had just been granted", left)
 		}
 	})
@@ -161,7 +161,7 @@ func testLateRepeats(s *suite) {
 		k.a.gets(k.mutex())
 		slow.waits(c, 1)
 		k.repeats(slow, c)
-		if left := k.b.seesHoldersWaiters(1, 1).Waiters[0].ExpiresIn; left > long-k.brief() {
+		if left := k.b.seesHoldersWaiters(1, 1).Waiters[0].ExpiresIn; left > long-k.shortTimeout() {
 			k.Errorf("the place lasts another %v, as if it had just been taken", left)
 		}
 	})
@@ -233,7 +233,7 @@ func testLateReleases(s *suite) {
 			k.givesUp(w, slow.releasesWithEnd(held), slow.releasesWithEnd(queued))
 			k.past(2 * k.shortTimeout())
 			letGo()
-			k.settle()
+			k.awaitArrival()
 			k.b.seesHoldersWaiters(1, 1)
 		}
 		k.b.keeps(held)
@@ -331,7 +331,7 @@ func testGivenUp(s *suite) {
 		cancel()
 		letGo() // the requests arrive before their end, and may well be granted
 		for _, c := range calls {
-			k.isUnanswered(c.what, c.wait())
+			k.gaveUp(c.what, c.wait())
 		}
 	})
 
@@ -352,7 +352,7 @@ func testGivenUp(s *suite) {
 			k.pauses(k.shortTimeout() / 2)
 			cancel()
 			for _, c := range calls {
-				k.isUnanswered(c.what, c.wait())
+				k.gaveUp(c.what, c.wait())
 			}
 			for _, c := range calls {
 				k.releaseUnknown(k.b, c.claim) // the release may be the first to arrive
@@ -391,7 +391,7 @@ func testNothingOutlivesItsCall(s *suite) {
 				defer cancel()
 				_, err := k.a.Acquire(ctx, c)
 				if err != nil && !errors.Is(err, driver.ErrHeld) {
-					k.isUnanswered("Acquire", err)
+					k.gaveUp("Acquire", err)
 				}
 				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
 					k.Errorf("Inspect: %v", err)

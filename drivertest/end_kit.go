@@ -162,7 +162,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 	if w.cancel {
 		time.AfterFunc(k.shortTimeout()/4, cancel)
 	}
-	ended := k.runsOut(ctx)
+	ended := k.awaitEnd(ctx)
 	limit := time.NewTimer(k.returnLimit())
 	defer limit.Stop()
 	for _, c := range calls {
@@ -173,7 +173,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 			}
 			k.gaveUp(c.what, c.err)
 		case <-limit.C:
-			k.asked.Add(int64(k.returnLimit())) // waiting for it was no delay
+			k.ownWaits.Add(int64(k.returnLimit())) // waiting for it was no delay
 			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.returnLimit(), w.name)
 		}
 	}

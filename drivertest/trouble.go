@@ -106,7 +106,7 @@ func testFarAway(s *suite) {
 					c := far.asks(k.mutex(on(k.nth(8*round + i))))
 					c.begin(ctx)
 					<-ctx.Done()
-					k.isUnanswered(c.what, c.wait())
+					k.gaveUp(c.what, c.wait())
 					time.Sleep(driver.MaxLead)
 					k.releaseUnknown(k.b, c.claim)
 				})

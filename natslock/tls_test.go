@@ -30,7 +30,7 @@ func TestTLS(t *testing.T) {
 		}
 		for _, untrusted := range []string{"", "&server_name=elsewhere&ca_cert=" + ca.File} {
 			eventually(t, scheme, func(context.Context) error { // a slow server does not answer in time
-				d, err := concrete(natslock.Open(ctx, url+untrusted))
+				d, err := asDriver(natslock.Open(ctx, url+untrusted))
 				if err == nil {
 					_ = d.Close()
 					t.Errorf("%s: a certificate is trusted that is not to be trusted: %q", scheme, untrusted)

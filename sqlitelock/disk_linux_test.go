@@ -53,7 +53,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 		t.Errorf("the error for a file that cannot be created is not permanent: %v", e)
 	}
 
-	readOnly(0)
+	remount(0)
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	gets(t, d, mutex("job"))

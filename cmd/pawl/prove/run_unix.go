@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	calmRatio  = 8           // the calm phase, which measures the usual rate, is one part in this many of the time
-	warmUp     = time.Second // before the calm part: processes that have just started are slow
-	idsOfALife = 10_000_000  // IDs that are set aside for the claims of one process
+	calmRatio     = 8           // the calm phase, which measures the usual rate, is one part in this many of the time
+	warmUp        = time.Second // before the calm part: processes that have just started are slow
+	idsPerProcess = 10_000_000  // IDs that are set aside for the claims of one process
 )
 
 // A controller runs the workers, and causes the faults.

@@ -104,9 +104,9 @@ func (c *controller) stopServer() {
 	}
 }
 
-// serverHand does one fault after the other to the server. A fault disturbs all workers,
+// faultServer does one fault after the other to the server. A fault disturbs all workers,
 // so the pause after it is longer than the fault.
-func (c *controller) serverHand(ctx context.Context, dice *rand.Rand, kinds []string) {
+func (c *controller) faultServer(ctx context.Context, dice *rand.Rand, kinds []string) {
 	var lasted time.Duration
 	for i := dice.IntN(len(kinds)); ; i++ {
 		if sleep(ctx, max(between(dice, c.TTL, 4*c.TTL), 2*lasted)); ctx.Err() != nil {

@@ -23,7 +23,7 @@ type interval struct{ from, to int64 }
 // idle finds waiters that kept waiting while the name was free: they missed a wake-up.
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
-	for _, t := range append(w.taken(n), taken{w.Last, w.Last}) {
+	for _, t := range append(w.takenTimes(n), interval{w.Last, w.Last}) {
 		if t.from-until > w.Run.TTL+maxIdle {
 			w.free(n, until, t.from)
 		}
@@ -113,8 +113,8 @@ func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from,
 	if len(reasons) == 0 {
 		return from, to
 	}
-	slices.SortFunc(reasons, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
-	for _, r := range append(reasons, taken{to, to}) {
+	slices.SortFunc(reasons, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+	for _, r := range append(reasons, interval{to, to}) {
 		if r.from-from > 2*w.Run.TTL+maxIdle {
 			return from, r.from
 		}

@@ -44,7 +44,7 @@ func (w *world) newNameHistory(n *name) *nameHistory {
 }
 
 // lasted reports whether a lease certainly lasted until its holder learned of it.
-func lasted(c *history.Claim) bool { return sure(c) || c.Release == history.OK }
+func lasted(c *history.Claim) bool { return wasSure(c) || c.Release == history.OK }
 
 // lease returns the times between which the lease of a granted claim may have begun and
 // ended.

@@ -33,7 +33,7 @@ func (w *world) lostNotTold(n *name) {
 			w.Numbers.WorstTold = max(w.Numbers.WorstTold, time.Duration(a.Lost-running))
 		}
 		latest := w.stops.postpone(a.Worker, superseded, superseded+maxLossDelay, maxLossDelay)
-		until := w.stopsLooking(a)
+		until := w.lookedUntil(a)
 		if until <= latest {
 			continue
 		}

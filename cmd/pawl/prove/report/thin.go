@@ -71,7 +71,7 @@ func (s *story) pick(d *choice, v *check.Verdict) {
 			abnormal = append(abnormal, i)
 		}
 	}
-	for _, i := range thinned(odd, d.room*2/3) {
+	for _, i := range thinned(abnormal, d.room*2/3) {
 		d.take(i)
 	}
 	s.sample(d)

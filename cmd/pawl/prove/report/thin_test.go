@@ -66,7 +66,7 @@ func TestThinningOfManyLosses(t *testing.T) {
 	}
 	s := newStory(m.history())
 	d := s.chooseClaims(m.v, 3000)
-	if odd, all := s.odd(d); len(d.claims) > 3000 || odd >= all {
-		t.Errorf("%d claims are drawn, %d of %d odd ones", len(d.claims), odd, all)
+	if drawn, all := s.countAbnormal(d); len(d.claims) > 3000 || drawn >= all {
+		t.Errorf("%d claims are drawn, %d of %d abnormal ones", len(d.claims), drawn, all)
 	}
 }
