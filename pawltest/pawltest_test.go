@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/leaktest"
+	"github.com/pawl-go/pawl/internal/recordtest"
 	"github.com/pawl-go/pawl/pawltest"
 )
 
@@ -152,23 +153,6 @@ func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
 	})
 }
 
-// recorder is a test that fails, and records its messages.
-type recorder struct {
-	testing.TB
-	cleanups []func()
-	said     []string
-}
-
-func (r *recorder) Helper()                           {}
-func (r *recorder) Cleanup(f func())                  { r.cleanups = append(r.cleanups, f) }
-func (r *recorder) Errorf(format string, args ...any) { r.said = append(r.said, format) }
-
-func (r *recorder) end() {
-	for i := len(r.cleanups); i > 0; i-- {
-		r.cleanups[i-1]()
-	}
-}
-
 // holdElsewhere takes the name "x" for a process outside of the test.
 func holdElsewhere(b *pawltest.Backend) {
 	lease, _ := b.Client(nil).Mutex("x").Lock(context.Background())
@@ -218,29 +202,27 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				r := &recorder{TB: t}
+				r := &recordtest.Recorder{TB: t}
 				b := pawltest.New(r)
 				mend := leaves(b.Client(nil), b)
 				synctest.Wait()
-				r.end()
-				if len(r.said) != 1 || !strings.Contains(r.said[0], "left something behind") {
-					t.Errorf("%q", r.said)
+				if said := r.End(); len(said) != 1 || !strings.Contains(said[0], "left something behind") {
+					t.Errorf("%q", said)
 				}
 				mend()
 			})
 		})
 	}
 	bubble.Test(t, func(t *testing.T) {
-		r := &recorder{TB: t}
+		r := &recordtest.Recorder{TB: t}
 		b := pawltest.New(r)
 		c := b.Client(nil)
 		if _, err := must(c.Mutex("x").Lock(t.Context()))(t).Detach(t.Context()); err != nil {
 			t.Error(err)
 		}
 		_ = c.Close()
-		r.end()
-		if len(r.said) > 0 {
-			t.Errorf("nothing was left behind: %q", r.said)
+		if said := r.End(); len(said) > 0 {
+			t.Errorf("nothing was left behind: %q", said)
 		}
 	})
 }
@@ -248,7 +230,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 // The test may leave a call that ends with the test's ctx, or soon after.
 func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		r := &recorder{TB: t}
+		r := &recordtest.Recorder{TB: t}
 		b := pawltest.New(r)
 		c := b.Client(nil)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -265,9 +247,8 @@ func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 		go c.Election("led").Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
 		time.Sleep(10 * time.Second)
 		time.AfterFunc(time.Second, cancel)
-		r.end()
-		if len(r.said) > 0 {
-			t.Errorf("nothing was left behind: %q", r.said)
+		if said := r.End(); len(said) > 0 {
+			t.Errorf("nothing was left behind: %q", said)
 		}
 	})
 }
@@ -288,7 +269,7 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 		} {
 			t.Run(what+" "+how, func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
-					r := &recorder{TB: t}
+					r := &recordtest.Recorder{TB: t}
 					b := pawltest.New(r)
 					c := b.Client(nil)
 					must(c.Mutex("x").Lock(t.Context()))(t)
@@ -296,9 +277,8 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 					if err := ends(c); err == nil {
 						t.Error("it says that the lease was released")
 					}
-					r.end()
-					if len(r.said) > 0 {
-						t.Errorf("nothing was left behind: %q", r.said)
+					if said := r.End(); len(said) > 0 {
+						t.Errorf("nothing was left behind: %q", said)
 					}
 				})
 			})
@@ -308,9 +288,8 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 
 func TestAssertionsFail(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		r := &recorder{TB: t}
+		r := &recordtest.Recorder{TB: t}
 		b := pawltest.New(r)
-		defer r.end()
 		lease := must(b.Client(nil).Mutex("x").Lock(t.Context()))(t)
 		b.AssertFree("x")
 		b.AssertHolders("x", 2)
@@ -319,10 +298,10 @@ func TestAssertionsFail(t *testing.T) {
 		b.Break("y")
 		b.Expire("y")
 		b.Fail(nil, &pawl.Client{})
-		if len(r.said) != 7 {
-			t.Errorf("%d of 7 have failed: %q", len(r.said), r.said)
-		}
 		_ = lease.Release(t.Context())
+		if said := r.End(); len(said) != 7 {
+			t.Errorf("%d of 7 have failed: %q", len(said), said)
+		}
 	})
 }
 

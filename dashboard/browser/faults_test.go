@@ -1,24 +1,13 @@
 package browser
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/recordtest"
 )
-
-// A recorder records the calls that would fail a test.
-type recorder struct {
-	testing.TB
-	said     []string
-	cleanups []func()
-}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.said = append(r.said, fmt.Sprintf(format, args...))
-}
-func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
 // The other tests depend on this: an error in a page fails the test.
 func TestAFaultOfAPageIsSeen(t *testing.T) {
@@ -30,14 +19,11 @@ func TestAFaultOfAPageIsSeen(t *testing.T) {
 			<script>console.error("said"); setTimeout(() => { alert("asked"); document.title = "answered"; throw new Error("thrown") })</script>`))
 	}))
 	defer bad.Close()
-	r := &recorder{TB: t}
+	r := &recordtest.Recorder{TB: t}
 	b := open(r, bad.URL, look{})
 	b.until("the dialog was answered", `document.title == "answered"`)
 	b.accessible("the bad page")
-	for _, f := range r.cleanups {
-		f()
-	}
-	said := strings.Join(r.said, "\n")
+	said := strings.Join(r.End(), "\n")
 	for _, want := range []string{"said", "asked", "thrown", "img-src", "image-alt", "html-has-lang", "color-contrast"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing was said of %s:\n%s", want, said)

@@ -44,6 +44,9 @@ var corePackages = map[string][]string{
 // goroutine.
 var timeless = []string{"internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
 
+// linkTesting are the packages for tests only that import testing, beside drivertest.
+var linkTesting = []string{modulePath + "/internal/bubble", modulePath + "/internal/recordtest"}
+
 var systems = []string{"linux", "darwin", "windows"}
 
 func TestImports(t *testing.T) {
@@ -62,7 +65,7 @@ func TestImports(t *testing.T) {
 				}
 			}
 			for path, p := range packages {
-				if p.DepOnly || within(path, modulePath+"/drivertest") || path == modulePath+"/internal/bubble" {
+				if p.DepOnly || within(path, modulePath+"/drivertest") || slices.Contains(linkTesting, path) {
 					continue
 				}
 				for _, i := range p.Imports {

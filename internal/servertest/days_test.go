@@ -3,7 +3,6 @@ package servertest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,30 +13,18 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/recordtest"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // A recorder is a test whose failures are only recorded.
-type recorder struct {
-	*testing.T
-	mu     sync.Mutex
-	failed []string
-	ends   []func()
-}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed = append(r.failed, fmt.Sprintf(format, args...))
-}
+type recorder struct{ recordtest.Recorder }
 
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.Errorf(format, args...)
 	runtime.Goexit()
 }
-
-func (r *recorder) Cleanup(f func()) { r.ends = append(r.ends, f) }
 
 // A planted driver is one of memory, with a defect.
 type planted struct {
@@ -86,16 +73,13 @@ func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b 
 	t.Run(name, func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			m := memlock.NewMemory(nil)
-			r, done := &recorder{T: t}, make(chan struct{})
+			r, done := &recorder{recordtest.Recorder{TB: t}}, make(chan struct{})
 			go func() {
 				defer close(done)
 				check(r, &planted{Driver: m.Driver()}, &planted{Driver: m.Driver()})
 			}()
 			<-done
-			for _, end := range r.ends {
-				end()
-			}
-			said := strings.Join(r.failed, "\n")
+			said := strings.Join(r.End(), "\n")
 			if want == "" && said != "" || !strings.Contains(said, want) {
 				t.Errorf("it says %q; want %q", said, want)
 			}
