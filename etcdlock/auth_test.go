@@ -52,21 +52,14 @@ func TestUsersAndTheirRights(t *testing.T) {
 	releases(t, d, holder)
 	finds(t, d, "of a user with all rights", "info members")
 	for url, hint := range map[string]string{
-		"etcd://app:hunter3" + at:                 "password",
-		"etcd://nobody:hunter2" + at:              "grant-permission",
-		"etcd://" + c.Members[0].Addr + "/locks":  "USER:PASSWORD@",
-		"etcd://app:hunter2" + at + "elsewhere":   "grant-permission",
-		"etcd://somebody:hunter2" + at:            "password",
-		"etcd://app:hunter2@127.0.0.1:1,[::1]:1/": "network",
+		"etcd://app:hunter3" + at:                "password",
+		"etcd://nobody:hunter2" + at:             "grant-permission",
+		"etcd://" + c.Members[0].Addr + "/locks": "USER:PASSWORD@",
+		"etcd://app:hunter2" + at + "elsewhere":  "grant-permission",
+		"etcd://somebody:hunter2" + at:           "password",
 	} {
 		_, err := etcdlock.Open(brief(t), url)
-		if errors.Is(err, brief(t).Err()) && err != nil {
-			continue
-		}
 		e, ok := errors.AsType[*driver.Error](err)
-		if hint == "network" && !ok {
-			continue // the ctx ended first
-		}
 		if !ok || !strings.Contains(e.Hint, hint) || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%s: %v; want a hint with %q, and no password", url, err, hint)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/skip"
 )
 
 // A claim is given up after its change, before the server has committed it. Its release
@@ -68,7 +69,7 @@ func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
 	defer cancel()
 	answers, err := d.Renew(short, leases)
 	if err != nil {
-		return // also in time, if the machine is so busy that the window ends first
+		skip.Unproven(t, "the renewals have no answers of their own: %v", err) // on a busy machine their window ends
 	}
 	for i, answer := range answers {
 		if !errors.Is(answer, driver.ErrUnavailable) {

@@ -76,7 +76,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	defer cancel()
 	answered := make(chan error)
 	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
-	for n := 0; !is(waits); n++ { // a commit before the setting is read does not wait
+	for n, waited := 0, false; !waited; n++ { // a commit before the setting is read does not wait
 		go func() {
 			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
 			answered <- err
@@ -84,6 +84,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 		select {
 		case <-answered:
 		case <-time.After(500 * time.Millisecond):
+			waited = true
 			eventually(t, "it waits for the standby", func() bool { return is(waits) })
 			cancel()
 			if err := <-answered; !errors.Is(err, context.Canceled) {

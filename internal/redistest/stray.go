@@ -130,9 +130,10 @@ func becomesFree(tb TB, d driver.Driver) {
 	basictest.Until(tb, "the names become free", func() error {
 		left := 0
 		for _, err := range lister.List(context.Background(), "") {
-			if err == nil {
-				left++
+			if err != nil {
+				return err
 			}
+			left++
 		}
 		if left > 0 {
 			return fmt.Errorf("%d names are left behind", left)

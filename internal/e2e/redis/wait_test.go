@@ -83,10 +83,12 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 		gets(t, two[0], c)
 		_, _ = two[1].Acquire(ctx, next)
 		releases(t, two[0], c)
-		for s := (driver.Signal{}); s.Token != next.Token; s = <-heard {
-			if s.Kind == driver.SignalGranted {
-				t.Error("told that it was granted")
-			}
+		s := driver.Signal{}
+		for s.Token != next.Token {
+			s = <-heard
+		}
+		if s.Kind == driver.SignalGranted {
+			t.Error("told that it was granted")
 		}
 		g := gets(t, two[1], next)
 		if seen := entry(t, replica, who); len(seen.Holders) != 1 || seen.Holders[0].Fence != g.Fence || seen.Holders[0].ExpiresIn < next.TTL*9/10 {
