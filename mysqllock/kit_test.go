@@ -1,12 +1,9 @@
 package mysqllock_test
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"testing"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -33,6 +30,7 @@ var (
 	releases   = servertest.Releases
 	explained  = servertest.Explained
 	finds      = servertest.Finds
+	openDriver = servertest.OpenDriver[*mysqllock.Driver]
 )
 
 // fresh returns a new database of the shared server, a pool for it, and a driver over
@@ -50,26 +48,6 @@ func driverOver(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Drive
 	d, err := asDriver(mysqllock.New(db, o))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	return d
-}
-
-// openDriver opens a driver that is closed when the test ends.
-func openDriver(t testing.TB, url string) *mysqllock.Driver {
-	t.Helper()
-	d, err := asDriver(mysqllock.Open(t.Context(), url))
-	for range 20 {
-		// The machine may have stood still for longer than a connection may take.
-		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
-		d, err = asDriver(mysqllock.Open(t.Context(), url))
-	}
-	noError(t, err)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return d
 }
 

@@ -112,18 +112,6 @@ func (s *turns) second(t testing.TB) bool {
 	return count.(*atomic.Int64).Add(1)%2 == 0
 }
 
-// open opens a driver, again if that failed slowly: the machine may have stood still.
-func open(t testing.TB, url string) *postgreslock.Driver {
-	t.Helper()
-	for range 20 {
-		began := time.Now()
-		if d, err := asDriver(postgreslock.Open(ctx, url)); err == nil || time.Since(began) < time.Second || permanent(err) {
-			return opened(t)(d, err)
-		}
-	}
-	return opened(t)(asDriver(postgreslock.Open(ctx, url)))
-}
-
 func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
 	return func(d *postgreslock.Driver, err error) *postgreslock.Driver {
 		t.Helper()

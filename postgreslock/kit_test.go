@@ -33,19 +33,9 @@ var (
 	listen     = servertest.Listen
 	hear       = servertest.Hear
 	explained  = servertest.Explained
+	open       = servertest.Open[*postgreslock.Driver]
+	openDriver = servertest.OpenDriver[*postgreslock.Driver]
 )
-
-// openDriver opens a driver that is closed when the test ends.
-func openDriver(t testing.TB, url string) *postgreslock.Driver {
-	t.Helper()
-	d := open(t, url)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
 
 // far opens a driver whose requests go through a proxy.
 func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *servertest.Proxy) {

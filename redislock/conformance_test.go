@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/leaktest"
-	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -108,13 +107,6 @@ func runShared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 	t.Helper()
 	d, err := asDriver(redislock.New(client, nil))
-	noError(t, err)
-	return d
-}
-
-func open(t testing.TB, url string) *redisscript.Driver {
-	t.Helper()
-	d, err := asDriver(redislock.Open(t.Context(), url))
 	noError(t, err)
 	return d
 }

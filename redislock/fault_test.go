@@ -234,18 +234,6 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 	gets(t, openDriver(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
-// unavailable wants an error of the backend, of this kind and with this hint.
-func unavailable(t *testing.T, err error, permanent bool, hint string) {
-	t.Helper()
-	trouble, ok := errors.AsType[*driver.Error](err)
-	if !ok || !errors.Is(err, driver.ErrUnavailable) {
-		t.Fatalf("%v; want a *driver.Error", err)
-	}
-	if trouble.Permanent != permanent || !strings.Contains(trouble.Hint, hint) || !strings.HasPrefix(trouble.Backend, "redis 127.0.0.1:") {
-		t.Errorf("%+v; want permanent %v, and a hint about %q", trouble, permanent, hint)
-	}
-}
-
 // The log that Redis has written outlives a kill, with its default of an fsync every
 // second: only a crash of the machine loses what was not synced.
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {

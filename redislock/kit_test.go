@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -35,19 +36,11 @@ var (
 	listen   = servertest.Listen
 	hear     = servertest.Hear
 	watch    = servertest.Watch
-)
+	open     = servertest.Open[*redisscript.Driver]
 
-// openDriver opens a driver that is closed when the test ends.
-func openDriver(t testing.TB, url string) *redisscript.Driver {
-	t.Helper()
-	d := open(t, url)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
+	openDriver  = servertest.OpenDriver[*redisscript.Driver]
+	unavailable = redistest.Unavailable
+)
 
 func raises(t testing.TB, d driver.FenceRaiser, c driver.Claim) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // Check tests a driver during a bad day of a server that Start started. While the server
@@ -131,6 +132,15 @@ func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
+}
+
+// Unavailable checks for an error of a server on this machine, permanent or not, with
+// these words in its hint.
+func Unavailable(tb TB, err error, permanent bool, hint string) {
+	tb.Helper()
+	if e := servertest.Explained(tb, err, permanent, hint); !strings.HasPrefix(e.Backend, "redis 127.0.0.1:") {
+		tb.Errorf("%v; want it to name the server", err)
+	}
 }
 
 // recovers checks that a step succeeds again, at once or on a new connection.
