@@ -1,13 +1,11 @@
 package etcdlock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -81,9 +79,7 @@ func finds(t *testing.T, d *etcdlock.Driver, what, want string) {
 // diagnose returns the doctor's findings, in short.
 func diagnose(t *testing.T, d *etcdlock.Driver) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // an election may have to end before
-	defer cancel()
-	found, err := d.Diagnose(ctx)
+	found, err := d.Diagnose(brief(t)) // an election may have to end before
 	if err != nil {
 		return err.Error()
 	}

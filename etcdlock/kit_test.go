@@ -89,12 +89,7 @@ func queued(c driver.Claim) driver.Claim {
 }
 
 // brief bounds one call, longer than a machine stands still.
-func brief(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+func brief(t testing.TB) context.Context { return servertest.Within(t, 30*time.Second) }
 
 // again repeats a step while the server cannot be reached, because the day may be bad.
 func again(t testing.TB, step func(ctx context.Context) error) (err error) {

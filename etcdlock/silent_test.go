@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // unansweredBy wants an error for the end of a ctx that names the servers.
@@ -27,11 +28,7 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	addr := c.Members[0].Addr
-	short := func() context.Context {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		t.Cleanup(cancel)
-		return ctx
-	}
+	short := func() context.Context { return servertest.Within(t, time.Second) }
 	p := proxy(t, c)
 	slow := openDriver(t, "etcd://"+p.Addr)
 	gets(t, slow, mutex("first"))

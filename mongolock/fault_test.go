@@ -20,12 +20,6 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // gets acquires a claim, and repeats it like a client.
 func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 	t.Helper()

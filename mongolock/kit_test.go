@@ -34,6 +34,7 @@ type testServer struct {
 // The steps of a test.
 var (
 	isRefused = servertest.Waits
+	within    = servertest.Within
 	noError   = basictest.NoError
 	nightly   = basictest.Nightly
 	mutex     = servertest.Mutex

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 const signals = "pawl.signals"
@@ -31,24 +32,7 @@ func follows(c bson.D) bool { return field(c, "collection") == signals }
 func listens(t *testing.T, m *member, db string) (*lockDriver, <-chan driver.Signal) {
 	t.Helper()
 	d := open(t, strings.Replace(m.url(db), "&push=false", "", 1))
-	heard := make(chan driver.Signal, 100)
-	t.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return d, heard
-}
-
-// granted waits for the signal that a token was granted.
-func granted(t *testing.T, heard <-chan driver.Signal, token driver.Token) {
-	t.Helper()
-	for late := time.After(20 * time.Second); ; {
-		select {
-		case s := <-heard:
-			if s.Kind == driver.SignalGranted && s.Token == token {
-				return
-			}
-		case <-late:
-			t.Fatal("nobody told the waiter that it was granted")
-		}
-	}
+	return d, servertest.Listen(t, d)
 }
 
 // A signal that another driver stores for this one comes by its change stream, even after
@@ -82,7 +66,7 @@ func TestAChangeStreamWakesAWaiter(t *testing.T) {
 		return true
 	}})
 	noError(t, other.Release(within(t, 10*time.Second), lease(held)))
-	granted(t, heard, waits.Token)
+	servertest.Hear(t, heard, driver.SignalGranted, waits.Token)
 	streams := m.all("aggregate")
 	if len(streams) != 2 {
 		t.Errorf("%d change streams, want one, and another when that had ended", len(streams))
@@ -109,7 +93,7 @@ func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 	waits.Queue, waits.QueueTTL = true, 30*time.Second
 	isRefused(t, d, waits)
 	noError(t, other.Release(within(t, 10*time.Second), lease(held)))
-	granted(t, heard, waits.Token)
+	servertest.Hear(t, heard, driver.SignalGranted, waits.Token)
 
 	times := int(time.Second / newPoller(d.store, nil, nil).Pace(time.Minute, 0))
 	want := fmt.Sprintf("about %d times a second", times)

@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -38,8 +37,8 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 		knows, began := sequence(), time.Now()
 		lose()
 		holder := mutex(name)
-		eventually(t, "Acquire", func(ctx context.Context) error {
-			_, err := b.Acquire(ctx, holder)
+		until(t, "Acquire", func() error {
+			_, err := b.Acquire(within(t, 5*time.Second), holder)
 			return err
 		})
 		for sequence() < knows {

@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -164,13 +163,6 @@ func TestAServerThatLosesItsData(t *testing.T) {
 		server.Kill()
 		server.Run()
 	})
-}
-
-func within(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	limited, cancel := context.WithTimeout(ctx, d)
-	t.Cleanup(cancel)
-	return limited
 }
 
 // pushes returns an error unless a driver has push, or has none.

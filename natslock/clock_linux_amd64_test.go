@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 	_, js := connect(t, server)
 	servertest.ClockEndsNothing(t, a, b, 5*time.Minute, func(by time.Duration) {
 		clock.Set(by)
-		eventually(t, "the server's clock", func(context.Context) error {
+		until(t, "the server's clock", func() error {
 			if off := time.Until(bucketInfo(t, js).TimeStamp); (off - by).Abs() > 5*time.Second {
 				return fmt.Errorf("it is off by %v; want %v", off, by)
 			}

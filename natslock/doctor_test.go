@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -86,7 +85,7 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
 	inMemory := openDriver(t, "nats://"+addr+"/memory?storage=memory")
-	eventually(t, "in memory", func(context.Context) error { return wants(t, inMemory, "storage") })
+	until(t, "in memory", func() error { return wants(t, inMemory, "storage") })
 	alone := openDriver(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
 	if err := wants(t, alone, "storage", "replicas"); err != nil {
 		t.Error(err)
@@ -106,13 +105,13 @@ func TestDiagnoseOfACluster(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := openDriver(t, "nats://"+nodes[leader].Addr)
-	eventually(t, "all well", func(context.Context) error { return wants(t, d) })
+	until(t, "all well", func() error { return wants(t, d) })
 	alone := openDriver(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
 	if err := wants(t, alone, "replicas"); err != nil {
 		t.Error(err)
 	}
 	nodes[(leader+1)%3].Kill()
-	eventually(t, "one is gone", func(context.Context) error {
+	until(t, "one is gone", func() error {
 		return wants(t, d, fmt.Sprintf("replica n%d", (leader+1)%3))
 	})
 }

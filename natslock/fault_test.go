@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,9 +158,7 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 		t.Errorf("the keys are %q, %v", keys, err)
 	}
 	noError(t, kv.Delete(ctx, keys[0]))
-	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNoSuchLease) {
-		t.Errorf("after its key was deleted: %v; want ErrNoSuchLease", err)
-	}
+	isLost(t, d, c)
 	rises(t, first.Fence, gets(t, d, mutex(c.Name)).Fence)
 	must(kv.PutString(ctx, keys[0], "free"))(t)
 	_, err = d.Acquire(ctx, mutex(c.Name))
@@ -223,7 +220,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, users)
 	all := openDriver(t, "nats://all:secret1@"+server.Addr)
-	eventually(t, "push with all rights", func(context.Context) error { return pushes(all, true) })
+	until(t, "push with all rights", func() error { return pushes(all, true) })
 
 	reader := openDriver(t, "nats://reader:secret2@"+server.Addr)
 	_, err := reader.Acquire(within(t, hangTime), mutex("n"))
@@ -232,7 +229,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	}
 
 	sparing := openDriver(t, "nats://sparing:secret4@"+server.Addr)
-	eventually(t, "push with all rights that are needed", func(context.Context) error { return pushes(sparing, true) })
+	until(t, "push with all rights that are needed", func() error { return pushes(sparing, true) })
 	other := mutex("n")
 	gets(t, sparing, other)
 	releases(t, sparing, other)
@@ -242,7 +239,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		"nats://other:secret6@" + server.Addr:                nil,
 		"nats://all:wrong@" + server.Addr:                    nats.ErrAuthorization,
 	} {
-		eventually(t, url, func(context.Context) error { // on a slow machine there may be no answer in time
+		until(t, url, func() error { // on a slow machine there may be no answer in time
 			if _, err := natslock.Open(within(t, 20*time.Second), url); !isPermanent(err) || want != nil && !errors.Is(err, want) {
 				return fmt.Errorf("%w; want %w", err, want)
 			}
@@ -251,7 +248,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	}
 
 	deaf := openDriver(t, "nats://deaf:secret3@"+server.Addr)
-	eventually(t, "no push where no client may publish to inboxes", func(context.Context) error { return pushes(deaf, false) })
+	until(t, "no push where no client may publish to inboxes", func() error { return pushes(deaf, false) })
 	c := mutex("n")
 	gets(t, deaf, c)
 	isRefused(t, all, mutex("n"))

@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -25,6 +23,8 @@ var asDriver = servertest.As[*natslock.Driver]
 // The steps of a test.
 var (
 	rises     = servertest.Rises
+	until     = basictest.Until
+	within    = servertest.Within
 	isRefused = servertest.Waits
 	renews    = servertest.Renews
 	isLost    = servertest.IsLost
@@ -55,30 +55,6 @@ func place(t testing.TB) (url, bucket string, server *natstest.Server) {
 }
 
 var mutex = servertest.Mutex
-
-func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
-	t.Helper()
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil {
-		t.Fatalf("Renew: %v", err)
-	}
-	return answers[0]
-}
-
-// eventually repeats f until it succeeds, because a server is about to be back, or the
-// machine may be slow.
-func eventually(t testing.TB, what string, f func(ctx context.Context) error) {
-	t.Helper()
-	var err error
-	for until := time.Now().Add(hangTime); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-		within, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err = f(within)
-		if cancel(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s: %v", what, err)
-}
 
 // connect opens a connection of the test's own. nats.go would wait for the server for
 // seconds only, and the machine may stand still for longer.

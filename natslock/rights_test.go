@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -47,8 +46,8 @@ func TestARightThatIsGivenBack(t *testing.T) {
 		_, err = d.Renew(within(t, 500*time.Millisecond), []driver.LeaseRef{lease(c)})
 	}
 	server.Reload(none, all)
-	eventually(t, "Renew", func(ctx context.Context) error {
-		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+	until(t, "Renew", func() error {
+		answers, err := d.Renew(within(t, 5*time.Second), []driver.LeaseRef{lease(c)})
 		return errors.Join(append(answers, err)...)
 	})
 }

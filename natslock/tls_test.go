@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,8 +28,8 @@ func TestTLS(t *testing.T) {
 			releases(t, d, c)
 		}
 		for _, untrusted := range []string{"", "&server_name=elsewhere&ca_cert=" + ca.File} {
-			eventually(t, scheme, func(context.Context) error { // a slow server does not answer in time
-				d, err := asDriver(natslock.Open(ctx, url+untrusted))
+			until(t, scheme, func() error { // a slow server does not answer in time
+				d, err := concrete(natslock.Open(ctx, url+untrusted))
 				if err == nil {
 					_ = d.Close()
 					t.Errorf("%s: a certificate is trusted that is not to be trusted: %q", scheme, untrusted)

@@ -104,7 +104,7 @@ func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
 		"nats://joe:hunter2@" + closed.Addr:   "",
 		"nats://hunter2@" + closed.Addr:       "",
 	} {
-		eventually(t, url, func(context.Context) error { // a slow server does not answer in time
+		until(t, url, func() error { // a slow server does not answer in time
 			_, err := natslock.Open(ctx, url)
 			hides(t, err)
 			if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, want) {

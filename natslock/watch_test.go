@@ -1,7 +1,6 @@
 package natslock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -44,7 +43,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 		t.Error("PushesChanges is false, and changes are told")
 	}
 	servertest.Watch(t, deaf, "job")
-	eventually(t, "the right is missing", func(context.Context) error {
+	until(t, "the right is missing", func() error {
 		if deaf.Properties().PushesChanges {
 			return errors.New("PushesChanges is true, and the user may not listen")
 		}

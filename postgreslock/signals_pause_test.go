@@ -1,7 +1,6 @@
 package postgreslock_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -38,7 +38,7 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 			t.Fatalf("release with %d waiters: %v", waiters, err)
 		}
 		gets(t, other, waiting[0])
-		if err := other.Release(within(t), driver.LeaseRef{Name: job, Token: waiting[0].Token}); err != nil {
+		if err := other.Release(servertest.Within(t, 2*time.Minute), driver.LeaseRef{Name: job, Token: waiting[0].Token}); err != nil {
 			t.Errorf("release by the waiter: %v", err)
 		}
 	}
@@ -82,11 +82,4 @@ func TestAPauseOfNotificationsEndsByTheMonotonicClock(t *testing.T) {
 	if end == end.Round(0) {
 		t.Errorf("the pause ends at %v of the wall clock", end)
 	}
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
-	t.Cleanup(cancel)
-	return ctx
 }

@@ -21,11 +21,7 @@ var ctx = context.Background()
 const hangTime = 3 * time.Minute
 
 // patient is a ctx whose requests do not give up while the machine stands still.
-func patient(tb testing.TB) context.Context {
-	bounded, cancel := context.WithTimeout(ctx, hangTime)
-	tb.Cleanup(cancel)
-	return bounded
-}
+func patient(tb testing.TB) context.Context { return servertest.Within(tb, hangTime) }
 
 // file is the path of a file that does not exist yet.
 func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
@@ -62,19 +58,13 @@ var (
 	waits     = servertest.Waits
 	releases  = servertest.Releases
 	explained = servertest.Explained
+	listen    = servertest.Listen
 )
 
 func cycle(tb testing.TB, d driver.Driver, name string) {
 	c := mutex(name)
 	gets(tb, d, c)
 	releases(tb, d, c)
-}
-
-// listen collects the signals of a driver.
-func listen(tb testing.TB, d *lockDriver) <-chan driver.Signal {
-	heard := make(chan driver.Signal, 100)
-	tb.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return heard
 }
 
 func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {

@@ -114,6 +114,13 @@ func Rises(tb TB, before, after uint64) {
 	}
 }
 
+// Within returns a ctx that ends after this time, and with the test.
+func Within(tb TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
 // Listen collects the signals of a driver until the test is over.
 func Listen(tb TB, d driver.Signaler) <-chan driver.Signal {
 	heard := make(chan driver.Signal, 1000)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
@@ -84,11 +85,7 @@ var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, Req
 var brief = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
 
 // soon returns a context that ends when the test has waited long enough.
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(background, patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func soon(t testing.TB) context.Context { return servertest.Within(t, patience) }
 
 // get receives a value that has to come.
 func get[T any](t testing.TB, c <-chan T, what string) (v T) {
