@@ -52,9 +52,7 @@ func asks(t *testing.T, args ...string) (statements []string) {
 	broken := mutex("broken")
 	g := gets(t, own, broken)
 	noError(t, callers.Break(ctx, "broken", g.Fence, 0, driver.Owner{}))
-	for _, err := range own.List(ctx, "") {
-		noError(t, err)
-	}
+	servertest.Lists(t, own, "")
 	if err := own.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}

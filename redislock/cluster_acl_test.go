@@ -34,10 +34,8 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 			armed(t, at)
 			at = to // the second time the keys have moved, but not the slot
 		})
-		for e, err := range d.List(ctx, "") {
-			if err != nil || e.Name != "job" || len(e.Waiters) != 1 {
-				t.Errorf("%+v, %v", e, err)
-			}
+		if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" || len(all[0].Waiters) != 1 {
+			t.Errorf("%+v", all)
 		}
 		releases(t, d, c)
 		breaks(t, d, "job", gets(t, other, waiter).Fence)

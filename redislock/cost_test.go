@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // The commands that a script runs decide what a step costs the server. If a step runs
@@ -24,13 +25,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 			t.Errorf("%s: %d commands, want %d: %s", what, got, want, server.Do("INFO", "commandstats"))
 		}
 	}
-	list := func() {
-		for _, err := range d.List(ctx, "listed ") {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	}
+	list := func() { servertest.Lists(t, d, "listed ") }
 	for i := range 50 {
 		gets(t, d, mutex(fmt.Sprint("listed ", i)))
 	}

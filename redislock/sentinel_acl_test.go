@@ -41,10 +41,8 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	}
 	gets(t, d, waiter)
 	armed(t, group.Master)
-	for e, err := range d.List(ctx, "") {
-		if err != nil || e.Name != "job" {
-			t.Errorf("%+v, %v", e, err)
-		}
+	if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" {
+		t.Errorf("%+v", all)
 	}
 	for _, f := range servertest.FindingsOf(t, d) {
 		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {

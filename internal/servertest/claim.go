@@ -114,6 +114,16 @@ func Rises(tb TB, before, after uint64) {
 	}
 }
 
+// Lists returns the entries that a driver lists. It fails if one of them is an error.
+func Lists(tb TB, d driver.Lister, prefix string) (all []driver.Entry) {
+	tb.Helper()
+	for e, err := range d.List(context.Background(), prefix) {
+		noError(tb, err)
+		all = append(all, e)
+	}
+	return all
+}
+
 // Within returns a ctx that ends after this time, and with the test.
 func Within(tb TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
