@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
@@ -55,16 +54,6 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	cancel()
 	if _, err := d.Inspect(gone, "job"); err != context.Canceled {
 		t.Errorf("whose caller gave up: %v", err)
-	}
-}
-
-// An election takes a second: it would lose a lease that lasts less.
-func TestATTLThatIsTooShortIsRefused(t *testing.T) {
-	t.Parallel()
-	url, _, _ := ownPrefix(t)
-	_, err := pawl.Open(brief(t), url, &pawl.Options{TTL: 500 * time.Millisecond})
-	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "1s or more on etcd") {
-		t.Errorf("Open: %v", err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -42,22 +41,6 @@ func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	failsToOpen(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
 	failsToOpen(t, "mysql://root@"+s.Addr+"/locks?tls=true", true, "leave out tls")
 	failsToOpen(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
-}
-
-// A TTL must be longer than a commit may take.
-func TestATTLThatIsTooShortIsRefused(t *testing.T) {
-	s := mysqltest.Shared(t)
-	url := "mysql:" + s.DSN(s.NewDatabase(t))
-	_, err := pawl.Open(ctx, url, &pawl.Options{TTL: 20 * time.Millisecond})
-	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "50ms or more on mysql") {
-		t.Errorf("Open: %v", err)
-	}
-	c, err := pawl.Open(ctx, url, servertest.Patient)
-	noError(t, err)
-	defer c.Close()
-	if _, err := c.Mutex("job", pawl.WithTTL(49*time.Millisecond)).TryLock(ctx); !errors.Is(err, pawl.ErrInvalid) {
-		t.Errorf("TryLock: %v", err)
-	}
 }
 
 func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
