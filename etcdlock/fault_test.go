@@ -127,9 +127,7 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 	})
 	for range 4 { // which of them a client asks first is random
 		d := openDriver(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
-		one := mutex("job")
-		gets(t, d, one)
-		releases(t, d, one)
+		cycle(t, d, "job")
 	}
 	_, err := etcdlock.Open(brief(t), "etcd://"+learner.Addr)
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "learner") {

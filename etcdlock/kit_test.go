@@ -139,6 +139,15 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
+// cycle wants a name to be granted, and released.
+func cycle(t testing.TB, d driver.Driver, name string) driver.Grant {
+	t.Helper()
+	c := mutex(name)
+	g := gets(t, d, c)
+	releases(t, d, c)
+	return g
+}
+
 // hears returns a channel of the signals about a token. A watch that begins again may
 // lose a signal; the client then notifies all who wait that they have to look.
 func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {

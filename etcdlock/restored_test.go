@@ -31,9 +31,7 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	restore := backup(t, c.Members[0])
 	_ = first.Release(t.Context()) // it may be lost, if the server was down for long
 	for range 5 {                  // which the backup lacks
-		lost := mutex("lost")
-		gets(t, old, lost)
-		releases(t, old, lost)
+		cycle(t, old, "lost")
 	}
 	last := locked(t, b, "job")
 	free := locked(t, b, "free")                                                       // a name that is new

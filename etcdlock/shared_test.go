@@ -19,9 +19,7 @@ func TestManyAtOnceShareRequests(t *testing.T) {
 		for i := range goroutines {
 			all.Go(func() {
 				for range rounds {
-					m := mutex(fmt.Sprint("job", i))
-					gets(t, d, m)
-					releases(t, d, m)
+					cycle(t, d, fmt.Sprint("job", i))
 				}
 			})
 		}
@@ -44,17 +42,12 @@ func TestACycleIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())
-	cycle := func() {
-		m := mutex("job")
-		gets(t, d, m)
-		releases(t, d, m)
-	}
 	// Before the client keeps the clock, and on a slow machine, more requests are sent.
 	until(t, "the requests", func() error {
 		const cycles, ticks = 10, 2 // a tick may come between, 7 times a second
 		before := metric(t, c.Members[0], txns)
 		for range cycles {
-			cycle()
+			cycle(t, d, "job")
 		}
 		if sent := metric(t, c.Members[0], txns) - before; sent > 2*cycles+ticks {
 			return fmt.Errorf("%v are sent for %d cycles", sent, cycles)

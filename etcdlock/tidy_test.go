@@ -21,9 +21,7 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	const names = 40
 	var last uint64
 	for i := range names {
-		one := mutex(fmt.Sprint("old", i))
-		last = gets(t, d, one).Fence
-		releases(t, d, one)
+		last = cycle(t, d, fmt.Sprint("old", i)).Fence
 	}
 	admin := client(t, c.Addrs()...)
 	until(t, "tidying", func() error {
@@ -50,9 +48,7 @@ func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	d := openDriver(t, url)
 	const names = 70 // whose steps are more than those after which clients tidy
 	for i := range names {
-		one := mutex(fmt.Sprint("old", i))
-		gets(t, d, one)
-		releases(t, d, one)
+		cycle(t, d, fmt.Sprint("old", i))
 	}
 	left, err := client(t, c.Addrs()...).Get(brief(t), prefix+"//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || left.Count != names {

@@ -53,9 +53,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, db, d := fresh(t)
-			old := mutex("job")
-			gets(t, d, old)
-			releases(t, d, old)
+			cycle(t, d, "job")
 			exec(t, db, "CREATE TABLE backup AS SELECT * FROM pawl_names")
 			servertest.Forgets(t, d, driverOver(t, db, nil), func() { exec(t, db, statements...) })
 		})
@@ -73,9 +71,7 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	for _, d := range []*mysqllock.Driver{before, openDriver(t, url)} {
 		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // to prepare all again
 		for range 3 {
-			c := mutex("job")
-			gets(t, d, c)
-			releases(t, d, c)
+			cycle(t, d, "job")
 		}
 	}
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 16382")

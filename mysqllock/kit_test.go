@@ -28,6 +28,7 @@ var (
 	queued     = servertest.Queued
 	gets       = servertest.Gets
 	releases   = servertest.Releases
+	cycle      = servertest.Cycle
 	explained  = servertest.Explained
 	finds      = servertest.Finds
 	openDriver = servertest.OpenDriver[*mysqllock.Driver]

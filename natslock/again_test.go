@@ -23,17 +23,11 @@ import (
 func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, keep, lose func()) {
 	t.Helper()
 	sequence := func() uint64 { return bucketInfo(t, js).State.LastSeq }
-	cycle := func(name string) {
-		t.Helper()
-		c := mutex(name)
-		gets(t, a, c)
-		releases(t, a, c)
-	}
 	for i := range 5 {
 		name := fmt.Sprint("n", i)
-		cycle(name)
+		cycle(t, a, name)
 		keep()
-		cycle(name)
+		cycle(t, a, name)
 		knows, began := sequence(), time.Now()
 		lose()
 		holder := mutex(name)

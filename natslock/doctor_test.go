@@ -53,9 +53,7 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 		if got := subjects(t, d, one.severity); !slices.Equal(got, one.want) {
 			t.Errorf("%s: it finds %q, want %q", name, got, one.want)
 		}
-		m := mutex("n")
-		gets(t, d, m)
-		releases(t, d, m)
+		cycle(t, d, "n")
 	}
 }
 

@@ -200,9 +200,7 @@ func TestABucketThatHasToBeThere(t *testing.T) {
 	_, js := connect(t, server)
 	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
 	d := openDriver(t, "nats://"+server.Addr+"?create=false")
-	c := mutex("n")
-	gets(t, d, c)
-	releases(t, d, c)
+	cycle(t, d, "n")
 }
 
 const users = `

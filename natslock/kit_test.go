@@ -33,6 +33,7 @@ var (
 	lease     = servertest.Lease
 	gets      = servertest.Gets
 	releases  = servertest.Releases
+	cycle     = servertest.Cycle
 	open      = servertest.Open[*natslock.Driver]
 
 	openDriver = servertest.OpenDriver[*natslock.Driver]

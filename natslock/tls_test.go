@@ -23,9 +23,7 @@ func TestTLS(t *testing.T) {
 		url := scheme + "://" + strings.Replace(server.Addr, "127.0.0.1", "localhost", 1) + "?client_cert=" + cert + "&client_key=" + key
 		for _, trusted := range []string{"&ca_cert=" + ca.File, "&skip_verify=true"} {
 			d := openDriver(t, url+trusted)
-			c := mutex("job")
-			gets(t, d, c)
-			releases(t, d, c)
+			cycle(t, d, "job")
 		}
 		for _, untrusted := range []string{"", "&server_name=elsewhere&ca_cert=" + ca.File} {
 			until(t, scheme, func() error { // a slow server does not answer in time

@@ -29,9 +29,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	c.TTL = driver.MaxTTL
 	gets(t, d, c)
 	for i := range 100 {
-		once := mutex(fmt.Sprintf("once %d", i))
-		gets(t, d, once)
-		releases(t, d, once)
+		cycle(t, d, fmt.Sprintf("once %d", i))
 	}
 	clock.Set(25 * time.Hour)
 	names, often := conn(t, url), mutex("often")

@@ -28,9 +28,7 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			_, url, _ := fresh(t)
 			one, two := openDriver(t, url), openDriver(t, url)
-			before := mutex("job")
-			gets(t, one, before)
-			releases(t, one, before)
+			cycle(t, one, "job")
 			exec(t, conn(t, url), "CREATE TABLE backup AS SELECT * FROM pawl.locks")
 			servertest.Forgets(t, one, two, func() { exec(t, conn(t, url), statements...) })
 		})

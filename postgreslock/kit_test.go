@@ -30,6 +30,7 @@ var (
 	waits      = servertest.Waits
 	renews     = servertest.Renews
 	releases   = servertest.Releases
+	cycle      = servertest.Cycle
 	listen     = servertest.Listen
 	hear       = servertest.Hear
 	explained  = servertest.Explained

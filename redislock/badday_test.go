@@ -111,9 +111,7 @@ func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 				for range 2 {
 					d, err := asDriver(redislock.New(client, nil))
 					noError(t, err)
-					c := mutex("job")
-					gets(t, d, c)
-					releases(t, d, c)
+					cycle(t, d, "job")
 					day.Begin(server)
 					if err := d.Close(); err != nil {
 						t.Error(err)

@@ -251,9 +251,7 @@ func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
-	before := mutex("job")
-	gets(t, d, before)
-	releases(t, d, before)
+	cycle(t, d, "job")
 	server.Do("SAVE")
 	other := openDriver(t, "redis://"+server.Addr)
 	servertest.Forgets(t, d, other, func() { server.Kill(); server.Run() }) // with the saved data

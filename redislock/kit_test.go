@@ -33,6 +33,7 @@ var (
 	gets     = servertest.Gets
 	renews   = servertest.Renews
 	releases = servertest.Releases
+	cycle    = servertest.Cycle
 	listen   = servertest.Listen
 	hear     = servertest.Hear
 	watch    = servertest.Watch

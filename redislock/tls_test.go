@@ -25,9 +25,7 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	url = "rediss://localhost:" + port
 	for _, trusted := range []string{url + "?ca_cert=" + ca.File, url + "?skip_verify=true"} {
 		d := openDriver(t, trusted)
-		c := mutex("job")
-		gets(t, d, c)
-		releases(t, d, c)
+		cycle(t, d, "job")
 	}
 	if _, err := redislock.Open(ctx, url+"?server_name=elsewhere&ca_cert="+ca.File); err == nil {
 		t.Error("a certificate for another name was trusted")

@@ -6,19 +6,10 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
-
-// changes makes a change, as another client.
-func changes(t *testing.T, d driver.Driver, name string) {
-	t.Helper()
-	c := mutex(name)
-	gets(t, d, c)
-	releases(t, d, c)
-}
 
 // channels are the channels for changes that have subscribers.
 func channels(server *redistest.Server) string {
@@ -48,7 +39,7 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 			becomes(t, "each name has a channel", func() bool { return len(strings.Fields(channels(server))) == 2 })
 			stop()
 			becomes(t, "job is left", func() bool { return !strings.Contains(channels(server), "job") })
-			changes(t, d, "book")
+			cycle(t, d, "book")
 			tells("a change of the other name")
 		})
 		becomes(t, "all is left", func() bool { return channels(server) == "" })
@@ -63,7 +54,7 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 		for range 3 {
 			server.Do("CLIENT", "KILL", "TYPE", "pubsub")
 			tells("what may have happened meanwhile")
-			changes(t, other, "job")
+			cycle(t, other, "job")
 			tells("a change afterwards")
 		}
 		if !d.Properties().PushesChanges {
@@ -83,7 +74,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	becomes(t, "PushesChanges is true", func() bool { return d.Properties().PushesChanges })
 	tells("that it is heard again")
 	becomes(t, "the other client is connected", func() bool { _, err := other.Inspect(ctx, "job"); return err == nil })
-	changes(t, other, "job")
+	cycle(t, other, "job")
 	tells("a change")
 }
 
@@ -98,7 +89,7 @@ func TestAWatchInAClusterIsOfASlot(t *testing.T) {
 		if got := node.Do("PUBSUB", "SHARDCHANNELS"); !strings.Contains(got, "pawl:{"+name+"}w") {
 			t.Errorf("the node of %q has the channels %s", name, got)
 		}
-		changes(t, d, name)
+		cycle(t, d, name)
 		tells("a change")
 	}
 }

@@ -59,13 +59,8 @@ var (
 	releases  = servertest.Releases
 	explained = servertest.Explained
 	listen    = servertest.Listen
+	cycle     = servertest.Cycle
 )
-
-func cycle(tb testing.TB, d driver.Driver, name string) {
-	c := mutex(name)
-	gets(tb, d, c)
-	releases(tb, d, c)
-}
 
 func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 	tb.Helper()

@@ -17,9 +17,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	const used = 3 * sqlswap.TidyRows
 	var last uint64
 	for i := range used {
-		claim := mutex(fmt.Sprintf("job %d", i))
-		last = gets(t, d, claim).Fence
-		releases(t, d, claim)
+		last = cycle(t, d, fmt.Sprintf("job %d", i)).Fence
 	}
 	held := mutex("held")
 	held.TTL = 24 * time.Hour
@@ -31,9 +29,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 			d, err := asDriver(OpenFile(ctx, path, options))
 			noError(t, err)
 			d.table.tidyEvery = 1
-			claim := mutex("often")
-			gets(t, d, claim)
-			releases(t, d, claim)
+			cycle(t, d, "often")
 			noError(t, d.Close())
 		}
 	}
@@ -61,9 +57,7 @@ func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	d := open(t, path, &Options{now: c.Now})
 	d.table.tidyEvery = 1
 	for _, name := range []string{"a", "b", "c"} {
-		claim := mutex(name)
-		gets(t, d, claim)
-		releases(t, d, claim)
+		cycle(t, d, name)
 	}
 	raw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
 	c.Advance(48 * time.Hour)

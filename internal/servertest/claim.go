@@ -106,6 +106,15 @@ func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
+// Cycle checks that a name is granted, and released.
+func Cycle(tb TB, d driver.Driver, name string) driver.Grant {
+	tb.Helper()
+	c := Mutex(name)
+	g := Gets(tb, d, c)
+	Releases(tb, d, c)
+	return g
+}
+
 // Rises checks that the fence of a later grant is greater.
 func Rises(tb TB, before, after uint64) {
 	tb.Helper()
