@@ -27,7 +27,7 @@ func TestTLS(t *testing.T) {
 		}
 		for _, untrusted := range []string{"", "&server_name=elsewhere&ca_cert=" + ca.File} {
 			until(t, scheme, func() error { // a slow server does not answer in time
-				d, err := concrete(natslock.Open(ctx, url+untrusted))
+				d, err := natslock.Open(ctx, url+untrusted)
 				if err == nil {
 					_ = d.Close()
 					t.Errorf("%s: a certificate is trusted that is not to be trusted: %q", scheme, untrusted)

@@ -23,6 +23,7 @@ func Open[D driver.Driver](tb TB, url string) D {
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || time.Since(began) > 3*time.Minute {
 			tb.Fatalf("%v", err)
 		}
+		time.Sleep(10 * time.Millisecond) // a server that refuses connections answers at once
 	}
 }
 

@@ -29,5 +29,5 @@ var (
 	unavailable = redistest.Unavailable
 )
 
-// concrete is the driver that New or Open has made, with all that it can do.
-var concrete = servertest.As[*redisscript.Driver]
+// asDriver is the driver that New or Open has made, with all that it can do.
+var asDriver = servertest.As[*redisscript.Driver]

@@ -85,15 +85,15 @@ func (w *world) refusals(n *name) []step {
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {
 			until = w.ended(c)
 		}
-		isAlone := others < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
-		others = max(others, until)
+		isAlone := explainedUntil < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
+		explainedUntil = max(explainedUntil, until)
 		if c.Answer != history.Held || c.How != history.Try || !isAlone {
 			continue
 		}
 		if w.dataLosses.touched(server, c.Asked-3*w.Run.TTL-maxLateness, c.Answered) {
 			continue
 		}
-		tries = append(tries, step{kind: tryRefused, claim: c, from: c.Asked, to: c.Answered})
+		refusals = append(refusals, step{kind: tryRefused, claim: c, from: c.Asked, to: c.Answered})
 	}
 	return refusals
 }
