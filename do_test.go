@@ -15,7 +15,7 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 		m := c.Mutex("x")
 		boom := errors.New("boom")
 		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
-		w.free("x")
+		w.wantFree("x")
 		for how, end := range callbackFailures {
 			panicked := inGoroutine(func() { _ = m.Do(background, func(context.Context) error { end(); return nil }) })
 			if (panicked != nil) != (how == "panics") {

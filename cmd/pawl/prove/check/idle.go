@@ -25,7 +25,7 @@ func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
 	for _, t := range append(w.takenTimes(n), interval{w.Last, w.Last}) {
 		if t.from-until > w.Run.TTL+maxIdle {
-			w.free(n, until, t.from)
+			w.checkWaiters(n, until, t.from)
 		}
 		until = max(until, t.to)
 	}

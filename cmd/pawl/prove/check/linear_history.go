@@ -10,9 +10,9 @@ import (
 // nameHistory has the steps that happened to a name on the server, and the times at which
 // they may have happened.
 type nameHistory struct {
-	name   *name
-	leases []lease // in the order in which they began; a step of a lease has its index
-	tries  []step  // the refused tries
+	name     *name
+	leases   []lease // in the order in which they began; a step of a lease has its index
+	refusals []step  // the refused tries
 }
 
 // lease is a granted claim: it began and ended on the server within these times.

@@ -131,7 +131,7 @@ func (s *nameHistory) pieces() iter.Seq[*piece] {
 // steps returns all steps, in the order of the first times at which they may have
 // happened.
 func (s *nameHistory) steps() []step {
-	steps := make([]step, 0, 2*len(s.leases)+len(s.tries))
+	steps := make([]step, 0, 2*len(s.leases)+len(s.refusals))
 	for i, l := range s.leases {
 		steps = append(steps,
 			step{leaseBegin, l.claim, i, l.beginFrom, l.beginTo},
