@@ -16,8 +16,7 @@ import (
 
 // A renderContext is a view with the time at which it is shown. In a stream the markup
 // has times instead of durations, so that it changes only with an event. The browser
-// computes the durations. It takes the time from the updates, because its own clock may
-// be wrong.
+// computes durations from the times in the updates, because its own clock may be wrong.
 type renderContext struct {
 	v      *overview.View
 	now    time.Time
@@ -102,8 +101,7 @@ func preciseDuration(d time.Duration) string {
 // bare returns an error's message without the "pawl: " of the library.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// isolatedText returns a text of another program, such as a name. A right-to-left text in
-// it does not change the direction of the text around it.
+// isolatedText returns a text whose direction of writing does not spread.
 func isolatedText(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 func owner(o pawl.Owner) markup.HTML {

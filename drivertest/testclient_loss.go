@@ -71,7 +71,7 @@ func testClientLoss(s *suite) {
 	if s.Clock != nil {
 		return
 	}
-	// The other tests need a backend without a fake clock, because they wait for real time.
+	// The other tests wait for real time, so the backend must not have a fake clock.
 
 	s.patient("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
 		first := k.locksIt(k.locks(&pawl.Options{TTL: 3 * k.u}))

@@ -45,8 +45,7 @@ type write struct {
 // So the true age may exceed maxLoadAge by the duration of the read.
 const maxLoadAge = 250 * time.Millisecond
 
-// swap publishes the new value. The swap counts if the server's time, its stamp, is in
-// its window.
+// swap publishes the new value, which counts if its stamp is in the window.
 func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
 	if err := s.ready(ctx); err != nil {
 		return swap.Swapped{}, err

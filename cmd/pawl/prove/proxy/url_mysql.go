@@ -19,8 +19,7 @@ func worksWithoutTLS(parameters url.Values) bool {
 	return false
 }
 
-// mysql divides a URL that has // after its scheme. If it has the parameter socket, the
-// client ignores the host.
+// mysql divides a URL with // after its scheme. The parameter socket replaces the host.
 func (u *parts) mysql() location {
 	socket := u.parameters.Get("socket")
 	switch {
@@ -43,9 +42,8 @@ func (u *parts) mysql() location {
 	return l
 }
 
-// divideDSN divides a URL in the form of go-sql-driver, which is
-// mysql:USER:PASSWORD@NET(ADDRESS)/DATABASE. The password is not percent-encoded there
-// and may contain / and @. So only the last / and the last @ before it separate parts.
+// divideDSN divides mysql:USER:PASSWORD@NET(ADDRESS)/DATABASE, the form of go-sql-driver.
+// The password may contain / and @. So the last /, and the last @ before it, count.
 func divideDSN(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	end := strings.LastIndexByte(rest, '/')
