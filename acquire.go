@@ -50,13 +50,13 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 // begin makes the first lease of a hold. From here on the lease may be lost at any
 // moment.
 func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
-	check := c.inboxes.SetHold(h.claim.Token, &h.claim.inbox, h)
+	inDoubt := c.inboxes.SetHold(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
 	if check := h.claim.health; check != nil {
-		c.inBackground(func() { lease.watchHealth(check) })
+		c.runInBackground(func() { lease.watchHealth(check) })
 	}
-	c.queues.Granted(h.claim.Name, w, h, h.spare(lease.fence), now.Mono)
-	if check {
+	c.queues.Granted(h.claim.Name, w, h, h.passesLeft(lease.fence), now.Mono)
+	if inDoubt {
 		c.renewals.Check(now.Mono, &h.renewal)
 	}
 	return lease
@@ -65,13 +65,13 @@ func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
 // announce reports to the Observer that a lease was acquired. If the lease has ended
 // meanwhile, announce then reports the end.
 func (l *Lease) announce(waited time.Duration) {
-	o, kept := l.h.c.observer, false
+	o, returned := l.h.c.observer, false
 	defer func() {
 		l.h.mu.Lock()
 		ending := l.pendingEnd
 		l.announced = true
 		l.h.mu.Unlock()
-		if !kept { // the Observer panicked, or ended the goroutine, so no caller gets this lease
+		if !returned { // the Observer panicked, or ended the goroutine, so no caller gets this lease
 			defer l.ReleaseUnused(l.claim.ctx) //nolint:errcheck // the Observer gets the error of a failing backend
 		}
 		if ending != nil {
@@ -81,18 +81,18 @@ func (l *Lease) announce(waited time.Duration) {
 	if o.Acquired != nil {
 		o.Acquired(AcquiredEvent{l.claim.event(l.claim.ctx), l, waited})
 	}
-	kept = true
+	returned = true
 }
 
 // awaitTurn waits in the local queue until w may ask the backend, or a holder passes a
 // lease to w.
 func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
-	waits := true
+	stillWaiting := true
 	defer func() {
 		// If the waiter gives up, or the Observer panics, a lease that a holder passed to
 		// the waiter in that instant goes on to the next waiter.
-		if waits && w.Leave(c.now().Mono) {
-			_ = w.Claim.passed.Release(ctx)
+		if stillWaiting && w.Leave(c.now().Mono) {
+			_ = w.Claim.passedLease.Release(ctx)
 		}
 	}()
 	c.reportPlace(w)
@@ -100,9 +100,9 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	case <-w.Turn():
 		// If ctx has ended, w does not use its turn to ask the backend. Otherwise each of
 		// many waiters that give up at the same time would ask.
-		if w.Claim.passed != nil || w.Err() != nil || ctx.Err() == nil {
-			waits = false
-			return w.Claim.passed, w.Err()
+		if w.Claim.passedLease != nil || w.Err() != nil || ctx.Err() == nil {
+			stillWaiting = false
+			return w.Claim.passedLease, w.Err()
 		}
 	case <-c.closing.Done():
 		return nil, ErrClosed
@@ -121,6 +121,6 @@ func (c *core) reportPlace(w *waiter) {
 		return
 	}
 	if held, ok := errors.AsType[*driver.HeldError](w.WaitReason()); ok {
-		c.observer.queued(w.Claim, held)
+		c.observer.reportQueued(w.Claim, held)
 	}
 }

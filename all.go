@@ -12,8 +12,8 @@ import (
 // A Group is several locks that are acquired together: all of them or none. [All] makes
 // one.
 type Group struct {
-	parts []*locker
-	bad   error
+	parts      []*locker
+	invalidErr error
 }
 
 // All makes one lock of several locks, of any kind and any client. Its holder holds all
@@ -45,29 +45,29 @@ type Group struct {
 func All(locks ...Lockable) *Group {
 	l := &Group{}
 	if len(locks) == 0 {
-		l.bad = invalid("All", "has no locks", "one or more")
+		l.invalidErr = invalid("All", "has no locks", "one or more")
 	}
 	for _, x := range locks {
 		if x == nil {
-			l.bad = invalid("All", "has a lock that is nil", "locks")
+			l.invalidErr = invalid("All", "has a lock that is nil", "locks")
 			continue
 		}
 		p := x.locker()
 		if p.c == nil {
-			l.bad = errNotMade
+			l.invalidErr = errNotMade
 			continue
 		}
-		l.bad = cmp.Or(l.bad, p.bad)
+		l.invalidErr = cmp.Or(l.invalidErr, p.invalidErr)
 		i, found := slices.BinarySearchFunc(l.parts, p, compareLocks)
 		if !found {
 			l.parts = slices.Insert(l.parts, i, p)
 			continue
 		}
-		what := fmt.Sprintf("All of %q", p.name)
+		what := fmt.Sprintf("All with %q", p.name)
 		if q := l.parts[i]; q.c != p.c {
-			l.bad = cmp.Or(l.bad, invalid(what, "wants it from two clients of "+p.c.backend, "each name once"))
+			l.invalidErr = cmp.Or(l.invalidErr, invalid(what, "has it from two clients of "+p.c.backend, "each name once"))
 		} else if q.weight != p.weight || q.limit != p.limit || !reflect.DeepEqual(q.o, p.o) {
-			l.bad = cmp.Or(l.bad, invalid(what, "wants it in two ways", "each name once"))
+			l.invalidErr = cmp.Or(l.invalidErr, invalid(what, "has it twice, with different kinds or options", "each name once"))
 		}
 	}
 	return l
@@ -88,20 +88,20 @@ func (l *Group) TryLock(ctx context.Context) (*GroupLease, error) { return l.acq
 
 // Do runs f under all locks. See [Mutex.Do]; [FenceOf] finds the fence of each name.
 func (l *Group) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return doUnder(ctx, l.Lock, f)
+	return lockAndDo(ctx, l.Lock, f)
 }
 
 // TryDo is Do without waiting, and reports whether f ran. See [Mutex.TryDo].
 func (l *Group) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return tryUnder(ctx, l.TryLock, f)
+	return tryLockAndDo(ctx, l.TryLock, f)
 }
 
 func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
-	if l == nil || l.bad == nil && len(l.parts) == 0 {
+	if l == nil || l.invalidErr == nil && len(l.parts) == 0 {
 		return nil, errNotMade
 	}
-	if l.bad != nil {
-		return nil, l.bad
+	if l.invalidErr != nil {
+		return nil, l.invalidErr
 	}
 	if ctx == nil {
 		return nil, errNoContext
@@ -115,24 +115,24 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 			wait = p.o.wait
 		}
 	}
-	waits := ctx
+	waitCtx := ctx
 	if wait > 0 && m == waiting {
 		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(ctx, wait)
+		waitCtx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
 	all := &GroupLease{}
 	var err error
-	held := false
+	allHeld := false
 	defer func() {
-		if !held { // even if an Observer panics
-			all.giveUp(waits, err)
+		if !allHeld { // even if an Observer panics
+			all.giveUp(waitCtx, err)
 		}
 	}()
 	if m == trying {
-		_, err = tryAll(waits, l.parts, all, trying)
+		_, err = tryAll(waitCtx, l.parts, all, trying)
 	} else {
-		err = waitForAll(waits, l.parts, all)
+		err = waitForAll(waitCtx, l.parts, all)
 	}
 	if err != nil {
 		return nil, err
@@ -144,6 +144,6 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	if err := all.Err(); err != nil { // a lease was lost before the last lock was granted
 		return nil, err
 	}
-	held = true
+	allHeld = true
 	return all, nil
 }

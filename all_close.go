@@ -20,17 +20,17 @@ const firstLeaseTimeout = 100 * time.Millisecond
 // for it, and then find the others free. So that it is the same name for all of them,
 // Group.acquire sorts the leases that it returns.
 //
-// closeAll waits no longer than one request may take, and no longer than bound lasts. The
-// client releases the rest in the background. ctx has the values for the Observer.
+// closeAll waits no longer than one request may take, nor longer than bound lasts. Then
+// the client releases the rest in the background. ctx has the values for the Observer.
 func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {
 		longest = max(longest, l.h.c.settings.requestTimeout(l.h.claim.TTL))
 	}
-	together := lazyctx.WithDeadline(bound, time.Now().Add(longest))
-	defer together.Cancel()
+	boundedCtx := lazyctx.WithDeadline(bound, time.Now().Add(longest))
+	defer boundedCtx.Cancel()
 	errs := make([]error, len(leases))
-	end := func(i int) { errs[i] = leases[i].close(ctx, together, unused) }
+	end := func(i int) { errs[i] = leases[i].close(ctx, boundedCtx, unused) }
 	others := callInParallel(len(leases)-1, func(i int) { end(i + 1) })
 	defer others.join() // even if the Observer panics
 	select {
@@ -54,13 +54,13 @@ type parallelCalls struct {
 func callInParallel(n int, f func(i int)) *parallelCalls {
 	c := &parallelCalls{done: make(chan struct{})}
 	var all sync.WaitGroup
-	room := make(chan struct{}, returner.MaxInFlight)
+	slots := make(chan struct{}, returner.MaxInFlight)
 	for i := range n {
 		all.Go(func() {
-			room <- struct{}{}
+			slots <- struct{}{}
 			returned := false
 			defer func() {
-				<-room
+				<-slots
 				p := recover()
 				c.mu.Lock()
 				defer c.mu.Unlock()

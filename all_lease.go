@@ -19,7 +19,7 @@ type GroupLease struct {
 	stops  []func() bool
 
 	turn   chan struct{} // capacity 1: the first caller of Release sends a value
-	ended  chan struct{} // closed when Release has answered; not a sync.Once, in which virtual time stands still
+	ended  chan struct{} // closed when Release has answered; virtual time would stand still in a sync.Once
 	answer error         // written before ended is closed
 }
 
@@ -27,7 +27,7 @@ type GroupLease struct {
 func (l *GroupLease) watch(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, x := range l.leases {
-		ctx = withFence(ctx, x) //nolint:fatcontext // as deep as there are locks
+		ctx = withLease(ctx, x) //nolint:fatcontext // as deep as there are locks
 	}
 	l.turn, l.ended = make(chan struct{}, 1), make(chan struct{})
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
@@ -40,8 +40,8 @@ func (l *GroupLease) watch(ctx context.Context) {
 // Context returns a context that is cancelled when the first of the leases is over, with
 // a *LostError or ErrReleased as its cause. See [Lease.Context].
 func (l *GroupLease) Context() context.Context {
-	if l.none() {
-		return overBefore()
+	if l.neverGranted() {
+		return endedContext()
 	}
 	return l.ctx
 }
@@ -58,8 +58,8 @@ func formatAll[F fmt.Formatter](f fmt.State, verb rune, all []F) {
 	}
 }
 
-// none reports whether these leases were never granted.
-func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
+// neverGranted reports whether these leases were never granted.
+func (l *GroupLease) neverGranted() bool { return l == nil || l.ctx == nil }
 
 // Done returns a channel that is closed when the first of the leases is over.
 func (l *GroupLease) Done() <-chan struct{} { return l.Context().Done() }
@@ -107,7 +107,7 @@ func (l *GroupLease) Release(ctx context.Context) error { return l.end(ctx, fals
 func (l *GroupLease) ReleaseUnused(ctx context.Context) error { return l.end(ctx, true) }
 
 func (l *GroupLease) end(ctx context.Context, unused bool) error {
-	if l.none() {
+	if l.neverGranted() {
 		return errNoLease
 	}
 	select {
@@ -141,8 +141,8 @@ func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	l.leases = nil
 	switch { // the Observer gets the error of a failing backend
 	case len(leases) == 0:
-	case ended(ctx) != nil, errors.Is(why, ErrUnavailable):
-		leases[0].h.c.inBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
+	case ctxErr(ctx) != nil, errors.Is(why, ErrUnavailable):
+		leases[0].h.c.runInBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
 	default:
 		_ = closeAll(ctx, ctx, leases, true)
 	}

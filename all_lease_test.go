@@ -65,7 +65,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				noError(t, err)
 				done := make(chan error)
 				go func() {
-					at, err := inOrder(ctx, permitsLast(pool.parts), &got, firstPatience)
+					at, err := takeInOrder(ctx, permitsLast(pool.parts), &got, minGiveWayTimeout)
 					if !errors.Is(err, errGaveWay) || at.name != "b" {
 						t.Errorf("it ended at %v: %v", at, err)
 					}
@@ -74,7 +74,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				}()
 				synctest.Wait()
 				go func() {
-					_, err := inOrder(ctx, other(clients[1]), &drained, 0)
+					_, err := takeInOrder(ctx, other(clients[1]), &drained, 0)
 					done <- err
 				}()
 				synctest.Wait() // the other holds b; both wait for m

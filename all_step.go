@@ -13,10 +13,10 @@ import (
 // A step is one attempt at several claims. One step of the backend grants all of them or
 // none. The attempt never waits.
 type step struct {
-	c       *core
-	claims  []*claim
-	mayHold bool // the backend may have granted the claims, so leave releases them
-	begun   int  // how many of the claims have a lease
+	c          *core
+	claims     []*claim
+	mayHold    bool // the backend may have granted the claims, so leave releases them
+	leaseCount int  // how many of the claims have a lease
 }
 
 // acquireTogether makes one attempt at all claims in one step of the backend, and appends
@@ -51,7 +51,7 @@ func (c *core) acquireTogether(ctx context.Context, claims []*claim, all *[]*Lea
 // leave removes the claims that have no lease from the lists of this process, as
 // attempts.leave does. It releases those that the backend may have granted.
 func (s *step) leave() {
-	for _, cl := range s.claims[s.begun:] {
+	for _, cl := range s.claims[s.leaseCount:] {
 		s.c.inboxes.Remove(cl.Token, &cl.inbox)
 		if s.mayHold {
 			s.c.releaseUnknown(cl)
@@ -68,18 +68,18 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	sent := s.c.now()
 	grants, err := s.send(ctx, backend, sent)
 	switch {
-	case err == nil && ended(ctx) != nil:
-		return ended(ctx) // no caller waits for the leases any more
+	case err == nil && ctxErr(ctx) != nil:
+		return ctxErr(ctx) // no caller waits for the leases any more
 	case err == nil:
 		return s.begin(sent, s.c.now(), grants, all)
-	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
+	case isAnswer(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 		s.mayHold = false
 		return err
-	case ended(ctx) != nil:
+	case ctxErr(ctx) != nil:
 		return gaveUp(ctx, s.claims[0].Name, nil)
 	}
 	err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
-	s.c.observer.failed(Event{Ctx: ctx, Name: s.claims[0].Name}, "acquire", len(s.claims), err)
+	s.c.observer.reportFailed(Event{Ctx: ctx, Name: s.claims[0].Name}, "acquire", len(s.claims), err)
 	return err
 }
 
@@ -95,12 +95,12 @@ func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.
 	claims := make([]driver.Claim, len(s.claims))
 	for i, cl := range s.claims {
 		s.c.inboxes.Add(cl.Token, &cl.inbox)
-		cl.lateAttemptEnd = end.Sub(s.c.born)
+		cl.lateAttemptEnd = end.Sub(s.c.epoch)
 		claims[i] = cl.Claim
 	}
 	s.mayHold = true
 	grants, err := backend.AcquireAll(bounded, claims)
-	if answered(err) {
+	if isAnswer(err) {
 		for _, cl := range s.claims {
 			cl.lateAttemptEnd = 0
 		}
@@ -121,7 +121,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 		if !s.c.startRenewing(h, now) {
 			return ErrClosed // Close does not know this hold, nor the next ones
 		}
-		s.begun++
+		s.leaseCount++
 		*all = append(*all, s.c.begin(nil, h, now))
 	}
 	s.mayHold = false

@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// maxPoliteRounds is the number of times that a caller gives back a granted lock because
-// another lock is taken. After that, the caller keeps its locks while it waits.
+// maxGiveBackRounds is the number of times that a caller gives back a granted lock
+// because another is taken. After that, the caller keeps its locks while it waits.
 //
 // A caller that holds nothing while it waits may starve: if two locks are so busy that
 // one of them is always held, the caller never finds both free. To get both, it has to
 // hold one of them unused until the other is free.
-const maxPoliteRounds = 8
+const maxGiveBackRounds = 8
 
-// A caller that may block another one gives way after firstPatience at first, and after
-// maxPatience at last; each wait is randomly up to twice as long. See awaitPolitely.
+// A caller that may block another one gives way after minGiveWayTimeout, at last after
+// maxGiveWayTimeout, and randomly up to twice as long. See awaitOrGiveWay.
 const (
-	firstPatience = time.Second
-	maxPatience   = 24 * time.Hour
+	minGiveWayTimeout = time.Second
+	maxGiveWayTimeout = 24 * time.Hour
 )
 
 // errGaveWay ends a wait that might block another caller.
@@ -32,7 +32,7 @@ var errGaveWay = errors.New("gave way")
 // waitForAll waits until all locks are granted. It appends the leases to all, even if a
 // later lock fails.
 //
-// For maxPoliteRounds rounds it waits in the queue of a lock that is taken, and holds
+// For maxGiveBackRounds rounds it waits in the queue of a lock that is taken, and holds
 // nothing meanwhile. When it is granted that lock, it takes the others if they are free.
 // Otherwise it gives that lock back, and waits for the lock that is taken now. After
 // these rounds, or if a lock has a value, it keeps each granted lock while it waits.
@@ -44,12 +44,12 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		all.giveUp(ctx, why)
 	}
-	if conditional(parts) {
-		_, err := inOrder(ctx, parts, all, 0) // parts are in the order of names
+	if anyComparesValue(parts) {
+		_, err := takeInOrder(ctx, parts, all, 0) // parts are in the order of names
 		return err
 	}
-	rounds, order := maxPoliteRounds, permitsLast(parts)
-	if writes(parts) {
+	rounds, order := maxGiveBackRounds, permitsLast(parts)
+	if anyWritesValue(parts) {
 		rounds = 0
 	}
 	for gaveWay := 0; ; gaveWay++ {
@@ -66,8 +66,8 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		// The pause is random, so that two callers do not give way to each other for
 		// ever.
-		patience := backoff.JitterUp(backoff.Doubled(firstPatience, gaveWay, maxPatience))
-		at, err := inOrder(ctx, order, all, patience)
+		timeout := backoff.JitterUp(backoff.Doubled(minGiveWayTimeout, gaveWay, maxGiveWayTimeout))
+		at, err := takeInOrder(ctx, order, all, timeout)
 		if !errors.Is(err, errGaveWay) {
 			return err
 		}
@@ -80,16 +80,16 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	}
 }
 
-// writes reports whether a grant of one of the locks changes the value of its name, or
-// depends on that value. The caller then has no polite rounds: a name that it gave back
-// would keep the value that its grant wrote, although it never had all locks.
-func writes(parts []*locker) bool {
+// anyWritesValue reports whether a grant of one of the locks changes the value of its
+// name, or depends on that value. The caller then gives back no lock in between: the name
+// would keep the value that the grant wrote, although the caller never had all locks.
+func anyWritesValue(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.valueBelow != nil })
 }
 
-// conditional reports whether a lock compares the value of its name. If the caller gave
-// such a lock back, the value that the grant wrote would refuse its next claim.
-func conditional(parts []*locker) bool {
+// anyComparesValue reports whether a lock compares the value of its name. If the caller
+// gave such a lock back, the value that the grant wrote would refuse its next claim.
+func anyComparesValue(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.valueBelow != nil })
 }
 
@@ -107,7 +107,7 @@ func (l *locker) isMutexToOthers(ctx context.Context) bool {
 
 // await waits for one lock of a group. why is the error that refused the lock before.
 func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
-	if ended(ctx) != nil {
+	if ctxErr(ctx) != nil {
 		return nil, gaveUp(ctx, l.name, why)
 	}
 	one := *l
@@ -133,48 +133,48 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 		rest, claims = append(rest, p), append(claims, cl)
 	}
 	// A caller that waits does not try locks with values one by one, because giving one
-	// back would leave its value: see writes.
-	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !writes(parts))
+	// back would leave its value: see anyWritesValue.
+	at, err := attemptAll(ctx, rest, claims, &all.leases, m == trying || !anyWritesValue(parts))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return rest[0], err
 	case err == nil:
 		for _, lease := range all.leases[n:] {
 			if c := lease.h.c; c.observer != nil {
-				lease.announce(c.born.Add(lease.begun).Sub(began))
+				lease.announce(c.epoch.Add(lease.beginOffset).Sub(began))
 			}
 		}
 		return nil, nil
 	}
 	retriedTooLong := errors.Is(err, ErrUnavailable) && time.Since(began) >= rest[at].c.settings.RetryFor
-	if m == waiting && ended(ctx) == nil && !retriedTooLong && !endsCall(claims, err) {
+	if m == waiting && ctxErr(ctx) == nil && !retriedTooLong && !endsCall(claims, err) {
 		return rest[at], err
 	}
-	if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
+	if m == waiting && errors.Is(err, ErrHeld) && ctxErr(ctx) != nil {
 		err = gaveUp(ctx, rest[at].name, err)
 	}
-	rest[at].c.observer.refused(claims[at], m, time.Since(began), err)
+	rest[at].c.observer.reportNotAcquired(claims[at], m, time.Since(began), err)
 	return nil, err
 }
 
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
 // Without oneByOne it grants nothing if the backend needs more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
-	most := driver.MaxAll
+	stepMax := driver.MaxAll
 	if !oneClient(parts) {
-		most = 1
+		stepMax = 1
 	}
-	if !oneByOne && len(claims) > most {
+	if !oneByOne && len(claims) > stepMax {
 		return 0, errors.ErrUnsupported
 	}
 	for from := 0; from < len(claims); {
-		to := min(from+most, len(claims))
+		to := min(from+stepMax, len(claims))
 		at, err := parts[from].c.acquireTogether(ctx, claims[from:to], all)
 		switch {
 		case err == nil:
 			from = to
-		case oneByOne && most > 1 && errors.Is(err, errors.ErrUnsupported):
-			most = 1
+		case oneByOne && stepMax > 1 && errors.Is(err, errors.ErrUnsupported):
+			stepMax = 1
 		default:
 			return from + at, err
 		}
@@ -190,9 +190,9 @@ func oneClient(parts []*locker) bool {
 // answer, the claims may have written a value that would refuse the next attempt, as if
 // another client had written it.
 func endsCall(claims []*claim, err error) bool {
-	comparesValue := func(cl *claim) bool { return cl.ValueBelow != nil }
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
-		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, comparesValue)
+	compares := func(cl *claim) bool { return cl.ValueBelow != nil }
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || isPermanent(err) ||
+		!errors.Is(err, ErrHeld) && slices.ContainsFunc(claims, compares)
 }
 
 // compareLocks compares two locks by name, and then by backend.
@@ -204,25 +204,25 @@ func compareLocks(a, b *locker) int {
 // waits: mutexes and read/write locks first, and then permits, each in the order of
 // names. So a caller holds a permit only while it waits for other permits.
 func permitsLast(parts []*locker) []*locker {
-	permits := func(p *locker) bool { return p.limit < driver.Unlimited }
-	whole := slices.DeleteFunc(slices.Clone(parts), permits)
-	return append(whole, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !permits(p) })...)
+	isSemaphore := func(p *locker) bool { return p.limit < driver.Unlimited }
+	mutexes := slices.DeleteFunc(slices.Clone(parts), isSemaphore)
+	return append(mutexes, slices.DeleteFunc(slices.Clone(parts), func(p *locker) bool { return !isSemaphore(p) })...)
 }
 
-// inOrder waits for one lock after the other, and keeps each. It ends as soon as one of
-// them is lost. After an error, at is the lock that it waited for. See awaitPolitely for
-// patience.
-func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience time.Duration) (at *locker, err error) {
-	waits, end := context.WithCancelCause(ctx)
+// takeInOrder waits for one lock after the other, and keeps each. It ends as soon as one
+// of them is lost. After an error, at is the lock that it waited for. See awaitOrGiveWay
+// for timeout.
+func takeInOrder(ctx context.Context, parts []*locker, all *GroupLease, timeout time.Duration) (at *locker, err error) {
+	waitCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	for i, p := range parts {
-		await := func() (*Lease, error) { return p.await(waits, nil) }
+		await := func() (*Lease, error) { return p.await(waitCtx, nil) }
 		if slices.ContainsFunc(parts[:i], func(q *locker) bool { return compareLocks(p, q) < 0 }) {
-			await = func() (*Lease, error) { return p.awaitPolitely(waits, patience) }
+			await = func() (*Lease, error) { return p.awaitOrGiveWay(waitCtx, timeout) }
 		}
 		lease, err := await()
 		if err != nil {
-			if lost := context.Cause(waits); ctx.Err() == nil && errors.Is(lost, ErrLost) {
+			if lost := context.Cause(waitCtx); ctx.Err() == nil && errors.Is(lost, ErrLost) {
 				err = lost
 			}
 			return p, err
@@ -234,21 +234,21 @@ func inOrder(ctx context.Context, parts []*locker, all *GroupLease, patience tim
 	return nil, nil
 }
 
-// awaitPolitely is await for a caller that already holds a lock of a later name than l.
+// awaitOrGiveWay is await for a caller that already holds a lock of a later name than l.
 // Another caller may hold l and wait for that later lock, in two cases: it uses
 // WithValueBelow, and so takes locks in the order of names; or l is a semaphore to only
 // one of the two callers. Then both would wait for ever. So this caller gives way after
-// patience.
+// timeout.
 //
 // In each cycle of callers that wait for each other, at least one waits for an earlier
-// name than one that it holds, and so gives way. Its patience grows each time, so that it
-// does not starve if each holder takes longer than the first patience.
-func (l *locker) awaitPolitely(ctx context.Context, patience time.Duration) (*Lease, error) {
-	waits, cancel := context.WithCancelCause(ctx)
+// name than one that it holds, and so gives way. Its timeout grows each time, so that it
+// does not starve if each holder takes longer than the first timeout.
+func (l *locker) awaitOrGiveWay(ctx context.Context, timeout time.Duration) (*Lease, error) {
+	waitCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(patience, func() { cancel(errGaveWay) }).Stop()
-	lease, err := l.await(waits, nil)
-	if err != nil && ctx.Err() == nil && context.Cause(waits) == errGaveWay { //nolint:errorlint // it is the cause itself
+	defer time.AfterFunc(timeout, func() { cancel(errGaveWay) }).Stop()
+	lease, err := l.await(waitCtx, nil)
+	if err != nil && ctx.Err() == nil && context.Cause(waitCtx) == errGaveWay { //nolint:errorlint // the cause itself
 		err = errGaveWay
 	}
 	return lease, err

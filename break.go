@@ -37,7 +37,7 @@ type BreakOptions struct {
 // matches ErrNoSuchLease. Otherwise an error matches ErrUnavailable, ErrInvalid or
 // ErrClosed, errors.ErrUnsupported if the backend cannot break leases, or ctx's own.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakOptions) error {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkUsable(ctx); err != nil {
 		return err
 	}
 	if o == nil {
@@ -79,7 +79,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, o *BreakO
 func (o *BreakOptions) breaker(s *settings) driver.Owner {
 	by := s.owner
 	by.Labels = map[string]string{"by": o.By, "reason": o.Reason}
-	maps.DeleteFunc(by.Labels, func(_, said string) bool { return said == "" })
+	maps.DeleteFunc(by.Labels, func(_, label string) bool { return label == "" })
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		if _, ok := by.Labels[k]; !ok && len(by.Labels) < driver.MaxLabels {
 			by.Labels[k] = s.Labels[k]
@@ -98,5 +98,5 @@ type noLeaseError struct {
 func (e *noLeaseError) Is(target error) bool { return target == ErrNoSuchLease }
 
 func (e *noLeaseError) Error() string {
-	return fmt.Sprintf("pawl: no lease of %q has the fence %d; Inspect shows those that hold it", e.name, e.fence)
+	return fmt.Sprintf("pawl: no lease of %q has the fence %d; Inspect shows its leases", e.name, e.fence)
 }

@@ -19,20 +19,20 @@ type claim struct {
 	driver.Claim
 	space   string          // the prefix of Name that Lease.Name does not show
 	ctx     context.Context // the ctx of the call: a lease has its values, but does not end with it
-	ttl     time.Duration   // the TTL of the lock; Claim.TTL may be shorter, because of the maximum hold
+	lockTTL time.Duration   // the TTL of the lock; Claim.TTL may be shorter, because of the maximum hold
 	margin  time.Duration
 	minHold time.Duration
 	maxHold time.Duration
 	health  func(ctx context.Context) error // nil: the lease is renewed without checks
 
-	// lateAttemptEnd is the latest time, counted from core.born, at which an unanswered
-	// attempt ends; 0 if all attempts were answered. A later attempt that is granted does
-	// not reset it. It is not written after the grant.
+	// lateAttemptEnd is the latest time, counted from core.epoch, at which an unanswered
+	// attempt may arrive; 0 if all were answered. A grant does not reset it, because an
+	// earlier attempt may still arrive. It is not written after the grant.
 	lateAttemptEnd time.Duration
 
-	inbox  inbox.Inbox[*hold]
-	waiter waiter // the claim's place in the local queue; only a claim that waits has one
-	passed *Lease // the lease that a holder of this process passed to the claim, or nil
+	inbox       inbox.Inbox[*hold]
+	waiter      waiter // the claim's place in the local queue; only a claim that waits has one
+	passedLease *Lease // the lease that a holder of this process passed to the claim, or nil
 
 	request lazyctx.Storage // memory for the context of the claim's Acquire
 }
@@ -79,13 +79,13 @@ func (c *claim) event(ctx context.Context) Event {
 // ends.
 func (c *claim) lateEvent() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
-func (o *Observer) queued(c *claim, held *HeldError) {
+func (o *Observer) reportQueued(c *claim, held *HeldError) {
 	if o != nil && o.Queued != nil {
 		o.Queued(QueuedEvent{c.event(c.ctx), held})
 	}
 }
 
-func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
+func (o *Observer) reportNotAcquired(c *claim, m mode, waited time.Duration, err error) {
 	if o != nil && o.NotAcquired != nil {
 		o.NotAcquired(NotAcquiredEvent{c.event(c.ctx), m == trying, waited, err})
 	}

@@ -15,9 +15,9 @@ import (
 // process needs one Client for each backend. Many goroutines may use it.
 type Client struct {
 	*core
-	space       string // the prefix of each name in the backend; see Namespace
-	isNamespace bool   // a client made by Namespace, which another client closes
-	refusal     error  // the error of a bad namespace
+	space        string // the prefix of each name in the backend; see Namespace
+	isNamespace  bool   // a client made by Namespace, which another client closes
+	namespaceErr error  // the error of a bad namespace
 }
 
 // New returns a client over a driver, for example memlock.New(nil). o may be nil. Close
@@ -28,11 +28,11 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, invalid("driver", "is nil", "a backend's driver")
 	}
-	s, err := o.settle()
+	s, err := o.toSettings()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.fits(d.Properties()); err != nil {
+	if err := s.checkTTLs(d.Properties()); err != nil {
 		return nil, err
 	}
 	return start(d, s, clock.New().Now), nil
@@ -44,13 +44,13 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 		c.space = spaceOf(c.space, prefix)
 	}
 	if s, ok := driver.As[driver.Signaler](d); ok {
-		c.signals = true
+		c.isSignaler = true
 		c.stopListen = s.Listen(c.signal)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c.stopRun = cancel
+	c.stopRenewing = cancel
 	go func() {
-		defer close(c.ran)
+		defer close(c.renewingEnded)
 		c.keepRenewing(ctx)
 	}()
 	return c
@@ -58,39 +58,39 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 
 func init() {
 	access.SetNamespaces = func(o any, path []string) {
-		options := o.(*Options) //nolint:forcetypeassert // it is for no other
+		options := o.(*Options) //nolint:forcetypeassert // callers pass only this type
 		options.Namespace, options.path = path[0], path[1:]
 	}
 	access.Driver = func(c any) driver.Driver {
-		client := c.(*Client) //nolint:forcetypeassert // it is for no other
-		if !client.made() {
+		client := c.(*Client) //nolint:forcetypeassert // callers pass only this type
+		if !client.isMade() {
 			return nil
 		}
 		return client.driver
 	}
 }
 
-func (c *Client) made() bool { return c != nil && c.core != nil }
+func (c *Client) isMade() bool { return c != nil && c.core != nil }
 
-// usable refuses a call of a client that is not made, has a bad namespace, or is closed.
-func (c *Client) usable(ctx context.Context) error {
-	if !c.made() {
+// checkUsable refuses a call of a client not made, closed, or with a bad namespace.
+func (c *Client) checkUsable(ctx context.Context) error {
+	if !c.isMade() {
 		return errNotMade
 	}
-	if c.refusal != nil {
-		return c.refusal
+	if c.namespaceErr != nil {
+		return c.namespaceErr
 	}
 	return c.checkOpen(ctx)
 }
 
 func (c *Client) lock(name string, options []LockOption) lock {
 	l := lock{name: name}
-	if c.made() {
+	if c.isMade() {
 		l.c, l.o.ttl, l.o.owner = c.core, c.settings.TTL, c.settings.owner
-		l.name, l.space, l.refusal = c.space+name, c.space, c.refusal
+		l.name, l.space, l.namespaceErr = c.space+name, c.space, c.namespaceErr
 	}
 	for _, option := range options {
-		if option != nil { // nil, so that a condition may leave an option out
+		if option != nil { // a caller may pass nil to leave an option out
 			option.ofLock(&l.o)
 		}
 	}
@@ -100,8 +100,8 @@ func (c *Client) lock(name string, options []LockOption) lock {
 // Format implements fmt.Formatter. It prints the client's ID and backend with every verb,
 // because fmt would otherwise print the tokens in the fields.
 func (c *Client) Format(f fmt.State, _ rune) {
-	if !c.made() {
-		_, _ = io.WriteString(f, "pawl client of nothing")
+	if !c.isMade() {
+		_, _ = io.WriteString(f, "pawl client without a backend")
 		return
 	}
 	_, _ = fmt.Fprintf(f, "pawl client %s of %s", c.settings.ID, c.backend)

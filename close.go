@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// closePatience is the time for which Close waits for the backend. Shutdown waits as
+	// closeTimeout is the time for which Close waits for the backend. Shutdown waits as
 	// long if its ctx has no deadline.
-	closePatience = 15 * time.Second
-	// lastPatience is the longest time that the last round of releases may take.
-	lastPatience = time.Second
-	// maxSilence is the longest wait of Close while the backend answers no request.
-	maxSilence = 1300 * time.Millisecond
+	closeTimeout = 15 * time.Second
+	// lastRoundTimeout is the longest time that the last round of releases may take.
+	lastRoundTimeout = time.Second
+	// silenceTimeout is the longest wait of Close while the backend answers no request.
+	silenceTimeout = 1300 * time.Millisecond
 	// progressInterval is the interval at which Close looks for an answer.
 	progressInterval = 100 * time.Millisecond
-	// driverPatience is the least time that the driver gets to close, however late it
+	// driverCloseTimeout is the least time that the driver gets to close, however late it
 	// begins.
-	driverPatience = 600 * time.Millisecond
-	// silentCloseTime is the time that Close takes if the backend is silent: the sum of
-	// the last four constants.
-	silentCloseTime = 3 * time.Second
+	driverCloseTimeout = 600 * time.Millisecond
+	// silentCloseTimeout is the time that Close takes if the backend is silent: the sum
+	// of the last four constants.
+	silentCloseTimeout = 3 * time.Second
 )
 
 // Close ends the client. It takes these steps, in this order: it refuses new claims;
@@ -44,17 +44,17 @@ const (
 // backend that works.
 func (c *Client) Close() error { return c.close(context.Background()) }
 
-// close is Close with a ctx, whose deadline replaces closePatience. A request whose
+// close is Close with a ctx, whose deadline replaces closeTimeout. A request whose
 // caller gave up may still take effect. If ctx ends before that becomes impossible, close
 // releases the claim only once, and counts it as not confirmed.
 func (c *Client) close(ctx context.Context) error {
-	if err := c.closable(); err != nil {
+	if err := c.checkClosable(); err != nil {
 		return err
 	}
 	began := time.Now()
 	bound, cancel := context.WithCancel(ctx)
 	if _, bounded := ctx.Deadline(); !bounded {
-		bound, cancel = context.WithDeadline(ctx, began.Add(closePatience))
+		bound, cancel = context.WithDeadline(ctx, began.Add(closeTimeout))
 	}
 	defer cancel()
 	c.mu.Lock()
@@ -69,38 +69,38 @@ func (c *Client) close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	claimed := c.refuse()
+	claimsEnded := c.refuse()
 	held := c.renewals.Stop() // before releases.shut: a Release that shut refuses leaves its lease to Close
-	released := c.releases.shut()
+	releasesEnded := c.releases.shut()
 	c.returner.CountGivenUp()
 	for _, h := range held {
 		now := c.now()
 		h.lose(LostError{Reason: ReasonClosed, StopBy: now.Mono})
-		if !h.givenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
-			c.returner.Add(h.toReturn(now.Mono))
+		if !h.isGivenBack() { // otherwise its Release is under way, and would get ErrNoSuchLease
+			c.returner.Add(h.newReturn(now.Mono))
 		}
 	}
-	c.stopRun() // it also cancels renewals under way, which are not needed any more
-	<-c.ran
-	over := make(chan struct{})
+	c.stopRenewing() // it also cancels renewals under way, which are not needed any more
+	<-c.renewingEnded
+	allEnded := make(chan struct{})
 	go func() {
-		defer close(over)
-		<-claimed // first, because a call under way may still leave a claim to release
-		<-released
+		defer close(allEnded)
+		<-claimsEnded // first, because a call under way may still leave a claim to release
+		<-releasesEnded
 		c.mu.Lock()
 		c.drained = true
 		c.mu.Unlock()
 		c.background.Wait()
 		<-c.returner.Finish()
 	}()
-	drained := c.awaitAnswers(bound, over)
+	drained := c.awaitAnswers(bound, allEnded)
 	if !drained {
 		cancel() // the driver gets no more time either
 		c.returner.LastRound()
 		select {
-		case <-over:
+		case <-allEnded:
 			drained = true
-		case <-time.After(lastPatience):
+		case <-time.After(lastRoundTimeout):
 		}
 	}
 	c.answer = c.unreleased(ctx, drained)
@@ -110,39 +110,39 @@ func (c *Client) close(ctx context.Context) error {
 	return c.answer
 }
 
-// closable refuses to close a client that was not made, or a client of a namespace, which
-// others share.
-func (c *Client) closable() error {
-	if !c.made() {
+// checkClosable refuses to close a client that was not made, or a client of a namespace,
+// which others share.
+func (c *Client) checkClosable() error {
+	if !c.isMade() {
 		return errNotMade
 	}
 	if c.isNamespace {
-		return invalid("Close", "is called of what Namespace returned", "the client that it was made from")
+		return invalid("Close", "was called on a client of Namespace", "Close of the client that it belongs to")
 	}
 	return nil
 }
 
-// awaitAnswers waits until over is closed, and then returns true. It returns false when
-// ctx ends, or if the backend gives no answer for maxSilence.
-func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
+// awaitAnswers waits until allEnded is closed, and then returns true. It returns false
+// when ctx ends, or if the backend gives no answer for silenceTimeout.
+func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) bool {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	since := time.Now()
 	for calls, answers := 0, 0; ; {
 		select {
-		case <-over:
+		case <-allEnded:
 			return true
 		case <-ctx.Done():
 			return false
 		case <-ticker.C:
 		}
-		in := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
+		open := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
 		done, unanswered := c.returner.Progress()
-		if in != calls || done != answers || in == 0 && !unanswered {
+		if open != calls || done != answers || open == 0 && !unanswered {
 			since = time.Now()
 		}
-		calls, answers = in, done
-		if time.Since(since) >= maxSilence {
+		calls, answers = open, done
+		if time.Since(since) >= silenceTimeout {
 			c.returner.CutShort()
 			return false
 		}
@@ -150,20 +150,20 @@ func (c *Client) awaitAnswers(ctx context.Context, over <-chan struct{}) bool {
 }
 
 // closeDriver closes the driver. began is the start of Close. If the driver still waits
-// for the backend when the time of Close is used up, closeDriver returns without it.
-func (c *Client) closeDriver(began time.Time, enough <-chan struct{}) error {
+// at the end of timeUp or of silentCloseTimeout, closeDriver returns without it.
+func (c *Client) closeDriver(began time.Time, timeUp <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
-	timeout := time.After(silentCloseTime - time.Since(began))
+	timeout := time.After(silentCloseTimeout - time.Since(began))
 	select {
 	case err := <-closed:
 		return err
-	case <-time.After(driverPatience):
+	case <-time.After(driverCloseTimeout):
 	}
 	select {
 	case err := <-closed:
 		return err
-	case <-enough:
+	case <-timeUp:
 	case <-timeout:
 	}
 	return unavailable(c.backend, "close", "", errNoAnswer)
@@ -190,11 +190,11 @@ func (c *Client) unreleased(ctx context.Context, drained bool) error {
 }
 
 // refuse makes the client refuse new claims, and makes the waiting claims give up. The
-// channel is closed when the last claim has left.
+// returned channel is closed when the last claim has left.
 func (c *Client) refuse() <-chan struct{} {
-	claimed := c.claims.shut()
-	c.giveUp()
-	return claimed
+	ended := c.claims.shut()
+	c.beginClosing()
+	return ended
 }
 
 // Shutdown closes the client as Close does, but lets holders finish first. The client
@@ -209,7 +209,7 @@ func (c *Client) refuse() <-chan struct{} {
 // leases at once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
-	if err := c.closable(); err != nil {
+	if err := c.checkClosable(); err != nil {
 		return err
 	}
 	if ctx == nil {
@@ -227,10 +227,10 @@ func (c *Client) finish(ctx context.Context) error {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
 	if !closedInTime(ctx, c.renewals.Empty()) {
-		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), counted(c.renewals.Len(), "lease"))
+		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), countText(c.renewals.Len(), "lease"))
 	}
 	if !closedInTime(ctx, c.functions.shut()) {
-		return fmt.Errorf("pawl: shutdown: %w, and a function still ran whose lease was lost", ctx.Err())
+		return fmt.Errorf("pawl: shutdown: %w, and a function whose lease was lost still ran", ctx.Err())
 	}
 	return nil
 }

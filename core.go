@@ -22,29 +22,29 @@ type core struct {
 	driver     driver.Driver
 	backend    string            // the backend's name and location, for messages
 	properties driver.Properties // the Properties of the driver at the beginning
-	signals    bool              // the driver is a Signaler; a wrapper may hide that its backend pushes
+	isSignaler bool              // the driver is a Signaler; a wrapper may hide that its backend pushes
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
-	born       time.Time // the instant from which claim.lateAttemptEnd and use.begun count
+	epoch      time.Time // the instant from which claim.lateAttemptEnd and leaseState.beginOffset count
 
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
 	returner *returner.Returner[*claim] // unconfirmed releases, lost leases, unknown outcomes, and at Close all leases
 
-	claims    *calls             // calls that claim; no call enters once closing has ended
-	releases  *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
-	functions *calls             // functions of Do that run
-	closing   context.Context    // ends when Close or Shutdown begins: waiters give up
-	giveUp    context.CancelFunc // ends closing
+	claims       *calls             // calls that claim; no call enters once closing has ended
+	releases     *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
+	functions    *calls             // functions of Do that run
+	closing      context.Context    // ends when Close or Shutdown begins: waiters give up
+	beginClosing context.CancelFunc // ends closing
 
 	// For Close and Shutdown.
-	stopRun    context.CancelFunc
-	ran        chan struct{} // closed when the goroutine that renews has ended
-	stopListen func()
-	done       chan struct{} // closed when Close has ended
-	answer     error         // the result of Close; written before done is closed
+	stopRenewing  context.CancelFunc
+	renewingEnded chan struct{} // closed when the goroutine that renews has ended
+	stopListen    func()
+	done          chan struct{} // closed when Close has ended
+	answer        error         // the result of Close; written before done is closed
 
 	mu         sync.Mutex // protects closed and drained
 	closed     bool
@@ -56,19 +56,19 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	p := d.Properties()
 	after := func(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }
 	c := &core{
-		driver: d, backend: cmp.Or(p.Location, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
+		driver: d, backend: cmp.Or(p.Location, p.Backend), properties: p, settings: s, observer: s.Observer, now: now, epoch: time.Now(),
 		queues: localqueue.New[*claim](time.Now(), s.HandoffWindow, after), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
-		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
+		renewingEnded: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
-	c.closing, c.giveUp = context.WithCancel(context.Background())
-	c.closing.Done() // makes the channel here, and not in a bubble of a test that shares the client
+	c.closing, c.beginClosing = context.WithCancel(context.Background())
+	c.closing.Done() // makes the channel here, not in the synctest bubble of a test that shares the client
 	c.returner = returner.New(returner.MaxInFlight, c.releaseAgain)
 	return c
 }
 
-// pushed reports whether signals arrive; if not, waiters have to poll.
-func (c *core) pushed() bool { return c.signals && c.driver.Properties().PushesGrants }
+// pushesGrants reports whether signals arrive; if not, waiters have to poll.
+func (c *core) pushesGrants() bool { return c.isSignaler && c.driver.Properties().PushesGrants }
 
 // checkOpen refuses a call that is not a claim once Close has begun.
 func (c *core) checkOpen(ctx context.Context) error {
@@ -95,8 +95,8 @@ func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct
 	}
 }
 
-// inBackground runs f on a goroutine of its own. Close waits for f if f begins in time.
-func (c *core) inBackground(f func()) {
+// runInBackground runs f on its own goroutine. Close waits for f if f begins in time.
+func (c *core) runInBackground(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.drained {
@@ -110,7 +110,7 @@ func (c *core) inBackground(f func()) {
 // its own: the client's own goroutines must not wait for the Observer.
 func (c *core) reportFailedInBackground(e Event, op Op, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
-		c.inBackground(func() { c.observer.failed(e, op, count, err) })
+		c.runInBackground(func() { c.observer.reportFailed(e, op, count, err) })
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *core) releaseUnknown(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	c.returner.Add(&returner.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		ReleaseAgainAt: c.releaseAgainAt(cl), Until: c.lapsesAt(cl, time.Now(), ttl),
+		ReleaseAgainAt: c.releaseAgainAt(cl), Until: c.expiresAt(cl, time.Now(), ttl),
 	})
 }
 
@@ -132,12 +132,12 @@ func (c *core) releaseAgainAt(cl *claim) time.Time {
 	if cl.lateAttemptEnd == 0 {
 		return time.Time{}
 	}
-	return c.born.Add(cl.lateAttemptEnd + driver.MaxLead)
+	return c.epoch.Add(cl.lateAttemptEnd + driver.MaxLead)
 }
 
-// lapsesAt returns the time at which all leases and places of a claim have expired, even
+// expiresAt returns the time at which all leases and places of a claim have expired, even
 // if an attempt still takes effect at the latest possible time.
-func (c *core) lapsesAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
+func (c *core) expiresAt(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.releaseAgainAt(cl); end.After(now) {
 		now = end
 	}
@@ -156,7 +156,7 @@ func (c *core) releaseAgain(ctx context.Context, x *returner.Return[*claim], sen
 	}
 	err = unavailable(c.backend, "release", x.Lease.Name, err)
 	c.reportFailedInBackground(x.Claim.lateEvent(), "release", 1, err)
-	if errors.Is(err, ErrClosed) || permanent(err) {
+	if errors.Is(err, ErrClosed) || isPermanent(err) {
 		return returner.Unanswerable, err
 	}
 	return returner.Failed, err
@@ -165,8 +165,8 @@ func (c *core) releaseAgain(ctx context.Context, x *returner.Return[*claim], sen
 // calls counts the calls of one kind that are under way, so that Close and Shutdown can
 // wait for them. It is a sync.WaitGroup that can be shut; after that, no call enters.
 type calls struct {
-	n                 atomic.Int64 // the number of calls under way; after shut, plus shutCalls
-	shutting, emptied sync.Once
+	n                  atomic.Int64 // the number of calls under way; after shut, plus shutCalls
+	shutOnce, idleOnce sync.Once
 
 	idle chan struct{} // closed when calls is shut and the last call has left
 }
@@ -186,7 +186,7 @@ func (c *calls) enter() bool {
 
 func (c *calls) leave() {
 	if c.n.Add(-1) == shutCalls {
-		c.emptied.Do(func() { close(c.idle) })
+		c.idleOnce.Do(func() { close(c.idle) })
 	}
 }
 
@@ -196,7 +196,7 @@ func (c *calls) underWay() int { return int(c.n.Load() - shutCalls) }
 // shut makes enter return false, and returns a channel that is closed when the last call
 // has left.
 func (c *calls) shut() <-chan struct{} {
-	c.shutting.Do(func() {
+	c.shutOnce.Do(func() {
 		c.n.Add(shutCalls + 1) // adds one call and ends it, so that leave closes idle if there is no other call
 		c.leave()
 	})

@@ -42,19 +42,19 @@ func (Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hiddenHandl
 // secret. To send the handle to another process, encode string(h).
 func (Handle) MarshalText() ([]byte, error) { return []byte(hiddenHandle), nil }
 
-// detached is the content of a handle: everything that a process needs to go on with the
-// lease.
-type detached struct {
-	Backend string        `json:"b"`           // the short name of the backend
-	Place   string        `json:"p,omitempty"` // the backend's location, for errors
-	Name    string        `json:"n"`
-	Token   []byte        `json:"t"` // not a driver.Token, which never marshals
-	Fence   uint64        `json:"f"`
-	TTL     time.Duration `json:"l"`
-	MinHold time.Duration `json:"m,omitempty"`
-	Delay   time.Duration `json:"d,omitempty"`
-	Weight  int           `json:"w"`
-	Limit   int           `json:"of"`
+// handleContent is the content of a handle: everything that a process needs to go on with
+// the lease.
+type handleContent struct {
+	Backend  string        `json:"b"`           // the short name of the backend
+	Location string        `json:"p,omitempty"` // the backend's location, for errors
+	Name     string        `json:"n"`
+	Token    []byte        `json:"t"` // not a driver.Token, which never marshals
+	Fence    uint64        `json:"f"`
+	TTL      time.Duration `json:"l"`
+	MinHold  time.Duration `json:"m,omitempty"`
+	Delay    time.Duration `json:"d,omitempty"`
+	Weight   int           `json:"w"`
+	Limit    int           `json:"of"`
 }
 
 // locationOf returns the description of a backend, for a handle. It cuts the middle out
@@ -67,29 +67,29 @@ func locationOf(backend string) string {
 	return strings.ToValidUTF8(backend, "")
 }
 
-// handleMark is the beginning of a handle, by which people and secret scanners recognize
-// it.
-const handleMark = "pawl1_"
+// handlePrefix is the beginning of a handle, by which people and secret scanners
+// recognize it.
+const handlePrefix = "pawl1_"
 
-// handleText encodes the JSON of a handle and its checksum. The checksum is needed
+// handleEncoding encodes the JSON of a handle and its checksum. The checksum is needed
 // because one altered character could change the TTL or the name.
-var handleText = base64.RawURLEncoding.Strict()
+var handleEncoding = base64.RawURLEncoding.Strict()
 
-func (h detached) handle() Handle {
-	b, _ := json.Marshal(h) //nolint:errchkjson // it has nothing that can fail
+func (h handleContent) handle() Handle {
+	b, _ := json.Marshal(h) //nolint:errchkjson // no field of it can fail
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	return Handle(handleMark + handleText.EncodeToString(b))
+	return Handle(handlePrefix + handleEncoding.EncodeToString(b))
 }
 
-func (given Handle) parse() (h detached, err error) {
+func (given Handle) parse() (h handleContent, err error) {
 	text := string(given)
 	if text == hiddenHandle {
 		return h, invalid("handle", "was hidden when it was printed or encoded", "the text of string(handle)")
 	}
-	bad := invalid("handle", "is none", "the whole handle that Detach returned")
-	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
-	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size || strings.ContainsAny(text, "\r\n") {
-		return h, bad // base64 skips line ends, and a handle has none
+	bad := invalid("handle", "is malformed", "the whole handle that Detach returned")
+	b, err := handleEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
+	if err != nil || !strings.HasPrefix(text, handlePrefix) || len(b) < crc32.Size || strings.ContainsAny(text, "\r\n") {
+		return h, bad // base64 skips line ends, but a handle contains none
 	}
 	b, sum := b[:len(b)-crc32.Size], binary.BigEndian.Uint32(b[len(b)-crc32.Size:])
 	if sum != crc32.ChecksumIEEE(b) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {
@@ -136,9 +136,9 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 		l.reportRelease(ctx, ErrDetached)
 	}
 	cl := h.claim
-	return detached{
-		Backend: c.driver.Properties().Backend, Place: locationOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
-		TTL: cl.ttl, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
+	return handleContent{
+		Backend: c.driver.Properties().Backend, Location: locationOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
+		TTL: cl.lockTTL, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
 	}.handle(), nil
 }
 
@@ -156,25 +156,25 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 // matches ErrInvalid for text that is no handle or a handle of another kind of backend;
 // ErrUnavailable or ErrClosed; or ctx's own error.
 func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOption) (*Lease, error) {
-	if !c.made() {
+	if !c.isMade() {
 		return nil, errNotMade
 	}
 	h, err := handle.parse()
 	if err != nil {
 		return nil, err
 	}
-	name, inside := strings.CutPrefix(h.Name, c.space)
+	name, inNamespace := strings.CutPrefix(h.Name, c.space)
 	lock := c.lock(name, options)
-	if lock.o.atGrant != "" {
-		return nil, pointless(lock.o.atGrant, "a lease that is attached", "WithGrace, WithMaxHold and WithHealth")
+	if lock.o.grantOption != "" {
+		return nil, noEffectError(lock.o.grantOption, "a lease that is attached", "WithGrace, WithMaxHold and WithHealth")
 	}
 	if backend := c.driver.Properties().Backend; h.Backend != backend {
 		return nil, invalid("handle", fmt.Sprintf("is of a lease on %.80q", h.Backend), "one of "+backend)
 	}
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	if !inside {
+	if !inNamespace {
 		return nil, invalid("handle", fmt.Sprintf("is of %.310q", h.Name), "one of the namespace "+c.space)
 	}
 	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay
@@ -196,21 +196,21 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 
 // otherBackendErr returns an error with the backend of the handle, or nil if that is this
 // backend, or is not known.
-func (c *Client) otherBackendErr(h detached) error {
+func (c *Client) otherBackendErr(h handleContent) error {
 	here := locationOf(c.backend)
-	if h.Place == "" || h.Place == here {
+	if h.Location == "" || h.Location == here {
 		return nil
 	}
-	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Place, here)
+	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Location, here)
 }
 
 // attach renews the lease, and makes a hold of it.
 func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, error) {
 	began, sent := time.Now(), c.now()
 	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
-	kept := false
+	held := false
 	defer func() {
-		if !kept {
+		if !held {
 			c.inboxes.Remove(cl.Token, &cl.inbox)
 		}
 	}()
@@ -223,11 +223,11 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	tm := trust.NewTerm(sent, cl.TTL, cl.marginOf(cl.TTL))
 	switch now := c.now(); {
 	case errors.Is(err, driver.ErrNoSuchLease):
-		lost := notHeld(sent.Mono, err)
+		lost := reportedLoss(sent.Mono, err)
 		lost.Name, lost.Fence = cl.Name, fence
 		return nil, &lost
-	case err != nil && ended(ctx) != nil:
-		return nil, ended(ctx)
+	case err != nil && ctxErr(ctx) != nil:
+		return nil, ctxErr(ctx)
 	case err != nil:
 		return nil, unavailable(c.backend, "renew", cl.Name, err)
 	case !tm.Fresh(now):
@@ -238,7 +238,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	if !c.startRenewing(h, now) {
 		return nil, ErrClosed // the lease stays held, and its handle stays valid
 	}
-	kept = true
+	held = true
 	lease := c.begin(nil, h, now)
 	if c.observer != nil {
 		lease.announce(time.Since(began))

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// A leased is a *Lease or a *GroupLease.
-type leased interface {
+// An anyLease is a *Lease or a *GroupLease.
+type anyLease interface {
 	Context() context.Context
 	Err() error
 	all() []*Lease
 	end(ctx context.Context, unused bool) error
 }
 
-// doUnder acquires a lease and runs f under it.
-func doUnder[L leased](ctx context.Context, acquire func(ctx context.Context) (L, error), f func(ctx context.Context) error) error {
+// lockAndDo acquires a lease and runs f under it.
+func lockAndDo[L anyLease](ctx context.Context, acquire func(ctx context.Context) (L, error), f func(ctx context.Context) error) error {
 	if f == nil {
 		return errNoFunction
 	}
@@ -24,8 +24,8 @@ func doUnder[L leased](ctx context.Context, acquire func(ctx context.Context) (L
 	return err
 }
 
-// tryUnder is doUnder for TryDo: a lock that others hold is no error.
-func tryUnder[L leased](ctx context.Context, try func(ctx context.Context) (L, error), f func(ctx context.Context) error) (ran bool, err error) {
+// tryLockAndDo is lockAndDo for TryDo: a lock that others hold is no error.
+func tryLockAndDo[L anyLease](ctx context.Context, try func(ctx context.Context) (L, error), f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, errNoFunction
 	}
@@ -38,7 +38,7 @@ func tryUnder[L leased](ctx context.Context, try func(ctx context.Context) (L, e
 
 // do runs f under a lease that was just acquired, and releases the lease whether f
 // returns, panics, or ends its goroutine. It reports whether f ran.
-func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Context) error) (ran bool, _ error) {
+func do[L anyLease](ctx context.Context, lease L, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 			return false, ErrClosed
 		}
 		defer functions.leave()
-		fctx = withFence(fctx, l) //nolint:fatcontext // as deep as there are locks
+		fctx = withLease(fctx, l) //nolint:fatcontext // as deep as there are locks
 	}
 	fctx, cancel := context.WithCancelCause(fctx)
 	defer cancel(nil)
@@ -74,7 +74,7 @@ func do[L leased](ctx context.Context, lease L, err error, f func(ctx context.Co
 func withLosses(leases []*Lease, err error) error {
 	all := []error{err}
 	for _, lease := range leases {
-		_, lost := lease.answered()                            // without waiting, because the lease was released
+		_, lost := lease.awaitFirstRelease()                   // without waiting, because the lease was released
 		if !errors.Is(lost, ErrLost) || errors.Is(err, lost) { // f may have returned the cause of its ctx's end
 			continue
 		}
@@ -117,7 +117,7 @@ func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
 		return nil, false
 	}
 	lease = leaseNamed(name, func(yield func(*Lease) bool) {
-		for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil && yield(f.lease); f = f.outer {
+		for f, _ := ctx.Value(ctxLeaseKey{}).(*ctxLease); f != nil && yield(f.lease); f = f.outer {
 		}
 	})
 	return lease, lease != nil

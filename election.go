@@ -43,7 +43,7 @@ func (c *Client) Election(name string, options ...LockOption) *Election {
 	return e
 }
 
-func (e *Election) made() bool { return e != nil && e.client.made() }
+func (e *Election) isMade() bool { return e != nil && e.client.isMade() }
 
 // Leader identifies the leader. The zero Leader means that no instance leads.
 type Leader struct {
@@ -62,7 +62,7 @@ var errResigned = errors.New("pawl: resigned")
 // served. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with the
 // name of the Election, returns it.
 //
-// f's context is ctx. It also ends when this instance resigns or loses the lead: before
+// f's context is ctx. It also ends when this instance resigns or loses the lead, before
 // another instance can lead. f must then return, because Run waits for it. After a
 // resignation, or when ctx ends, the client renews the lease until f has returned,
 // however long f takes, and the next leader begins after that. After a loss, an f that
@@ -98,21 +98,21 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 		return errNoContext
 	}
 	if e.o.valueBelow != nil {
-		return pointless("WithValueBelow", "an Election", "for a mutex")
+		return noEffectError("WithValueBelow", "an Election", "for a mutex")
 	}
 	if e.o.wait != 0 {
-		return pointless("WithWait", "an Election", "for a mutex: Run waits until it leads")
+		return noEffectError("WithWait", "an Election", "for a mutex: Run waits until it leads")
 	}
 	if f == nil {
 		return errNoFunction
 	}
-	if !e.begin() {
+	if !e.beginRun() {
 		return invalid(fmt.Sprintf("election of %q", e.name), "is run already", "one Run at a time")
 	}
 	defer func() { e.setStatus(false, cmp.Or(err, errRunEnded)) }()
 	for fails := 0; ; {
 		began := time.Now()
-		next, err := e.term(ctx, f)
+		next, err := e.runTerm(ctx, f)
 		e.setStatus(true, err)
 		if next == noTerm {
 			return err
@@ -140,18 +140,18 @@ const (
 	anotherTry                  // the backend did not answer the campaign
 )
 
-// term is one term of leading. The error is the one that ended the term, even if another
-// term follows.
-func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (nextStep, error) {
+// runTerm campaigns, and runs f for one term. The error is the one that ended the term,
+// even if another term follows.
+func (e *Election) runTerm(ctx context.Context, f func(ctx context.Context) error) (nextStep, error) {
 	lease, err := e.campaign(ctx)
 	switch {
 	case err == nil:
-	case ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !permanent(err):
+	case ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !isPermanent(err):
 		return anotherTry, err
 	default:
 		return noTerm, err
 	}
-	var own, cause error // f's error, and the cause of its context's end when f returned
+	var fErr, cause error // f's error, and the cause of its context's end when f returned
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
 		var helpers sync.WaitGroup
 		defer helpers.Wait()
@@ -161,20 +161,20 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 		defer context.AfterFunc(e.c.closing, func() { cancel(errResigned) })()
 		e.setLease(lease, cancel)
 		defer e.setLease(nil, nil)
-		if !e.write(ctx, lease) {
+		if !e.writeValue(ctx, lease) {
 			helpers.Go(func() {
-				for fails := 1; lease.sleep(ctx, electionPause(fails)) == nil && !e.write(ctx, lease); fails++ {
+				for fails := 1; lease.sleep(ctx, electionPause(fails)) == nil && !e.writeValue(ctx, lease); fails++ {
 				}
 			})
 		}
-		own = f(ctx)
+		fErr = f(ctx)
 		cause = context.Cause(ctx)
-		return own
+		return fErr
 	})
 	lost := lease.Release(ctx) // the same answer as in do
-	yields := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
+	yielded := fErr == nil || errors.Is(fErr, ErrLost) || errors.Is(fErr, errResigned) || errors.Is(fErr, context.Canceled)
 	switch {
-	case ctx.Err() != nil || !yields:
+	case ctx.Err() != nil || !yielded:
 	case errors.Is(cause, errResigned):
 		return anotherTerm, errResigned
 	case errors.Is(lost, ErrLost) && !errors.Is(lost, ErrClosed):
@@ -183,25 +183,25 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	return noTerm, err
 }
 
-// write writes the value that SetValue set while this instance waited for the lead. It
-// returns false if another try may succeed. A backend that fails this one request must
-// not keep an instance from leading, so term repeats the write while f runs.
-func (e *Election) write(ctx context.Context, lease *Lease) bool {
-	kept := lease.claim.Value
+// writeValue writes the value that SetValue set while this instance waited for the lead.
+// It returns false if another try may succeed. A backend that fails this one request must
+// not keep an instance from leading, so runTerm repeats the write while f runs.
+func (e *Election) writeValue(ctx context.Context, lease *Lease) bool {
+	written := lease.claim.Value
 	for {
 		e.mu.Lock()
-		value := e.value // SetValue may have changed it since
+		value := e.value // SetValue may have changed it meanwhile
 		e.mu.Unlock()
-		if bytes.Equal(value, kept) {
+		if bytes.Equal(value, written) {
 			return true
 		}
 		if err := lease.SetValue(ctx, value); err != nil {
 			if ctx.Err() == nil {
 				e.c.reportFailedInBackground(lease.claim.lateEvent(), "renew", 1, err)
 			}
-			return permanent(err) || errors.Is(err, ErrInvalid)
+			return isPermanent(err) || errors.Is(err, ErrInvalid)
 		}
-		kept = value
+		written = value
 	}
 }
 
@@ -220,7 +220,7 @@ func (e *Election) setLease(lease *Lease, resign context.CancelCauseFunc) {
 	e.leading, e.resign = lease, resign
 }
 
-func (e *Election) begin() bool {
+func (e *Election) beginRun() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running {
@@ -239,9 +239,9 @@ func (e *Election) setStatus(running bool, why error) {
 }
 
 var (
-	errNotRun     = errors.New("pawl: this instance does not campaign yet: Run was not called")
-	errRunEnded   = errors.New("pawl: this instance does not campaign any more: Run is over")
-	errUnanswered = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
+	errNotRun      = errors.New("pawl: this instance does not campaign yet: Run was not called")
+	errRunEnded    = errors.New("pawl: this instance does not campaign any more: Run is over")
+	errNoAnswerYet = errors.New("pawl: this instance waits for the lead, and the backend has not answered yet")
 )
 
 // IsLeader reports whether this instance leads. It does not ask the backend.
@@ -249,11 +249,11 @@ func (e *Election) IsLeader() bool { return e.Status() == nil }
 
 // Status returns nil while this instance leads, and otherwise why it does not. It does
 // not ask the backend. While Run waits for the lead, the error is the last answer: it
-// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails, and
+// matches ErrHeld if another instance leads, or ErrUnavailable if the backend fails; then
 // maybe no instance leads. Between two terms, it is the error that ended the last term.
 // After Run, it is Run's error, or says that Run is over.
 func (e *Election) Status() error {
-	if !e.made() {
+	if !e.isMade() {
 		return errNotMade
 	}
 	e.mu.Lock()
@@ -270,7 +270,7 @@ func (e *Election) Status() error {
 	case why != nil:
 		return why
 	case running:
-		return errUnanswered
+		return errNoAnswerYet
 	}
 	return errNotRun
 }
@@ -300,7 +300,7 @@ func (e *Election) Resign() bool {
 // Run writes the value when the term begins, before it calls f. If the backend fails
 // then, Run calls f all the same and retries the write.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
-	if !e.made() {
+	if !e.isMade() {
 		return errNotMade
 	}
 	if err := driver.ValidateValue(value); err != nil {
@@ -322,8 +322,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e == nil {
 		return Leader{}, errNotMade
 	}
-	entry, err := e.client.Inspect(ctx, e.inner())
-	return leader(&entry), err
+	entry, err := e.client.Inspect(ctx, e.shortName())
+	return leaderOf(&entry), err
 }
 
 // Watch yields the leader: at once, and each time that the leader or its value has
@@ -337,14 +337,14 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		first := true
-		for entry, err := range e.client.Watch(ctx, e.inner()) {
+		for entry, err := range e.client.Watch(ctx, e.shortName()) {
 			if err != nil {
 				if first = true; !yield(Leader{}, err) {
 					return
 				}
 				continue
 			}
-			now := leader(&entry)
+			now := leaderOf(&entry)
 			if !first && now.Term == last.Term && string(now.Value) == string(last.Value) {
 				continue
 			}
@@ -356,7 +356,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-func leader(e *Entry) (l Leader) {
+func leaderOf(e *Entry) (l Leader) {
 	for _, h := range e.Holders {
 		if h.Permits != driver.Exclusive || h.Released {
 			continue

@@ -55,9 +55,9 @@ var (
 //     not queue.
 //   - ClosedFor is the time for which the backend still grants nothing, after a break
 //     or an expiry.
-//   - RetryAfter is the time until a lease expires, the name opens, or a dead waiter
-//     loses its place: time for the next attempt. 0 means that it is not known. A release
-//     may free the name sooner.
+//   - RetryAfter is the time after which another attempt makes sense: until a lease
+//     expires, the name opens, or a dead waiter loses its place. 0 means that it is not
+//     known. A release may free the name sooner.
 //   - Fence is the last fence granted on the name before this answer.
 type HeldError = driver.HeldError
 
@@ -158,7 +158,7 @@ func (e *LostError) Error() string {
 		s += " by " + e.By.String()
 	}
 	if e.Err != nil {
-		s += ": " + bare(e.Err)
+		s += ": " + withoutPrefix(e.Err)
 	}
 	if e.Finished {
 		s += "; its work had finished, and others may have worked beside it"
@@ -166,8 +166,8 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// notHeld returns the loss that the backend reported when it answered a request.
-func notHeld(sent time.Time, err error) LostError {
+// reportedLoss returns the loss that the backend reported when it answered a request.
+func reportedLoss(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, StopBy: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
 		// ClosedFor counts from the moment at which the backend handled our request. That
@@ -192,14 +192,14 @@ type CloseError struct {
 func (e *CloseError) Unwrap() error { return e.Err }
 
 func (e *CloseError) Error() string {
-	s := "pawl: closed, but " + counted(e.Unreleased, "lock") + " not released and will expire"
+	s := "pawl: closed, but " + countText(e.Unreleased, "lock") + " not released and will expire"
 	if e.Err != nil {
-		s += ": " + bare(e.Err)
+		s += ": " + withoutPrefix(e.Err)
 	}
 	return s
 }
 
-func counted(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what + " was"
 	}
@@ -215,14 +215,14 @@ var errNotMade = invalid("client", "is missing", "one of Open or New, and locks 
 
 var errNoContext = invalid("ctx", "is nil", "a context")
 
-// errNoFunction is the error for a nil function, before anything is claimed. Calling nil
-// would panic under the lock, and use up a tick of a [Once].
+// errNoFunction is the error for a nil function. Do returns it before it claims anything,
+// because calling nil would panic under the lock, and use up a tick of a [Once].
 var errNoFunction = invalid("f", "is nil", "a function")
 
 var errNoLease = invalid("lease", "is nil", "one that was granted")
 
-// bare returns the text of err without "pawl: ", for the text of another error.
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+// withoutPrefix returns the text of err without "pawl: ", for the text of another error.
+func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
 // endedError is the error of a ctx that ended, with the error of the last attempt.
 type endedError struct {
@@ -232,7 +232,7 @@ type endedError struct {
 
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
 
-func (e *endedError) Error() string { return e.ctx.Error() + ": " + bare(e.why) }
+func (e *endedError) Error() string { return e.ctx.Error() + ": " + withoutPrefix(e.why) }
 
 // waitError is the error of a wait that the deadline of ctx ended. It matches the ctx's
 // error, and also the error of the last attempt: ErrHeld or ErrUnavailable.
@@ -249,23 +249,23 @@ func (e *waitError) Error() string {
 // ctx's error alone. If a deadline passed, it also wraps why, the error of the last
 // attempt.
 func gaveUp(ctx context.Context, name string, why error) error {
-	err := ended(ctx)
+	err := ctxErr(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
 		return err
 	}
 	return &waitError{name, endedError{err, why}}
 }
 
-// timerLagMax is the longest time for which ended waits for the timer of a ctx. The timer
-// of a deadline without a monotonic reading fires later if the clock was set forward
-// meanwhile.
+// timerLagMax is the longest time for which ctxErr waits for the timer of a ctx. The
+// timer of a deadline without a monotonic reading fires later if the clock was set
+// forward meanwhile.
 const timerLagMax = time.Second
 
-// ended returns ctx.Err. If ctx's deadline has passed, ended first waits for ctx's timer.
-// A driver may return before that timer fires, because a socket's deadline may fire
-// earlier. Callers branch on ctx.Err, so Pawl must not return an error that matches ctx's
-// while ctx.Err is nil.
-func ended(ctx context.Context) error {
+// ctxErr returns ctx.Err. If ctx's deadline has passed, ctxErr first waits for ctx's
+// timer. A driver may return before that timer fires, because a socket's deadline may
+// fire earlier. Callers branch on ctx.Err, so Pawl must not return an error that matches
+// ctx's while ctx.Err is nil.
+func ctxErr(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		select {
 		case <-ctx.Done():
@@ -275,32 +275,32 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// endedBy reports whether err means that ctx has ended, and not a deadline of the
+// isEndOf reports whether err means that ctx has ended, and not a deadline of the
 // driver's own.
-func endedBy(ctx context.Context, err error) bool {
+func isEndOf(ctx context.Context, err error) bool {
 	isEnd := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	return isEnd && ended(ctx) != nil && errors.Is(err, ctx.Err())
+	return isEnd && ctxErr(ctx) != nil && errors.Is(err, ctx.Err())
 }
 
 var errNoAnswer = errors.New("no answer in time")
 
-// unavailable makes sure that a failure of the backend matches ErrUnavailable, whichever
-// error the driver returned.
+// unavailable returns err, a failure of the backend, as an error that matches
+// ErrUnavailable. It returns ErrClosed and ErrInvalid as they are.
 func unavailable(backend string, op Op, name string, err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err
 	}
-	err = notOfTheCaller(err)
+	err = withoutCtxMatch(err)
 	if errors.Is(err, ErrUnavailable) {
 		return err
 	}
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "check the server and the network"}
 }
 
-// notOfTheCaller returns err as an error that matches no error of a ctx, because the
+// withoutCtxMatch returns err as an error that matches no error of a ctx, because the
 // caller's ctx has not ended.
-func notOfTheCaller(err error) error {
-	if err == context.DeadlineExceeded { //nolint:errorlint // it has no other content
+func withoutCtxMatch(err error) error {
+	if err == context.DeadlineExceeded { //nolint:errorlint // a wrapped one has more text, see below
 		return errNoAnswer
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -322,8 +322,8 @@ func (e *attemptError) Is(target error) bool {
 
 func (e *attemptError) As(target any) bool { return errors.As(e.err, target) }
 
-// permanent reports whether the backend said that a retry will not help.
-func permanent(err error) bool {
+// isPermanent reports whether the backend said that a retry will not help.
+func isPermanent(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && e.Permanent
 }

@@ -11,7 +11,7 @@ import (
 // NewAsleep is New with a clock that a test puts to sleep: what slept returns is the time
 // that has passed on the boot clock and not on the monotonic one.
 func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client {
-	s, err := o.settle()
+	s, err := o.toSettings()
 	if err != nil {
 		panic(err)
 	}

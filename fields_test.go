@@ -85,8 +85,8 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	theCallsOwn := []string{ // the lease is the same for all values of these
 		"Name", "space", "Token", // of the queue
 		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
-		"ttl", // differs from TTL only with a maximum hold
-		"ctx", "lateAttemptEnd", "inbox", "waiter", "passed", "request",
+		"lockTTL", // differs from TTL only with a maximum hold
+		"ctx", "lateAttemptEnd", "inbox", "waiter", "passedLease", "request",
 	}
 	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // both must be granted by the backend
 	one, other := &claim{}, &claim{}
@@ -116,7 +116,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	})
 }
 
-// Attach refuses each option that only a grant can set: atGrant makes it, by its name.
+// Attach refuses each option that only a grant can set. grantOption makes such an option.
 func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 	applies := []string{"WithGrace", "WithMaxHold", "WithHealth"}
 	option := regexp.MustCompile(`(?m)^func (With\w+)\(.*\) LockOption \{\s*return (.*)`)
@@ -132,13 +132,13 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 		options += strings.Count(string(source), ") LockOption {")
 		for _, m := range option.FindAllStringSubmatch(string(source), -1) {
 			options--
-			refused := strings.HasPrefix(m[2], `atGrant("`+m[1]+`", `)
+			refused := strings.HasPrefix(m[2], `grantOption("`+m[1]+`", `)
 			if refused == slices.Contains(applies, m[1]) {
-				t.Errorf("%s: make it with atGrant and its name, or if it has an effect on a lease that is attached, let it stand in applies", m[1])
+				t.Errorf("%s: make it with grantOption and its name, or if it has an effect on an attached lease, list it in applies", m[1])
 			}
 		}
 	}
-	if options != 1 { // atGrant itself
+	if options != 1 { // grantOption itself
 		t.Errorf("%d options were not found", options-1)
 	}
 }
@@ -163,7 +163,7 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		})
 		attached, err := c.Attach(context.Background(), handle)
 		noError(t, err)
-		theCallsOwn := []string{"Queue", "ctx", "inbox", "waiter", "passed", "request"}
+		theCallsOwn := []string{"Queue", "ctx", "inbox", "waiter", "passedLease", "request"}
 		was := map[string]any{}
 		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
 		eachField(t, attached.claim, func(path string, field reflect.Value) {
@@ -223,12 +223,12 @@ func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
 		before := reflect.New(field.Type()).Elem()
 		before.Set(field)
 		change(t, path, field)
-		if c.byOthers(held) != slices.Contains([]string{"Client", "Host", "PID"}, path) {
-			t.Errorf("a holder of another %s is of another process: %v", path, c.byOthers(held))
+		if c.heldByOthers(held) != slices.Contains([]string{"Client", "Host", "PID"}, path) {
+			t.Errorf("a holder of another %s is of another process: %v", path, c.heldByOthers(held))
 		}
 		field.Set(before)
 	})
-	if c.byOthers(held) {
+	if c.heldByOthers(held) {
 		t.Error("a holder of this client is of another process")
 	}
 }

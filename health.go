@@ -14,7 +14,7 @@ import (
 // The context of check is the lease's, and ends after a third of the TTL. Default: no
 // check. Locking returns ErrInvalid if check is nil.
 func WithHealth(check func(ctx context.Context) error) LockOption {
-	return lockOption(func(o *lockOptions) { o.health, o.noHealth = check, check == nil })
+	return lockOption(func(o *lockOptions) { o.health, o.nilHealth = check, check == nil })
 }
 
 // watchHealth calls check until the lease is over.
@@ -26,15 +26,15 @@ func (l *Lease) watchHealth(check func(ctx context.Context) error) {
 			return
 		case <-time.After(every):
 		}
-		if err := l.healthy(check, every); err != nil {
+		if err := l.checkHealth(check, every); err != nil {
 			l.h.lose(LostError{Reason: ReasonUnhealthy, Err: err})
 			return
 		}
 	}
 }
 
-func (l *Lease) healthy(check func(ctx context.Context) error, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(l.Context(), within)
+func (l *Lease) checkHealth(check func(ctx context.Context) error, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(l.Context(), timeout)
 	defer cancel()
 	answer := make(chan error, 1)
 	go func() { answer <- check(ctx) }()
@@ -42,6 +42,6 @@ func (l *Lease) healthy(check func(ctx context.Context) error, within time.Durat
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("the health function did not return within %v", within)
+		return fmt.Errorf("the health function did not return within %v", timeout)
 	}
 }

@@ -26,30 +26,30 @@ type hold struct {
 	mu        sync.Mutex
 	term      trust.Term
 	lease     *Lease      // the present lease; nil between two leases, and after the last
-	user      *claim      // the claim that has the present lease, or had the last one
+	current   *claim      // the claim that has the present lease, or had the last one
 	lost      *LostError  // set once, when the term ended without a release
-	releasing bool        // the last lease was detached, or its Release ends the hold
+	givenBack bool        // the last lease was detached, or its Release ends the hold
 	unused    atomic.Bool // the holder has not begun its work: the minimum hold does not apply
-	next      uint64      // the next fence of the range
-	end       uint64      // the first fence after the range
+	nextFence uint64      // the next fence of the range
+	fenceEnd  uint64      // the first fence after the range
 	// lastRenewErr is the error of the last renewal, or nil after a success. If the term
 	// ends, it becomes LostError.Err.
 	lastRenewErr error
 
 	renewal renewal // the hold's state in core.renewals
 
-	written atomic.Pointer[writeState] // nil until the first write of a value, or Detach
+	writes atomic.Pointer[writeState] // nil until the first write of a value, or Detach
 
 	first   Lease           // usually the only lease
 	request lazyctx.Storage // memory for the context of the hold's release
 }
 
-// A use is the state of a Lease: one claim's use of a hold.
-type use struct {
-	h     *hold
-	claim *claim // the claim that got the hold; it differs from h.claim if the hold was passed on
-	fence uint64
-	begun time.Duration // when the use began, counted from core.born
+// A leaseState is the state of a Lease: one claim's use of a hold.
+type leaseState struct {
+	h           *hold
+	claim       *claim // the claim that got the hold; it differs from h.claim if the hold was passed on
+	fence       uint64
+	beginOffset time.Duration // when the lease began, counted from core.epoch
 
 	// Protected by h.mu.
 	over       error           // nil while the lease is held; then ErrReleased, ErrDetached or a *LostError, for good
@@ -71,15 +71,15 @@ type writeState struct {
 	end  time.Time     // until then, an unanswered write may still reach the backend
 }
 
-func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
-	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
+func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, fences int) *hold {
+	return &hold{c: c, claim: cl, current: cl, since: since, term: tm, nextFence: fence, fenceEnd: fence + uint64(max(fences, 1))}
 }
 
 // grant makes the first lease of the hold. The caller has checked the term.
 func (h *hold) grant(now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.anotherLocked(h.claim, now)
+	return h.newLeaseLocked(h.claim, now)
 }
 
 // pass makes another lease of the hold after the last one was released. It returns nil if
@@ -88,40 +88,40 @@ func (h *hold) grant(now clock.Reading) *Lease {
 func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lost != nil || h.next >= h.end || !h.term.Fresh(now) {
+	if h.lost != nil || h.nextFence >= h.fenceEnd || !h.term.Fresh(now) {
 		return nil
 	}
-	return h.anotherLocked(cl, now)
+	return h.newLeaseLocked(cl, now)
 }
 
-func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
+func (h *hold) newLeaseLocked(cl *claim, now clock.Reading) *Lease {
 	l := &h.first
 	if l.h != nil { // do not reuse the first Lease, because its user may still read it
 		l = &Lease{}
 	}
-	l.h, l.claim, l.fence, l.begun = h, cl, h.next, now.Mono.Sub(h.c.born)
-	h.user = cl
-	h.next++
+	l.h, l.claim, l.fence, l.beginOffset = h, cl, h.nextFence, now.Mono.Sub(h.c.epoch)
+	h.current = cl
+	h.nextFence++
 	if h.lost != nil { // Close, or a break, came first
 		l.over, l.pendingEnd = h.lost, l.lossReport(h.lost)
 		return l
 	}
-	h.lease, h.releasing = l, false
+	h.lease, h.givenBack = l, false
 	return l
 }
 
-// owningClaim returns the claim that has the present lease, or had the last one.
-func (h *hold) owningClaim() *claim {
+// currentClaim returns the claim that has the present lease, or had the last one.
+func (h *hold) currentClaim() *claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.user
+	return h.current
 }
 
-// givenBack reports whether a Release ends the hold, or Detach has ended it here.
-func (h *hold) givenBack() bool {
+// isGivenBack reports whether a Release ends the hold, or Detach has ended it here.
+func (h *hold) isGivenBack() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.releasing
+	return h.givenBack
 }
 
 // Serves, Pass, Lost and Holder make a hold a localqueue.Hold.
@@ -135,8 +135,8 @@ func (h *hold) Pass(cl *claim) bool {
 	if h.renewal.InDoubt() {
 		return false
 	}
-	cl.passed = h.pass(cl, h.c.now())
-	return cl.passed != nil
+	cl.passedLease = h.pass(cl, h.c.now())
+	return cl.passedLease != nil
 }
 
 func (h *hold) Lost() bool {
@@ -152,19 +152,19 @@ func (h *hold) Holder() driver.Holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return driver.Holder{
-		Fence: h.next - 1, Owner: h.user.Owner.Clone(), Permits: h.claim.Weight, Limit: h.claim.Limit,
+		Fence: h.nextFence - 1, Owner: h.current.Owner.Clone(), Permits: h.claim.Weight, Limit: h.claim.Limit,
 		Since: now.Mono.Round(0).Add(-now.Since(h.since)), TTL: h.claim.TTL, ExpiresIn: max(0, h.term.LeaseLeft(now)),
 	}
 }
 
-// spare returns the number of times that the hold may still be passed on after its lease
-// with this fence: once for each fence that is left.
-func (h *hold) spare(fence uint64) int {
-	left := int(h.end - fence - 1)
-	if left == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.canShareLease(h.claim) {
+// passesLeft returns the number of times that the hold may still be passed on after its
+// lease with this fence: once for each fence that is left.
+func (h *hold) passesLeft(fence uint64) int {
+	fences := int(h.fenceEnd - fence - 1)
+	if fences == 0 || h.c.settings.HandoffWindow < 0 || !h.claim.exclusive() || !h.claim.canShareLease(h.claim) {
 		return 0
 	}
-	return left
+	return fences
 }
 
 // Plan makes a hold a keepalive.Lease.
@@ -175,9 +175,9 @@ func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Extension: ttl - h.term.LeaseLeft(now)}
 }
 
-// renewed applies the answer to a renewal that was sent at sent and asked for ttl. It
-// returns how much of the term is left.
-func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
+// applyRenewal applies the answer to a renewal that was sent at sent and asked for ttl.
+// It returns how much of the term is left.
+func (h *hold) applyRenewal(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
@@ -210,7 +210,7 @@ func (h *hold) lose(why LostError) {
 		return
 	}
 	now := h.c.now()
-	why.Name, why.Fence, why.Err = h.claim.Name, h.next-1, notOfTheCaller(why.Err)
+	why.Name, why.Fence, why.Err = h.claim.Name, h.nextFence-1, withoutCtxMatch(why.Err)
 	if why.StopBy.IsZero() {
 		// No request has ended the lease in the backend. The backend keeps it for the
 		// rest of the TTL, and then keeps the name closed for the lock-delay.
@@ -241,9 +241,9 @@ func (h *hold) leave(now time.Time) {
 	c.renewals.Remove(&h.renewal)
 	c.inboxes.Remove(h.claim.Token, &h.claim.inbox)
 	h.mu.Lock()
-	spare := h.spare(h.next - 1)
+	passes := h.passesLeft(h.nextFence - 1)
 	h.mu.Unlock()
-	if spare > 0 {
+	if passes > 0 {
 		c.queues.Drop(h.claim.Name, h, now)
 	}
 }
@@ -266,10 +266,10 @@ func (h *hold) releaseRef() driver.LeaseRef {
 	return l
 }
 
-func (h *hold) toReturn(now time.Time) *returner.Return[*claim] {
+func (h *hold) newReturn(now time.Time) *returner.Return[*claim] {
 	return &returner.Return[*claim]{
-		Claim: h.owningClaim(), Lease: h.releaseRef(), TTL: h.claim.TTL,
-		ReleaseAgainAt: h.c.releaseAgainAt(h.claim), Until: h.c.lapsesAt(h.claim, now, h.claim.TTL),
+		Claim: h.currentClaim(), Lease: h.releaseRef(), TTL: h.claim.TTL,
+		ReleaseAgainAt: h.c.releaseAgainAt(h.claim), Until: h.c.expiresAt(h.claim, now, h.claim.TTL),
 	}
 }
 
@@ -306,7 +306,7 @@ func (l *Lease) finish(why error) error {
 	}
 	l.over = why
 	l.h.lease = nil
-	l.h.releasing = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
+	l.h.givenBack = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.h.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs functions that the user attached to the context
@@ -315,16 +315,16 @@ func (l *Lease) finish(why error) error {
 	return nil
 }
 
-// reportEnd calls tell, which reports the end of a lease to the Observer. If announce has
-// not reported the beginning yet, announce calls tell afterwards. tell may be nil.
-func (l *Lease) reportEnd(tell func()) {
+// reportEnd calls report, which reports the end of a lease to the Observer; nil reports
+// nothing. If announce has not reported the beginning yet, it calls report afterwards.
+func (l *Lease) reportEnd(report func()) {
 	l.h.mu.Lock()
 	if !l.announced {
-		l.pendingEnd, tell = tell, nil
+		l.pendingEnd, report = report, nil
 	}
 	l.h.mu.Unlock()
-	if tell != nil {
-		tell()
+	if report != nil {
+		report()
 	}
 }
 
@@ -337,6 +337,6 @@ func (l *Lease) lossReport(why *LostError) func() {
 	if o == nil || o.Lost == nil {
 		return nil
 	}
-	e := LostEvent{l.claim.lateEvent(), l, time.Since(l.h.c.born) - l.begun, why}
-	return func() { l.h.c.inBackground(func() { o.Lost(e) }) }
+	e := LostEvent{l.claim.lateEvent(), l, time.Since(l.h.c.epoch) - l.beginOffset, why}
+	return func() { l.h.c.runInBackground(func() { o.Lost(e) }) }
 }

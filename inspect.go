@@ -19,7 +19,7 @@ import (
 // If the holders of one semaphore have different Limits, their programs gave it different
 // n: each program keeps to its own n, so no more permits are held than the greatest n.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkUsable(ctx); err != nil {
 		return Entry{}, err
 	}
 	stored, err := c.stored(name)
@@ -40,7 +40,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 // ErrClosed, or errors.ErrUnsupported if the backend cannot list; or it is ctx's own.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if err := c.usable(ctx); err != nil {
+		if err := c.checkUsable(ctx); err != nil {
 			yield(Entry{}, err)
 			return
 		}
@@ -64,7 +64,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 // ErrUnavailable, ErrClosed, or errors.ErrUnsupported if the backend has no diagnosis; or
 // it is ctx's own.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	d, ok := driver.As[driver.Diagnoser](c.driver)
@@ -79,7 +79,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 // returns. A lease with [WithLabel] has more labels. Different clients have Owners with
 // different Client fields, unless both have the same Options.ID.
 func (c *Client) Self() Owner {
-	if !c.made() {
+	if !c.isMade() {
 		return Owner{}
 	}
 	return c.settings.owner.Clone() // callers may change it
@@ -88,7 +88,7 @@ func (c *Client) Self() Owner {
 // Properties returns facts about the backend, such as whose clock decides, and whether it
 // pushes signals. Location ends with the namespace, if the client has one.
 func (c *Client) Properties() Properties {
-	if !c.made() {
+	if !c.isMade() {
 		return Properties{}
 	}
 	p := c.driver.Properties()
@@ -100,7 +100,7 @@ func (c *Client) Properties() Properties {
 
 // asClientError turns a driver's error into one of this package.
 func (c *Client) asClientError(ctx context.Context, op Op, name string, err error) error {
-	if err == nil || errors.Is(err, ErrNoSuchLease) || endedBy(ctx, err) {
+	if err == nil || errors.Is(err, ErrNoSuchLease) || isEndOf(ctx, err) {
 		return err
 	}
 	return unavailable(c.backend, op, name, err)

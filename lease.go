@@ -22,11 +22,11 @@ import (
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.
-type Lease struct{ use }
+type Lease struct{ leaseState }
 
 // Name returns the locked name, without its namespace: see [Client.Namespace].
 func (l *Lease) Name() string {
-	if l.none() {
+	if l.neverGranted() {
 		return ""
 	}
 	return strings.TrimPrefix(l.h.claim.Name, l.claim.space)
@@ -35,7 +35,7 @@ func (l *Lease) Name() string {
 // StoredName returns the locked name with its namespace, as the backend, errors, events
 // and logs have it. See [Client.StoredName].
 func (l *Lease) StoredName() string {
-	if l.none() {
+	if l.neverGranted() {
 		return ""
 	}
 	return l.h.claim.Name
@@ -44,7 +44,7 @@ func (l *Lease) StoredName() string {
 // Backend returns the name and the location of the backend that granted the lease, as in
 // [BackendError].Backend. CheckLease of a backend refuses a lease of another one.
 func (l *Lease) Backend() string {
-	if l.none() {
+	if l.neverGranted() {
 		return ""
 	}
 	return l.h.c.backend
@@ -56,10 +56,10 @@ func (l *Lease) Backend() string {
 // also returns nil if the first match is in a namespace and a later match is in none,
 // because the caller may mean either.
 func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
-	isStored := strings.HasPrefix(name, "@") && strings.Contains(name, ":")
+	inStoredForm := strings.HasPrefix(name, "@") && strings.Contains(name, ":")
 	var inside, stored *Lease
 	for l := range leases {
-		if inside == nil && !isStored && l.Name() == name {
+		if inside == nil && !inStoredForm && l.Name() == name {
 			inside = l
 		}
 		if stored == nil && l.StoredName() == name {
@@ -85,7 +85,7 @@ func leaseNamed(name string, leases iter.Seq[*Lease]) *Lease {
 //     fence may still be held. To guard such work, give each permit a Mutex on a
 //     name of its own.
 func (l *Lease) Fence() uint64 {
-	if l.none() {
+	if l.neverGranted() {
 		return 0
 	}
 	return l.fence
@@ -96,7 +96,7 @@ func (l *Lease) Fence() uint64 {
 // process. It detects a ForceLock, or a Break with a negative Delay, only when the
 // backend has reported it, a moment later. [Lease.Confirm] asks the backend.
 func (l *Lease) Err() error {
-	if l.none() {
+	if l.neverGranted() {
 		return errNoLease
 	}
 	return l.check(l.h.c.now())
@@ -110,13 +110,13 @@ func (l *Lease) Err() error {
 // for a moment before the context's timer fires. Err reads the clock: call it before a
 // write, or better, let the resource check the fence.
 func (l *Lease) Context() context.Context {
-	if l.none() {
-		return overBefore()
+	if l.neverGranted() {
+		return endedContext()
 	}
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(withFence(context.WithoutCancel(l.claim.ctx), l))
+		l.ctx, l.cancel = context.WithCancelCause(withLease(context.WithoutCancel(l.claim.ctx), l))
 		if l.over != nil {
 			l.cancel(l.over)
 		}
@@ -127,10 +127,10 @@ func (l *Lease) Context() context.Context {
 // Done returns a channel that is closed when the lease is over; then Err says why.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Deadline returns when the lease will be lost unless the client renews it before, on
-// this process's clock. Each renewal moves it.
+// Deadline returns the time at which the lease will be lost unless the client renews it
+// before, on this process's clock. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
-	if l.none() {
+	if l.neverGranted() {
 		return time.Time{}
 	}
 	l.h.mu.Lock()
@@ -147,7 +147,7 @@ func (l Lease) Format(f fmt.State, _ rune) {
 // LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease
 // holds if it is not renewed; or why it is over.
 func (l *Lease) LogValue() slog.Value {
-	if l.none() {
+	if l.neverGranted() {
 		return slog.GroupValue(slog.String("over", errNoLease.Error()))
 	}
 	attrs := []slog.Attr{slog.String("name", l.StoredName()), slog.Uint64("fence", l.fence)}
@@ -159,25 +159,25 @@ func (l *Lease) LogValue() slog.Value {
 
 func (l *Lease) all() []*Lease { return []*Lease{l} }
 
-// none reports whether this lease was never granted.
-func (l *Lease) none() bool { return l == nil || l.h == nil }
+// neverGranted reports whether this lease was never granted.
+func (l *Lease) neverGranted() bool { return l == nil || l.h == nil }
 
-func overBefore() context.Context {
+func endedContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errNoLease)
 	return ctx
 }
 
-// fenceKey is the key for the leases that a context carries, as a *fenced.
-type fenceKey struct{}
+// ctxLeaseKey is the key for the leases that a context carries, as a *ctxLease.
+type ctxLeaseKey struct{}
 
-// fenced is a lease that a ctx carries, and the leases of the contexts around that ctx.
-type fenced struct {
+// ctxLease is a lease that a ctx carries, and the leases of the contexts around that ctx.
+type ctxLease struct {
 	lease *Lease
-	outer *fenced
+	outer *ctxLease
 }
 
-func withFence(ctx context.Context, l *Lease) context.Context {
-	outer, _ := ctx.Value(fenceKey{}).(*fenced)
-	return context.WithValue(ctx, fenceKey{}, &fenced{l, outer})
+func withLease(ctx context.Context, l *Lease) context.Context {
+	outer, _ := ctx.Value(ctxLeaseKey{}).(*ctxLease)
+	return context.WithValue(ctx, ctxLeaseKey{}, &ctxLease{l, outer})
 }

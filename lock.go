@@ -15,8 +15,8 @@ type lock struct {
 	name string // as it is stored
 	o    lockOptions
 
-	space   string // the prefix of name; see Client.Namespace
-	refusal error  // the error of a bad namespace
+	space        string // the prefix of name; see Client.Namespace
+	namespaceErr error  // the error of a bad namespace
 }
 
 // Format implements fmt.Formatter: no verb prints the tokens of the lock's client.
@@ -54,31 +54,31 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	began := time.Now()
 	lease, err := c.acquire(ctx, cl, m)
 	if err != nil {
-		c.observer.refused(cl, m, time.Since(began), err)
+		c.observer.reportNotAcquired(cl, m, time.Since(began), err)
 		return nil, err
 	}
-	lease.announce(c.born.Add(lease.begun).Sub(began))
+	lease.announce(c.epoch.Add(lease.beginOffset).Sub(began))
 	return lease, nil
 }
 
-// inner returns the name without its namespace.
-func (l *lock) inner() string { return l.name[len(l.space):] }
+// shortName returns the name without its namespace.
+func (l *lock) shortName() string { return l.name[len(l.space):] }
 
-// named refuses a bad namespace, an empty name, and a name too long with its namespace.
-func (l *lock) named() error {
+// checkName refuses a bad namespace, an empty name, and a name that is too long.
+func (l *lock) checkName() error {
 	switch {
-	case l.refusal != nil:
-		return l.refusal
-	case l.inner() == "":
+	case l.namespaceErr != nil:
+		return l.namespaceErr
+	case l.shortName() == "":
 		return driver.ValidateName("")
 	case l.space != "":
-		return fits(l.space, l.inner())
+		return checkNameSize(l.space, l.shortName())
 	}
 	return nil
 }
 
-// fits refuses a name that is too long together with its namespace.
-func fits(space, name string) error {
+// checkNameSize refuses a name that is too long together with its namespace.
+func checkNameSize(space, name string) error {
 	if len(space)+len(name) <= driver.MaxName {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if l.c == nil {
 		return nil, errNotMade
 	}
-	if err := l.named(); err != nil {
+	if err := l.checkName(); err != nil {
 		return nil, err
 	}
 	o, s := &l.o, &l.c.settings
@@ -101,21 +101,21 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 			Value: o.value, ValueBelow: o.valueBelow,
 		},
-		space: l.space, ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
+		space: l.space, ctx: ctx, lockTTL: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}
 	switch err := c.Validate(); {
 	case err != nil:
 		return nil, err
-	case o.noHealth:
+	case o.nilHealth:
 		return nil, invalid("WithHealth", "has no function", "a function; without checks, leave it out")
 	case o.wait < 0:
 		return nil, invalid("WithWait", "is 0 or less", "more than 0; TryLock does not wait")
 	}
-	if err := cmp.Or(longEnough("TTL", c.TTL, l.c.properties), driver.ValidateDelay("minimum hold", c.minHold)); err != nil {
+	if err := cmp.Or(checkMinTTL("TTL", c.TTL, l.c.properties), driver.ValidateDelay("minimum hold", c.minHold)); err != nil {
 		return nil, err
 	}
 	if c.maxHold != 0 {
-		err := cmp.Or(driver.ValidateTTL("maximum hold", c.maxHold), longEnough("maximum hold", c.maxHold, l.c.properties))
+		err := cmp.Or(driver.ValidateTTL("maximum hold", c.maxHold), checkMinTTL("maximum hold", c.maxHold, l.c.properties))
 		if err == nil && c.minHold > c.maxHold {
 			err = invalid("minimum hold", "is "+c.minHold.String(), "no more than the maximum hold, "+c.maxHold.String())
 		}

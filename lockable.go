@@ -33,14 +33,14 @@ type Lockable interface {
 type locker struct {
 	lock
 	weight, limit int
-	bad           error // the error of each claim if the lock is invalid, or nil
+	invalidErr    error // the error of each claim if the lock is invalid, or nil
 }
 
 func (l *locker) locker() *locker { return l }
 
 func (m *Mutex) locker() *locker {
 	if m == nil {
-		return &locker{bad: errNotMade}
+		return &locker{invalidErr: errNotMade}
 	}
 	return &locker{lock: m.lock, weight: driver.Exclusive, limit: driver.Unlimited}
 }
@@ -50,16 +50,16 @@ func (l *locker) Lock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx
 func (l *locker) TryLock(ctx context.Context) (*Lease, error) { return l.lockAs(ctx, trying) }
 
 func (l *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return doUnder(ctx, l.Lock, f)
+	return lockAndDo(ctx, l.Lock, f)
 }
 
 func (l *locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return tryUnder(ctx, l.TryLock, f)
+	return tryLockAndDo(ctx, l.TryLock, f)
 }
 
 func (l *locker) lockAs(ctx context.Context, how mode) (*Lease, error) {
-	if l.bad != nil {
-		return nil, l.bad
+	if l.invalidErr != nil {
+		return nil, l.invalidErr
 	}
 	return l.acquire(ctx, l.weight, l.limit, how)
 }

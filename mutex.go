@@ -50,7 +50,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lockAs(c
 // of f may match ErrHeld, and after a loss the error may match ErrUnavailable too. To
 // know whether f ran, use TryDo, or let f set a variable.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return doUnder(ctx, m.Lock, f)
+	return lockAndDo(ctx, m.Lock, f)
 }
 
 // TryDo is Do without waiting, for work that others may be doing already. It returns
@@ -58,7 +58,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error
 // failed. [Mutex.TryLock] says who they are. If ran is true, f ran, and err is the error
 // of Do. Otherwise f did not run, and err is an error of TryLock, or matches ErrLost.
 func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return tryUnder(ctx, m.TryLock, f)
+	return tryLockAndDo(ctx, m.TryLock, f)
 }
 
 func (m *Mutex) lockAs(ctx context.Context, how mode) (*Lease, error) {

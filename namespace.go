@@ -24,12 +24,12 @@ import (
 // logs show it, because it tells two tenants apart. A client without a namespace lists
 // and reaches all names as they are stored, so its own names should not begin with "@".
 func (c *Client) Namespace(prefix string) *Client {
-	if !c.made() {
+	if !c.isMade() {
 		return &Client{}
 	}
-	inner := &Client{core: c.core, isNamespace: true, space: spaceOf(c.space, prefix), refusal: c.refusal}
-	if inner.refusal == nil {
-		inner.refusal = validateNamespace(prefix)
+	inner := &Client{core: c.core, isNamespace: true, space: spaceOf(c.space, prefix), namespaceErr: c.namespaceErr}
+	if inner.namespaceErr == nil {
+		inner.namespaceErr = validateNamespace(prefix)
 	}
 	return inner
 }
@@ -45,13 +45,13 @@ func (c *Client) StoredName(name string) string {
 
 // stored returns StoredName, or an error for a bad name or namespace.
 func (c *Client) stored(name string) (string, error) {
-	if c.refusal != nil {
-		return "", c.refusal
+	if c.namespaceErr != nil {
+		return "", c.namespaceErr
 	}
 	if err := driver.ValidateName(name); err != nil {
 		return "", err
 	}
-	return c.space + name, fits(c.space, name)
+	return c.space + name, checkNameSize(c.space, name)
 }
 
 // shown returns the entry with its name as users see it: without the namespace.

@@ -30,8 +30,8 @@ import (
 type Observer struct {
 	// Queued: a claim waits, or its place in the queue has changed. The client also
 	// reports a claim that waits behind other claims of the same client: when it begins
-	// to wait, and again if other clients are still ahead when its turn within the client
-	// comes.
+	// to wait. When its turn within the client comes, and other clients are still ahead,
+	// the client reports it again.
 	Queued func(QueuedEvent)
 	// NotAcquired: a claim ended without a lease. If Try is true and Err matches ErrHeld,
 	// a run was skipped.
@@ -111,9 +111,9 @@ type FailedEvent struct {
 	Err   error
 }
 
-// failed reports a request that failed. e is the event of its claim; for several claims,
-// see about.
-func (o *Observer) failed(e Event, op Op, count int, err error) {
+// reportFailed reports a request that failed. e is the event of its claim, or has only
+// the Ctx and one Name if the request was about several claims.
+func (o *Observer) reportFailed(e Event, op Op, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
 	}

@@ -9,9 +9,9 @@ import (
 
 // LogObserver returns an observer that writes events to a log. A nil logger is
 // slog.Default. It logs usual events at level Debug: claims that wait or were cancelled,
-// leases that were acquired and released. Info is for a try that others' lock refused,
-// and a claim that the name's value refused; Warn for requests that failed, and claims
-// that gave up; Error for a lost lease. It never writes tokens.
+// leases that were acquired and released. It logs at Info a try of a lock that others
+// hold, and a claim that the name's value refused; at Warn requests that failed, and
+// claims that gave up; at Error a lost lease. It never writes tokens.
 func LogObserver(log *slog.Logger) *Observer {
 	log = cmp.Or(log, slog.Default())
 	return &Observer{

@@ -13,8 +13,8 @@ import (
 
 // Once runs each task of a series on one instance, at most once or at least once: for
 // example each tick of a schedule. A task has a key, and later tasks have greater keys.
-// The name keeps the last key. A task counts as done unless its key is greater. So an
-// instance that is late skips a task that another one has done. [Client.Once] returns a
+// The name keeps the last key. A task counts as done unless its key is greater. So a late
+// instance skips a task that another one has done. [Client.Once] returns a
 // Once.
 //
 //   - By default a task runs at most once: the grant of the lock stores its key, before f
@@ -123,9 +123,9 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	}
 	switch {
 	case o.o.value != nil: // the name keeps the last key
-		return false, pointless("WithValue", "a Once", "for a mutex")
+		return false, noEffectError("WithValue", "a Once", "for a mutex")
 	case o.o.valueBelow != nil:
-		return false, pointless("WithValueBelow", "a Once", "for a mutex")
+		return false, noEffectError("WithValueBelow", "a Once", "for a mutex")
 	case f == nil:
 		return false, errNoFunction
 	}
@@ -134,16 +134,16 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	if errors.Is(err, ErrValueNotBelow) {
 		return false, nil
 	}
-	var note error
+	var keyErr error
 	ran, err = do(ctx, lease, err, func(ctx context.Context) error {
 		if err := f(ctx); err != nil || !o.atLeastOnce {
 			return err
 		}
-		note = lease.SetValue(context.WithoutCancel(ctx), value)
+		keyErr = lease.SetValue(context.WithoutCancel(ctx), value)
 		return nil
 	})
-	if note != nil && !errors.Is(err, ErrLost) {
-		err = errors.Join(err, fmt.Errorf("pawl: %q has run, and that could not be noted: %w", o.name, note))
+	if keyErr != nil && !errors.Is(err, ErrLost) {
+		err = errors.Join(err, fmt.Errorf("pawl: %q has run, but its key could not be stored: %w", o.name, keyErr))
 	}
 	return ran, err
 }
@@ -156,7 +156,7 @@ func (o *Once) LockName(key string) string {
 		return ""
 	}
 	l, _ := o.mutex(key)
-	return l.inner()
+	return l.shortName()
 }
 
 // mutex returns the lock to acquire for a key, and the value that marks the key as done.

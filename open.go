@@ -30,19 +30,19 @@ func openWith(ctx context.Context, open func() (driver.Driver, error), o *Option
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	s, err := o.settle()
+	s, err := o.toSettings()
 	if err != nil {
 		return nil, err
 	}
 	d, err := s.retry(ctx, open)
 	switch {
 	case err == nil:
-	case endedBy(ctx, err):
+	case isEndOf(ctx, err):
 		return nil, err
 	default:
-		return nil, notOfTheCaller(err)
+		return nil, withoutCtxMatch(err)
 	}
-	if err := s.fits(d.Properties()); err != nil {
+	if err := s.checkTTLs(d.Properties()); err != nil {
 		_ = d.Close() // nothing is held
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *settings) retry(ctx context.Context, open func() (driver.Driver, error)
 	began := time.Now()
 	for fails := 1; ; fails++ {
 		d, err := open()
-		if err == nil || !errors.Is(err, ErrUnavailable) || permanent(err) || time.Since(began) >= s.RetryFor {
+		if err == nil || !errors.Is(err, ErrUnavailable) || isPermanent(err) || time.Since(began) >= s.RetryFor {
 			return d, err
 		}
 		pause := backoff.JitterDown(backoff.Doubled(10*time.Millisecond, fails, time.Second))

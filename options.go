@@ -62,8 +62,8 @@ type Options struct {
 	Observer *Observer
 }
 
-// maxLocalHandoff is the maximum of Options.HandoffWindow.
-const maxLocalHandoff = time.Second
+// maxHandoffWindow is the maximum of Options.HandoffWindow.
+const maxHandoffWindow = time.Second
 
 // settings are checked options, with defaults filled in.
 type settings struct {
@@ -71,7 +71,7 @@ type settings struct {
 	owner driver.Owner
 }
 
-func (o *Options) settle() (settings, error) {
+func (o *Options) toSettings() (settings, error) {
 	s := settings{}
 	if o != nil {
 		s.Options = *o
@@ -94,7 +94,7 @@ func (o *Options) settle() (settings, error) {
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
 	if s.Namespace != "" {
-		s.path = append([]string{s.Namespace}, s.path...) // in settings, it has all of them
+		s.path = append([]string{s.Namespace}, s.path...) // in settings, path starts with Namespace
 	}
 	for _, prefix := range s.path {
 		if err := validateNamespace(prefix); err != nil {
@@ -106,16 +106,16 @@ func (o *Options) settle() (settings, error) {
 		return s, err
 	case s.RequestTimeout < 0 || s.RequestTimeout > driver.MaxRequest:
 		return s, invalid("RequestTimeout", "is "+s.RequestTimeout.String(), "0 to "+driver.MaxRequest.String())
-	case s.HandoffWindow > maxLocalHandoff:
-		return s, invalid("HandoffWindow", "is "+s.HandoffWindow.String(), maxLocalHandoff.String()+" or less")
+	case s.HandoffWindow > maxHandoffWindow:
+		return s, invalid("HandoffWindow", "is "+s.HandoffWindow.String(), maxHandoffWindow.String()+" or less")
 	}
 	return s, s.owner.Validate()
 }
 
 // validateNamespace refuses a prefix that could not be part of a name.
 func validateNamespace(prefix string) error {
-	bad, is := errors.AsType[*InvalidError](driver.ValidateName(prefix))
-	if !is {
+	bad, isInvalid := errors.AsType[*InvalidError](driver.ValidateName(prefix))
+	if !isInvalid {
 		return nil
 	}
 	return invalid("namespace", bad.Problem, bad.Allowed)
@@ -135,14 +135,14 @@ func spaceOf(outer, prefix string) string {
 // prefixes.
 var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
 
-// fits refuses times that are too short for a backend.
-func (s *settings) fits(p driver.Properties) error {
-	return cmp.Or(longEnough("TTL", s.TTL, p), longEnough("QueueTTL", s.QueueTTL, p))
+// checkTTLs refuses times that are too short for a backend.
+func (s *settings) checkTTLs(p driver.Properties) error {
+	return cmp.Or(checkMinTTL("TTL", s.TTL, p), checkMinTTL("QueueTTL", s.QueueTTL, p))
 }
 
-// longEnough refuses a TTL that is shorter than the backend can keep, because the client
+// checkMinTTL refuses a TTL that is shorter than the backend can keep, because the client
 // could not renew in time.
-func longEnough(what string, d time.Duration, p driver.Properties) error {
+func checkMinTTL(what string, d time.Duration, p driver.Properties) error {
 	if d >= p.MinTTL {
 		return nil
 	}
@@ -163,24 +163,24 @@ type lockOption func(*lockOptions)
 func (set lockOption) ofLock(o *lockOptions) { set(o) }
 func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
-// atGrant returns an option that has an effect only at a grant: Attach refuses it.
-func atGrant(name string, set func(*lockOptions)) LockOption {
-	return lockOption(func(o *lockOptions) { o.atGrant = name; set(o) })
+// grantOption returns an option that has an effect only at a grant: Attach refuses it.
+func grantOption(name string, set func(*lockOptions)) LockOption {
+	return lockOption(func(o *lockOptions) { o.grantOption = name; set(o) })
 }
 
 type lockOptions struct {
-	owner      driver.Owner // of the client, with the labels of the lock
-	ttl        time.Duration
-	margin     time.Duration // 0: a default that depends on the TTL
-	minHold    time.Duration
-	lockDelay  time.Duration
-	maxHold    time.Duration
-	wait       time.Duration // 0: as long as ctx lasts; below 0: refused
-	value      []byte        // nil: the name keeps its value
-	valueBelow []byte        // nil: the name's value does not matter
-	health     func(ctx context.Context) error
-	noHealth   bool   // WithHealth got no function
-	atGrant    string // the last option that atGrant made; "" if there is none
+	owner       driver.Owner // of the client, with the labels of the lock
+	ttl         time.Duration
+	margin      time.Duration // 0: a default that depends on the TTL
+	minHold     time.Duration
+	lockDelay   time.Duration
+	maxHold     time.Duration
+	wait        time.Duration // 0: as long as ctx lasts; below 0: refused
+	value       []byte        // nil: the name keeps its value
+	valueBelow  []byte        // nil: the name's value does not matter
+	health      func(ctx context.Context) error
+	nilHealth   bool   // WithHealth was called with nil
+	grantOption string // the last option that grantOption made; "" if there is none
 }
 
 // A OnceOption changes a [Once]: [WithAtLeastOnce], [WithUnorderedKeys], or a
@@ -199,23 +199,23 @@ func (set onceOption) ofOnce(o *onceOptions) { set(o) }
 // WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
 // than the backend can keep (Properties.MinTTL). Default: Options.TTL.
 func WithTTL(d time.Duration) LockOption {
-	return atGrant("WithTTL", func(o *lockOptions) { o.ttl = d })
+	return grantOption("WithTTL", func(o *lockOptions) { o.ttl = d })
 }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a short job that must not run twice within d. 0 to 30 days, and no more
 // than WithMaxHold; default 0. A process that dies holds the name for its TTL instead,
 // which may be shorter or longer than d. For the ticks of a schedule, use [Once]: it
-// remembers a tick also after a crash.
+// remembers a tick even after a crash.
 func WithMinHold(d time.Duration) LockOption {
-	return atGrant("WithMinHold", func(o *lockOptions) { o.minHold = d })
+	return grantOption("WithMinHold", func(o *lockOptions) { o.minHold = d })
 }
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
 // so that a holder that was paused detects the loss before the next holder begins. 0 to
 // 30 days; default 0.
 func WithLockDelay(d time.Duration) LockOption {
-	return atGrant("WithLockDelay", func(o *lockOptions) { o.lockDelay = d })
+	return grantOption("WithLockDelay", func(o *lockOptions) { o.lockDelay = d })
 }
 
 // WithMaxHold limits the time for which a lease is held to d, 10 ms to 30 days; default:
@@ -241,7 +241,7 @@ func WithMaxHold(d time.Duration) LockOption {
 // Options.RetryFor, 10 s by default, and one request. To outlast a dead holder, d must be
 // greater than its TTL: a wait as long as the TTL may end just before the lease does.
 func WithWait(d time.Duration) LockOption {
-	return atGrant("WithWait", func(o *lockOptions) {
+	return grantOption("WithWait", func(o *lockOptions) {
 		o.wait = d
 		if d <= 0 {
 			o.wait = -1
@@ -259,13 +259,13 @@ func WithGrace(d time.Duration) LockOption { return lockOption(func(o *lockOptio
 // WithLabel adds a label to the lock's leases, in addition to Options.Labels, which has
 // the limits. Inspect and List show each lease with its labels.
 func WithLabel(key, value string) LockOption {
-	return atGrant("WithLabel", func(o *lockOptions) {
+	return grantOption("WithLabel", func(o *lockOptions) {
 		o.owner.Labels = maps.Collect(maps.All(o.owner.Labels)) // a copy: the client and its other locks share the map
 		o.owner.Labels[key] = value
 	})
 }
 
-// pointless returns the error for an option that has no effect where it was given.
-func pointless(option, where, allowed string) error {
-	return invalid(option, "would do nothing for "+where, allowed)
+// noEffectError returns the error for an option that has no effect where it was given.
+func noEffectError(option, where, allowed string) error {
+	return invalid(option, "has no effect on "+where, allowed)
 }

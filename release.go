@@ -28,7 +28,7 @@ func (l *Lease) end(ctx context.Context, unused bool) error { return l.close(ctx
 // close implements every release. It waits for the backend until the time limit of one
 // request, or until bound ends. bound may be nil.
 func (l *Lease) close(ctx, bound context.Context, unused bool) error {
-	if l.none() {
+	if l.neverGranted() {
 		return errNoLease
 	}
 	if ctx == nil {
@@ -44,16 +44,16 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 	} else {
 		h.lose(LostError{Reason: ReasonClosed, StopBy: c.now().Mono}) // Close releases the lease
 	}
-	if ok, answer := l.answered(); ok {
+	if isReleased, answer := l.awaitFirstRelease(); isReleased {
 		return answer
 	}
 	if unused {
 		h.unused.Store(true)
 	}
 	answer := error(nil)
-	done := false
+	returned := false
 	defer func() {
-		if !done { // the driver panics, or ends the goroutine
+		if !returned { // the driver panics, or ends the goroutine
 			answer = unavailable(c.backend, "release", h.claim.Name, errCutShort)
 		}
 		l.setAnswer(answer)
@@ -62,15 +62,15 @@ func (l *Lease) close(ctx, bound context.Context, unused bool) error {
 		}
 	}()
 	answer = l.release(bound, entered)
-	done = true
+	returned = true
 	return answer
 }
 
-// answered returns false to the first caller, which must then call setAnswer. For every
-// later caller, it waits for the answer of the first Release, and returns true and the
-// answer. Later callers wait on a channel, because virtual time stands still in a
+// awaitFirstRelease returns false to the first caller, which must then call setAnswer.
+// For every later caller, it waits for the answer of the first Release, and returns true
+// and the answer. Later callers wait on a channel, because virtual time stands still in a
 // sync.Once.
-func (l *Lease) answered() (bool, error) {
+func (l *Lease) awaitFirstRelease() (isReleased bool, answer error) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	switch l.phase {
@@ -113,11 +113,11 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 		// The backend may still keep the lost lease, for the margin or longer. So release
 		// it, unless Close does: Close releases the leases that it has ended itself.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.Add(h.toReturn(now.Mono))
+			c.returner.Add(h.newReturn(now.Mono))
 		}
 		return lost
 	}
-	if h.spare(l.fence) > 0 && c.queues.Pass(h.claim.Name, h, now.Mono) {
+	if h.passesLeft(l.fence) > 0 && c.queues.Pass(h.claim.Name, h, now.Mono) {
 		return nil
 	}
 	err := h.giveBack(bound, now.Mono, l)
@@ -134,7 +134,7 @@ func (l *Lease) reportRelease(ctx context.Context, err error) {
 	if !released {
 		return
 	}
-	o, held := l.h.c.observer, time.Since(l.h.c.born)-l.begun
+	o, held := l.h.c.observer, time.Since(l.h.c.epoch)-l.beginOffset
 	e := l.claim.event(context.WithoutCancel(ctx))
 	lost, isLost := errors.AsType[*LostError](err)
 	l.reportEnd(func() {
@@ -145,7 +145,7 @@ func (l *Lease) reportRelease(ctx context.Context, err error) {
 			defer o.Released(ReleasedEvent{e, l, held, err})
 		}
 		if err != nil && !isLost && err != ErrDetached { //nolint:errorlint // as above
-			o.failed(e, "release", 1, err)
+			o.reportFailed(e, "release", 1, err)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func (l *Lease) reportRelease(ctx context.Context, err error) {
 // wakeQueued makes this process's queued waiter ask the backend at once for a name that
 // this process has just released, if the backend does not push.
 func (c *core) wakeQueued(name string) {
-	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
+	if cl, ok := c.queues.Queued(name); ok && !c.pushesGrants() {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalRetry, Token: cl.Token})
 	}
 }
@@ -165,7 +165,7 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	defer attempt.Cancel()
 	c.waitForRenewal(attempt, h) // so that no renewal reaches the backend after the release
 	if attempt.Err() != nil {    // no time is left for an answer
-		c.returner.Add(h.toReturn(sent))
+		c.returner.Add(h.newReturn(sent))
 		return unavailable(c.backend, "release", h.claim.Name, errNoAnswer)
 	}
 
@@ -173,7 +173,7 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	defer func() { // even if the driver panics
 		if !answered || h.claim.lateAttemptEnd > 0 {
 			now := time.Now()
-			c.returner.AddSent(h.toReturn(now), now, answered)
+			c.returner.AddSent(h.newReturn(now), now, answered)
 		}
 	}()
 	err := c.driver.Release(attempt, h.releaseRef())
@@ -182,7 +182,7 @@ func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNoSuchLease):
-		lost := notHeld(sent, err)
+		lost := reportedLoss(sent, err)
 		lost.Name, lost.Fence = h.claim.Name, l.fence
 		return &lost
 	}

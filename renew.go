@@ -80,7 +80,7 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 		if batch == nil {
 			return wait
 		}
-		c.inBackground(func() { c.renew(ctx, due, batch) })
+		c.runInBackground(func() { c.renew(ctx, due, batch) })
 	}
 }
 
@@ -113,10 +113,10 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 				failed = 1 // only this lease
 			}
 		}
-		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
+		left := x.Lease.applyRenewal(sent, now, leases[i].TTL, answer)
 		c.renewals.Answered(x, batch, failed, left, now.Mono)
 		if errors.Is(answer, driver.ErrNoSuchLease) {
-			x.Lease.lose(notHeld(sent.Mono, answer))
+			x.Lease.lose(reportedLoss(sent.Mono, answer))
 		}
 	}
 	c.renewals.Done(batch, now.Mono, err == nil)
@@ -128,7 +128,7 @@ func failureEvent(due []*renewal) Event {
 	if len(due) > 1 {
 		return Event{Ctx: context.Background(), Name: due[0].Lease.claim.Name}
 	}
-	return due[0].Lease.owningClaim().lateEvent()
+	return due[0].Lease.currentClaim().lateEvent()
 }
 
 // Confirm renews the lease, and returns nil if the lease still holds the name. The error
@@ -173,10 +173,10 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	}
 	switch {
 	case err == nil:
-		h.renewed(sent, c.now(), ref.TTL, nil)
+		h.applyRenewal(sent, c.now(), ref.TTL, nil)
 		return l.Err()
 	case errors.Is(err, driver.ErrNoSuchLease):
-		h.lose(notHeld(sent.Mono, err))
+		h.lose(reportedLoss(sent.Mono, err))
 		return l.Err()
 	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
 		return err
@@ -184,7 +184,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 	if value != nil {
 		h.writeState().end = attempt.Ends().Add(driver.MaxLead)
 	}
-	if ended := ended(ctx); ended != nil {
+	if ended := ctxErr(ctx); ended != nil {
 		return ended
 	}
 	return unavailable(c.backend, op, h.claim.Name, err)
@@ -192,11 +192,11 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 
 // writeState returns the state of the hold's writes. The first call creates it.
 func (h *hold) writeState() *writeState {
-	if w := h.written.Load(); w != nil {
+	if w := h.writes.Load(); w != nil {
 		return w
 	}
-	h.written.CompareAndSwap(nil, &writeState{turn: make(chan struct{}, 1)})
-	return h.written.Load()
+	h.writes.CompareAndSwap(nil, &writeState{turn: make(chan struct{}, 1)})
+	return h.writes.Load()
 }
 
 // takeWriteTurn waits until no other write of a value is under way, and no earlier one

@@ -60,7 +60,7 @@ func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error)
 // reader returns the locker of a reader.
 func (m *RWMutex) reader() *locker {
 	if m == nil {
-		return &locker{bad: errNotMade}
+		return &locker{invalidErr: errNotMade}
 	}
 	return &locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
 }

@@ -36,7 +36,7 @@ func (s *Semaphore) Permits(k int) Lockable { return s.permits(k) }
 
 func (s *Semaphore) permits(k int) *locker {
 	if s == nil {
-		return &locker{bad: errNotMade}
+		return &locker{invalidErr: errNotMade}
 	}
 	return &locker{s.lock, k, s.n, validatePermits(k, s.n)}
 }

@@ -16,7 +16,7 @@ import (
 // A lock with a value is not passed among the waiters of one process (see
 // Options.HandoffWindow): the backend makes each grant.
 func WithValue(value []byte) LockOption {
-	return atGrant("WithValue", func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
+	return grantOption("WithValue", func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }
 
 // WithValueBelow makes the grant depend on the value that the name keeps: the name must
@@ -25,7 +25,7 @@ func WithValue(value []byte) LockOption {
 // the same value, one holder writes it, and only once. For a waiter, the backend compares
 // when the waiter's turn comes, and maybe also earlier.
 func WithValueBelow(value []byte) LockOption {
-	return atGrant("WithValueBelow", func(o *lockOptions) { o.valueBelow = bytes.Clone(orEmpty(value)) })
+	return grantOption("WithValueBelow", func(o *lockOptions) { o.valueBelow = bytes.Clone(orEmpty(value)) })
 }
 
 // orEmpty returns value, but never nil, because nil means no value to the driver.

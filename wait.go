@@ -21,15 +21,15 @@ type attempts struct {
 	w      *waiter // nil unless the claim waits
 	margin time.Duration
 
-	queueTTL   time.Duration     // how long a place near the head lasts, see placeTTL
+	queueTTL   time.Duration     // the TTL of a place near the head, see placeTTL
 	held       *driver.HeldError // the last answer "held", nil before the first
 	placedAt   clock.Reading     // when the attempt that got this answer was sent
 	placeLasts time.Duration     // how long the place lasts from then on
 	polls      int               // polls in a row that found nothing new, if the backend does not push
 
-	failing time.Time // since when the backend has failed, if fails > 0
-	fails   int
-	failure error
+	failingSince time.Time // since when the backend has failed, if fails > 0
+	fails        int
+	failure      error
 
 	asking  bool // a call of the driver or the Observer is under way: if it panics, leave releases the claim
 	granted bool
@@ -68,7 +68,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		}
 		grant, err := a.ask(sent)
 		if err == nil {
-			if ended(a.ctx) != nil {
+			if ctxErr(a.ctx) != nil {
 				break // no caller waits for the lease any more
 			}
 			now, tm := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
@@ -81,7 +81,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 			return nil, clock.Reading{}, err
 		}
 		h, now, err := a.wait()
-		if err != nil || h != nil && ended(a.ctx) == nil {
+		if err != nil || h != nil && ctxErr(a.ctx) == nil {
 			return h, now, err
 		}
 		if h != nil {
@@ -119,16 +119,16 @@ func (a *attempts) fences() int {
 	return 1 + max(behind, min(fenceRounds*behind, maxSpareFences))
 }
 
-// A place lasts one QueueTTL, and one more for each longQueue waiters ahead of it, up to
-// maxPlaceTTLs and the TTL of the lease.
+// A place lasts one QueueTTL, and one more for every longQueue waiters ahead of it: up to
+// maxPlaceTTLs of them, and up to the TTL of the lease.
 const (
 	longQueue    = 64
 	maxPlaceTTLs = 4
 )
 
-// placeTTL returns how long a place at this position lasts. If all the waiters of a long
-// queue renewed their places equally often, that would cost some backends all their time.
-// So a waiter far from the head renews its place less often.
+// placeTTL returns the TTL of a place at this position. If all waiters of a long queue
+// renewed their places equally often, some backends would have time for nothing else. So
+// a waiter far from the head renews its place less often.
 func (a *attempts) placeTTL(position int) time.Duration {
 	times := min(1+(position-1)/longQueue, maxPlaceTTLs)
 	return max(a.queueTTL, min(time.Duration(times)*a.queueTTL, a.claim.TTL))
@@ -144,28 +144,28 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.settings.requestContext(a.ctx, &cl.request, cl.TTL, sent.Mono)
 	if cl.Force && cl.lateAttemptEnd > 0 {
-		ctx = lazyctx.WithDeadline(a.ctx, a.c.born.Add(cl.lateAttemptEnd))
+		ctx = lazyctx.WithDeadline(a.ctx, a.c.epoch.Add(cl.lateAttemptEnd))
 	}
 	defer ctx.Cancel()
 	before, end := cl.lateAttemptEnd, ctx.Ends()
-	cl.lateAttemptEnd, a.asking = max(before, end.Sub(a.c.born)), true
+	cl.lateAttemptEnd, a.asking = max(before, end.Sub(a.c.epoch)), true
 	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
 	a.asking = false
-	if answered(err) {
+	if isAnswer(err) {
 		cl.lateAttemptEnd = before
 		a.c.renewals.Alive(sent.Mono)
 	}
 	return grant, err
 }
 
-// answered reports whether an Acquire that returned err can have no further effect.
-func answered(err error) bool {
+// isAnswer reports whether an Acquire that returned err can have no further effect.
+func isAnswer(err error) bool {
 	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotBelow) || errors.Is(err, ErrInvalid)
 }
 
-// observe calls the Observer. If the Observer panics, or ends the goroutine, asking is
-// still set, so leave releases the claim in the backend.
-func (a *attempts) observe(f func(o *Observer)) {
+// callObserver calls the Observer. If the Observer panics, or ends the goroutine, asking
+// is still set, so leave releases the claim in the backend.
+func (a *attempts) callObserver(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
 	}
@@ -185,10 +185,10 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
-		a.w.Refused(held, c.byOthers(held))
+		a.w.Refused(held, c.heldByOthers(held))
 		if moved {
 			a.polls = 0
-			a.observe(func(o *Observer) { o.queued(cl, held) })
+			a.callObserver(func(o *Observer) { o.reportQueued(cl, held) })
 		}
 		return nil
 	}
@@ -203,13 +203,13 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		return err
 	}
 	// From here on the outcome is unknown: the claim may be granted, or queued.
-	if ended(a.ctx) != nil {
+	if ctxErr(a.ctx) != nil {
 		c.releaseUnknown(cl)
 		return gaveUp(a.ctx, cl.Name, a.lastErr())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
-	a.observe(func(o *Observer) { o.failed(cl.event(cl.ctx), "acquire", 1, err) })
-	if cl.Force && !permanent(err) {
+	a.callObserver(func(o *Observer) { o.reportFailed(cl.event(cl.ctx), "acquire", 1, err) })
+	if cl.Force && !isPermanent(err) {
 		a.fails++
 		a.failure = err
 		return nil // the claim asks again, until its bound
@@ -220,15 +220,15 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 	}
 	since := a.w.Failed(sent.Mono, err)
 	if a.fails == 0 {
-		a.failing = since
+		a.failingSince = since
 	}
 	a.fails++
 	a.failure = err
-	if permanent(err) {
+	if isPermanent(err) {
 		c.releaseUnknown(cl)
 		return err
 	}
-	if now := c.now().Mono; now.Sub(a.failing) >= c.settings.RetryFor {
+	if now := c.now().Mono; now.Sub(a.failingSince) >= c.settings.RetryFor {
 		a.w.FailOthers(c.settings.RetryFor, err, now)
 		c.releaseUnknown(cl)
 		return err
@@ -236,8 +236,8 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 	return nil
 }
 
-// byOthers reports whether another process holds the name.
-func (c *core) byOthers(held *driver.HeldError) bool {
+// heldByOthers reports whether another process holds the name.
+func (c *core) heldByOthers(held *driver.HeldError) bool {
 	me, holder := &c.settings.owner, &held.Holder.Owner
 	return held.Holders > 0 && (holder.Client != me.Client || holder.Host != me.Host || holder.PID != me.PID)
 }
@@ -267,7 +267,7 @@ func (e *ownValueError) Unwrap() error { return e.failure }
 func (e *ownValueError) Error() string {
 	s := "the value was written, and it is not known by whom: an attempt of this claim was not answered"
 	if e.failure != nil {
-		s += ": " + bare(e.failure)
+		s += ": " + withoutPrefix(e.failure)
 	}
 	return s
 }
@@ -288,16 +288,16 @@ func (a *attempts) lastErr() error {
 // after a failure. If the backend signals a grant, wait returns the hold.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
-	pause, last := a.pause(), false
+	pause, isLast := a.pause(), false
 	if cl.Force && a.fails > 0 {
-		left := time.Until(c.born.Add(cl.lateAttemptEnd))
-		pause, last = min(pause, left), left <= pause
+		left := time.Until(c.epoch.Add(cl.lateAttemptEnd))
+		pause, isLast = min(pause, left), left <= pause
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		if last {
+		if isLast {
 			c.releaseUnknown(cl)
 			return nil, clock.Reading{}, a.failure
 		}
@@ -348,7 +348,7 @@ func (a *attempts) pause() time.Duration {
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
 		d = min(d, a.held.RetryAfter)
 	}
-	if !c.pushed() {
+	if !c.pushesGrants() {
 		// The pause of a poll has jitter, so that processes do not ask at the same
 		// instants.
 		d = min(d, backoff.JitterDown(backoff.GrownByHalf(5*time.Millisecond, a.polls, 250*time.Millisecond)))

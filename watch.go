@@ -32,7 +32,7 @@ import (
 // ([BackendError].Permanent, ErrClosed, ErrInvalid), Watch ends.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if !c.made() {
+		if !c.isMade() {
 			yield(Entry{}, errNotMade)
 			return
 		}
@@ -47,16 +47,16 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
 		if d, ok := driver.As[driver.Watcher](c.driver); ok {
-			w.pushes = true
+			w.isWatcher = true
 			defer d.Watch(stored, w.onChange)()
 		}
 		for unknown := true; ; {
 			e, changed, err := w.readEntry(ctx)
-			if ended(ctx) != nil {
+			if ctxErr(ctx) != nil {
 				return
 			}
 			if err != nil {
-				if !yield(Entry{}, err) || permanent(err) || c.isClosing() {
+				if !yield(Entry{}, err) || isPermanent(err) || c.isClosing() {
 					return
 				}
 				unknown, w.yieldedErr = true, true
@@ -80,13 +80,13 @@ type watch struct {
 	name    string
 	changed chan struct{} // capacity 1: a change that was not read yet
 
-	last       Entry
-	lastRead   time.Time // when the last read began
-	unchanged  int       // reads in a row that found nothing new
-	fails      int       // failed reads in a row
-	failing    time.Time
-	yieldedErr bool // Watch has yielded the error of the failing reads
-	pushes     bool // the driver reports changes, if its backend pushes them
+	last         Entry
+	lastRead     time.Time // when the last read began
+	unchanged    int       // reads in a row that found nothing new
+	fails        int       // failed reads in a row
+	failingSince time.Time
+	yieldedErr   bool // Watch has yielded the error of the failing reads
+	isWatcher    bool // the driver is a Watcher; whether its backend pushes, Properties say
 }
 
 // onChange reports a change. The driver calls it, so it must not block.
@@ -101,8 +101,8 @@ func (w *watch) onChange() {
 // and without a limit once the caller knows of the failure.
 func (w *watch) readEntry(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
-		if soon := minWatchInterval - time.Since(w.lastRead); soon > 0 { // a pushed change may have ended the pause
-			w.c.pause(ctx, soon, nil)
+		if rest := minWatchInterval - time.Since(w.lastRead); rest > 0 { // a pushed change may have ended the pause
+			w.c.pause(ctx, rest, nil)
 		}
 		w.lastRead = time.Now()
 		e, err = w.inspect(ctx)
@@ -110,15 +110,15 @@ func (w *watch) readEntry(ctx context.Context) (e Entry, changed bool, err error
 			break
 		}
 		if w.fails == 0 {
-			w.failing = time.Now()
+			w.failingSince = time.Now()
 		}
 		w.fails++
-		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.yieldedErr && time.Since(w.failing) >= w.c.settings.RetryFor {
+		if ctxErr(ctx) != nil || w.c.isClosing() || isPermanent(err) || !w.yieldedErr && time.Since(w.failingSince) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
 		w.c.pause(ctx, backoff.JitterDown(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
-	changed = !same(&e, &w.last)
+	changed = !sameEntries(&e, &w.last)
 	w.last, w.fails, w.yieldedErr = e, 0, false
 	if w.unchanged++; changed {
 		w.unchanged = 0
@@ -132,7 +132,7 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	bounded := lazyctx.WithDeadline(ctx, time.Now().Add(cmp.Or(w.c.settings.RequestTimeout, watchInterval)))
 	defer bounded.Cancel()
 	e, err := w.c.Inspect(bounded, w.name)
-	if err != nil && ended(ctx) == nil { // ctx goes on, so if bounded ended, the backend was too slow
+	if err != nil && ctxErr(ctx) == nil { // ctx goes on, so if bounded ended, the backend was too slow
 		err = unavailable(w.c.backend, "read", w.c.space+w.name, err)
 	}
 	return e, err
@@ -146,7 +146,7 @@ const (
 // wait waits until another read makes sense. It returns false when the client closes.
 func (w *watch) wait(ctx context.Context) bool {
 	d := watchInterval
-	if !w.pushes || !w.c.driver.Properties().PushesChanges {
+	if !w.isWatcher || !w.c.driver.Properties().PushesChanges {
 		d = backoff.JitterDown(backoff.GrownByHalf(50*time.Millisecond, w.unchanged, time.Second))
 	}
 	for _, h := range w.last.Holders {
@@ -162,8 +162,8 @@ func (w *watch) wait(ctx context.Context) bool {
 	return !w.c.isClosing()
 }
 
-// same reports whether two entries of a name are equal, except for times and renewals.
-func same(a, b *Entry) bool {
+// sameEntries reports whether two entries of a name differ at most in times and renewals.
+func sameEntries(a, b *Entry) bool {
 	return a.Fence == b.Fence && a.ClosedFor > 0 == (b.ClosedFor > 0) &&
 		a.ValueFence == b.ValueFence && bytes.Equal(a.Value, b.Value) &&
 		slices.EqualFunc(a.Holders, b.Holders, func(x, y Holder) bool {
