@@ -196,13 +196,13 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 			before.Set(field)
 			change(t, path, field)
 			if path == "ClosedFor" { // it runs: that it is over is the change
-				if !same(changed, entry()) {
+				if !sameEntries(changed, entry()) {
 					t.Error("an entry that stays closed has changed")
 				}
 				field.SetInt(0)
 			}
-			if same(changed, entry()) != slices.Contains(quiet, path) {
-				t.Errorf("%s.%s: changed and the same: %v; same, in watch.go, compares what does not change by itself", what, path, same(changed, entry()))
+			if sameEntries(changed, entry()) != slices.Contains(quiet, path) {
+				t.Errorf("%s.%s: changed and equal: %v; sameEntries, in watch.go, compares what does not change by itself", what, path, sameEntries(changed, entry()))
 			}
 			field.Set(before)
 		})

@@ -88,8 +88,8 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		if held.pass(cl, now) == nil {
 			t.Error("it is well, and not passed on")
 		}
-		held.renewed(now, now, cl.TTL, driver.ErrUnavailable)
-		held.renewed(now, now, cl.TTL, nil)
+		held.applyRenewal(now, now, cl.TTL, driver.ErrUnavailable)
+		held.applyRenewal(now, now, cl.TTL, nil)
 		time.Sleep(cl.TTL)
 		if held.pass(cl, c.now()) != nil {
 			t.Error("its term is over, and it was passed on")

@@ -48,7 +48,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 // allocatedToTell returns the number of allocations that were made by functions that tell
 // the Observer, or called by one.
 func allocatedToTell() (n int64) {
-	tell := regexp.MustCompile(`/pawl\.\(\*\w+\)\.(announce|reportEnd|reportRelease|lossReport|event|lateEvent|queued|refused|failed)\b`)
+	tell := regexp.MustCompile(`/pawl\.\(\*\w+\)\.(announce|reportEnd|reportRelease|lossReport|event|lateEvent|reportQueued|reportNotAcquired|reportFailed)\b`)
 	runtime.GC() // twice, and the profile is complete
 	runtime.GC()
 	records := make([]runtime.MemProfileRecord, 1000)

@@ -232,7 +232,7 @@ func TestALossIsSaidOnce(t *testing.T) {
 			return nil
 		})
 		isError(t, err, pawl.ErrLost)
-		if !ran || strings.Contains(err.Error(), "noted") {
+		if !ran || strings.Contains(err.Error(), "stored") {
 			t.Errorf("%v, %v", ran, err)
 		}
 	})
