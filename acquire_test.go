@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
+func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 	for how, lock := range map[string]func(*pawl.Mutex, context.Context) (*pawl.Lease, error){
 		"lock": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
 	} {
@@ -26,7 +26,7 @@ func TestReplyThatWasLostIsAskedForAgain(t *testing.T) {
 			})
 			lease := must(t)(lock(c.Mutex("x"), background))
 			if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || f.count("acquire") != 3 {
-				t.Errorf("the grant that was made is not the one we have: %+v, fence %d", e, lease.Fence())
+				t.Errorf("the backend has %+v; want one lease with the fence %d, after three requests", e, lease.Fence())
 			}
 			noError(t, lease.Release(background))
 			w.wantFree("x")
@@ -45,8 +45,8 @@ func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 	})
 }
 
-// Until the backend has said that the name is held, readers do not wait for each other,
-// whether they try or wait.
+// Until the backend has answered that the name is held, readers of one client do not wait
+// for each other.
 func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -60,14 +60,14 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 	})
 }
 
-func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
+func TestATryWhoseReplyIsLostIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		f.set(nil, failing("acquire"))
+		f.set(nil, failRequests("acquire"))
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
-			t.Error("a failing backend looks like a held lock")
+			t.Error("the error of a failing backend matches ErrHeld")
 		}
 		w.wantFree("x")
 	})

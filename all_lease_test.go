@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A minimum hold is for a function that has begun.
+// A minimum hold counts only if the function has begun.
 func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
@@ -26,7 +26,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		<-leases.Done()
 		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
-			t.Errorf("it ran: %v, %v", ran, err)
+			t.Errorf("ran is %v: %v; want no run, and ErrLost", ran, err)
 		}
 		again, err := locks.TryLock(ctx)
 		noError(t, err)
@@ -36,9 +36,9 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 	})
 }
 
-// One caller holds a mutex and waits for a permit. Another one holds that name, and waits
-// for the mutex: it locks the name as a mutex, or it has a condition, and takes the locks
-// in the order of names.
+// One caller holds the mutex m and waits for a permit of b. Another one holds b and waits
+// for m: it locks b as a mutex, or it uses WithValueBelow, and so takes the locks in the
+// order of names.
 func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 	for name, other := range map[string]func(c *Client) []*locker{
 		"mutex":  func(c *Client) []*locker { return All(c.Mutex("m"), c.Mutex("b")).parts },
@@ -67,7 +67,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				go func() {
 					at, err := takeInOrder(ctx, permitsLast(pool.parts), &got, minGiveWayTimeout)
 					if !errors.Is(err, errGaveWay) || at.name != "b" {
-						t.Errorf("it ended at %v: %v", at, err)
+						t.Errorf("the wait ended at %v: %v; want errGaveWay at b", at, err)
 					}
 					got.giveUp(ctx, nil)
 					done <- nil

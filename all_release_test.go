@@ -21,7 +21,7 @@ func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
 // oneRequest is the longest time for a request of these leases.
 const oneRequest = 3 * time.Second
 
-func everything(string, int) bool { return true }
+func allRequests(string, int) bool { return true }
 
 func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 65, 500} {
@@ -33,26 +33,26 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 			} {
 				leases, err := group(c, n, hour).Lock(background)
 				noError(t, err)
-				net.hang(everything)
-				took, err := after(func() error { return end(leases, background) })
+				net.setStuck(allRequests)
+				took, err := timed(func() error { return end(leases, background) })
 				isError(t, err, pawl.ErrUnavailable)
 				if took > oneRequest {
 					t.Errorf("its release took %v", took)
 				}
-				net.hang(nil)
+				net.setStuck(nil)
 				time.Sleep(time.Minute) // the client repeats the releases
 			}
 			var began time.Time
 			err := group(c, n, hour).Do(background, func(context.Context) error {
-				net.hang(everything)
+				net.setStuck(allRequests)
 				began = time.Now()
 				return nil
 			})
 			noError(t, err)
 			if took := time.Since(began); took > oneRequest {
-				t.Errorf("Do came back %v after its function", took)
+				t.Errorf("Do returned %v after its function", took)
 			}
-			net.hang(nil)
+			net.setStuck(nil)
 			time.Sleep(time.Minute)
 			for i := range n {
 				w.wantFree(fmt.Sprintf("x%03d", i))
@@ -73,14 +73,14 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				{time.Second, time.Second},
 			} {
 				before := net.count("acquire")
-				net.hang(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
+				net.setStuck(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
 				ctx, cancel := context.WithTimeout(background, c.ctx)
-				took, err := after(func() error { _, err := locks.Lock(ctx); return err })
+				took, err := timed(func() error { _, err := locks.Lock(ctx); return err })
 				cancel()
 				if err == nil || took > c.most {
 					t.Errorf("with a ctx of %v it took %v: %v", c.ctx, took, err)
 				}
-				net.hang(nil)
+				net.setStuck(nil)
 				time.Sleep(time.Minute)
 				for i := range n {
 					w.wantFree(fmt.Sprintf("x%03d", i))
@@ -90,20 +90,19 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	}
 }
 
-// A backend that answers gets all releases, side by side. A caller that sees Done closed
-// may ask Err why.
-func TestAGroupGivesBackSideBySide(t *testing.T) {
+// The client sends all releases at once. After Done is closed, Err says why.
+func TestAGroupReleasesItsLeasesInParallel(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
 		leases, err := group(c, 65).Lock(background)
 		noError(t, err)
-		net.slow(time.Second)
+		net.setLatency(time.Second)
 		done := make(chan error)
 		go func() { <-leases.Done(); done <- leases.Err() }()
-		took, err := after(func() error { return leases.Release(background) })
+		took, err := timed(func() error { return leases.Release(background) })
 		noError(t, err)
 		isError(t, <-done, pawl.ErrReleased)
-		// The first one waits a tenth of a second for the others.
+		// The first lease is released after the others, or after a tenth of a second.
 		if n := net.count("release"); n != 65 || took > 1100*time.Millisecond {
 			t.Errorf("%d releases in %v", n, took)
 		}
@@ -117,8 +116,8 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})
 		leases, err := pawl.All(a.Mutex("y"), a.Mutex("x")).Lock(background)
 		noError(t, err)
-		net.slow(20 * time.Millisecond)
-		time.AfterFunc(15*time.Millisecond, func() { // the first releases have arrived, and are not answered
+		net.setLatency(20 * time.Millisecond)
+		time.AfterFunc(15*time.Millisecond, func() { // the first release has arrived, and is not answered yet
 			if x, y := w.entry("x"), w.entry("y"); len(x.Holders) != 1 || len(y.Holders) != 0 {
 				t.Errorf("while y is released: %+v, %+v", x, y)
 			}
@@ -130,7 +129,7 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 	})
 }
 
-func TestAMinimumHoldIsForAGroupThatHasBegun(t *testing.T) {
+func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		locks := group(c, 2, pawl.WithMinHold(time.Minute))
@@ -159,15 +158,15 @@ func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 		noError(t, leases.Lease("x").Confirm(background))
 		var none *pawl.GroupLease
 		if leases.Lease("z") != nil || none.Lease("x") != nil {
-			t.Error("there is a lease of another name")
+			t.Error("a name that is not held has a lease")
 		}
 		noError(t, leases.Release(background))
 	})
 }
 
-// An Observer that panics, or ends its goroutine, does so in the caller, and all other
-// leases are released.
-func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
+// If an Observer panics, or ends its goroutine, the caller panics or ends, too, and all
+// other leases are released.
+func TestAnObserverThatFailsAtOneLeaseReleasesTheOthers(t *testing.T) {
 	for how, fail := range callbackFailures {
 		for at := range 4 {
 			runInWorld(t, fmt.Sprint(how, " at ", at), func(t *testing.T, w *world) {
@@ -178,13 +177,13 @@ func TestAnObserverThatStumblesAtOneLeaseReleasesTheOthers(t *testing.T) {
 				}}})
 				leases, err := group(c, 4).Lock(background)
 				noError(t, err)
-				came := false
+				returned := false
 				panicked := inGoroutine(func() {
 					_ = leases.Release(background)
-					came = true
+					returned = true
 				})
-				if came || (how == "panics") != (panicked != nil) {
-					t.Errorf("it came back: %v, and panicked with %v", came, panicked)
+				if returned || (how == "panics") != (panicked != nil) {
+					t.Errorf("Release returned: %v, and panicked with %v", returned, panicked)
 				}
 				for i := range 4 {
 					w.wantFree(fmt.Sprintf("x%03d", i))

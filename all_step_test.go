@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
+func TestAllTakesFreeLocksInOneStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").RLocker(), a.Semaphore("z", 3).Permits(2))
@@ -32,14 +32,14 @@ func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
 	})
 }
 
-// A claim that may have been granted is given back before another one waits long for it;
-// and a caller that may wait goes on, unless the step may have written a value: that
-// would refuse the next attempt, although no other client has written it.
+// Claims that may have been granted are released at once. A caller that may wait then
+// tries again, unless the step may have written a value: that value would refuse the next
+// attempt, although no other client has written it.
 func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		lose := failing("acquire all")
+		lose := failRequests("acquire all")
 		net.set(nil, lose)
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrUnavailable)
@@ -67,22 +67,22 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		for _, lock := range []func(context.Context) (*pawl.GroupLease, error){locks.Lock, locks.TryLock} {
-			net.slow(10 * time.Second)
+			net.setLatency(10 * time.Second)
 			ctx, cancel := context.WithTimeout(background, time.Second)
-			took, err := after(func() error { _, err := lock(ctx); return err })
+			took, err := timed(func() error { _, err := lock(ctx); return err })
 			cancel()
 			isError(t, err, context.DeadlineExceeded)
 			if took != time.Second {
 				t.Errorf("it took %v", took)
 			}
-			net.slow(0)
+			net.setLatency(0)
 			time.Sleep(time.Minute)
 			w.wantFree("x")
 			w.wantFree("y")
 		}
 		holder := must(t)(b.Mutex("y").Lock(background))
 		ctx, cancel := context.WithCancel(background)
-		net.set(nil, func(string) error { cancel(); return nil }) // while the answer, which is no, is on its way
+		net.set(nil, func(string) error { cancel(); return nil }) // while the refusal is on its way
 		for range 2 {
 			_, err := locks.Lock(ctx)
 			isError(t, err, context.Canceled)
@@ -94,10 +94,10 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 	})
 }
 
-func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
+func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := map[string]int{}
-		note := func(what, name string) { heard[what+" "+name]++ }
+		counts := map[string]int{}
+		note := func(what, name string) { counts[what+" "+name]++ }
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Acquired:    func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
 			NotAcquired: func(e pawl.NotAcquiredEvent) { note("refused", e.Name) },
@@ -105,7 +105,7 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 			Failed: func(e pawl.FailedEvent) {
 				note("failed "+string(e.Op), e.Name)
 				if e.Claim != 0 || e.Count != 2 || e.Ctx.Value(spanKey{}) != "all" {
-					t.Errorf("told %+v", e)
+					t.Errorf("the event is %+v", e)
 				}
 			},
 		}})
@@ -118,16 +118,16 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		noError(t, holder.Release(background))
-		net.set(failing("acquire all"), nil)
-		_, err = locks.TryLock(span("all"))
+		net.set(failRequests("acquire all"), nil)
+		_, err = locks.TryLock(spanCtx("all"))
 		isError(t, err, pawl.ErrUnavailable)
 		synctest.Wait()
 		for what, n := range map[string]int{
 			"acquired x": 1, "acquired y": 1, "released x": 1, "released y": 1,
 			"refused y": 1, "refused x": 1, "failed acquire x": 1,
 		} {
-			if heard[what] != n {
-				t.Errorf("%s: %d times, want %d: %v", what, heard[what], n, heard)
+			if counts[what] != n {
+				t.Errorf("%s: %d times, want %d: %v", what, counts[what], n, counts)
 			}
 		}
 	})
@@ -136,9 +136,9 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 // A panic of the Observer, or of the driver, leaves nothing held.
 func TestAPanicInAStepLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		bad := true
+		failing := true
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
-			if bad && e.Name == "y" {
+			if failing && e.Name == "y" {
 				panic("observer")
 			}
 		}}})
@@ -147,7 +147,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		if got := inGoroutine(try); got != "observer" {
 			t.Errorf("it panicked with %v", got)
 		}
-		bad = false
+		failing = false
 		net.set(nil, func(op string) error {
 			if op == "acquire all" {
 				panic("driver")
@@ -187,8 +187,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 	})
 }
 
-// All takes a lock that is alone without a step, and a step has driver.MaxAll locks or
-// fewer.
+// All takes a single lock without a step, and a step has at most driver.MaxAll locks.
 func TestAStepIsForAFewLocks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -206,19 +205,19 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 	})
 }
 
-// A step is not sent if others wait here for one of the names, or its ctx is over. It
-// leaves no inbox behind.
-func TestAStepThatIsInVainIsNotSent(t *testing.T) {
+// A step is not sent if claims of this client wait for one of the names, or if its ctx
+// has ended. It leaves no inbox behind.
+func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		over, cancel := context.WithCancel(background)
+		ended, cancel := context.WithCancel(background)
 		cancel()
-		_, err := locks.TryLock(over)
+		_, err := locks.TryLock(ended)
 		isError(t, err, context.Canceled)
 		holder := must(t)(b.Mutex("y").Lock(background))
-		waits, stop := context.WithCancel(background)
-		go a.Mutex("y").Lock(waits)
+		waitCtx, stop := context.WithCancel(background)
+		go a.Mutex("y").Lock(waitCtx)
 		synctest.Wait()
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
@@ -234,14 +233,14 @@ func TestAStepThatIsInVainIsNotSent(t *testing.T) {
 		}
 		noError(t, holder.Release(background))
 
-		ends, cancel := context.WithCancel(background)
+		ctx, cancel := context.WithCancel(background)
 		net.set(nil, func(op string) error {
 			if op == "acquire all" {
-				cancel() // while the answer, which is yes, is on its way
+				cancel() // while the grant is on its way
 			}
 			return nil
 		})
-		_, err = locks.TryLock(ends)
+		_, err = locks.TryLock(ctx)
 		isError(t, err, context.Canceled)
 		w.wantFree("x")
 		w.wantFree("y")

@@ -13,7 +13,7 @@ import (
 
 func TestAllAreHeldOrNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		three := func(c *pawl.Client) *pawl.Group {
 			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").RLocker(), c.Mutex("a"))
 		}
@@ -25,7 +25,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		_, err = three(b).TryLock(background)
 		held, _ := errors.AsType[*pawl.HeldError](err)
 		if held == nil || held.Name != "a" {
-			t.Fatalf("in the way: %v", err)
+			t.Fatalf("the error names another lock: %v", err)
 		}
 		other := must(t)(b.RWMutex("m").RLock(background))
 		noError(t, leases.Release(background))
@@ -33,11 +33,11 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		isError(t, leases.Err(), pawl.ErrReleased)
 		isError(t, context.Cause(leases.Context()), pawl.ErrReleased)
 
-		// The one in the middle is in the way: what was got before is given back.
+		// The second lock is held, so the Group releases the first.
 		_, err = pawl.All(a.Mutex("a"), a.Mutex("m"), a.Mutex("z")).TryLock(background)
 		held, _ = errors.AsType[*pawl.HeldError](err)
 		if held == nil || held.Name != "m" {
-			t.Fatalf("in the way: %v", err)
+			t.Fatalf("the error names another lock: %v", err)
 		}
 		w.wantFree("a")
 		ctx, cancel := context.WithTimeout(background, time.Second)
@@ -53,7 +53,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 
 func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, other := w.two()
+		a, other := w.twoClients()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		leases, err := locks.Lock(background)
 		noError(t, err)
@@ -70,12 +70,12 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 
 		ran, err := locks.TryDo(background, func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "x")
-			noError(t, a.Break(background, "x", fence, atOnce))
+			noError(t, a.Break(background, "x", fence, noDelay))
 			<-ctx.Done()
 			return nil
 		})
 		if !ran {
-			t.Error("it did not run")
+			t.Error("the function did not run")
 		}
 		isError(t, err, pawl.ErrLost)
 		synctest.Wait()
@@ -95,13 +95,13 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			isError(t, err, pawl.ErrInvalid)
 		}
 		if net.count("acquire") > 0 {
-			t.Error("the backend was asked")
+			t.Error("a request was sent")
 		}
 	})
 }
 
-// A name that is given twice with other options is asked for in two ways.
-func TestAllRefusesANameInTwoWays(t *testing.T) {
+// All refuses a name that it gets twice, with different kinds or options.
+func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))
@@ -125,19 +125,19 @@ func TestAllRefusesANameInTwoWays(t *testing.T) {
 	})
 }
 
-// Callers that release at the same time wait for the first, and return the same, in
+// Callers that release at the same time wait for the first and return the same error, in
 // virtual time, too.
-func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
+func TestConcurrentReleasesOfAGroupReturnTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
 		leases, err := pawl.All(c.Mutex("x"), c.Mutex("y")).Lock(background)
 		noError(t, err)
-		net.slow(time.Second)
+		net.setLatency(time.Second)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() { noError(t, leases.Release(background)) })
 		}
-		took, _ := after(func() error { wg.Wait(); return nil })
+		took, _ := timed(func() error { wg.Wait(); return nil })
 		if n := net.count("release"); n != 2 || took > 2*time.Second {
 			t.Errorf("%d requests in %v", n, took)
 		}
@@ -145,11 +145,11 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 	})
 }
 
-// The release of what was acquired before ctx ended is seen to in the background: with a
-// backend that hangs it takes a request for each of them.
+// The client releases the locks that it got before ctx ended in the background, because
+// each release takes the time of a request if the backend hangs.
 func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.slow(nil, func(op string, n int) time.Duration {
+		c, _ := w.slowClient(nil, func(op string, n int) time.Duration {
 			if op == "release" && n <= 2 {
 				return -1
 			}
@@ -163,7 +163,7 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 		_, err := pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Lock(ctx)
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("it came back after %v", took)
+			t.Errorf("Lock returned after %v", took)
 		}
 		time.Sleep(10 * time.Second)
 		w.wantFree("x")

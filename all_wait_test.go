@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// eachWay runs a test where the backend grants several names in one step, and where it
-// does not.
-func eachWay(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Client)) {
+// inBothModes runs a test with a backend that grants several names in one step, and with
+// one that does not.
+func inBothModes(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Client)) {
 	t.Helper()
 	for _, oneByOne := range []bool{false, true} {
 		runInWorld(t, fmt.Sprint("one by one ", oneByOne), func(t *testing.T, w *world) {
@@ -29,13 +29,13 @@ func eachWay(t *testing.T, f func(t *testing.T, w *world, client func() *pawl.Cl
 	}
 }
 
-// export locks the tenant of an export, and one of the permits of a pool.
+// export returns the locks of an export: its tenant, and a permit of a pool.
 func export(c *pawl.Client, tenant string) *pawl.Group {
 	return pawl.All(c.Semaphore("exports", 4).Permits(1), c.Mutex("tenant:"+tenant))
 }
 
 func TestAllHoldsNothingWhileItWaits(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		var all sync.WaitGroup
 		began := time.Now()
 		for range 4 {
@@ -50,7 +50,7 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 		if n := len(w.entry("exports").Holders); n != 1 {
 			t.Errorf("%d permits are held while one export runs", n)
 		}
-		took, err := after(func() error {
+		took, err := timed(func() error {
 			return export(client(), "b").Do(background, func(context.Context) error { return nil })
 		})
 		if err != nil || took > 0 {
@@ -62,10 +62,10 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 	})
 }
 
-// Where the pool is always full, callers of a tenant with many exports come to the end of
-// their polite rounds. They hold their tenant while they wait, and no permit.
+// If the pool is always full, callers of a tenant with many exports use up the rounds in
+// which they give locks back. Then they hold their tenant while they wait, but no permit.
 func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		var running atomic.Int64
 		run := func(tenant string, times int, each time.Duration) func() {
 			locks := export(client(), tenant)
@@ -97,14 +97,15 @@ func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
 			}
 			synctest.Wait()
 			if n := len(w.entry("exports").Holders); n != int(running.Load()) {
-				t.Errorf("%d permits are held, and %d exports run", n, running.Load())
+				t.Errorf("%d permits are held, but %d exports run", n, running.Load())
 			}
 		}
 	})
 }
 
-// busy keeps a name held by one of several clients at each instant, until stop is closed.
-func busy(name string, client func() *pawl.Client, each time.Duration, stop chan struct{}, all *sync.WaitGroup) {
+// keepBusy keeps a name held by one of several clients at each instant, until stop is
+// closed.
+func keepBusy(name string, client func() *pawl.Client, each time.Duration, stop chan struct{}, all *sync.WaitGroup) {
 	for range 3 {
 		m := client().Mutex(name)
 		all.Go(func() {
@@ -121,21 +122,21 @@ func busy(name string, client func() *pawl.Client, each time.Duration, stop chan
 }
 
 func TestNoCallerOfAllStarves(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		var all sync.WaitGroup
 		stop := make(chan struct{})
-		busy("x", client, 7*time.Second, stop, &all)
-		busy("y", client, 11*time.Second, stop, &all)
-		busy("z", client, 13*time.Second, stop, &all)
+		keepBusy("x", client, 7*time.Second, stop, &all)
+		keepBusy("y", client, 11*time.Second, stop, &all)
+		keepBusy("z", client, 13*time.Second, stop, &all)
 		time.Sleep(time.Minute)
 		c := client()
 		ctx, cancel := context.WithTimeout(background, time.Hour)
 		defer cancel()
-		took, err := after(func() error {
+		took, err := timed(func() error {
 			return pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(ctx, func(context.Context) error { return nil })
 		})
-		// In each queue three are ahead, at most, in each of eight rounds, and in one
-		// turn for each name.
+		// At most three claims are ahead in each queue: in each of eight rounds, and
+		// then once for each name.
 		if most := (8 + 3) * 3 * 13 * time.Second; err != nil || took > most {
 			t.Errorf("it took %v: %v; want no more than %v", took, err, most)
 		}
@@ -144,16 +145,16 @@ func TestNoCallerOfAllStarves(t *testing.T) {
 	})
 }
 
-// Callers that want the same names wait for the first one, which is the last to become
-// free. So none of them is granted a name in vain.
-func TestThoseWhoWantTheSameAreServedOneAfterTheOther(t *testing.T) {
+// Callers of the same names wait for the first name, which becomes free last. So no
+// caller is granted a name while another name is held.
+func TestGroupsOfTheSameNamesAreServedInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all sync.WaitGroup
 		var order []int
 		var nets []*faulty
 		for i := range 20 {
 			c, net := w.client(nil)
-			net.slow(2 * time.Millisecond)
+			net.setLatency(2 * time.Millisecond)
 			nets = append(nets, net)
 			all.Go(func() {
 				noError(t, pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(background, func(context.Context) error {
@@ -165,24 +166,23 @@ func TestThoseWhoWantTheSameAreServedOneAfterTheOther(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		all.Wait()
-		for i, who := range order {
-			if i != who {
-				t.Fatalf("they were served in the order %v", order)
+		for i, caller := range order {
+			if i != caller {
+				t.Fatalf("the callers were served in the order %v", order)
 			}
 		}
 		for i, net := range nets {
 			if n := net.count("release"); n != 3 {
-				t.Errorf("number %d gave back %d times, want 3", i, n)
+				t.Errorf("caller %d sent %d releases, want 3", i, n)
 			}
 		}
 	})
 }
 
-// One name is a semaphore to some callers, and a mutex to others, and all of them hold
-// what they have while they wait, because of the value. They do not block each other for
-// ever.
+// One name is a semaphore to some callers, and a mutex to others. Because of the value,
+// all callers keep their locks while they wait. They do not block each other for ever.
 func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		a, b := client(), client()
 		value := pawl.WithValue([]byte("v"))
 		pool := pawl.All(a.Mutex("m", value), a.Semaphore("pool", 4).Permits(1), a.Semaphore("b", 2).Permits(1))
@@ -203,9 +203,9 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 }
 
 // A value makes the Group hold x while it waits for y. If one lock is lost or refused,
-// the Group returns the rest without a minimum hold, because nothing has begun under it.
+// the Group releases the others without a minimum hold, because no work has begun.
 func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		held := must(t)(other.Mutex("y").Lock(background))
 		least := pawl.WithMinHold(time.Hour)
@@ -222,16 +222,16 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 			}
 			noError(t, other.Break(background, "x", x[0].Fence, &pawl.BreakOptions{Delay: -1}))
 		})
-		took, err := after(func() error {
+		took, err := timed(func() error {
 			_, err := locks.Lock(background)
 			return err
 		})
 		lost, _ := errors.AsType[*pawl.LostError](err)
 		if lost == nil || lost.Name != "x" || lost.Reason != pawl.ReasonBroken {
-			t.Errorf("it ended with %v, want the loss of x", err)
+			t.Errorf("Lock returned %v, want the loss of x", err)
 		}
 		if took > time.Minute+10*time.Second {
-			t.Errorf("it ended after %v, want it soon after the break at 1m", took)
+			t.Errorf("Lock returned after %v, want it soon after the break at 1m", took)
 		}
 		noError(t, held.Release(background))
 		for _, name := range []string{"w", "x", "y"} {
@@ -240,9 +240,9 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 	})
 }
 
-// Groups of any names and kinds, with values or without, are granted within a bound, and
-// none runs beside another one that it excludes. In each world a name is a mutex or a
-// semaphore; with mixed it is a mutex to some callers, and a semaphore to others.
+// Groups of any names and kinds, with values or without, are granted within an hour, and
+// no two that exclude each other run at the same time. In each world a name is a mutex or
+// a semaphore; with mixed it is a mutex to some callers, and a semaphore to others.
 func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
 		for seed := range uint64(4) {
@@ -252,7 +252,7 @@ func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
 				holders, longest := map[string]int{}, time.Duration(0)
 				for i := range 12 {
 					c, net := w.client(nil)
-					net.slow(time.Millisecond)
+					net.setLatency(time.Millisecond)
 					dice := rand.New(rand.NewPCG(seed, uint64(i)))
 					all.Go(func() {
 						for range 10 {
@@ -297,15 +297,15 @@ func anyGroup(c *pawl.Client, dice *rand.Rand, mixed bool) (locks *pawl.Group, w
 	weights = map[string]int{}
 	for _, n := range dice.Perm(5)[:2+dice.IntN(3)] {
 		name := string(rune('a' + n))
-		whole := n%2 == 0
+		isMutex := n%2 == 0
 		if mixed {
-			whole = dice.IntN(2) == 0
+			isMutex = dice.IntN(2) == 0
 		}
 		var options []pawl.LockOption
 		if dice.IntN(5) == 0 {
 			options = append(options, pawl.WithValue([]byte("v")))
 		}
-		if weights[name] = 1; whole {
+		if weights[name] = 1; isMutex {
 			weights[name] = permits
 			parts = append(parts, c.Mutex(name, options...))
 		} else {
@@ -316,13 +316,13 @@ func anyGroup(c *pawl.Client, dice *rand.Rand, mixed bool) (locks *pawl.Group, w
 }
 
 func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		for _, name := range []string{"x", "y", "z"} {
 			held := must(t)(other.Mutex(name).Lock(background))
 			for _, end := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
 				ctx, cancel := context.WithTimeout(background, 2*time.Second)
-				took, err := after(func() error {
+				took, err := timed(func() error {
 					_, err := pawl.All(c.Mutex("x"), c.Mutex("y", end), c.Mutex("z")).Lock(ctx)
 					return err
 				})
@@ -332,7 +332,7 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 				if end != nil {
 					want = time.Second
 				}
-				if in, _ := errors.AsType[*pawl.HeldError](err); in == nil || in.Name != name || took != want {
+				if held, _ := errors.AsType[*pawl.HeldError](err); held == nil || held.Name != name || took != want {
 					t.Errorf("after %v: %v; want %v, and %q", took, err, want, name)
 				}
 			}
@@ -344,10 +344,10 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 	})
 }
 
-// A grant of a lock with a value writes it, so All does not give such a lock back for
-// another one.
+// A grant of a lock with a value writes the value, so All does not give such a lock back
+// while it waits for another.
 func TestAllDoesNotWriteAValueInVain(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		tick := []byte("5")
 		x, y := must(t)(other.Mutex("x").Lock(background)), must(t)(other.Mutex("y").Lock(background))
@@ -359,21 +359,21 @@ func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 		noError(t, x.Release(background))
 		time.Sleep(time.Second)
 		if n := len(w.entry("x").Holders); n != 1 {
-			t.Errorf("%d hold x", n)
+			t.Errorf("x has %d holders, want one", n)
 		}
 		noError(t, y.Release(background))
 		noError(t, <-done)
 	})
 }
 
-// A caller that gives way asks for the kind of the name that is in its way. While that
-// answer is missing it keeps nothing from others, and it goes on without it.
-func TestACallerThatGivesWayDoesNotHangWithItsQuestion(t *testing.T) {
-	eachWay(t, func(t *testing.T, w *world, client func() *pawl.Client) {
+// A caller that gives way inspects the name that it waited for. It holds no lock
+// meanwhile, and goes on if Inspect is not answered.
+func TestACallerThatGivesWayDoesNotHangWithItsInspect(t *testing.T) {
+	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		other := client()
 		c, net := w.client(nil)
 		asked := make(chan struct{}, 1)
-		net.hang(func(op string, _ int) bool {
+		net.setStuck(func(op string, _ int) bool {
 			if op != "inspect" {
 				return false
 			}
@@ -397,7 +397,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsQuestion(t *testing.T) {
 		}
 		<-asked
 		w.wantFree("b")
-		took, err := after(func() error {
+		took, err := timed(func() error {
 			noError(t, inTheWay.Release(background))
 			return <-ran
 		})

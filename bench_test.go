@@ -30,7 +30,7 @@ func BenchmarkCycleSQLite(b *testing.B) {
 	cycles(b, d, 1)
 }
 
-// cycles runs b.N cycles in goroutines on names of their own.
+// cycles runs b.N cycles in goroutines, each on its own name.
 func cycles(b *testing.B, d driver.Driver, goroutines int) {
 	c, err := pawl.New(d, nil)
 	noError(b, err)
@@ -67,7 +67,7 @@ func (distant) travel() {
 }
 
 // BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
-// 50 µs away: what the local handoff is for.
+// 50 µs away: the case for which the local handoff exists.
 func BenchmarkOneName64Distant(b *testing.B) {
 	c, err := pawl.New(distant{engine.Full(memlock.New(nil))}, nil)
 	noError(b, err)
@@ -90,7 +90,7 @@ func convoy(b *testing.B, c *pawl.Client) {
 }
 
 // BenchmarkOneName64DistantOther is the same, while another process takes the lock every
-// few ms: how long that one waits.
+// few ms. It reports how long that process waits.
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
 	c, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
@@ -100,12 +100,12 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 	noError(b, err)
 	defer other.Close()
 
-	var over atomic.Bool
+	var ended atomic.Bool
 	var longest, sum time.Duration
 	waits := 0
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for !over.Load() {
+		for !ended.Load() {
 			time.Sleep(3 * time.Millisecond)
 			began := time.Now()
 			cycle(b, other.Mutex("x"))
@@ -114,15 +114,15 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 		}
 	})
 	convoy(b, c)
-	over.Store(true)
+	ended.Store(true)
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 	b.ReportMetric(float64(longest.Microseconds())/1000, "longest-wait-ms")
 	b.ReportMetric(float64(sum.Microseconds())/1000/float64(waits), "mean-wait-ms")
 }
 
-// distant is a backend that is 50 µs away. It waits by yielding, because a sleep that
-// short is not to be had.
+// distant is a backend that is 50 µs away. It waits by yielding, because the shortest
+// sleep is longer.
 type distant struct{ engine.Driver }
 
 func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -143,16 +143,16 @@ func (d distant) Release(ctx context.Context, l driver.LeaseRef) error {
 	return d.Driver.Release(ctx, l)
 }
 
-// ledger is a backend that grants everything, and notes only when each lease was last
-// renewed: what is measured is the client.
-type ledger struct {
+// grantAll is a backend that grants every claim and stores only the time of the last
+// renewal of each lease, so that the benchmark measures the client.
+type grantAll struct {
 	mu      sync.Mutex
 	fence   uint64
 	renewed map[string]time.Time
 	oldest  time.Duration
 }
 
-func (d *ledger) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+func (d *grantAll) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fence++
@@ -160,7 +160,7 @@ func (d *ledger) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error
 	return driver.Grant{Fence: d.fence, Fences: 1, TTL: c.TTL}, nil
 }
 
-func (d *ledger) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (d *grantAll) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -171,35 +171,35 @@ func (d *ledger) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, er
 	return make([]error, len(leases)), nil
 }
 
-func (d *ledger) Release(context.Context, driver.LeaseRef) error { return nil }
+func (d *grantAll) Release(context.Context, driver.LeaseRef) error { return nil }
 
-func (d *ledger) Inspect(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
+func (d *grantAll) Inspect(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
 
-func (d *ledger) Properties() driver.Properties { return driver.Properties{Backend: "ledger"} }
+func (d *grantAll) Properties() driver.Properties { return driver.Properties{Backend: "grant all"} }
 
-func (d *ledger) Close() error { return nil }
+func (d *grantAll) Close() error { return nil }
 
-// silent is a backend that does not answer until its caller has given up.
-type silent struct {
+// silentDriver is a backend that does not answer until its caller has given up.
+type silentDriver struct {
 	driver.Driver
 
 	asked atomic.Int64
 }
 
-func (s *silent) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+func (s *silentDriver) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
 	s.asked.Add(1)
 	<-ctx.Done()
 	return driver.Grant{}, ctx.Err()
 }
 
-// watched is a ctx that counts how often it was waited for.
-type watched struct {
+// countingCtx is a ctx that counts the calls of its Done.
+type countingCtx struct {
 	context.Context
 
 	waits atomic.Int64
 }
 
-func (w *watched) Done() <-chan struct{} {
+func (w *countingCtx) Done() <-chan struct{} {
 	w.waits.Add(1)
 	return w.Context.Done()
 }
@@ -220,7 +220,7 @@ func heap() uint64 {
 func BenchmarkLeasesHeld100000(b *testing.B) {
 	const leases, ttl = 100_000, 10 * time.Second
 	for range b.N {
-		d := &ledger{renewed: make(map[string]time.Time, leases)}
+		d := &grantAll{renewed: make(map[string]time.Time, leases)}
 		c, err := pawl.New(d, &pawl.Options{TTL: ttl})
 		noError(b, err)
 		names := make([]string, leases)
@@ -298,25 +298,25 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 	}
 }
 
-// The local queue with a crowd in it. The time is for the whole crowd, from the first
+// The next benchmarks fill the local queue. The time is for all waiters, from the first
 // goroutine that starts to the last that ends.
 
-// BenchmarkEnter40000 is 40 000 readers of one name that lock it at once: until all of
-// them ask the backend, because none waits for the answer of another.
+// BenchmarkEnter40000 measures 40 000 readers that lock one name at once, until all have
+// sent a claim: no reader waits for the answer to another.
 func BenchmarkEnter40000(b *testing.B) {
-	const crowd = 40_000
+	const readers = 40_000
 	var cpu time.Duration
 	for range b.N {
-		d := &silent{Driver: engine.Full(memlock.New(nil))}
+		d := &silentDriver{Driver: engine.Full(memlock.New(nil))}
 		c, err := pawl.New(d, nil)
 		noError(b, err)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		cpu -= cputime.Used()
-		for range crowd {
+		for range readers {
 			wg.Go(func() { _, _ = c.RWMutex("x").RLock(ctx) })
 		}
-		for d.asked.Load() < crowd {
+		for d.asked.Load() < readers {
 			time.Sleep(100 * time.Microsecond)
 		}
 		b.StopTimer()
@@ -329,10 +329,10 @@ func BenchmarkEnter40000(b *testing.B) {
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
-// BenchmarkCancel80000 is 80 000 waiters for one name whose ctx ends: until all have
-// left.
+// BenchmarkCancel80000 measures 80 000 waiters for one name whose ctx ends, until all
+// have left.
 func BenchmarkCancel80000(b *testing.B) {
-	const crowd = 80_000
+	const waiters = 80_000
 	var cpu time.Duration
 	for range b.N {
 		b.StopTimer()
@@ -341,12 +341,12 @@ func BenchmarkCancel80000(b *testing.B) {
 		held, err := c.Mutex("x").Lock(background)
 		noError(b, err)
 		ctx, cancel := context.WithCancel(background)
-		w := &watched{Context: ctx}
+		w := &countingCtx{Context: ctx}
 		var wg sync.WaitGroup
-		for range crowd {
+		for range waiters {
 			wg.Go(func() { _, _ = c.Mutex("x").Lock(w) })
 		}
-		for w.waits.Load() < crowd {
+		for w.waits.Load() < waiters {
 			time.Sleep(time.Millisecond)
 		}
 		b.StartTimer()

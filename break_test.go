@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
+func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 	for name, push := range map[string]bool{"by a signal": true, "by its next renewal": false} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, f := w.client(nil)
@@ -26,25 +26,25 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 			<-lease.Done()
 			took := time.Since(broken)
 			if push && took > 0 || took > 10*time.Second {
-				t.Errorf("told after %v", took)
+				t.Errorf("the holder was notified after %v", took)
 			}
-			lost := lostFor(t, lease.Err(), pawl.ReasonBroken)
+			lost := wantLoss(t, lease.Err(), pawl.ReasonBroken)
 			if lost.By.Client != "breaker" {
-				t.Errorf("told %v", lost)
+				t.Errorf("the loss is %v", lost)
 			}
 			if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
-				t.Errorf("told that it has %v, and it has a minute", until)
+				t.Errorf("StopBy is %v after the break, want a minute", until)
 			}
 			must(t)(b.Mutex("x").Lock(background))
 			if took := time.Since(broken); took < time.Minute {
-				t.Errorf("the next one was in after %v", took)
+				t.Errorf("the next holder was granted the name after %v", took)
 			}
 		})
 	}
 }
 
-// The holder also learns the person and the reason, beside the labels of the client.
-func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
+// The loss also has the person and the reason, beside the labels of the client.
+func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(&pawl.Options{Labels: map[string]string{"app": "ops"}})
@@ -53,24 +53,23 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 		noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 		<-lease.Done()
 		want := map[string]string{"app": "ops", "by": "anna@ops-1", "reason": "the host is gone"}
-		if lost := lostFor(t, lease.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, want) {
-			t.Errorf("told %v", lost)
+		if lost := wantLoss(t, lease.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, want) {
+			t.Errorf("the loss is %v", lost)
 		}
-		if said := lease.Err().Error(); !strings.Contains(said, ` by=anna@ops-1 reason="the host is gone"`) {
-			t.Errorf("it says %s", said)
+		if text := lease.Err().Error(); !strings.Contains(text, ` by=anna@ops-1 reason="the host is gone"`) {
+			t.Errorf("the error is %s", text)
 		}
 		again := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", again.Fence(), atOnce)) // without what the last one said
+		noError(t, b.Break(background, "x", again.Fence(), noDelay)) // without a person or reason
 		<-again.Done()
-		if lost := lostFor(t, again.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
-			t.Errorf("told %v", lost)
+		if lost := wantLoss(t, again.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
+			t.Errorf("the loss is %v", lost)
 		}
 	})
 }
 
-// A client may have as many labels as there is room for. The person and the reason come
-// first.
-func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
+// If the client has too many labels, the person and the reason come first.
+func TestABreakNamesThePersonThoughItsClientHasManyLabels(t *testing.T) {
 	for _, n := range []int{driver.MaxLabels - 1, driver.MaxLabels} {
 		inWorld(t, func(t *testing.T, w *world) {
 			many := map[string]string{"a": "first"}
@@ -82,9 +81,9 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 			lease := must(t)(a.Mutex("x").Lock(background))
 			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 			<-lease.Done()
-			told := lostFor(t, lease.Err(), pawl.ReasonBroken).By.Labels
-			if len(told) != driver.MaxLabels || told["by"] != "anna@ops-1" || told["reason"] != "the host is gone" || told["a"] != "first" {
-				t.Errorf("told %v", told)
+			labels := wantLoss(t, lease.Err(), pawl.ReasonBroken).By.Labels
+			if len(labels) != driver.MaxLabels || labels["by"] != "anna@ops-1" || labels["reason"] != "the host is gone" || labels["a"] != "first" {
+				t.Errorf("the labels are %v", labels)
 			}
 			if len(b.Self().Labels) != n {
 				t.Errorf("the client has %d labels now", len(b.Self().Labels))
@@ -93,8 +92,8 @@ func TestBrokenLeaseHearsWhoAndWhyFromAClientWithManyLabels(t *testing.T) {
 	}
 }
 
-// Within the TTL of the lease, a holder that cannot be reached has given up. Each of
-// several holders has its own TTL.
+// A holder that cannot be reached gives up within the TTL of its lease. Each of several
+// holders has its own TTL.
 func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
@@ -113,9 +112,9 @@ func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
 				t.Errorf("closed for %v, want %v", got, c.want)
 			}
 		}
-		took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return long.Err() })
+		took, err := timed(func() error { must(t)(b.Mutex("x").Lock(background)); return long.Err() })
 		if isError(t, err, pawl.ErrLost); took < 40*time.Second || took > 41*time.Second {
-			t.Errorf("the next one was in after %v", took)
+			t.Errorf("the next holder was granted the name after %v", took)
 		}
 	})
 }
@@ -127,7 +126,7 @@ func TestBreakClosesTheNameForTheTTLOfALeaseThatWasPassedOn(t *testing.T) {
 		a, _ := w.client(&pawl.Options{HandoffWindow: time.Second, TTL: 40 * time.Second})
 		b, _ := w.client(nil)
 		first := lockWithFencesToSpare(t, w, a)
-		got := locking(t, a.Mutex("x"))
+		got := startLock(t, a.Mutex("x"))
 		noError(t, first.Release(background))
 		lease := <-got
 		if shown := w.entry("x").Holders[0].Fence; shown != first.Fence() || lease.Fence() == shown {
@@ -140,12 +139,12 @@ func TestBreakClosesTheNameForTheTTLOfALeaseThatWasPassedOn(t *testing.T) {
 	})
 }
 
-// shy does not show the TTL of a lease.
-type shy struct{ driver.Driver }
+// ttlHider does not show the TTL of a lease.
+type ttlHider struct{ driver.Driver }
 
-func (d shy) Unwrap() driver.Driver { return d.Driver }
+func (d ttlHider) Unwrap() driver.Driver { return d.Driver }
 
-func (d shy) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (d ttlHider) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	e, err := d.Driver.Inspect(ctx, name)
 	for i := range e.Holders {
 		e.Holders[i].TTL = 0
@@ -153,16 +152,16 @@ func (d shy) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return e, err
 }
 
-// A guess would let the next holder in beside the old one.
+// After a wrong guess, two holders would run at the same time.
 func TestBreakGuessesNoTTL(t *testing.T) {
-	c, err := pawl.New(shy{memlock.New(nil)}, nil)
+	c, err := pawl.New(ttlHider{memlock.New(nil)}, nil)
 	noError(t, err)
 	defer c.Close()
 	lease := must(t)(c.Mutex("x").Lock(background))
 	err = c.Break(background, "x", lease.Fence(), nil)
 	isError(t, err, pawl.ErrInvalid)
 	if got := err.Error(); got != "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop" {
-		t.Errorf("it says %s", got)
+		t.Errorf("the error is %s", got)
 	}
 	noError(t, lease.Err())
 	noError(t, c.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Second}))

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestCtxThatIsOverWritesNothing(t *testing.T) {
+func TestAnEndedCtxSendsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		ctx, cancel := context.WithCancel(background)
@@ -27,11 +27,11 @@ func TestCtxThatIsOverWritesNothing(t *testing.T) {
 	})
 }
 
-func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
+func TestDeadlineOfAWaitNamesNoFormerHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		gone := must(t)(a.Mutex("x").Lock(background))
-		got := locking(t, b.Mutex("x"))
+		got := startLock(t, b.Mutex("x"))
 		noError(t, gone.Release(background))
 		lease := <-got
 		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
@@ -40,18 +40,18 @@ func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
 		var held *pawl.HeldError
 		if errors.As(err, &held) && held.Holders > 0 && held.Holder.Fence == gone.Fence() {
-			t.Errorf("%v, but that lease was released", err)
+			t.Errorf("%v names a lease that was released", err)
 		}
 		noError(t, lease.Release(background))
 	})
 }
 
-// A wait may be cancelled at the moment of its grant, by the backend or inside the
-// process. Either way the next waiter must get the lock.
+// A wait may be cancelled at the moment of its grant by the backend or by a holder of the
+// process. In both cases the next waiter must get the lock.
 func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	for range 100 {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, b := w.two()
+			a, b := w.twoClients()
 			held := must(t)(a.Mutex("x").Lock(background))
 			var wg sync.WaitGroup
 			ctx, cancel := context.WithCancel(background)
@@ -75,8 +75,8 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	}
 }
 
-// The ctx may end before a claim is sent, on its way to the backend or back, in either
-// queue, or just after.
+// The ctx may end at any time: before the claim is sent, while the request or its reply
+// is on its way, in either queue, or right after the grant.
 func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -105,7 +105,7 @@ func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 			wg.Wait()
 			time.Sleep(100 * time.Millisecond)
 			w.wantFree("x")
-			leavesNothing(t, b)
+			wantNothingLeft(t, b)
 		})
 	}
 }
@@ -113,7 +113,7 @@ func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
+		f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
 			time.Sleep(600 * time.Millisecond)
 			return f.Driver.Acquire(background, c)
 		}

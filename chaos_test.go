@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Several processes claim a few names in every way, over links that lose requests and
-// replies, and that are sometimes slower than any deadline. No two holders may believe in
+// Several processes claim a few names in all ways, over links that lose requests and
+// replies, and that are sometimes slower than any deadline. Err must not be nil for two
 // leases that exclude each other, and nothing may be left at the end.
-func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
+func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 	ttls := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second}
 	for seed := range uint64(10) {
 		inWorld(t, func(t *testing.T, w *world) {
-			var names [2]believers
+			var names [2]heldLeases
 			var clients []*pawl.Client
 			var links []*faulty
 			var wg sync.WaitGroup
@@ -28,7 +28,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 				c, f := w.client(&pawl.Options{QueueTTL: ttls[1+(seed+p)%3], RetryFor: time.Second, HandoffWindow: time.Duration(seed%3) * 5 * time.Millisecond})
 				var mu sync.Mutex
 				dice := rand.New(rand.NewPCG(seed, p))
-				bad := func(string) error {
+				fault := func(string) error {
 					mu.Lock()
 					n, d := dice.IntN(100), time.Duration(dice.ExpFloat64()*float64(2*time.Millisecond))
 					if dice.IntN(50) == 0 {
@@ -41,14 +41,14 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 					}
 					return nil
 				}
-				f.set(bad, bad)
+				f.set(fault, fault)
 				clients, links = append(clients, c), append(links, f)
 				for g := range uint64(6) {
 					wg.Go(func() {
 						dice := rand.New(rand.NewPCG(seed, 100+p*10+g))
 						for range 30 {
 							n := dice.IntN(2)
-							name, believed := []string{"x", "y"}[n], &names[n]
+							name, held := []string{"x", "y"}[n], &names[n]
 							options := []pawl.LockOption{pawl.WithTTL(ttls[dice.IntN(4)])}
 							if dice.IntN(4) == 0 {
 								options = append(options, pawl.WithMaxHold(ttls[dice.IntN(4)]))
@@ -76,14 +76,14 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 								}
 								continue
 							}
-							believed.mu.Lock()
-							believed.leases = append(believed.leases, believer{l, weight, limit})
-							believed.mu.Unlock()
+							held.mu.Lock()
+							held.leases = append(held.leases, heldLease{l, weight, limit})
+							held.mu.Unlock()
 							for range dice.IntN(20) {
-								believed.look(t)
+								held.check(t)
 								time.Sleep(time.Duration(dice.Int64N(int64(10 * time.Millisecond))))
 							}
-							believed.look(t)
+							held.check(t)
 							if err := l.Release(background); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
 								t.Errorf("release: %v", err)
 							}
@@ -99,22 +99,22 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 			w.wantFree("x")
 			w.wantFree("y")
 			for _, c := range clients {
-				leavesNothing(t, c)
+				wantNothingLeft(t, c)
 			}
 		})
 	}
 }
 
-// If one waiter's wait in a local queue ends, for whichever reason, the others go on, and
-// nothing is left.
-func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
+// If a waiter leaves the local queue, for any reason, the others go on, and nothing is
+// left.
+func TestLocalWaitersGoOnWhenOthersStopWaiting(t *testing.T) {
 	for seed := range uint64(20) {
 		inWorld(t, func(t *testing.T, w *world) {
-			var b believers
+			var b heldLeases
 			var wg sync.WaitGroup
 			var clients []*pawl.Client
 			for p := range uint64(2) {
-				u := &unlucky{&dice{rng: rand.New(rand.NewPCG(seed, p))}}
+				u := &randomFaults{&dice{rng: rand.New(rand.NewPCG(seed, p))}}
 				c, f := w.client(&pawl.Options{
 					TTL: time.Second, HandoffWindow: time.Duration(1+seed%10) * time.Millisecond,
 					Observer: &pawl.Observer{Queued: func(pawl.QueuedEvent) {
@@ -128,7 +128,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 				for range 15 {
 					wg.Go(func() {
 						for range 20 {
-							u.visit(t, c, &b)
+							u.lockOnce(t, c, &b)
 						}
 					})
 				}
@@ -136,23 +136,22 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 					time.AfterFunc(time.Duration(u.n(100))*time.Millisecond, func() { _ = c.Close() })
 				}
 			}
-			stuck := time.AfterFunc(time.Hour, func() { panic("somebody still waits") })
+			stuck := time.AfterFunc(time.Hour, func() { panic("a call still waits") })
 			wg.Wait()
 			stuck.Stop()
 			time.Sleep(time.Minute)
 			w.wantFree("x")
 			for _, c := range clients {
-				leavesNothing(t, c)
+				wantNothingLeft(t, c)
 			}
 		})
 	}
 }
 
-// In spite of all faults of the backend, the network and the users' functions, and
-// however the client is closed, the Observer's counts are right: each lease that was
-// acquired is released or lost exactly once, a loss is not reported as a success, and
-// nothing is left behind.
-func TestBooksAddUpOverAHostileDriver(t *testing.T) {
+// The backend, the network and the users' functions fail, and the client is closed in
+// different ways. The Observer still gets exactly one Released or Lost for each lease
+// that was acquired, Do returns each loss, and nothing is left behind.
+func TestEachLeaseEndsOnceOverAHostileDriver(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) { newHostility(t, w, seed).run() })

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A value that no constructor has made returns an error that says so, and does not panic.
+// Each method of a zero value or a nil pointer returns ErrInvalid, and does not panic.
 func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
-	answersNothing := []string{"Format", "LogValue", "Owner", "RLocker", "Permits"}
+	withoutError := []string{"Format", "LogValue", "Owner", "RLocker", "Permits"}
 	for _, zero := range []any{
 		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.GroupLease{}, (*pawl.GroupLease)(nil), &pawl.Group{},
 		(*pawl.Group)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
@@ -30,7 +30,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 		v := reflect.ValueOf(zero)
 		for i := range v.NumMethod() {
 			name, method := v.Type().Method(i).Name, v.Method(i)
-			if slices.Contains(answersNothing, name) || testOnly[name] {
+			if slices.Contains(withoutError, name) || testOnly[name] {
 				continue
 			}
 			t.Run(fmt.Sprintf("%T/%s", zero, name), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 					if err, ok := reflect.TypeAssert[error](out); ok {
 						isError(t, err, pawl.ErrInvalid)
 					} else if out.Type() == reflect.TypeFor[error]() && name != "SetValue" {
-						t.Error("it says nothing")
+						t.Error("it returns no error")
 					}
 					switch each := out.Interface().(type) {
 					case <-chan struct{}:
@@ -67,14 +67,14 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 	}
 }
 
-// People who gave an ID look for it, even if it consists of hexadecimal digits.
-func TestAnIDThatWasGivenIsShownAndARandomOneIsNot(t *testing.T) {
+// An ID of the user is shown, even if it consists of hexadecimal digits.
+func TestOnlyAGivenIDIsShown(t *testing.T) {
 	for id, shown := range map[string]bool{"": false, "0123456789abcdef": true, "7": true} {
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{ID: id})
 		noError(t, err)
 		owner := c.Self()
-		if who := owner.ShortString(); strings.Contains(who, owner.Client) != shown {
-			t.Errorf("the client with the ID %q is shown as %q", id, who)
+		if text := owner.ShortString(); strings.Contains(text, owner.Client) != shown {
+			t.Errorf("the client with the ID %q is shown as %q", id, text)
 		}
 		noError(t, c.Close())
 	}
@@ -86,9 +86,9 @@ func TestATypedNilIsNoDriver(t *testing.T) {
 }
 
 // testOnly are methods that only tests have.
-var testOnly = map[string]bool{"Gates": true, "Leases": true, "Inboxes": true}
+var testOnly = map[string]bool{"LocalQueues": true, "Leases": true, "Inboxes": true}
 
-// argument is a value of a type with which a call would be right.
+// argument returns a valid argument of a type.
 func argument(of reflect.Type) reflect.Value {
 	switch of {
 	case reflect.TypeFor[context.Context]():

@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A Release that comes after Close began leaves the lease to Close, which must have seen
-// it.
+// If Close has begun, Release leaves the lease to Close. So Close must know the lease.
 func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	const leases = 32
 	for round := range 30 {
@@ -48,11 +47,11 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// A Release that Close refuses is counted for a moment as under way. Close must not
-// report that as a lock that was not released.
-func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
+// A Release that Close refuses is counted as under way for a moment. Close must not
+// report it as a lease that was not released.
+func TestCloseDoesNotCountARefusedRelease(t *testing.T) {
 	memory := memlock.NewMemory(nil)
-	r := &refusing{Driver: engine.Full(memory.Driver())}
+	r := &releaseHook{Driver: engine.Full(memory.Driver())}
 	c, err := New(r, nil)
 	noError(t, err)
 	if _, err := c.Mutex("x").Lock(context.Background()); err != nil {
@@ -65,8 +64,8 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	c.releases.leave()
 }
 
-// A Release is let in until Close has seen which leases there are.
-func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
+// A Release is accepted until Close has the list of the leases.
+func TestReleaseIsAcceptedUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {
 		c, err := New(memlock.New(nil), nil)
 		noError(t, err)
@@ -80,7 +79,7 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 				}
 			}
 			if c.renewals.Add(&renewal{}, nil, time.Minute, time.Minute, time.Now()) {
-				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
+				t.Errorf("round %d: Release is refused before Close has the list", round)
 			}
 		})
 		<-ready
@@ -94,13 +93,13 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 	}
 }
 
-// refusing is a driver that calls a function of the test during each release.
-type refusing struct {
+// releaseHook is a driver that calls a function of the test during each release.
+type releaseHook struct {
 	driver.Driver
 	during func()
 }
 
-func (r *refusing) Release(ctx context.Context, l driver.LeaseRef) error {
+func (r *releaseHook) Release(ctx context.Context, l driver.LeaseRef) error {
 	r.during()
 	return r.Driver.Release(ctx, l)
 }

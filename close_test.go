@@ -16,7 +16,7 @@ import (
 
 func TestCloseEndsEverything(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		foreign := must(t)(b.Mutex("y").Lock(background))
 		waiters := make(chan error)
@@ -33,7 +33,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		isError(t, lease.Release(background), pawl.ErrClosed)
 		w.wantFree("x")
 		if e := w.entry("y"); len(e.Waiters) != 0 || len(e.Holders) != 1 || foreign.Err() != nil {
-			t.Errorf("what is left of y: %+v", e)
+			t.Errorf("y is %+v; want only the other client's lease", e)
 		}
 
 		_, err := a.Mutex("x").Lock(background)
@@ -45,8 +45,8 @@ func TestCloseEndsEverything(t *testing.T) {
 		for _, err := range a.List(background, "") {
 			isError(t, err, pawl.ErrClosed)
 		}
-		isError(t, a.Break(background, "x", 1, atOnce), pawl.ErrClosed)
-		noError(t, a.Close()) // once more
+		isError(t, a.Break(background, "x", 1, noDelay), pawl.ErrClosed)
+		noError(t, a.Close()) // a second time
 	})
 }
 
@@ -87,24 +87,24 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		isError(t, c.CloseWithin(ctx), context.DeadlineExceeded)
-		answer := <-first // after the time that Close has by default
+		answer := <-first // after the default time limit of Close
 		isError(t, answer, pawl.ErrUnavailable)
 		isError(t, c.Close(), answer)
 	})
 }
 
-func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
+func TestCloseReportsUnreleasedLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := &server{healthy: func(l driver.LeaseRef) bool { return l.Name != "x3" && l.Name != "x7" }}
 		c := w.serve(10, s)
-		took, err := after(c.Close)
+		took, err := timed(c.Close)
 		isError(t, err, pawl.ErrUnavailable)
 		if took > 3*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		unreleased(t, err, 2)
+		wantUnreleased(t, err, 2)
 		if again := c.Close(); again != err {
-			t.Errorf("a second Close says %v", again)
+			t.Errorf("a second Close returns %v", again)
 		}
 		for i := range 10 {
 			if n := len(w.entry("x" + strconv.Itoa(i)).Holders); n > 0 != (i == 3 || i == 7) {
@@ -114,11 +114,11 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 	})
 }
 
-// A server that is gone does not hold up the end of a process. The bound is the same
-// whether requests hang or are refused, and whether the driver can close.
+// Close takes 3 s at most if the server is gone, whether requests hang or are refused,
+// and whether or not the driver can close.
 func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 	refused := func(f *faulty) { f.down() }
-	hangs := func(f *faulty) { f.hang(everything) }
+	hangs := func(f *faulty) { f.setStuck(allRequests) }
 	for what, down := range map[string]func(*faulty){"refused": refused, "hangs": hangs} {
 		for _, driverTakes := range []time.Duration{0, time.Minute} {
 			for state, before := range map[string]func(c *pawl.Client, down func()){
@@ -145,12 +145,12 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 			} {
 				runInWorld(t, fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T, w *world) {
 					c, f := w.client(nil)
-					f.closes = driverTakes
+					f.closeTime = driverTakes
 					before(c, func() { down(f) })
 					synctest.Wait()
-					took, err := after(c.Close)
+					took, err := timed(c.Close)
 					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
-						t.Errorf("it says %v", err)
+						t.Errorf("Close returns %v", err)
 					}
 					if took > 3*time.Second {
 						t.Errorf("it took %v", took)
@@ -162,8 +162,8 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 	}
 }
 
-// A server that answers, however slowly, is not gone: Close takes what the server takes,
-// and leaves nothing, unless it has far too many leases.
+// While a server answers, however slowly, Close waits for it, up to 15 s. It leaves
+// nothing, unless there are too many leases for that time.
 func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 	for what, c := range map[string]struct {
 		leases      int
@@ -173,13 +173,13 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 	}{
 		"many":                {20_000, &server{each: 500 * time.Microsecond}, 10 * time.Second, 12 * time.Second, 0},
 		"one after the other": {200, &server{each: 20 * time.Millisecond}, 4 * time.Second, 5 * time.Second, 0},
-		"a long way":          {50, &server{lag: 1200 * time.Millisecond}, 0, time.Minute, 0},
-		"a crowd, a long way": {500, &server{lag: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"a long way":          {50, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"a crowd, a long way": {500, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
 		"far too many":        {3000, &server{each: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			client := w.serve(c.leases, c.server)
-			took, err := after(client.Close)
+			took, err := timed(client.Close)
 			if took < c.least || took > c.most {
 				t.Errorf("it took %v", took)
 			}
@@ -202,7 +202,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 	}
 }
 
-// The backend is away for a moment, as in a change of its master.
+// The backend is away for a second, as during a fail-over.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -223,7 +223,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 		"hanging":  func(l driver.LeaseRef) bool { return l.Name != "x5" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 20 { // whichever is seen first
+			for range 20 { // the order in which Close sees the events is random
 				inWorld(t, func(t *testing.T, w *world) {
 					s := &server{each: time.Millisecond, healthy: healthy}
 					c := w.serve(200, s)
@@ -235,7 +235,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 						noError(t, err)
 					} else {
 						isError(t, err, context.Canceled)
-						unreleased(t, err, 1)
+						wantUnreleased(t, err, 1)
 					}
 					if took := time.Since(began); took > time.Second {
 						t.Errorf("it took %v", took)
@@ -250,8 +250,8 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 	}
 }
 
-// After an outage the client repeats a release a second after the last one was refused.
-// Close has no time for that, and sends all of them at once.
+// After an outage the client repeats a release after a pause of up to a second. If its
+// ctx has ended, Close does not wait for that, and sends all releases at once.
 func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
@@ -270,7 +270,7 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 		up()
 		ctx, cancel := context.WithCancel(background)
 		cancel()
-		took, err := after(func() error { return c.CloseWithin(ctx) })
+		took, err := timed(func() error { return c.CloseWithin(ctx) })
 		if err != nil || took > 0 {
 			t.Errorf("it took %v: %v", took, err)
 		}
@@ -280,13 +280,13 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 	})
 }
 
-// A driver waits for the requests that its client library has under way, and the library
-// may be set to wait long. Neither that nor a release that hangs has a bound of its own.
+// A driver that closes may wait for its requests without a bound. Close is bounded all
+// the same, even if a release hangs, too.
 func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	for name, c := range map[string]struct {
-		patience, takes, longest time.Duration
-		hangs                    bool // the release, too
-		want                     error
+		timeout, takes, longest time.Duration
+		hangs                   bool // the release, too
+		want                    error
 	}{
 		"in time":           {5 * time.Second, 2 * time.Second, 2 * time.Second, false, nil},
 		"in a second":       {10 * time.Millisecond, time.Second / 2, time.Second / 2, false, nil},
@@ -299,13 +299,13 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			s := &server{healthy: func(driver.LeaseRef) bool { return !c.hangs }}
 			client := w.serve(1, s)
-			s.closes = c.takes
-			ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
+			s.closeTime = c.takes
+			ctx, cancel := context.WithTimeout(background, max(c.timeout, 0))
 			defer cancel()
-			if c.patience < 0 {
+			if c.timeout < 0 {
 				ctx = background
 			}
-			took, err := after(func() error { return client.CloseWithin(ctx) })
+			took, err := timed(func() error { return client.CloseWithin(ctx) })
 			if took > c.longest {
 				t.Errorf("it took %v", took)
 			}
@@ -313,7 +313,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 				t.Errorf("%v; want %v", err, c.want)
 			}
 			if c.hangs {
-				unreleased(t, err, 1)
+				wantUnreleased(t, err, 1)
 			} else {
 				w.wantFree("x0")
 			}
@@ -322,12 +322,12 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	}
 }
 
-// A claim that was given up may still be granted until its request ends. Close waits for
-// that, to release it then.
+// The backend may grant a claim whose caller gave up until the claim's request ends.
+// Close waits for that end, and then releases the claim.
 func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		patience, least, longest time.Duration
-		want                     error
+		timeout, least, longest time.Duration
+		want                    error
 	}{
 		"to its end":             {time.Minute, 7 * time.Second, 7*time.Second + driver.MaxLead, nil},
 		"no longer than its ctx": {2 * time.Second, 0, 3 * time.Second, context.DeadlineExceeded},
@@ -336,13 +336,13 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 			client, net := w.client(&pawl.Options{RequestTimeout: 7 * time.Second})
 			up := net.down()
 			ctx, cancel := context.WithCancel(background)
-			gave := make(chan error)
-			go func() { _, err := client.Mutex("x").Lock(ctx); gave <- err }()
+			gaveUp := make(chan error)
+			go func() { _, err := client.Mutex("x").Lock(ctx); gaveUp <- err }()
 			synctest.Wait()
 			cancel()
-			isError(t, <-gave, context.Canceled)
+			isError(t, <-gaveUp, context.Canceled)
 			up()
-			ctx, cancel = context.WithTimeout(background, c.patience)
+			ctx, cancel = context.WithTimeout(background, c.timeout)
 			defer cancel()
 			began := time.Now()
 			err := client.CloseWithin(ctx)
@@ -359,9 +359,8 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 	}
 }
 
-// Close does not wait for a release that the backend refuses for good, and still reports
-// it.
-func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
+// Close does not wait for a release that fails permanently, but reports it.
+func TestCloseReportsAPermanentFailure(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
@@ -373,7 +372,7 @@ func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
 		began := time.Now()
 		err := c.Close()
 		isError(t, err, wrong)
-		unreleased(t, err, 1)
+		wantUnreleased(t, err, 1)
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it took %v", took)
 		}

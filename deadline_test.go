@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lateCtx ends some time after its deadline, as each ctx does on a busy machine.
+// lateCtx ends 50 ms after its deadline, as a ctx may on a busy machine.
 type lateCtx struct {
 	context.Context
 	deadline time.Time
@@ -35,17 +35,17 @@ func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return e.findings, e.step(ctx, "diagnose", func() error { return nil })
 }
 
-// punctualClient makes a client of a backend that notices each deadline before the ctx
-// ends. After setSilent(true) the backend answers only releases.
+// punctualClient returns a client of a backend whose requests fail at their deadline,
+// before the ctx ends. After setSilent(true) the backend answers only releases.
 func (w *world) punctualClient() (c *pawl.Client, f *faulty, setSilent func(bool)) {
 	f = w.faulty()
 	f.punctual = true
-	return w.clientOf(diagnosable{faulty: f}, nil), f, func(is bool) {
-		f.hang(func(op string, _ int) bool { return is && op != "release" })
+	return w.clientOf(diagnosable{faulty: f}, nil), f, func(silent bool) {
+		f.setStuck(func(op string, _ int) bool { return silent && op != "release" })
 	}
 }
 
-// lateCall has what the calls of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded need.
+// lateCall has the arguments of the calls of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded.
 type lateCall struct {
 	ctx       context.Context
 	c         *pawl.Client
@@ -58,38 +58,38 @@ type lateCall struct {
 // programs check ctx.Err().
 func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
-	second := func(_ any, err error) error { return err }
+	errOf := func(_ any, err error) error { return err }
 	for what, call := range map[string]func(l *lateCall) error{
-		"Lock":      func(l *lateCall) error { return second(l.c.Mutex("y").Lock(l.ctx)) },
-		"Lock held": func(l *lateCall) error { return second(l.c.Mutex("x").Lock(l.ctx)) },
+		"Lock":      func(l *lateCall) error { return errOf(l.c.Mutex("y").Lock(l.ctx)) },
+		"Lock held": func(l *lateCall) error { return errOf(l.c.Mutex("x").Lock(l.ctx)) },
 		"TryLock over a socket": func(l *lateCall) error {
-			l.net.hang(nil)
-			l.net.acquires = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+			l.net.setStuck(nil)
+			l.net.acquireFunc = func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
 				deadline, _ := ctx.Deadline()
 				time.Sleep(time.Until(deadline))
 				return driver.Grant{}, os.ErrDeadlineExceeded
 			}
-			return second(l.c.Mutex("y").TryLock(l.ctx))
+			return errOf(l.c.Mutex("y").TryLock(l.ctx))
 		},
-		"TryLock":           func(l *lateCall) error { return second(l.c.Mutex("y").TryLock(l.ctx)) },
-		"ForceLock":         func(l *lateCall) error { return second(l.c.Mutex("x").ForceLock(l.ctx)) },
-		"RLock":             func(l *lateCall) error { return second(l.c.RWMutex("y").RLock(l.ctx)) },
-		"Acquire":           func(l *lateCall) error { return second(l.c.Semaphore("y", 2).Acquire(l.ctx, 1)) },
+		"TryLock":           func(l *lateCall) error { return errOf(l.c.Mutex("y").TryLock(l.ctx)) },
+		"ForceLock":         func(l *lateCall) error { return errOf(l.c.Mutex("x").ForceLock(l.ctx)) },
+		"RLock":             func(l *lateCall) error { return errOf(l.c.RWMutex("y").RLock(l.ctx)) },
+		"Acquire":           func(l *lateCall) error { return errOf(l.c.Semaphore("y", 2).Acquire(l.ctx, 1)) },
 		"Do":                func(l *lateCall) error { return l.c.Mutex("y").Do(l.ctx, nothing) },
-		"TryDo":             func(l *lateCall) error { return second(l.c.Mutex("y").TryDo(l.ctx, nothing)) },
-		"Once.Do":           func(l *lateCall) error { return second(l.c.Once("y").Do(l.ctx, "1", nothing)) },
-		"All.Lock":          func(l *lateCall) error { return second(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).Lock(l.ctx)) },
-		"All.TryLock":       func(l *lateCall) error { return second(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).TryLock(l.ctx)) },
+		"TryDo":             func(l *lateCall) error { return errOf(l.c.Mutex("y").TryDo(l.ctx, nothing)) },
+		"Once.Do":           func(l *lateCall) error { return errOf(l.c.Once("y").Do(l.ctx, "1", nothing)) },
+		"All.Lock":          func(l *lateCall) error { return errOf(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).Lock(l.ctx)) },
+		"All.TryLock":       func(l *lateCall) error { return errOf(pawl.All(l.c.Mutex("y"), l.c.Mutex("z")).TryLock(l.ctx)) },
 		"Election.Run":      func(l *lateCall) error { return l.c.Election("y").Run(l.ctx, nothing) },
-		"Election.Leader":   func(l *lateCall) error { return second(l.c.Election("y").Leader(l.ctx)) },
-		"Inspect":           func(l *lateCall) error { return second(l.c.Inspect(l.ctx, "y")) },
-		"Diagnose":          func(l *lateCall) error { return second(l.c.Diagnose(l.ctx)) },
-		"Break":             func(l *lateCall) error { return l.c.Break(l.ctx, "x", l.held.Fence(), atOnce) },
+		"Election.Leader":   func(l *lateCall) error { return errOf(l.c.Election("y").Leader(l.ctx)) },
+		"Inspect":           func(l *lateCall) error { return errOf(l.c.Inspect(l.ctx, "y")) },
+		"Diagnose":          func(l *lateCall) error { return errOf(l.c.Diagnose(l.ctx)) },
+		"Break":             func(l *lateCall) error { return l.c.Break(l.ctx, "x", l.held.Fence(), noDelay) },
 		"Break for the TTL": func(l *lateCall) error { return l.c.Break(l.ctx, "x", l.held.Fence(), nil) },
 		"WaitUntilFree":     func(l *lateCall) error { return l.c.WaitUntilFree(l.ctx, "x") },
 		"Confirm":           func(l *lateCall) error { return l.held.Confirm(l.ctx) },
 		"SetValue":          func(l *lateCall) error { return l.held.SetValue(l.ctx, nil) },
-		"Detach":            func(l *lateCall) error { return second(l.held.Detach(l.ctx)) },
+		"Detach":            func(l *lateCall) error { return errOf(l.held.Detach(l.ctx)) },
 		"List": func(l *lateCall) (err error) {
 			for _, err = range l.c.List(l.ctx, "") {
 			}
@@ -106,7 +106,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 			if l.setSilent(true); err != nil {
 				return err
 			}
-			return second(l.c.Attach(l.ctx, handle))
+			return errOf(l.c.Attach(l.ctx, handle))
 		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
@@ -129,7 +129,7 @@ func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _, setSilent := w.punctualClient()
 		setSilent(true)
-		_, err := c.Inspect(background, "x") // it has no deadline, and the driver gives up at once
+		_, err := c.Inspect(background, "x") // background has no deadline, and the driver gives up at once
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v matches an error of the ctx, which has not ended", err)

@@ -21,7 +21,7 @@ import (
 func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
-		b, c := w.two()
+		b, c := w.twoClients()
 		lease := must(t)(a.Mutex("x").Lock(background))
 		time.Sleep(time.Second)
 		handle, err := lease.Detach(background)
@@ -55,66 +55,67 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	})
 }
 
-// placed is a backend with a place, as those over a network have.
-type placed struct {
+// locatedDriver is a backend with a location, such as a server's address.
+type locatedDriver struct {
 	*faulty
-	kind, where string
+	kind, location string
 }
 
-func (p placed) Properties() driver.Properties {
+func (p locatedDriver) Properties() driver.Properties {
 	q := p.faulty.Properties()
-	q.Backend, q.Location = p.kind, p.where
+	q.Backend, q.Location = p.kind, p.location
 	return q
 }
 
-// Attach refuses a handle of another kind of backend. Of one kind, two places may be one
-// server with two addresses: so the error for a lease that is not held names the places.
-func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
+// Attach refuses a handle of another kind of backend. Two locations of one kind may be
+// addresses of one server, so Attach tries. If the lease is not held there, the error
+// names both locations.
+func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
-			return w.clientOf(placed{&faulty{Driver: engine.Full(memory.Driver())}, kind, where}, nil)
+		clientAt := func(kind, location string, memory *memlock.Memory) *pawl.Client {
+			return w.clientOf(locatedDriver{&faulty{Driver: engine.Full(memory.Driver())}, kind, location}, nil)
 		}
 		other := memlock.NewMemory(nil)
-		here := at("redis", "redis a:6379", w.memory)
+		here := clientAt("redis", "redis a:6379", w.memory)
 		handle, err := must(t)(here.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
-		_, err = at("postgres", "postgres a:5432", other).Attach(background, handle)
+		_, err = clientAt("postgres", "postgres a:5432", other).Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
-			t.Errorf("it says %v", err)
+			t.Errorf("the error is %v", err)
 		}
-		odd, err := must(t)(at("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background)).Detach(background)
+		odd, err := must(t)(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background)).Detach(background)
 		noError(t, err)
 		_, err = here.Attach(background, odd)
 		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
-			t.Errorf("it says %q", err)
+			t.Errorf("the error is %q", err)
 		}
 
-		_, err = at("redis", "redis b:6379", other).Attach(background, handle)
+		_, err = clientAt("redis", "redis b:6379", other).Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
-		if said := err.Error(); !strings.HasSuffix(said, `expired: the handle is of a lease on "redis a:6379", and this is "redis b:6379"`) {
-			t.Errorf("it says %s", said)
+		if text := err.Error(); !strings.HasSuffix(text, `expired: the handle is of a lease on "redis a:6379", and this is "redis b:6379"`) {
+			t.Errorf("the error is %s", text)
 		}
 		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
-		one, err := must(t)(at("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background)).Detach(background)
+		one, err := must(t)(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background)).Detach(background)
 		noError(t, err)
-		_, err = at("redis", hosts+" prefix=two:", other).Attach(background, one)
+		_, err = clientAt("redis", hosts+" prefix=two:", other).Attach(background, one)
 		if err == nil || !strings.Contains(err.Error(), "prefix=one:") || !strings.Contains(err.Error(), "prefix=two:") {
-			t.Errorf("of two prefixes of a large cluster it says %v", err)
+			t.Errorf("for two prefixes of a large cluster the error is %v", err)
 		}
-		lease := must(t)(at("redis", "redis localhost:6379", w.memory).Attach(background, handle)) // by another way
+		lease := must(t)(clientAt("redis", "redis localhost:6379", w.memory).Attach(background, handle)) // another URL
 		noError(t, lease.Release(background))
 		_, err = here.Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
 		if lost, _ := errors.AsType[*pawl.LostError](err); lost.Err != nil {
-			t.Errorf("it says %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	})
 }
 
-// A renewal that is under way could keep the lease alive after the process that attached
-// it has gone. So Detach waits for it, and asks the backend after it. A renewal falls due
-// after 8.75 to 10 s.
+// A renewal that is under way could keep the lease alive after the next holder has died.
+// So Detach waits for it, and then confirms the lease. A renewal is due after 8.75 to
+// 10 s.
 func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 	for when, c := range map[string]struct {
 		wait    func(net *faulty)
@@ -132,13 +133,13 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 			a, net := w.client(nil)
 			lease := must(t)(a.Mutex("x").Lock(background))
 			time.Sleep(8700 * time.Millisecond)
-			net.slow(c.latency)
+			net.setLatency(c.latency)
 			c.wait(net)
-			took, err := after(func() error { _, err := lease.Detach(background); return err })
+			took, err := timed(func() error { _, err := lease.Detach(background); return err })
 			noError(t, err)
 			time.Sleep(time.Minute)
 			if took < c.least || net.count("renew") != 2 {
-				t.Errorf("it took %v, with %d renewals; want two, the second of them answered", took, net.count("renew"))
+				t.Errorf("Detach took %v, with %d renewals; want two, and the answer to the second", took, net.count("renew"))
 			}
 		})
 	}
@@ -158,14 +159,14 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		lease := must(t)(a.Attach(background, handle))
 		if left := time.Until(lease.Deadline()); left < 20*time.Second {
-			t.Errorf("it has %v", left)
+			t.Errorf("the lease ends in %v", left)
 		}
 	})
 }
 
 // One client may attach a handle twice. Each lease learns of the loss at once, whether or
 // not the other one still exists.
-func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
+func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle){
 		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
 			must(t)(c.Attach(background, handle))
@@ -191,10 +192,10 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 			noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 			<-first.Done()
 			if took := time.Since(broken); took > 0 {
-				t.Errorf("told after %v", took)
+				t.Errorf("the loss was detected after %v", took)
 			}
 			noError(t, a.Close())
-			leavesNothing(t, a)
+			wantNothingLeft(t, a)
 		})
 	}
 }
@@ -214,30 +215,29 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 	})
 }
 
-// The handle has one fence: what was attached is not passed on inside the process.
+// A handle has one fence, so an attached lease is not passed on inside the process.
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
 		lease := must(t)(a.Attach(background, handle))
-		next := locking(t, a.Mutex("x"))
+		next := startLock(t, a.Mutex("x"))
 		noError(t, lease.Release(background))
 		noError(t, (<-next).Release(background))
 		if n := net.count("release"); n != 2 {
-			t.Errorf("%d releases of two leases", n)
+			t.Errorf("%d releases, want one for each of two leases", n)
 		}
 	})
 }
 
-// Close may begin while a lease is attached: then it stays held, for the owner of the
-// handle.
+// If Close begins during Attach, the lease stays held, and the handle stays valid.
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
-		net.slow(time.Second)
+		net.setLatency(time.Second)
 		attached := make(chan error)
 		go func() { _, err := a.Attach(background, handle); attached <- err }()
 		synctest.Wait()
@@ -246,17 +246,17 @@ func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 		isError(t, <-attached, pawl.ErrClosed)
 		noError(t, <-closed)
 		if n := len(w.entry("x").Holders); n != 1 || a.Inboxes()+a.Leases() != 0 {
-			t.Errorf("%d hold it, and %d inboxes and %d leases are left", n, a.Inboxes(), a.Leases())
+			t.Errorf("%d holders, %d inboxes and %d leases are left; want one holder", n, a.Inboxes(), a.Leases())
 		}
 	})
 }
 
-// A request that is under way when its lease is detached ends before the lease goes on.
-func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
+// Detach returns only when no earlier request can reach the backend any more.
+func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var told int
+		var released int
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second, Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
-			if told++; !errors.Is(e.Err, pawl.ErrDetached) {
+			if released++; !errors.Is(e.Err, pawl.ErrDetached) {
 				t.Errorf("released: %v", e.Err)
 			}
 		}}})
@@ -267,23 +267,23 @@ func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
 			return nil
 		})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		took, err := after(func() error { _, err := lease.Detach(background); return err })
+		took, err := timed(func() error { _, err := lease.Detach(background); return err })
 		noError(t, err)
 		if took < 900*time.Millisecond {
-			t.Errorf("it was detached after %v, before the end of the attempt that was not answered", took)
+			t.Errorf("Detach took %v, and the unanswered attempt may still arrive", took)
 		}
 		isError(t, lease.Release(background), pawl.ErrDetached)
 		isError(t, lease.ReleaseUnused(background), pawl.ErrDetached)
-		if told != 1 {
-			t.Errorf("told %d times that it was released", told)
+		if released != 1 {
+			t.Errorf("%d Released events, want one", released)
 		}
 
 		other := must(t)(a.Mutex("y").Lock(background))
-		net.set(nil, failing("renew"))
+		net.set(nil, failRequests("renew"))
 		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
-		if took, err = after(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {
-			t.Errorf("detached after %v, %v: before the end of the value", took, err)
+		if took, err = timed(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {
+			t.Errorf("Detach took %v, and the write of the value may still arrive: %v", took, err)
 		}
 	})
 }
@@ -308,7 +308,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 			_, err := c.Attach(background, bad)
 			isError(t, err, pawl.ErrInvalid)
 			if len(bad) > 1 && strings.Contains(err.Error(), string(bad)) {
-				t.Errorf("the error shows what may be a secret: %v", err)
+				t.Errorf("the error shows a text that may be a secret: %v", err)
 			}
 		}
 		for _, space := range []pawl.Handle{"\n", "\r", "\r\n", " "} { // base64 skips line ends
@@ -318,7 +318,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 			}
 		}
 		if net.count("renew") != asked {
-			t.Error("the backend was asked")
+			t.Error("a request was sent")
 		}
 		noError(t, must(t)(c.Attach(background, handle)).Release(background))
 	})

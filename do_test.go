@@ -19,14 +19,14 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 		for how, end := range callbackFailures {
 			panicked := inGoroutine(func() { _ = m.Do(background, func(context.Context) error { end(); return nil }) })
 			if (panicked != nil) != (how == "panics") {
-				t.Errorf("it %s, and its caller sees %v", how, panicked)
+				t.Errorf("the function %s, and its caller recovers %v", how, panicked)
 			}
 			w.wantFree("x")
 		}
 	})
 }
 
-func TestDoOfNoFunctionClaimsNothing(t *testing.T) {
+func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		tried := func(_ bool, err error) error { return err }
@@ -46,20 +46,20 @@ func TestDoOfNoFunctionClaimsNothing(t *testing.T) {
 			"Election.Run":    c.Election("x").Run(background, nil),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) {
-				t.Errorf("%s: %v, want one that Is ErrInvalid", what, err)
+				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
 		if fence := w.entry("x").Fence; fence != 0 {
-			t.Errorf("it was claimed, with fence %d", fence)
+			t.Errorf("a lease with fence %d was granted", fence)
 		}
 		ran, err := c.Once("x").Do(background, "1", func(context.Context) error { return nil })
 		if !ran || err != nil {
-			t.Errorf("%v, %v: the tick was spent", ran, err)
+			t.Errorf("ran is %v: %v; want a run, because the key is unused", ran, err)
 		}
 	})
 }
 
-func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
+func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		ctx, cancel := context.WithCancel(background)
@@ -67,7 +67,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 			if fence, ok := pawl.FenceOf(ctx, "x"); !ok || fence != w.entry("x").Holders[0].Fence {
 				t.Errorf("fence %d, %v", fence, ok)
 			}
-			cancel() // the caller's ctx ends what runs under it
+			cancel() // the end of the caller's ctx ends the function's ctx
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -75,25 +75,25 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 		w.wantFree("x")
 
 		other, _ := w.client(nil)
-		for _, says := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
+		for _, result := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
 			err = c.Mutex("x").Do(background, func(ctx context.Context) error {
 				forced := must(t)(other.Mutex("x").ForceLock(background))
-				<-ctx.Done() // and so does the loss
+				<-ctx.Done() // the loss ends it, too
 				isError(t, context.Cause(ctx), pawl.ErrLost)
 				noError(t, forced.Release(background))
-				return says(ctx)
+				return result(ctx)
 			})
-			if _, once := err.(*pawl.LostError); !once {
-				t.Errorf("it says %v", err)
+			if _, ok := err.(*pawl.LostError); !ok {
+				t.Errorf("%v is not a single *pawl.LostError", err)
 			}
 		}
 		if _, ok := pawl.FenceOf(background, "x"); ok {
-			t.Error("a fence where there is no lease")
+			t.Error("a ctx without a lease has a fence")
 		}
 	})
 }
 
-func TestTryDoSaysThatItWasSkipped(t *testing.T) {
+func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, net, other := w.twoWithNetwork()
@@ -105,12 +105,12 @@ func TestTryDoSaysThatItWasSkipped(t *testing.T) {
 			ran, err := try(background, func(context.Context) error { t.Error("it ran"); return nil })
 			noError(t, err)
 			if ran {
-				t.Error("says that it ran")
+				t.Error("the function did not run, but ran is true")
 			}
 			net.down()
 			ran, err = try(background, func(context.Context) error { t.Error("it ran"); return nil })
 			if isError(t, err, pawl.ErrUnavailable); ran {
-				t.Error("says that it ran")
+				t.Error("the function did not run, but ran is true")
 			}
 			net.set(nil, nil)
 		}
@@ -119,16 +119,16 @@ func TestTryDoSaysThatItWasSkipped(t *testing.T) {
 			return err
 		})
 		if isError(t, err, pawl.ErrHeld); !ran {
-			t.Error("it ran, and says that it was skipped")
+			t.Error("the function ran, but ran is false")
 		}
 	})
 }
 
-// Where no signal reports a loss, or it comes late, the release is the first to find out.
-func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
+// If no signal reports a loss in time, the release detects it.
+func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		events := &eventRecorder{}
+		c, f := w.client(&pawl.Options{Observer: events.observer()})
 		f.noSignals = true
 		other, _ := w.client(nil)
 		force := func(context.Context) error {
@@ -141,23 +141,23 @@ func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 		}
 		err := c.Mutex("x").Do(background, force)
 		if isError(t, err, pawl.ErrLost); !finished(err) {
-			t.Errorf("%v: the work was done, and nothing says so", err)
+			t.Errorf("%v: the work was done, but Finished is false", err)
 		}
 		if err := pawl.All(c.Mutex("w"), c.Mutex("x")).Do(background, force); !finished(err) {
-			t.Errorf("%v: the work was done under both, and nothing says so", err)
+			t.Errorf("%v: the work was done under both locks, but Finished is false", err)
 		}
 		if err := c.Mutex("x").Do(background, func(ctx context.Context) error { return errors.Join(force(ctx), own) }); finished(err) {
-			t.Errorf("%v: the work failed", err)
+			t.Errorf("%v: the work failed, but Finished is true", err)
 		}
 		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = force(ctx); return own }), pawl.ErrLost, own)
 		ran, err := c.RWMutex("x").TryRDo(background, force)
 		isError(t, err, pawl.ErrLost)
 		if !ran {
-			t.Error("says that it did not run")
+			t.Error("the function ran, but ran is false")
 		}
-		heard.balanced(t)
-		if n := heard.count("lost"); n != 5 {
-			t.Errorf("%d losses were told: %v", n, heard.heard())
+		events.checkBalance(t)
+		if n := events.count("lost"); n != 5 {
+			t.Errorf("%d losses were reported, want 5: %v", n, events.all())
 		}
 	})
 }
@@ -174,25 +174,25 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 		ran, err := c.Mutex("x").TryDo(background, f)
 		isError(t, err, pawl.ErrLost)
 		if ran {
-			t.Error("says that it ran")
+			t.Error("the function did not run, but ran is true")
 		}
 		w.wantFree("x")
 	})
 }
 
-// Goroutines that f started learn of the end before another client can have the name.
+// The ctx of f ends before the name is free, so goroutines that f started can stop.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		var given context.Context
 		f.set(func(op string) error {
 			if op == "release" && given.Err() == nil {
-				t.Error("the name is released, and the ctx goes on")
+				t.Error("the name is released before the ctx has ended")
 			}
 			return nil
 		}, nil)
 		noError(t, c.Mutex("x").Do(background, func(ctx context.Context) error {
-			given = ctx //nolint:fatcontext // it is looked at when the function is over
+			given = ctx //nolint:fatcontext // the test reads it after the function
 			return nil
 		}))
 	})
@@ -215,13 +215,13 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 				fence(lease.Context(), "outer")
 				fence(lease.Context(), "held")
 				if _, ok := pawl.FenceOf(ctx, "held"); ok {
-					t.Error("a fence of what is held elsewhere")
+					t.Error("the ctx has a fence of a lease that it does not carry")
 				}
 				return lease.Release(ctx)
 			})
 		}))
 		if _, ok := pawl.FenceOf(background, "outer"); ok {
-			t.Error("a fence where there is no lease")
+			t.Error("a ctx without a lease has a fence")
 		}
 	})
 }
@@ -230,7 +230,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
 		if _, ok := pawl.LeaseOf(background, "x"); ok {
-			t.Error("there is one")
+			t.Error("a ctx without a lease has one")
 		}
 		noError(t, a.Mutex("x", pawl.WithMaxHold(9*time.Second)).Do(background, func(ctx context.Context) error {
 			ctx = must(t)(a.Mutex("inner").Lock(ctx)).Context() // of another name
@@ -253,7 +253,7 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 			isError(t, err, pawl.ErrHeld)
 			ran, err := s.Permits(1).TryDo(ctx, func(context.Context) error { return nil })
 			if !ran {
-				t.Error("the third permit is free, and was refused")
+				t.Error("the third permit is free, but was refused")
 			}
 			return err
 		})

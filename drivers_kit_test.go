@@ -20,40 +20,40 @@ import (
 // The steps that all tests share.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
-// believers are the leases of a name that their holders trust, with what each excludes.
-type believers struct {
+// heldLeases are the leases of a name whose Err returned nil, with the weight of each.
+type heldLeases struct {
 	mu     sync.Mutex
-	leases []believer
+	leases []heldLease
 }
 
-// look fails the test if holders believe in leases that exclude each other at this
-// moment.
-func (b *believers) look(t *testing.T) {
+// check fails the test if Err is nil for leases that exclude each other.
+func (b *heldLeases) check(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leases = slices.DeleteFunc(b.leases, func(l believer) bool { return l.Err() != nil })
-	slices.SortFunc(b.leases, func(l, m believer) int { return cmp.Compare(l.Fence(), m.Fence()) })
+	b.leases = slices.DeleteFunc(b.leases, func(l heldLease) bool { return l.Err() != nil })
+	slices.SortFunc(b.leases, func(l, m heldLease) int { return cmp.Compare(l.Fence(), m.Fence()) })
 	sum := int64(0)
-	for i, l := range b.leases { // in the order of their grants: each counts those before it
+	for i, l := range b.leases { // in the order of their grants, so each limit counts the earlier leases
 		if sum += int64(l.weight); sum > int64(l.limit) {
-			t.Errorf("%d is held of %d: %v", sum, l.limit, b.leases)
+			t.Errorf("%d permits of %d are held: %v", sum, l.limit, b.leases)
 		}
 		if i > 0 && l.Fence() == b.leases[i-1].Fence() {
-			t.Errorf("the same fence twice: %v", b.leases)
+			t.Errorf("two leases have one fence: %v", b.leases)
 		}
 	}
 }
 
-type believer struct {
+type heldLease struct {
 	*pawl.Lease
 	weight, limit int
 }
 
-// hang makes a client whose renewals hang for the names that begin with "hangs".
-func (w *world) hang(o *pawl.Options) (*pawl.Client, *faulty) {
+// clientThatHangs makes a client whose renewals hang for the names that begin with
+// "hangs".
+func (w *world) clientThatHangs(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
 	c, f := w.client(o)
-	f.renews = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	f.renewFunc = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 		if slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -63,43 +63,42 @@ func (w *world) hang(o *pawl.Options) (*pawl.Client, *faulty) {
 	return c, f
 }
 
-// timeoutError is the error by which a backend's client library says that a request took
-// too long.
+// timeoutError is a client library's error for a request that took too long.
 type timeoutError struct{ host string }
 
 func (e *timeoutError) Error() string { return e.host + ": " + context.DeadlineExceeded.Error() }
 
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// slow is a driver over a network in which requests take their time and outlive their
-// calls. A claim that arrives after its end changes nothing, as driver.End says.
-type slow struct {
+// slowDriver is a driver over a network in which requests are slow and may arrive after
+// their calls. A claim that arrives after driver.End changes nothing.
+type slowDriver struct {
 	engine.Driver
 
-	mu     sync.Mutex                           // protects all below
-	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never
-	breaks func(op string, n int) time.Duration // when its call fails, if it is not answered; 0 is with its ctx
-	sent   map[string]int
+	mu        sync.Mutex                           // protects all below
+	delay     func(op string, n int) time.Duration // until the n-th request of an operation arrives; below 0: never
+	failAfter func(op string, n int) time.Duration // until an unanswered call fails; 0: when its ctx ends
+	sent      map[string]int
 }
 
 // Close does not stop requests that are under way.
-func (s *slow) Close() error { return nil }
+func (s *slowDriver) Close() error { return nil }
 
-func (s *slow) count(op string) int {
+func (s *slowDriver) count(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent[op]
 }
 
-// send runs do when the request arrives, and waits for that or for the end of the call.
-func send[T any](ctx context.Context, s *slow, op string, do func() (T, error)) (v T, err error) {
+// send runs do when the request arrives. It waits for the answer or the end of the call.
+func send[T any](ctx context.Context, s *slowDriver, op string, do func() (T, error)) (v T, err error) {
 	s.mu.Lock()
 	s.sent[op]++
-	n, broken := s.sent[op], make(<-chan time.Time)
+	n, fails := s.sent[op], make(<-chan time.Time)
 	delay := s.delay(op, n)
-	if s.breaks != nil {
-		if d := s.breaks(op, n); d > 0 {
-			broken = time.After(d)
+	if s.failAfter != nil {
+		if d := s.failAfter(op, n); d > 0 {
+			fails = time.After(d)
 		}
 	}
 	s.mu.Unlock()
@@ -115,12 +114,12 @@ func send[T any](ctx context.Context, s *slow, op string, do func() (T, error)) 
 		return answer()
 	case <-ctx.Done():
 		return v, ctx.Err()
-	case <-broken:
+	case <-fails:
 		return v, errNet
 	}
 }
 
-func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *slowDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	end := driver.End(ctx)
 	return send(ctx, s, "acquire", func() (driver.Grant, error) {
 		if !time.Now().Before(end) {
@@ -130,21 +129,21 @@ func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	})
 }
 
-func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
+func (s *slowDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	_, err := send(ctx, s, "release", func() (any, error) { return nil, s.Driver.Release(background, l) })
 	return err
 }
 
-// slow makes a client over a slow network.
-func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
+// slowClient makes a client over a slow network.
+func (w *world) slowClient(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slowDriver) {
 	w.t.Helper()
-	s := &slow{Driver: engine.Full(w.memory.Driver()), delay: delay, sent: map[string]int{}}
+	s := &slowDriver{Driver: engine.Full(w.memory.Driver()), delay: delay, sent: map[string]int{}}
 	return w.clientOf(s, o), s
 }
 
-// first is a delay: the first request of an operation arrives late, and all others at
+// delayFirst returns a delay for the first request of an operation; all others arrive at
 // once.
-func first(op string, late time.Duration) func(string, int) time.Duration {
+func delayFirst(op string, late time.Duration) func(string, int) time.Duration {
 	return func(o string, n int) time.Duration {
 		if o == op && n == 1 {
 			return late
@@ -153,17 +152,16 @@ func first(op string, late time.Duration) func(string, int) time.Duration {
 	}
 }
 
-// server is a driver that does its releases one after the other, and takes a while for
-// each.
+// server is a driver that releases one lease after the other, each in the time each.
 type server struct {
 	*faulty
-	each     time.Duration
-	lag      time.Duration // of each answer
-	released atomic.Int64
-	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
+	each        time.Duration
+	answerDelay time.Duration
+	released    atomic.Int64
+	healthy     func(l driver.LeaseRef) bool // nil: all leases; the releases of other leases hang
 
-	mu   sync.Mutex // protects free
-	free time.Time  // when it has done what was sent
+	mu     sync.Mutex // protects idleAt
+	idleAt time.Time  // when it has made all releases that were sent
 }
 
 func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
@@ -174,19 +172,19 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	}
 	s.mu.Lock()
 	now := time.Now()
-	if s.free.Before(now) {
-		s.free = now
+	if s.idleAt.Before(now) {
+		s.idleAt = now
 	}
-	s.free = s.free.Add(s.each)
-	wait := s.free.Sub(now)
+	s.idleAt = s.idleAt.Add(s.each)
+	wait := s.idleAt.Sub(now)
 	s.mu.Unlock()
-	if err := sleep(ctx, wait+s.lag); err != nil {
+	if err := sleep(ctx, wait+s.answerDelay); err != nil {
 		return err
 	}
 	return s.faulty.Release(ctx, l)
 }
 
-// serve makes a client of a server, with so many leases.
+// serve makes a client of a server, and acquires this number of leases.
 func (w *world) serve(leases int, s *server) *pawl.Client {
 	w.t.Helper()
 	s.faulty = w.faulty()
@@ -199,15 +197,15 @@ func (w *world) serve(leases int, s *server) *pawl.Client {
 
 var errBug = errors.New("a bug")
 
-// unlucky is the bad luck of the crowd of one process: its driver and its Observer fail
-// and panic, and each waiter may give up at any time.
-type unlucky struct{ *dice }
+// randomFaults are the faults of one process: its driver and its Observer fail and panic,
+// and each waiter may give up at any time.
+type randomFaults struct{ *dice }
 
 // step takes up to 300 µs, and fails or panics now and then.
-func (u *unlucky) step(op string) error {
+func (u *randomFaults) step(op string) error {
 	time.Sleep(time.Duration(u.n(300)) * time.Microsecond)
 	switch r := u.n(100); {
-	case r < 3 && op == "acquire": // the others may be sent by the client itself, where a panic ends the program
+	case r < 3 && op == "acquire": // in the client's own goroutines a panic ends the program
 		panic(errBug)
 	case r < 6:
 		return errNet
@@ -215,9 +213,8 @@ func (u *unlucky) step(op string) error {
 	return nil
 }
 
-// visit locks once, in some way, and works for a while. It recovers from the panics that
-// it makes.
-func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
+// lockOnce locks in a random way, holds the lease for a while, and recovers from errBug.
+func (u *randomFaults) lockOnce(t *testing.T, c *pawl.Client, b *heldLeases) {
 	defer func() {
 		if r := recover(); r != nil && r != errBug {
 			panic(r)
@@ -246,11 +243,11 @@ func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
 		return
 	}
 	b.mu.Lock()
-	b.leases = append(b.leases, believer{l, weight, driver.Unlimited})
+	b.leases = append(b.leases, heldLease{l, weight, driver.Unlimited})
 	b.mu.Unlock()
-	b.look(t)
+	b.check(t)
 	time.Sleep(time.Duration(u.n(500)) * time.Microsecond)
-	b.look(t)
+	b.check(t)
 	if err := l.Release(ctx); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("release: %v", err)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
+func TestALeaderThatLosesItsLeaseCampaignsAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{TTL: 9 * time.Second})
 		b, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
 		terms := make(chan string, 10)
-		run := func(c *pawl.Client, who string, stop time.Duration) {
+		run := func(c *pawl.Client, name string, stop time.Duration) {
 			go c.Election("jobs").Run(background, func(ctx context.Context) error {
-				terms <- who
+				terms <- name
 				<-ctx.Done()
 				time.Sleep(stop)
-				terms <- who + " stopped"
+				terms <- name + " stopped"
 				return ctx.Err()
 			})
 			synctest.Wait()
@@ -36,7 +36,7 @@ func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 9*time.Second+100*time.Millisecond {
-			t.Errorf("the next leads after %v", took)
+			t.Errorf("the next leader's term begins after %v", took)
 		}
 		up()
 		e := w.entry("jobs")
@@ -50,7 +50,7 @@ func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
 	})
 }
 
-func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
+func TestTheResultOfAnElectedFunctionEndsRun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		e := a.Election("jobs")
@@ -62,7 +62,7 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 		}
 		w.wantFree("jobs")
 
-		// Its own error, though the lead was lost: it is not lost with it.
+		// Run returns the function's own error, even if the lead was lost.
 		failed := make(chan error)
 		go func() {
 			failed <- e.Run(background, func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, atOnce))
+		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, noDelay))
 		isError(t, <-failed, errNet, pawl.ErrLost)
 
 		ctx, cancel := context.WithTimeout(background, time.Second)
@@ -93,19 +93,19 @@ func TestABackendThatIsDownEndsNoCampaign(t *testing.T) {
 		go a.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
 		time.Sleep(time.Hour)
 		if n := net.count("acquire"); n > 3600*4 {
-			t.Errorf("it was asked %d times in an hour", n)
+			t.Errorf("%d claims were sent in an hour", n)
 		}
 		up()
 		back := time.Now()
 		if took := (<-led).Sub(back); took > 11*time.Second {
-			t.Errorf("it leads %v after the backend is back", took)
+			t.Errorf("the term begins %v after the backend is back", took)
 		}
 	})
 }
 
-func TestWatchTellsWhoLeads(t *testing.T) {
+func TestElectionWatchYieldsTheLeader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		e := a.Election("jobs", pawl.WithValue([]byte("a")))
 		ctx, cancel := context.WithCancel(background)
 		var seen []string
@@ -122,7 +122,7 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			short, stop := context.WithTimeout(ctx, 10*time.Second)
 			defer stop()
-			_, err := b.Mutex("jobs").Lock(short) // one more waits: that is nothing new
+			_, err := b.Mutex("jobs").Lock(short) // another waiter is no change of the leader
 			isError(t, err, pawl.ErrHeld)
 			time.Sleep(10 * time.Second)
 			return errors.Join(e.SetValue(ctx, []byte("b")), func() error { time.Sleep(20 * time.Second); return nil }())
@@ -136,7 +136,7 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 	})
 }
 
-func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
+func TestStatusSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b, net, a := w.twoWithNetwork()
 		first, second := a.Election("jobs"), b.Election("jobs")
@@ -148,7 +148,7 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		_, ended := campaign(ctx, t, first)
 		noError(t, first.Status())
 		if !first.IsLeader() || second.IsLeader() {
-			t.Errorf("the leader says %v, and the standby %v", first.IsLeader(), second.IsLeader())
+			t.Errorf("IsLeader is %v for the leader, and %v for the standby", first.IsLeader(), second.IsLeader())
 		}
 
 		up := net.down()
@@ -160,7 +160,7 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		isError(t, second.Status(), pawl.ErrHeld)
 		if held, ok := errors.AsType[*pawl.HeldError](second.Status()); !ok || held.Holders != 1 {
-			t.Errorf("it does not say who leads: %v", second.Status())
+			t.Errorf("Status does not name the leader: %v", second.Status())
 		}
 
 		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, &pawl.BreakOptions{Delay: time.Minute}))
@@ -176,31 +176,31 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 	})
 }
 
-// campaign runs an election until ctx ends, or the lead is lost. It returns when Run
-// waits; leads waits for the term.
+// campaign runs an election until ctx ends or the lead is lost. It returns when Run
+// waits. leads waits until the term begins.
 func campaign(ctx context.Context, t *testing.T, e *pawl.Election) (leads func(), ended <-chan error) {
-	led, over := make(chan struct{}, 9), make(chan error, 1)
+	began, done := make(chan struct{}, 9), make(chan error, 1)
 	go func() {
-		over <- e.Run(ctx, func(ctx context.Context) error { led <- struct{}{}; <-ctx.Done(); return ctx.Err() })
+		done <- e.Run(ctx, func(ctx context.Context) error { began <- struct{}{}; <-ctx.Done(); return ctx.Err() })
 	}()
 	synctest.Wait()
 	return func() {
 		t.Helper()
 		select {
-		case <-led:
-		case err := <-over:
+		case <-began:
+		case err := <-done:
 			t.Fatalf("Run ended: %v", err)
 		}
-	}, over
+	}, done
 }
 
-// A value that was set while an instance waited is written with its term. The backend may
-// fail that one request: the function runs all the same, and the value follows.
+// A value that was set while an instance waited is written when its term begins. If that
+// request fails, the function runs all the same, and the write is repeated.
 func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		told := make(chan pawl.FailedEvent, 10)
+		failures := make(chan pawl.FailedEvent, 10)
 		a, _ := w.client(nil)
-		b, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(e pawl.FailedEvent) { told <- e }}})
+		b, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(e pawl.FailedEvent) { failures <- e }}})
 		held := must(t)(a.Mutex("jobs").Lock(background))
 		e := b.Election("jobs", pawl.WithValue([]byte("old")))
 		ctx, cancel := context.WithCancel(background)
@@ -216,10 +216,10 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		}, nil)
 		noError(t, held.Release(background))
 		leads()
-		isError(t, (<-told).Err, pawl.ErrUnavailable)
-		says(t, e, "old")
-		time.Sleep(15 * time.Second) // less than until the lease would be renewed three times
-		if says(t, e, "new"); fails > 0 {
+		isError(t, (<-failures).Err, pawl.ErrUnavailable)
+		wantLeaderValue(t, e, "old")
+		time.Sleep(15 * time.Second) // too short for three renewals of the lease
+		if wantLeaderValue(t, e, "new"); fails > 0 {
 			t.Errorf("%d requests did not fail", fails)
 		}
 		cancel()
@@ -228,15 +228,15 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 	})
 }
 
-// says fails the test unless the leader has this value.
-func says(t *testing.T, e *pawl.Election, want string) {
+// wantLeaderValue fails the test unless the leader has this value.
+func wantLeaderValue(t *testing.T, e *pawl.Election, want string) {
 	t.Helper()
 	if l, err := e.Leader(background); err != nil || string(l.Value) != want {
-		t.Errorf("the leader says %q, %v; want %q", l.Value, err, want)
+		t.Errorf("the value is %q, %v; want %q", l.Value, err, want)
 	}
 }
 
-// Of two values, one of which could not be written yet, the later one is kept.
+// If a write of a value fails, its repetition does not overwrite a later value.
 func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, other := w.twoWithNetwork()
@@ -245,13 +245,13 @@ func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		leads, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("first")))
-		net.set(nil, failing("renew"))
+		net.set(nil, failRequests("renew"))
 		noError(t, held.Release(background))
 		leads()
 		net.set(nil, nil)
 		noError(t, e.SetValue(background, []byte("second")))
 		time.Sleep(time.Minute)
-		says(t, e, "second")
+		wantLeaderValue(t, e, "second")
 		cancel()
 		isError(t, <-ended, context.Canceled)
 	})
@@ -280,7 +280,7 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 // A name keeps the value of the last writer. If a leader has no value, or another lock
 // has the name, Leader does not show the value of the last leader. A lease that is kept
 // for its minimum hold does not lead.
-func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
+func TestALeaderWithoutAValueDoesNotShowAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		e := a.Election("jobs", pawl.WithValue([]byte("here")))
@@ -299,28 +299,28 @@ func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
+func TestAValueThatIsSetDuringTheWaitIsPublished(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		holder := must(t)(b.Mutex("jobs").Lock(background))
 		e := a.Election("jobs", pawl.WithValue([]byte("old")))
 		done := make(chan error)
 		go func() {
 			done <- e.Run(background, func(context.Context) error {
-				says(t, e, "new")
+				wantLeaderValue(t, e, "new")
 				return nil
 			})
 		}()
 		synctest.Wait()
 		noError(t, e.SetValue(background, []byte("new")))
 		isError(t, e.Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
-		isError(t, e.Run(nil, func(context.Context) error { return nil }), pawl.ErrInvalid) //nolint:staticcheck // that is what is tried
+		isError(t, e.Run(nil, func(context.Context) error { return nil }), pawl.ErrInvalid) //nolint:staticcheck // Run must refuse it
 		noError(t, holder.Release(background))
 		noError(t, <-done)
 	})
 }
 
-// The release tells the next leader, which sends no request before its term begins.
+// The release notifies the next leader, which sends no request before its term begins.
 func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 	for how, want := range map[string]error{"Shutdown": pawl.ErrClosed, "Stop": context.Canceled} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
@@ -345,7 +345,7 @@ func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 				go a.Shutdown(background)
 			}
 			if n, took := <-led-before, time.Since(began); n != 1 || took > 0 {
-				t.Errorf("the next leads after %d requests and %v; want the release, and no time", n, took)
+				t.Errorf("the next leads after %d requests and %v; want one request, the release, and no time", n, took)
 			}
 			isError(t, <-ended, want)
 		})

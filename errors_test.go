@@ -21,13 +21,12 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/errors.txt: what the errors say")
+var update = flag.Bool("update", false, "rewrite testdata/errors.txt with the texts of the errors")
 
-// TestErrorsAreAsInTheGoldenFile makes each kind of error that a user can get from the
-// root, and compares what it says with testdata/errors.txt, so that a change of voice is
-// seen in a diff.
+// TestErrorsAreAsInTheGoldenFile makes each kind of error that the root returns, and
+// compares its text with testdata/errors.txt, so that a diff shows each change of a text.
 func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
-	var said bytes.Buffer
+	var text bytes.Buffer
 	inWorld(t, func(t *testing.T, w *world) {
 		say := func(what string, err error) {
 			t.Helper()
@@ -35,7 +34,7 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 				t.Errorf("%s: no error", what)
 				return
 			}
-			fmt.Fprintf(&said, "%s\n    %s\n", what, ownerless(err.Error()))
+			fmt.Fprintf(&text, "%s\n    %s\n", what, ownerless(err.Error()))
 		}
 		sayInvalid(t, w, say)
 		sayHeld(t, w, say)
@@ -46,21 +45,21 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 	})
 	const file = "testdata/errors.txt"
 	if *update {
-		noError(t, os.WriteFile(file, said.Bytes(), 0o600))
+		noError(t, os.WriteFile(file, text.Bytes(), 0o600))
 	}
-	if want, err := os.ReadFile(file); err != nil || said.String() != string(want) {
-		t.Errorf("errors say something else than %s: go test . -run Golden -update, and look at the diff\n%s", file, said.String())
+	if want, err := os.ReadFile(file); err != nil || text.String() != string(want) {
+		t.Errorf("the errors differ from %s: run go test . -run Golden -update, and check the diff\n%s", file, text.String())
 	}
 }
 
-// ownerless is a text without this machine's host and process.
+// ownerless returns a text without this machine's host, this process and fences.
 func ownerless(s string) string {
 	host, _ := os.Hostname()
 	s = strings.ReplaceAll(s, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
 	return regexp.MustCompile(`fence \d+`).ReplaceAllString(s, "fence N")
 }
 
-// sayInvalid says all that is refused before anything is sent.
+// sayInvalid says the errors of input that is refused before anything is sent.
 func sayInvalid(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
 	for _, o := range []struct {
@@ -116,7 +115,7 @@ func sayInvalid(t *testing.T, w *world, say func(string, error)) {
 		_, err = c.Semaphore("x", p.permits).TryAcquire(background, p.wanted)
 		say(fmt.Sprintf("%d permits of %d", p.wanted, p.permits), err)
 	}
-	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
+	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // Lock must refuse it
 	say("no ctx", err)
 	say("no function", c.Mutex("x").Do(background, nil))
 	say("a condition for an Election", c.Election("x", pawl.WithValueBelow([]byte("1"))).Run(background, nil))
@@ -128,16 +127,16 @@ func sayInvalid(t *testing.T, w *world, say func(string, error)) {
 	say("what a handle prints", err)
 	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
 	if net.count("acquire")+net.count("renew") > 0 {
-		t.Error("the backend was asked")
+		t.Error("a request was sent")
 	}
-	leavesNothing(t, c)
+	wantNothingLeft(t, c)
 	least := c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute), pawl.WithGrace(15*time.Second))
 	noError(t, must(t)(least.Lock(background)).Release(background))
 }
 
 func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, other := w.two()
+	c, other := w.twoClients()
 	held := must(t)(c.Mutex("held").Lock(background))
 	_, err := other.Mutex("held").TryLock(background)
 	say("held by another", err)
@@ -151,7 +150,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	cancel()
 	_, err = other.Mutex("held").Lock(canceled)
 	say("a wait that was cancelled", err)
-	for _, o := range []*pawl.BreakOptions{nil, atOnce} { // its caller never had a token: the error names the fence
+	for _, o := range []*pawl.BreakOptions{nil, noDelay} { // the caller passed no token, so the error names the fence
 		err := other.Break(background, "held", 1, o)
 		isError(t, err, pawl.ErrNoSuchLease)
 		say("a break of another fence", err)
@@ -252,10 +251,10 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	say("a lease that a quorum lost", &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down})
 }
 
-func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
+func TestAnUnansweredRequestNamesTheBackend(t *testing.T) {
 	for where, d := range map[string]driver.Driver{
-		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silent{Driver: engine.Full(memlock.New(nil))}},
-		"pawl: memory: acquire \"x\": no answer in time":           &silent{Driver: engine.Full(memlock.New(nil))},
+		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silentDriver{Driver: engine.Full(memlock.New(nil))}},
+		"pawl: memory: acquire \"x\": no answer in time":           &silentDriver{Driver: engine.Full(memlock.New(nil))},
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			c, err := pawl.New(d, nil)
@@ -268,8 +267,8 @@ func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
 	}
 }
 
-// located is a backend that answers nothing, and says where it is.
-type located struct{ silent }
+// located is a backend that answers nothing, and has a location.
+type located struct{ silentDriver }
 
 func (l *located) Properties() driver.Properties {
 	p := l.Driver.Properties()

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Pawl's side of each pair of docs/coming-from.md, as it is there, and that it does what
-// the page says.
-func TestWhatComingFromSays(t *testing.T) {
+// The test runs Pawl's side of each pair of docs/coming-from.md, in the words of the
+// page.
+func TestTheExamplesOfComingFromWork(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
@@ -32,25 +32,25 @@ func TestWhatComingFromSays(t *testing.T) {
 		}
 		return work(ctx)
 	}
-	did := func(t *testing.T, err error) {
+	workedOnce := func(t *testing.T, err error) {
 		t.Helper()
 		noError(t, err)
 		if worked != 1 {
-			t.Errorf("it worked %d times", worked)
+			t.Errorf("work ran %d times, want once", worked)
 		}
 		worked = 0
 		if entry, err := locks.Inspect(ctx, "report"); err != nil || len(entry.Holders) > 0 {
-			t.Errorf("it is held: %v, %v", entry.Holders, err)
+			t.Errorf("the name is still held: %v, %v", entry.Holders, err)
 		}
 	}
 
 	t.Run("redsync", func(t *testing.T) {
-		did(t, func() error {
+		workedOnce(t, func() error {
 			m := locks.Mutex("report",
 				pawl.WithTTL(30*time.Second))
 			return m.Do(ctx, work)
 		}())
-		did(t, locks.Semaphore("report", 4).Do(ctx, work))
+		workedOnce(t, locks.Semaphore("report", 4).Do(ctx, work))
 	})
 	t.Run("bsm/redislock", func(t *testing.T) {
 		show := func(left time.Duration) {
@@ -80,29 +80,29 @@ func TestWhatComingFromSays(t *testing.T) {
 		noError(t, both.Release(ctx))
 	})
 	t.Run("rueidislock", func(t *testing.T) {
-		did(t, func() error {
+		workedOnce(t, func() error {
 			return locks.Mutex("report").Do(ctx, work)
 		}())
 		ran, err := locks.Mutex("report").TryDo(ctx, work)
-		did(t, err)
+		workedOnce(t, err)
 		forced := must(t)(locks.Mutex("report").ForceLock(ctx))
 		noError(t, forced.Release(ctx))
 		if !ran {
-			t.Error("it did not run")
+			t.Error("the function did not run")
 		}
 	})
 	t.Run("pg_advisory_lock", func(t *testing.T) {
-		did(t, locks.RWMutex("report").RDo(ctx, work))
+		workedOnce(t, locks.RWMutex("report").RDo(ctx, work))
 	})
 	t.Run("GET_LOCK", func(t *testing.T) {
-		did(t, func() error {
+		workedOnce(t, func() error {
 			m := locks.Mutex("report",
 				pawl.WithWait(10*time.Second))
 			return m.Do(ctx, work)
 		}())
 	})
 	t.Run("goose", func(t *testing.T) {
-		did(t, locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
+		workedOnce(t, locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
 			provider := migrations{work}
 			_, err := provider.Up(ctx)
 			return err
@@ -130,7 +130,7 @@ func TestWhatComingFromSays(t *testing.T) {
 			}
 			return nil
 		}
-		did(t, func() error {
+		workedOnce(t, func() error {
 			e := locks.Election("controller",
 				pawl.WithTTL(15*time.Second),
 				pawl.WithGrace(5*time.Second),
@@ -144,7 +144,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		}())
 	})
 	t.Run("etcd", func(t *testing.T) {
-		did(t, func() error {
+		workedOnce(t, func() error {
 			lease, err := locks.Mutex("report").Lock(ctx)
 			if err != nil {
 				return err
@@ -154,7 +154,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		}())
 	})
 	t.Run("Consul", func(t *testing.T) {
-		did(t, func() error {
+		workedOnce(t, func() error {
 			m := locks.Mutex("report",
 				pawl.WithTTL(30*time.Second),
 				pawl.WithLockDelay(5*time.Second))
@@ -165,7 +165,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		tick := time.Now()
 		ran, err := locks.Once("report").Do(ctx,
 			pawl.TimeKey(tick), work)
-		did(t, err)
+		workedOnce(t, err)
 		if again, err := locks.Once("report").Do(ctx, pawl.TimeKey(tick), work); !ran || again || err != nil {
 			t.Errorf("%v, %v, %v", ran, again, err)
 		}
@@ -181,7 +181,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		}
 		entry, err := locks.Inspect(ctx, "report")
 		noError(t, err)
-		noError(t, locks.Break(ctx, "report", entry.Fence, atOnce))
+		noError(t, locks.Break(ctx, "report", entry.Fence, noDelay))
 		worked = 0
 	})
 	t.Run("both during the change", func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWhatComingFromSays(t *testing.T) {
 		err := locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
 			return old(ctx)
 		})
-		did(t, err)
+		workedOnce(t, err)
 	})
 }
 

@@ -32,9 +32,9 @@ func (w *worker) run(ctx context.Context) error {
 	})
 }
 
-// stopsWhenItsLockIsTaken is a test of it, in virtual time: the ten minutes pass in an
-// instant, and leases are renewed, and expire, as they would in real ones. Memory is the
-// backend, with the clock of the bubble.
+// stopsWhenItsLockIsTaken tests the worker in virtual time: the ten minutes pass in an
+// instant, and leases are renewed and expire as in real minutes. The backend is memory,
+// with the clock of the bubble.
 func stopsWhenItsLockIsTaken(t *testing.T) {
 	ctx := context.Background()
 	memory := memlock.NewMemory(nil)
@@ -52,18 +52,18 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	lease, err := other.Mutex("import").ForceLock(ctx)
 	noError(t, err)
 	if err := <-done; !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("the worker says %v", err)
+		t.Errorf("the worker returned %v", err)
 	}
 	if w.steps != 3 {
-		t.Errorf("it made %d steps, want 3", w.steps)
+		t.Errorf("the worker made %d steps, want 3", w.steps)
 	}
 	if err := lease.Release(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-// Code that uses locks is tested with memlock in a bubble of testing/synctest: nothing
-// has to be injected, and no test waits. Every client of the bubble is closed in it.
+// Test code that uses locks with memlock in a bubble of testing/synctest: the code needs
+// no injected clock, and no test waits. Close every client of the bubble inside it.
 func Example_synctest() {
 	_ = func(t *testing.T) { // func TestWorkerStopsWhenItsLockIsTaken(t *testing.T)
 		synctest.Test(t, stopsWhenItsLockIsTaken)

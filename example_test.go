@@ -26,7 +26,7 @@ func Example() {
 		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than the fence of any holder before
 		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
 	})
-	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
+	if err != nil { // if it matches pawl.ErrLost, another holder may have run at the same time
 		log.Print(err)
 	}
 	// Output:
@@ -34,7 +34,7 @@ func Example() {
 
 func writeReport(context.Context, uint64) error { return nil }
 
-// A lease to hold on to: it is renewed until it is released, or lost.
+// Hold a lease without Do. The client renews it until it is released or lost.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -55,7 +55,7 @@ func ExampleMutex_Lock() {
 	// Output: working on invoice:1042
 }
 
-// Opening by URL: the package of the backend is imported for its scheme.
+// Open by URL. The program imports the package of the URL's scheme.
 func ExampleOpen() {
 	ctx := context.Background()
 	locks, err := pawl.Open(ctx, "mem:", nil)
@@ -88,8 +88,7 @@ func ExampleNew() {
 	// Output: true
 }
 
-// The simplest way: the function runs under the lock, and its ctx ends if the lock is
-// lost.
+// Run a function under the lock, the simplest way. Its ctx ends if the lock is lost.
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -105,13 +104,13 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// A run of a scheduled job on one of many machines: the others skip it.
+// Run a scheduled job on one of many machines. The others skip the run.
 func ExampleMutex_TryDo() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
 	defer locks.Close()
-	// The name stays held for a minute, so that a machine whose clock is late skips it,
-	// too.
+	// The name stays held for a minute, so that a machine whose clock is late skips the
+	// run, too.
 	nightly := locks.Mutex("nightly", pawl.WithMinHold(time.Minute))
 
 	for range 2 {
@@ -123,7 +122,7 @@ func ExampleMutex_TryDo() {
 	// false <nil>
 }
 
-// Taking the lock from its holder, whom the client then notifies.
+// Take the lock from its holder. The client then notifies the holder.
 func ExampleMutex_ForceLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -141,7 +140,7 @@ func ExampleMutex_ForceLock() {
 	// Output: broken true
 }
 
-// The guard stands at the data: it refuses a write that is older than one that it has
+// Let the resource compare fences: it refuses a write with a smaller fence than it has
 // seen.
 func ExampleLease_Fence() {
 	ctx := context.Background()
@@ -157,7 +156,7 @@ func ExampleLease_Fence() {
 	}
 
 	paused, _ := locks.Mutex("invoice:1042").Lock(ctx)
-	next, _ := locks.Mutex("invoice:1042").ForceLock(ctx) // as if paused had lasted too long
+	next, _ := locks.Mutex("invoice:1042").ForceLock(ctx) // as if the first holder had been paused past its TTL
 	defer next.Release(ctx)
 	fmt.Println("the next one writes:", write(next.Fence()))
 	fmt.Println("the one that was paused writes:", write(paused.Fence()))
@@ -166,7 +165,7 @@ func ExampleLease_Fence() {
 	// the one that was paused writes: false
 }
 
-// A try does not wait: the error names a holder that is in the way.
+// Try without waiting. The error names a holder.
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -182,7 +181,7 @@ func ExampleMutex_TryLock() {
 	// Output: held by run 7
 }
 
-// At most four exports at once; this one counts as two.
+// Allow four exports at a time. This one counts as two.
 func ExampleSemaphore() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -200,7 +199,7 @@ func ExampleSemaphore() {
 	// released: <nil>
 }
 
-// Many readers, or one writer.
+// Let many readers or one writer in.
 func ExampleRWMutex() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -217,7 +216,7 @@ func ExampleRWMutex() {
 	// Output: the writer was skipped: true <nil>
 }
 
-// The holders of a name, and its waiters.
+// Read the holders and the waiters of a name.
 func ExampleClient_Inspect() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -230,7 +229,7 @@ func ExampleClient_Inspect() {
 	// Output: 1 0 7
 }
 
-// All names in use that begin with a prefix.
+// List the names in use that begin with a prefix.
 func ExampleClient_List() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -251,7 +250,7 @@ func ExampleClient_List() {
 	// job:b
 }
 
-// A service that stops: functions that run finish, for 20 seconds at most, and no new one
+// Stop a service: functions that run may finish, for 20 seconds at most, and no new one
 // begins.
 func ExampleClient_Shutdown() {
 	locks, _ := pawl.Open(context.Background(), "mem:", nil)
@@ -260,7 +259,7 @@ func ExampleClient_Shutdown() {
 		done <- locks.Mutex("import").Do(context.Background(), func(ctx context.Context) error {
 			close(started)
 			time.Sleep(10 * time.Millisecond)
-			return ctx.Err() // nil: the lock was not taken away
+			return ctx.Err() // nil, because Shutdown waits for the function
 		})
 	}()
 	<-started
@@ -277,7 +276,7 @@ func ExampleClient_Shutdown() {
 	// another: true
 }
 
-// Breaking a lease whose holder hangs: by its fence, so that no other holder is hit.
+// Break the lease of a holder that hangs. The fence makes sure that it is this lease.
 func ExampleClient_Break() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -293,7 +292,7 @@ func ExampleClient_Break() {
 	// Output: true
 }
 
-// A gauge of what is held, and a count of the runs that were skipped.
+// Count the leases that are held, and the runs that were skipped.
 func ExampleObserver() {
 	ctx := context.Background()
 	var held, skipped atomic.Int64
@@ -314,14 +313,14 @@ func ExampleObserver() {
 		fmt.Println("ran:", ran, "held:", held.Load())
 		return nil
 	})
-	_ = locks.Shutdown(ctx) // those at work finish first; Close would take their leases away
+	_ = locks.Shutdown(ctx) // holders finish first; with Close they would lose their leases
 	fmt.Println("held:", held.Load(), "skipped:", skipped.Load())
 	// Output:
 	// ran: false held: 1
 	// held: 0 skipped: 1
 }
 
-// Inside another lock, each name has a fence of its own.
+// Find the fence of each of two nested locks.
 func ExampleFenceOf() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)

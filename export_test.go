@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// NewAsleep is New with a clock that a test puts to sleep: what slept returns is the time
-// that has passed on the boot clock and not on the monotonic one.
+// NewAsleep is New with a clock of a machine that sleeps: slept returns the time that has
+// passed only on the boot clock, and not on the monotonic clock.
 func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client {
 	s, err := o.toSettings()
 	if err != nil {
@@ -18,16 +18,16 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 	return start(d, s, func() clock.Reading { return clock.Reading{Mono: time.Now(), Slept: slept()} })
 }
 
-// OpenWith is Open of a backend that open opens.
+// OpenWith is Open with a function that opens the driver.
 func OpenWith(ctx context.Context, open func() (driver.Driver, error), o *Options) (*Client, error) {
 	return openWith(ctx, open, o)
 }
 
-// CloseWithin is Close, bounded by ctx too, as Shutdown is once the holders have ended.
+// CloseWithin is the last part of Shutdown: Close, bounded by ctx.
 func (c *Client) CloseWithin(ctx context.Context) error { return c.close(ctx) }
 
-// Gates returns the number of names that have a local queue.
-func (c *Client) Gates() int { return c.queues.Names() }
+// LocalQueues returns the number of names that have a local queue.
+func (c *Client) LocalQueues() int { return c.queues.Names() }
 
 // Leases returns the number of holds that are being renewed.
 func (c *Client) Leases() int { return c.renewals.Len() }

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A process serves its own waiters for permits in the order of their coming, though some
-// of them could be granted together.
-func TestPermitsGoToThoseWhoWaitInTheirOrder(t *testing.T) {
+// A process serves its own waiters for permits in the order in which they came, although
+// several of them could be granted together.
+func TestPermitsAreGrantedInTheOrderOfTheQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		f.latency = time.Millisecond
@@ -37,15 +37,15 @@ func TestPermitsGoToThoseWhoWaitInTheirOrder(t *testing.T) {
 	})
 }
 
-// visit is one Lock: whose it is, when it came, and when it was served.
+// visit is one call of Lock.
 type visit struct {
-	process      int
-	came, served time.Time
+	process         int
+	arrived, served time.Time
 }
 
-// crowd has goroutines of several processes lock a name, so many times each, and returns
-// their visits in the order in which they were served.
-func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.Duration, o pawl.Options) (visits []visit) {
+// runVisits lets goroutines of several processes lock a name, each of them times times.
+// It returns their visits in the order in which they were served.
+func (w *world) runVisits(t *testing.T, processes, goroutines, times int, hold time.Duration, o pawl.Options) (visits []visit) {
 	t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -57,7 +57,7 @@ func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.
 		for p, c := range clients {
 			wg.Go(func() {
 				for range times {
-					v := visit{process: p, came: time.Now()}
+					v := visit{process: p, arrived: time.Now()}
 					l := must(t)(c.Mutex("x").Lock(background))
 					v.served = time.Now()
 					mu.Lock()
@@ -68,24 +68,24 @@ func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.
 				}
 			})
 			synctest.Wait()
-			time.Sleep(time.Microsecond) // so that each comes at a time of its own
+			time.Sleep(time.Microsecond) // so that no two arrive at the same time
 		}
 	}
 	wg.Wait()
 	return visits
 }
 
-// unfair compares the order of service with the order of coming: early is the number of
-// visits that were served while an earlier waiter of another process waited, row the
-// longest row of such visits of one process.
-func unfair(visits []visit) (early, row int) {
+// countEarly compares the order of service with the order of arrival. early is the number
+// of visits that were served while an earlier waiter of another process waited. row is
+// the greatest number of such visits of one process in a row.
+func countEarly(visits []visit) (early, row int) {
 	run := 0
 	for i, v := range visits {
-		passed := slices.ContainsFunc(visits[i+1:], func(x visit) bool {
-			return x.process != v.process && x.came.Before(v.came)
+		isEarly := slices.ContainsFunc(visits[i+1:], func(x visit) bool {
+			return x.process != v.process && x.arrived.Before(v.arrived)
 		})
 		switch {
-		case !passed:
+		case !isEarly:
 			run = 0
 			continue
 		case i > 0 && visits[i-1].process == v.process:
@@ -98,20 +98,20 @@ func unfair(visits []visit) (early, row int) {
 	return early, row
 }
 
-// Ten processes of ten goroutines each come by turns, and come back as soon as they have
-// released. A process whose waiters come later is not served again and again.
-func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
+// The goroutines of ten processes lock one name by turns, and lock it again as soon as
+// they have released it. A process is not served several times while another one waits.
+func TestAProcessServesInItsTurnOnlyEarlierWaiters(t *testing.T) {
 	const processes, goroutines = 10, 10
 	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
 		for handoff, most := range map[time.Duration]int{-1: 1, 0: goroutines} {
 			inWorld(t, func(t *testing.T, w *world) {
-				visits := w.crowd(t, processes, goroutines, 20, hold, pawl.Options{HandoffWindow: handoff})
-				early, row := unfair(visits)
+				visits := w.runVisits(t, processes, goroutines, 20, hold, pawl.Options{HandoffWindow: handoff})
+				early, row := countEarly(visits)
 				if row > most {
 					t.Errorf("hold %v, handoff %v: %d of one process in a row while another waited, want %d at most", hold, handoff, row, most)
 				}
 				if handoff < 0 && early > processes*goroutines {
-					t.Errorf("hold %v: %d of %d were served before others who had come before", hold, early, len(visits))
+					t.Errorf("hold %v: %d of %d were served before earlier waiters", hold, early, len(visits))
 				}
 			})
 		}
@@ -119,20 +119,20 @@ func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
 }
 
 // A waiter that comes during the turn of its process is served in the next one.
-func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
+func TestAWaiterThatComesInATurnWaitsForTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		l := line{t: t}
+		a, b := w.twoClients()
+		l := waiterLine{t: t}
 		held := must(t)(b.Mutex("x").Lock(background))
 		for range 3 {
 			l.join("a", a)
 		}
 		l.join("b", b)
-		time.Sleep(2 * time.Second) // their places are kept, and the head knows how many are behind it
+		time.Sleep(2 * time.Second) // the waiters renew their places, and the head counts those behind it
 		noError(t, held.Release(background))
 		l.join("A", a)
-		if l.wg.Wait(); l.past != "aaabA" {
-			t.Errorf("order %s", l.past)
+		if l.wg.Wait(); l.served != "aaabA" {
+			t.Errorf("the order is %s, want aaabA", l.served)
 		}
 	})
 }

@@ -21,11 +21,11 @@ import (
 // The steps that all tests share.
 var noError = basictest.NoError
 
-// Code that compares, copies or refuses the fields of a struct one by one is tested with
-// each field that there is, so that it cannot forget the next one.
+// Some code compares, copies or refuses the fields of a struct one by one. These tests
+// try each field, so that they fail if a new field is forgotten.
 
-// eachField calls f with each field of a struct, and of the structs in it, by its path; f
-// may set it.
+// eachField calls f with the path of each field of a struct and of the structs in it. f
+// may set the field.
 func eachField(t *testing.T, x any, f func(path string, field reflect.Value)) {
 	t.Helper()
 	var walk func(prefix string, v reflect.Value)
@@ -46,7 +46,7 @@ func eachField(t *testing.T, x any, f func(path string, field reflect.Value)) {
 	walk("", reflect.ValueOf(x).Elem())
 }
 
-// change gives a field another value than it has.
+// change changes the value of a field.
 func change(t *testing.T, path string, field reflect.Value) {
 	t.Helper()
 	switch v := field.Addr().Interface().(type) {
@@ -73,35 +73,34 @@ func change(t *testing.T, path string, field reflect.Value) {
 		case field.CanUint():
 			field.SetUint(field.Uint() + 1)
 		default:
-			t.Fatalf("%s: no other value is known of %v", path, field.Type())
+			t.Fatalf("%s: change knows no other value of a %v", path, field.Type())
 		}
 	}
 }
 
-// A lease is passed on in the process only between claims that differ in nothing that
-// matters. A field that canShareLease forgets gives a lease to a claim that asked for
-// something else.
+// A holder passes its lease only to a claim that would get the same lease. If
+// canShareLease forgets a field, a claim gets a lease that it did not ask for.
 func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
-	theCallsOwn := []string{ // the lease is the same for all values of these
-		"Name", "space", "Token", // of the queue
-		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
+	ignored := []string{ // these fields of a call do not change the lease
+		"Name", "space", "Token", // equal for all claims of a local queue, or unique
+		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how the lease is granted
 		"lockTTL", // differs from TTL only with a maximum hold
 		"ctx", "lateAttemptEnd", "inbox", "waiter", "passedLease", "request",
 	}
-	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // both must be granted by the backend
+	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // the backend must make each grant
 	one, other := &claim{}, &claim{}
 	if !one.canShareLease(other) {
 		t.Fatal("two claims for the same cannot share a lease")
 	}
 	eachField(t, one, func(path string, field reflect.Value) {
-		if slices.Contains(theCallsOwn, path) {
+		if slices.Contains(ignored, path) {
 			return
 		}
 		before := reflect.New(field.Type()).Elem()
 		before.Set(field)
 		change(t, path, field)
 		if one.canShareLease(other) || other.canShareLease(one) {
-			t.Errorf("claims that differ in %s share a lease: compare it in claim.canShareLease, or list it in theCallsOwn that it makes no other lease", path)
+			t.Errorf("claims that differ in %s share a lease: compare it in claim.canShareLease, or list it in ignored if it does not change the lease", path)
 		}
 		same := &claim{}
 		eachField(t, same, func(p string, f reflect.Value) {
@@ -117,8 +116,8 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 }
 
 // Attach refuses each option that only a grant can set. grantOption makes such an option.
-func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
-	applies := []string{"WithGrace", "WithMaxHold", "WithHealth"}
+func TestAttachRefusesOptionsWithoutEffect(t *testing.T) {
+	allowed := []string{"WithGrace", "WithMaxHold", "WithHealth"}
 	option := regexp.MustCompile(`(?m)^func (With\w+)\(.*\) LockOption \{\s*return (.*)`)
 	files, err := filepath.Glob("*.go")
 	noError(t, err)
@@ -133,8 +132,8 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 		for _, m := range option.FindAllStringSubmatch(string(source), -1) {
 			options--
 			refused := strings.HasPrefix(m[2], `grantOption("`+m[1]+`", `)
-			if refused == slices.Contains(applies, m[1]) {
-				t.Errorf("%s: make it with grantOption and its name, or if it has an effect on an attached lease, list it in applies", m[1])
+			if refused == slices.Contains(allowed, m[1]) {
+				t.Errorf("%s: make it with grantOption and its name, or if it has an effect on an attached lease, list it in allowed", m[1])
 			}
 		}
 	}
@@ -143,7 +142,7 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 	}
 }
 
-// A handle has all that a lease is to its backend.
+// A handle has every field that the backend's lease needs.
 func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
@@ -158,63 +157,62 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		noError(t, err)
 		eachField(t, &h, func(path string, field reflect.Value) {
 			if field.IsZero() {
-				t.Errorf("the handle has no %s: Detach sets it", path)
+				t.Errorf("the handle has no %s; Detach must set it", path)
 			}
 		})
 		attached, err := c.Attach(context.Background(), handle)
 		noError(t, err)
-		theCallsOwn := []string{"Queue", "ctx", "inbox", "waiter", "passedLease", "request"}
+		ignored := []string{"Queue", "ctx", "inbox", "waiter", "passedLease", "request"}
 		was := map[string]any{}
 		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
 		eachField(t, attached.claim, func(path string, field reflect.Value) {
-			if !slices.Contains(theCallsOwn, path) && !reflect.DeepEqual(was[path], field.Interface()) {
+			if !slices.Contains(ignored, path) && !reflect.DeepEqual(was[path], field.Interface()) {
 				t.Errorf("%s is %v, and was %v", path, field.Interface(), was[path])
 			}
 		})
 	})
 }
 
-// Watch yields what has changed, and not what runs out or is renewed.
+// Watch yields an entry if a field has changed that time and renewals do not change.
 func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
-	byItself := []string{"Name", "ExpiresIn", "TTL"}
-	// A fence has one owner and one beginning; of a waiter the client and the beginning
-	// are looked at, because it has no fence.
-	withTheFence, withTheClient := []string{"Since"}, []string{}
+	ofTime := []string{"Name", "ExpiresIn", "TTL"}
+	// A fence determines the owner and the beginning. A waiter has no fence, so Watch
+	// compares its client and its beginning.
+	ofTheFence, ofTheClient := []string{"Since"}, []string{}
 	for i, owner := 0, reflect.TypeFor[driver.Owner](); i < owner.NumField(); i++ {
 		path := "Owner." + owner.Field(i).Name
-		if withTheFence = append(withTheFence, path); path != "Owner.Client" {
-			withTheClient = append(withTheClient, path)
+		if ofTheFence = append(ofTheFence, path); path != "Owner.Client" {
+			ofTheClient = append(ofTheClient, path)
 		}
 	}
 	entry := func() *Entry {
 		return &Entry{ClosedFor: time.Second, Holders: make([]Holder, 2), Waiters: make([]Waiter, 2)}
 	}
-	compare := func(what string, of func(*Entry) any, quiet []string) {
+	compare := func(what string, of func(*Entry) any, ignored []string) {
 		changed := entry()
 		eachField(t, of(changed), func(path string, field reflect.Value) {
 			before := reflect.New(field.Type()).Elem()
 			before.Set(field)
 			change(t, path, field)
-			if path == "ClosedFor" { // it runs: that it is over is the change
+			if path == "ClosedFor" { // only its end is a change
 				if !sameEntries(changed, entry()) {
-					t.Error("an entry that stays closed has changed")
+					t.Error("an entry that stays closed counts as changed")
 				}
 				field.SetInt(0)
 			}
-			if sameEntries(changed, entry()) != slices.Contains(quiet, path) {
-				t.Errorf("%s.%s: changed and equal: %v; sameEntries, in watch.go, compares what does not change by itself", what, path, sameEntries(changed, entry()))
+			if sameEntries(changed, entry()) != slices.Contains(ignored, path) {
+				t.Errorf("%s.%s was changed, and sameEntries returns %v; it must compare fields that do not change with time", what, path, sameEntries(changed, entry()))
 			}
 			field.Set(before)
 		})
 	}
-	compare("Entry", func(e *Entry) any { return e }, byItself)
-	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(withTheFence, byItself...))
-	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(withTheClient, byItself...))
+	compare("Entry", func(e *Entry) any { return e }, ofTime)
+	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(ofTheFence, ofTime...))
+	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(ofTheClient, ofTime...))
 }
 
-// The client tells its own lease from that of another process by these fields of the
-// owner.
-func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
+// The client distinguishes its own leases by these fields of the owner.
+func TestAnotherProcessIsRecognizedByItsOwner(t *testing.T) {
 	c, err := New(memlock.New(nil), nil)
 	noError(t, err)
 	defer c.Close()
@@ -224,11 +222,11 @@ func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
 		before.Set(field)
 		change(t, path, field)
 		if c.heldByOthers(held) != slices.Contains([]string{"Client", "Host", "PID"}, path) {
-			t.Errorf("a holder of another %s is of another process: %v", path, c.heldByOthers(held))
+			t.Errorf("a holder with another %s counts as another process: %v", path, c.heldByOthers(held))
 		}
 		field.Set(before)
 	})
 	if c.heldByOthers(held) {
-		t.Error("a holder of this client is of another process")
+		t.Error("a holder of this client counts as another process")
 	}
 }

@@ -7,26 +7,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestForceIsReportedAsFailedOnlyWhenItsEndHasPassed(t *testing.T) {
+func TestForceLockFailsOnlyWhenItsTimeIsOver(t *testing.T) {
 	for name, fails := range map[string]time.Duration{"no answer": 0, "a broken connection": time.Millisecond} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			victim, _ := w.client(nil)
 			held := must(t)(victim.Mutex("x").Lock(background))
-			c, s := w.slow(nil, func(op string, n int) time.Duration {
+			c, s := w.slowClient(nil, func(op string, n int) time.Duration {
 				if op == "acquire" {
-					return 3100 * time.Millisecond // its end is after 3 s
+					return 3100 * time.Millisecond // its time ends after 3 s
 				}
 				return 0
 			})
-			s.breaks = func(op string, n int) time.Duration { return fails }
+			s.failAfter = func(op string, n int) time.Duration { return fails }
 			began := time.Now()
 			_, err := c.Mutex("x").ForceLock(background)
 			isError(t, err, pawl.ErrUnavailable)
 			if took := time.Since(began); took != 3*time.Second {
-				t.Errorf("it was reported after %v, and its end is after 3 s", took)
+				t.Errorf("ForceLock failed after %v, want 3 s", took)
 			}
 			if n := s.count("acquire"); n > 20 || fails > 0 && n < 3 {
-				t.Errorf("it was asked for %d times", n)
+				t.Errorf("%d claims were sent", n)
 			}
 			time.Sleep(time.Minute)
 			noError(t, held.Err())

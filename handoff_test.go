@@ -38,14 +38,14 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 			t.Errorf("%d requests for 640 locks", n)
 		}
 		w.wantFree("x")
-		leavesNothing(t, c)
+		wantNothingLeft(t, c)
 	})
 }
 
 func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 	const handoff, hold = 10 * time.Millisecond, 3 * time.Millisecond
 	inWorld(t, func(t *testing.T, w *world) {
-		busy, other := w.two()
+		busy, other := w.twoClients()
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		for range 16 {
@@ -71,13 +71,13 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 	})
 }
 
-// TestALeaseServesOnlyAClaimThatAskedForTheSame goes through all that a claim says.
-func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
+// TestALeaseServesOnlyAClaimThatAskedForTheSame tries every field of a claim.
+func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
 	for name, other := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
-		"the same":     locked(nil),
+		"the same":     lockWith(nil),
 		"reader":       func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.RWMutex("x").RLock },
-		"other labels": locked(pawl.WithLabel("a", "b")),
-		"health":       locked(pawl.WithHealth(func(context.Context) error { return nil })),
+		"other labels": lockWith(pawl.WithLabel("a", "b")),
+		"health":       lockWith(pawl.WithHealth(func(context.Context) error { return nil })),
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			c, _ := w.client(nil)
@@ -96,13 +96,13 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 	}
 }
 
-// locked is the Lock of a mutex with an option.
-func locked(o pawl.LockOption) func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) {
+// lockWith returns the Lock of a mutex with an option.
+func lockWith(o pawl.LockOption) func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) {
 	return func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x", o).Lock }
 }
 
-// A fence that is reserved and not used brings the next one a microsecond ahead of the
-// backend's clock, and fences that outrun it fall when the backend loses its data.
+// Each unused fence moves the next fence a microsecond ahead of the backend's clock. If
+// the backend then loses its data, the next fences are smaller.
 func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 	const waiters = 64
 	own := func(i int) pawl.LockOption { return pawl.WithLabel("job", strconv.Itoa(i)) }
@@ -136,40 +136,40 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 			}
 			noError(t, held.Release(background))
 			wg.Wait()
-			if last := w.entry("x").Fence; last > held.Fence()+waiters+4 { // the last ones may be back
+			if last := w.entry("x").Fence; last > held.Fence()+waiters+4 { // the last waiters may lock again
 				t.Errorf("%s: %d fences for %d leases", what, last-held.Fence(), waiters)
 			}
 		})
 	}
 }
 
-// A lease may be taken by force just before it is released. A later Lock must get a
-// greater fence, so after a signal nothing is passed on until the backend has answered
-// that the lease still holds.
+// A lease may be taken by force just before it is released, and a later Lock must get a
+// greater fence. So after a signal, the lease is not passed on until the backend has
+// answered that it still holds.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalRetry}} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 			b, _ := w.client(nil)
 			var token driver.Token
-			f.claimed = func(t driver.Token) { token = t }
+			f.onClaim = func(t driver.Token) { token = t }
 			held := lockWithFencesToSpare(t, w, a)
 			tokenHeld := token
-			f.slow(10 * time.Millisecond)
-			f.mute()
+			f.setLatency(10 * time.Millisecond)
+			f.dropSignals()
 
 			forced := must(t)(b.Mutex("x").ForceLock(background))
 			if signal.Kind == driver.SignalLost {
 				signal.Token = tokenHeld
 			}
-			f.hear(signal)
-			synctest.Wait() // the renewal that asks is on its way
-			later := locking(t, a.Mutex("x"))
+			f.deliver(signal)
+			synctest.Wait() // the renewal that checks the lease is on its way
+			later := startLock(t, a.Mutex("x"))
 			isError(t, held.Release(background), pawl.ErrLost)
 			noError(t, forced.Release(background))
 			l := <-later
 			if l.Fence() <= forced.Fence() {
-				t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), forced.Fence())
+				t.Errorf("fence %d, after ForceLock got %d", l.Fence(), forced.Fence())
 			}
 			noError(t, l.Release(background))
 		})
@@ -180,20 +180,20 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
-		f.hear(driver.Signal{Kind: driver.SignalRetry})
-		synctest.Wait() // it has asked, and all is well
-		asked := f.count("acquire")
-		later := locking(t, a.Mutex("x"))
+		f.deliver(driver.Signal{Kind: driver.SignalRetry})
+		synctest.Wait() // the client has checked the lease, which still holds
+		before := f.count("acquire")
+		later := startLock(t, a.Mutex("x"))
 		noError(t, held.Release(background))
 		noError(t, (<-later).Release(background))
-		if n := f.count("acquire") - asked; n > 0 {
-			t.Errorf("%d requests", n)
+		if n := f.count("acquire") - before; n > 0 {
+			t.Errorf("%d claims were sent, want none", n)
 		}
 	})
 }
 
-// Without push a waiter has to ask again and again, but not for a lock that its own
-// process released.
+// Without push a waiter polls. But when its own process releases the lock, it claims the
+// lock at once.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -209,32 +209,32 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 		released := time.Now()
 		noError(t, held.Release(background))
 		if later := (<-got).Sub(released); later > 0 {
-			t.Errorf("it had it %v later", later)
+			t.Errorf("the waiter got the lock %v after the release", later)
 		}
 		synctest.Wait()
 	})
 }
 
-// Waiters are served in the order in which they came, whichever process they are in: no
-// waiter stays out of the backend's queue for a lease that cannot be passed on.
+// Waiters of all processes are served in the order in which they came. A waiter does not
+// stay out of the backend's queue for a lease that cannot be passed on.
 func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, because no claim waited
-		l := line{t: t}
+		l := waiterLine{t: t}
 		l.join("a", a)
 		l.join("b", b)
 		noError(t, held.Release(background))
-		if l.wg.Wait(); l.past != "ab" {
-			t.Errorf("order %s", l.past)
+		if l.wg.Wait(); l.served != "ab" {
+			t.Errorf("order %s", l.served)
 		}
 	})
 }
 
-func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARunIsHeld(t *testing.T) {
+func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
-		l := line{t: t}
+		a, b := w.twoClients()
+		l := waiterLine{t: t}
 		other := must(t)(b.Mutex("x").Lock(background))
 		ctx, cancel := context.WithCancel(background)
 		l.wg.Go(func() {
@@ -245,14 +245,14 @@ func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARunIsHeld(t *testing.T) {
 		for range 3 {
 			l.join("a", a)
 		}
-		cancel() // so the next one asks, with a fence for each of the three
+		cancel() // so the next waiter claims, with a fence for each of the three
 		synctest.Wait()
 		noError(t, other.Release(background))
-		l.join("A", a)                      // for which there is no fence
-		time.Sleep(2500 * time.Microsecond) // the last of the three has it
+		l.join("A", a)                      // no fence is left for this waiter
+		time.Sleep(2500 * time.Microsecond) // the last of the three holds the lock
 		l.join("b", b)
-		if l.wg.Wait(); l.past != "aaaAb" {
-			t.Errorf("order %s", l.past)
+		if l.wg.Wait(); l.served != "aaaAb" {
+			t.Errorf("order %s", l.served)
 		}
 	})
 }

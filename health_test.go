@@ -10,11 +10,11 @@ import (
 )
 
 func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
-	sick := errors.New("no heartbeat for 10 s")
+	errUnhealthy := errors.New("no heartbeat for 10 s")
 	for name, check := range map[string]func(ctx context.Context, since time.Duration) error{
 		"Says": func(_ context.Context, since time.Duration) error {
 			if since > 20*time.Second {
-				return sick
+				return errUnhealthy
 			}
 			return nil
 		},
@@ -33,12 +33,12 @@ func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 			lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
 				return check(ctx, time.Since(began))
 			})).Lock(background))
-			took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
-			if lostFor(t, err, pawl.ReasonUnhealthy).Err == nil {
-				t.Errorf("it does not say why: %v", err)
+			took, err := timed(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
+			if wantLoss(t, err, pawl.ReasonUnhealthy).Err == nil {
+				t.Errorf("the loss has no reason: %v", err)
 			}
 			if took < 20*time.Second || took > 32*time.Second {
-				t.Errorf("the next got it after %v", took)
+				t.Errorf("the next holder got the lock after %v", took)
 			}
 			time.Sleep(time.Hour) // the function that hangs
 		})

@@ -12,41 +12,40 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A lease may be lost, because Close began or a signal came, before its call has returned
-// from the backend. Then it leaves nothing behind, and the Observer gets the loss after
-// the grant.
-func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
+// A lease may be lost before its Lock has returned, because Close began or a signal came.
+// Then the lease leaves nothing behind, and the Observer gets the loss after the grant.
+func TestALossBeforeTheGrantIsReportedAfterIt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		said := 0
-		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { said++ }}})
+		losses := 0
+		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { losses++ }}})
 		noError(t, err)
 		defer c.Close()
 		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
 		noError(t, err)
 		a := attempts{c: c.core, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
-		tn, now, err := a.run(c.now())
+		h, now, err := a.run(c.now())
 		noError(t, err)
-		c.startRenewing(tn, now)
-		tn.lose(LostError{Reason: ReasonExpired})
-		lease := c.begin(nil, tn, now)
-		if lease.Err() == nil || lease.pendingEnd == nil || said != 0 {
-			t.Errorf("the lease says %v, and its loss is not still to be said", lease.Err())
+		c.startRenewing(h, now)
+		h.lose(LostError{Reason: ReasonExpired})
+		lease := c.begin(nil, h, now)
+		if lease.Err() == nil || lease.pendingEnd == nil || losses != 0 {
+			t.Errorf("Err is %v, and %d losses were reported; want a loss that is not reported yet", lease.Err(), losses)
 		}
 		_ = lease.Release(context.Background())
 		lease.announce(0)
 		synctest.Wait()
-		if said != 1 {
-			t.Errorf("its loss was said %d times", said)
+		if losses != 1 {
+			t.Errorf("%d losses were reported, want one", losses)
 		}
-		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-			t.Errorf("%d things were left behind", n)
+		if n := c.LocalQueues() + c.Inboxes() + c.Leases(); n > 0 {
+			t.Errorf("%d queues, inboxes and leases are left", n)
 		}
 	})
 }
 
-// Close may begin in the middle of a Release: after the lease has ended, and before the
-// request has reached the backend. Then Close leaves the rest to the Release, which would
-// otherwise be answered that another client ended the lease.
+// Close may begin during a Release, after the lease has ended, and before the request has
+// reached the backend. Then Close sends no release of its own. Otherwise the backend
+// would answer the Release that the lease was lost.
 func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
@@ -60,7 +59,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		go func() { closed <- c.Close() }()
 		synctest.Wait()
 		if err := lease.h.giveBack(context.Background(), c.now().Mono, lease); err != nil {
-			t.Errorf("the release says %v", err)
+			t.Errorf("the release returns %v", err)
 		}
 		c.releases.leave()
 		if err := <-closed; err != nil {
@@ -74,8 +73,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	})
 }
 
-// A hold is passed on only while it can be trusted; and its loss has the last known
-// reason.
+// A hold is passed on only during its term. Its loss has the error of the last renewal.
 func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, err := New(memlock.New(nil), nil)
@@ -86,20 +84,20 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		now := c.now()
 		held := newHold(c.core, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
 		if held.pass(cl, now) == nil {
-			t.Error("it is well, and not passed on")
+			t.Error("a valid hold was not passed on")
 		}
 		held.applyRenewal(now, now, cl.TTL, driver.ErrUnavailable)
 		held.applyRenewal(now, now, cl.TTL, nil)
 		time.Sleep(cl.TTL)
 		if held.pass(cl, c.now()) != nil {
-			t.Error("its term is over, and it was passed on")
+			t.Error("a hold was passed on after its term")
 		}
 		held.expire()
 		if held.pass(cl, now) != nil {
-			t.Error("it is lost, and was passed on")
+			t.Error("a lost hold was passed on")
 		}
 		if held.lost.Reason != ReasonExpired || held.lost.Err != nil {
-			t.Errorf("%v; the renewal after the failure was answered", held.lost)
+			t.Errorf("%v; want ReasonExpired without an error, because the last renewal succeeded", held.lost)
 		}
 	})
 }

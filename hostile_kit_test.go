@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A dice is a source of chances that goroutines share.
+// A dice is a source of random numbers that goroutines share.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-// one is true once in n times.
-func (d *dice) one(n int) bool { return d.n(n) == 0 }
+// oneIn returns true once in n times.
+func (d *dice) oneIn(n int) bool { return d.n(n) == 0 }
 
 func (d *dice) n(n int) int {
 	d.mu.Lock()
@@ -28,97 +28,98 @@ func (d *dice) n(n int) int {
 	return d.rng.IntN(n)
 }
 
-// span is a time of up to most, and usually much less.
-func (d *dice) span(most time.Duration) time.Duration {
-	return most >> d.n(10) * time.Duration(d.n(1000)) / 1000
+// randomTime returns a time of up to longest, and usually much less.
+func (d *dice) randomTime(longest time.Duration) time.Duration {
+	return longest >> d.n(10) * time.Duration(d.n(1000)) / 1000
 }
 
-// step is a request to a driver that fails, hangs, panics, ends goroutines, and loses
-// requests and replies.
+// step makes a request fail, hang, panic or end its goroutine, or loses the request or
+// its reply.
 func (h *hostility) step(ctx context.Context, op string, do func() error) error {
 	if op != "acquire" && op != "renew" && op != "release" {
 		return do()
 	}
-	if err := sleep(ctx, h.span(500*time.Millisecond)); err != nil {
+	if err := sleep(ctx, h.randomTime(500*time.Millisecond)); err != nil {
 		return err
 	}
-	stumble := func() {
-		if ctx.Value(callKey{}) != nil && h.one(40) {
-			if h.one(2) {
+	crash := func() {
+		if ctx.Value(callKey{}) != nil && h.oneIn(40) {
+			if h.oneIn(2) {
 				runtime.Goexit()
 			}
 			panic("hostile")
 		}
 	}
-	stumble()
-	if h.one(12) {
+	crash()
+	if h.oneIn(12) {
 		return errNet
 	}
 	err := do()
-	stumble()
+	crash()
 	switch {
-	case h.one(12):
+	case h.oneIn(12):
 		return errNet
-	case h.one(30):
+	case h.oneIn(30):
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if err := sleep(ctx, h.span(500*time.Millisecond)); err != nil {
+	if err := sleep(ctx, h.randomTime(500*time.Millisecond)); err != nil {
 		return err
 	}
 	return err
 }
 
-// signal delivers a signal at once, late or not.
+// signal delivers a signal at once, late or never.
 func (h *hostility) signal(tell func()) {
 	switch {
-	case h.one(5):
-	case h.one(2):
+	case h.oneIn(5):
+	case h.oneIn(2):
 		tell()
 	default:
-		time.AfterFunc(h.span(5*time.Second), tell)
+		time.AfterFunc(h.randomTime(5*time.Second), tell)
 	}
 }
 
-// callKey marks the ctx of a call by a user, who can recover from a panic.
+// callKey marks the ctx of a user's call, which can recover from a panic.
 type callKey struct{}
 
 // hostility is one run: a client over a hostile driver, its users, and a rival.
 type hostility struct {
 	*testing.T
 	*dice
-	w     *world
-	c     *pawl.Client
-	heard *listener
-	done  chan struct{} // closed when the client is
+	w      *world
+	c      *pawl.Client
+	events *eventRecorder
+	done   chan struct{} // closed after the client
 
 	forgetful bool // some leases are not released
 
 	mu      sync.Mutex
-	answers map[uint64]error // of Do and its like, by the claim
+	answers map[uint64]error // the errors of Do and TryDo, by the number of the claim
 }
 
-// observer receives all events, and then may stumble: with a panic where a caller can
-// recover, and otherwise by ending the goroutine.
+// observer records all events, and then may fail: it panics where a caller can recover,
+// and otherwise ends the goroutine.
 func (h *hostility) observer() *pawl.Observer {
-	h.heard.then = func(what string) {
-		time.Sleep(h.span(50 * time.Millisecond))
-		if h.one(30) {
-			// The client's own goroutines may call these two: there a panic ends all.
-			if what == "lost" || what == "trouble" || h.one(2) {
+	h.events.then = func(kind string) {
+		time.Sleep(h.randomTime(50 * time.Millisecond))
+		if h.oneIn(30) {
+			// The client's own goroutines may report these two. A panic there ends the
+			// program.
+			if kind == "lost" || kind == "trouble" || h.oneIn(2) {
 				runtime.Goexit()
 			}
 			panic("hostile observer")
 		}
 	}
-	o := h.heard.observer()
-	hear := o.Acquired
+	o := h.events.observer()
+	record := o.Acquired
 	o.Acquired = func(e pawl.AcquiredEvent) {
 		if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {
 			*claim = e.Claim
 		}
-		time.Sleep(h.span(time.Second)) // its end may be quicker
-		hear(e)
+		time.Sleep(h.randomTime(time.Second)) // meanwhile the lease may end
+		record(e)
 	}
 	return o
 }
@@ -129,48 +130,48 @@ func (h *hostility) run() {
 		users.Go(func() {
 			for range 12 {
 				inGoroutine(h.use)
-				time.Sleep(h.span(time.Second))
+				time.Sleep(h.randomTime(time.Second))
 			}
 		})
 	}
 	rival, _ := h.w.client(nil)
 	users.Go(func() { h.rival(rival) })
-	time.Sleep(h.span(40 * time.Second))
+	time.Sleep(h.randomTime(40 * time.Second))
 	h.end()
 	close(h.done)
 	users.Wait()
 	time.Sleep(time.Minute)
 	synctest.Wait()
-	h.heard.balanced(h.T)
-	for _, e := range h.heard.heard() {
+	h.events.checkBalance(h.T)
+	for _, e := range h.events.all() {
 		err, ok := h.answers[e.Claim]
-		if ok && (e.what == "lost" && !errors.Is(err, pawl.ErrLost) || e.what == "released" && errors.Is(err, pawl.ErrLost)) {
-			h.Errorf("claim %x of %q was %s, and Do said %v", e.Claim, e.Name, e.what, err)
+		if ok && (e.kind == "lost" && !errors.Is(err, pawl.ErrLost) || e.kind == "released" && errors.Is(err, pawl.ErrLost)) {
+			h.Errorf("claim %x of %q was %s, and Do returned %v", e.Claim, e.Name, e.kind, err)
 		}
 	}
 	for _, name := range names {
 		h.w.wantFree(name)
 	}
-	leavesNothing(h.T, h.c)
+	wantNothingLeft(h.T, h.c)
 }
 
-// end closes the client, in one of the possible ways or in several at once.
+// end closes the client by Close or Shutdown, or by several calls at once.
 func (h *hostility) end() {
 	var ends sync.WaitGroup
 	for range 1 + h.n(3) {
-		ctx, cancel := context.WithTimeout(background, h.span(20*time.Second))
+		ctx, cancel := context.WithTimeout(background, h.randomTime(20*time.Second))
 		defer cancel()
 		end := h.c.CloseWithin
-		if h.one(2) {
+		if h.oneIn(2) {
 			end = h.c.Shutdown
 		}
 		ends.Go(func() { _ = end(ctx) })
 	}
 	ends.Wait()
 	if h.c.Close() != nil {
-		return // and it said so
+		return // the client reported the failure
 	}
-	h.heard.balanced(h.T)
+	h.events.checkBalance(h.T)
 	for _, name := range names {
 		e := h.w.entry(name)
 		for _, x := range e.Holders {
@@ -186,14 +187,14 @@ func (h *hostility) end() {
 	}
 }
 
-// use is one thing that a user does.
+// use makes one call of a user, and ends the lease that it got.
 func (h *hostility) use() {
-	ctx, cancel := context.WithTimeout(context.WithValue(background, callKey{}, true), h.span(20*time.Second))
+	ctx, cancel := context.WithTimeout(context.WithValue(background, callKey{}, true), h.randomTime(20*time.Second))
 	defer cancel()
 	name := names[h.n(len(names))]
 	m, rw := h.c.Mutex(name), h.c.RWMutex(name)
 	work := func(ctx context.Context) error {
-		_ = sleep(ctx, h.span(10*time.Second))
+		_ = sleep(ctx, h.randomTime(10*time.Second))
 		switch h.n(20) {
 		case 0:
 			panic("hostile function")
@@ -202,7 +203,7 @@ func (h *hostility) use() {
 		}
 		return nil
 	}
-	if h.one(3) {
+	if h.oneIn(3) {
 		do := []func(context.Context, func(context.Context) error) error{
 			m.Do, rw.RDo, h.c.Semaphore(name, 3).Do,
 			func(ctx context.Context, f func(context.Context) error) error { _, err := m.TryDo(ctx, f); return err },
@@ -219,8 +220,8 @@ func (h *hostility) use() {
 	if err != nil {
 		return
 	}
-	if h.forgetful && h.one(10) {
-		return // Close ends it, or it ends by itself
+	if h.forgetful && h.oneIn(10) {
+		return // Close ends the lease, or it expires
 	}
 	_ = work(lease.Context())
 	var both sync.WaitGroup
@@ -236,13 +237,13 @@ func (h *hostility) rival(c *pawl.Client) {
 		select {
 		case <-h.done:
 			return
-		case <-time.After(h.span(5 * time.Second)):
+		case <-time.After(h.randomTime(5 * time.Second)):
 		}
 		name := names[h.n(len(names))]
 		switch h.n(3) {
 		case 0:
 			if e, err := c.Inspect(background, name); err == nil && len(e.Holders) > 0 {
-				_ = c.Break(background, name, e.Holders[0].Fence, &pawl.BreakOptions{Delay: h.span(time.Second)})
+				_ = c.Break(background, name, e.Holders[0].Fence, &pawl.BreakOptions{Delay: h.randomTime(time.Second)})
 			}
 		case 1:
 			if l, err := c.Mutex(name).ForceLock(background); err == nil {
@@ -250,7 +251,7 @@ func (h *hostility) rival(c *pawl.Client) {
 			}
 		default:
 			if l, err := c.Mutex(name).TryLock(background); err == nil {
-				time.Sleep(h.span(time.Second))
+				time.Sleep(h.randomTime(time.Second))
 				_ = l.Release(background)
 			}
 		}
@@ -259,7 +260,7 @@ func (h *hostility) rival(c *pawl.Client) {
 
 func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 	h := &hostility{
-		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, heard: &listener{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
+		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, events: &eventRecorder{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
 	net := w.faulty()
 	net.around, net.signal = h.step, h.signal
@@ -269,6 +270,5 @@ func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 
 var names = []string{"a", "b", "c"}
 
-// claimKey is the key under which the ctx of a call has a place for the number of its
-// claim.
+// claimKey is the key of the ctx value in which Acquired stores the number of the claim.
 type claimKey struct{}

@@ -22,7 +22,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 			t.Error("the context lost its values")
 		}
 		if fence, ok := pawl.FenceOf(lease.Context(), "x"); !ok || fence != lease.Fence() {
-			t.Error("the context does not say the fence")
+			t.Error("the context does not have the fence")
 		}
 		noError(t, lease.Release(ctx)) // although ctx is over
 		isError(t, context.Cause(lease.Context()), pawl.ErrReleased)
@@ -31,14 +31,13 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 	})
 }
 
-// A function of context.AfterFunc on the context of a lease may use the client, however
-// the lease ended.
+// A function that context.AfterFunc runs at the end of a lease may use the client.
 func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 	for how, end := range map[string]func(l *pawl.Lease, net *faulty, other *pawl.Client) error{
 		"released": func(l *pawl.Lease, _ *faulty, _ *pawl.Client) error { return l.Release(background) },
 		"lost":     func(l *pawl.Lease, net *faulty, _ *pawl.Client) error { up := net.down(); <-l.Done(); up(); return nil },
 		"broken": func(l *pawl.Lease, _ *faulty, other *pawl.Client) error {
-			return other.Break(background, "x", l.Fence(), atOnce)
+			return other.Break(background, "x", l.Fence(), noDelay)
 		},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
@@ -61,9 +60,9 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 	}
 }
 
-// StopBy is the time at which the next one can be granted the name: not sooner, and no
-// later.
-func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
+// StopBy is the earliest time at which the backend can grant the name again, and a waiter
+// gets it then.
+func TestStopByIsTheTimeOfTheNextGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		m := a.Mutex("x", pawl.WithLockDelay(time.Minute))
@@ -72,13 +71,13 @@ func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
 		granted := time.Now()
 		net.down()
 		<-lease.Done()
-		lost := lostFor(t, lease.Err(), pawl.ReasonUnreachable)
+		lost := wantLoss(t, lease.Err(), pawl.ReasonUnreachable)
 		must(t)(b.Mutex("x").Lock(background))
 		if late := time.Since(lost.StopBy); late < 0 || late > 10*time.Millisecond {
-			t.Errorf("the next one has it %v after Until", late)
+			t.Errorf("the next holder gets the name %v after StopBy", late)
 		}
 		if took := time.Since(granted); took < 90*time.Second || took > 90*time.Second+5*time.Millisecond {
-			t.Errorf("the next one was in after %v, want TTL and delay", took)
+			t.Errorf("the next holder got the name after %v, want TTL and lock-delay", took)
 		}
 	})
 }

@@ -52,17 +52,17 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 		want(lease, prefix+`x.over="pawl: lock released"`)
 		want((*pawl.Lease)(nil), `x.over="pawl: lease is nil; allowed: one that was granted"`)
 
-		if where := shown(all.String()); where != "" {
-			t.Errorf("a token was logged: %s", where)
+		if form := shown(all.String()); form != "" {
+			t.Errorf("a token was logged: %s", form)
 		}
 	})
 }
 
-// shownTokens notes the tokens of a client's claims. It returns a function that returns
-// the form in which a text shows one of them, or "".
+// shownTokens records the tokens of a client's claims. The function that it returns finds
+// a token in a text, and returns it as it is written there, or "".
 func shownTokens(net *faulty) func(text string) (form string) {
 	var tokens []driver.Token
-	net.claimed = func(t driver.Token) { tokens = append(tokens, t) }
+	net.onClaim = func(t driver.Token) { tokens = append(tokens, t) }
 	return func(text string) string {
 		if len(tokens) == 0 {
 			return "no claim was sent"
@@ -81,7 +81,7 @@ func shownTokens(net *faulty) func(text string) (form string) {
 
 // A token is a secret of its client. No value of this package shows a token if a program
 // prints the value, or a copy of it, with any verb.
-func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
+func TestNoVerbPrintsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
 		shown := shownTokens(net)
@@ -100,12 +100,12 @@ func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
 		short := []any{c, lease, *lease, leases, *leases, both, *both, mutex, *mutex, election, c.Once("o"), c.Semaphore("s", 1), c.RWMutex("r")}
 		for i, x := range append(short, lease.Context(), heldErr, &heldErr, e) {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%T"} {
-				said := fmt.Sprintf(verb, x)
-				if form := shown(said); form != "" {
+				text := fmt.Sprintf(verb, x)
+				if form := shown(text); form != "" {
 					t.Errorf("%T prints a token with %s: %q", x, verb, form)
 				}
-				if len(said) > 200 && verb != "%p" && i < len(short) { // %p asks no Formatter
-					t.Errorf("%T prints %d bytes with %s", x, len(said), verb)
+				if len(text) > 200 && verb != "%p" && i < len(short) { // %p asks no Formatter
+					t.Errorf("%T prints %d bytes with %s", x, len(text), verb)
 				}
 			}
 		}

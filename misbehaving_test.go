@@ -22,7 +22,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, f := w.client(nil)
-			f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
+			f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
 			ctx, cancel := context.WithTimeout(background, time.Minute)
 			defer cancel()
 			_, err := c.Mutex("x").Lock(ctx)
@@ -36,7 +36,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 			if n := f.count("acquire"); n > 100 {
 				t.Errorf("Acquire was called %d times in a minute", n)
 			}
-			leavesNothing(t, c)
+			wantNothingLeft(t, c)
 		})
 	}
 }
@@ -45,7 +45,7 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fence := uint64(0)
 		c, f := w.client(nil)
-		f.acquires = func(_ context.Context, c driver.Claim) (driver.Grant, error) {
+		f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) {
 			fence += 10
 			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
 		}
@@ -55,7 +55,7 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		_ = first.Release(background)
 		if l := <-next; l.Fence() != 20 {
-			t.Errorf("fence %d was never granted", l.Fence())
+			t.Errorf("fence %d, want 20 of the second grant", l.Fence())
 		}
 	})
 }
@@ -63,17 +63,17 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		f.renews = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
+		f.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 		lease := must(t)(c.Mutex("x").Lock(background))
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
 		time.Sleep(20 * time.Second)
-		isError(t, lease.Err(), pawl.ErrLost) // because it is unknown whether it was renewed
+		isError(t, lease.Err(), pawl.ErrLost) // no renewal was confirmed
 	})
 }
 
-// A request, or a function of WithHealth, may overrun a deadline of its own. The loss
-// must not look like the end of the caller's ctx, but contains the backend's error.
+// A request or a WithHealth function may exceed its own deadline. The loss then matches
+// the backend's error, but no error of a ctx.
 func TestALossMatchesNoContextError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{TTL: 9 * time.Second})
@@ -90,9 +90,9 @@ func TestALossMatchesNoContextError(t *testing.T) {
 		lost(must(t)(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background)), pawl.ReasonUnhealthy)
 
 		lease := must(t)(c.Mutex("x").Lock(background))
-		refusal := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
-		f.renews = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
-			return slices.Repeat([]error{refusal}, len(leases)), nil
+		refused := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
+		f.renewFunc = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
+			return slices.Repeat([]error{refused}, len(leases)), nil
 		}
 		err := lost(lease, pawl.ReasonUnreachable)
 		isError(t, err, pawl.ErrLost, pawl.ErrUnavailable, errNet)
@@ -118,6 +118,6 @@ func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 		}
 		f.set(nil, nil)
 		w.wantFree("x")
-		leavesNothing(t, c)
+		wantNothingLeft(t, c)
 	})
 }

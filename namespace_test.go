@@ -22,7 +22,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		for _, c := range []*pawl.Client{locks, acme, other, inner} {
 			must(t)(c.Mutex("x").TryLock(background))
 		}
-		_, err := acme.Mutex("x").TryLock(background) // its error says which tenant's name it is about
+		_, err := acme.Mutex("x").TryLock(background) // the error has the stored name, which shows the tenant
 		if held, ok := errors.AsType[*pawl.HeldError](err); !ok || held.Name != "@acme:x" {
 			t.Errorf("%v", err)
 		}
@@ -47,9 +47,9 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
 			t.Errorf("%+v", e)
 		}
-		noError(t, acme.Break(background, "x", e.Holders[0].Fence, atOnce))
+		noError(t, acme.Break(background, "x", e.Holders[0].Fence, noDelay))
 		noError(t, acme.WaitUntilFree(background, "x"))
-		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, atOnce), pawl.ErrNoSuchLease)
+		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, noDelay), pawl.ErrNoSuchLease)
 		for e, err := range inner.Watch(background, "x") {
 			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
 				t.Errorf("%+v", e)
@@ -120,13 +120,13 @@ func TestALeaseOfANamespace(t *testing.T) {
 				t.Errorf("ran: %v; %q", ran, once.LockName("1"))
 			}
 			if ran, err = once.Do(background, "1", f); ran || err != nil {
-				t.Errorf("ran again: %v, %v", ran, err)
+				t.Errorf("the second Do: %v, %v", ran, err)
 			}
 		}
 	})
 }
 
-func TestANamespaceThatIsBad(t *testing.T) {
+func TestABadNamespaceIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		locks, net := w.client(nil)
 		long := strings.Repeat("n", 250)
@@ -163,8 +163,8 @@ func TestANamespaceThatIsBad(t *testing.T) {
 	})
 }
 
-// Names that differ, or whose namespaces differ, are always stored as different names,
-// and no list shows names of another namespace.
+// Different names, and equal names of different namespaces, have different stored names,
+// and List shows no name of another namespace.
 func TestNamespacesNeverShareAName(t *testing.T) {
 	locks, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
@@ -210,9 +210,8 @@ func TestAClientOfOneNamespace(t *testing.T) {
 	isError(t, err, pawl.ErrInvalid)
 }
 
-// A tenant that chooses its names can choose one that looks like a stored name of
-// another.
-func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
+// A tenant may choose a name that has the form of another tenant's stored name.
+func TestFenceOfFindsNoLeaseOfAnotherNamespace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		locks, _ := w.client(nil)
 		mine, theirs := locks.Namespace("t2").Mutex("x"), locks.Namespace("t1").Mutex("@t2:x")
@@ -230,7 +229,7 @@ func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
 						got = lease.StoredName()
 					}
 					if fence, ok := pawl.FenceOf(ctx, name); got != want || ok != (want != "") || fence > 0 != ok {
-						t.Errorf("%s: %q finds the lease of %q, with fence %d; want the one of %q", what, name, got, fence, want)
+						t.Errorf("%s: %q finds the lease of %q, with fence %d; want the lease of %q", what, name, got, fence, want)
 					}
 				}
 				return nil
@@ -239,7 +238,7 @@ func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
 			noError(t, err)
 			for name, want := range c.found {
 				if fence := group.Fence(name); fence > 0 != (want != "") {
-					t.Errorf("%s: the group says that the fence of %q is %d", what, name, fence)
+					t.Errorf("%s: in the group the fence of %q is %d", what, name, fence)
 				}
 			}
 			noError(t, group.Release(background))
@@ -247,7 +246,7 @@ func TestAFenceIsOfNoOtherNamespace(t *testing.T) {
 		noError(t, locks.Mutex("x").Do(background, func(ctx context.Context) error {
 			return mine.Do(ctx, func(ctx context.Context) error {
 				if fence, ok := pawl.FenceOf(ctx, "x"); ok || fence > 0 {
-					t.Errorf("of two leases on x, one without a namespace, it finds the fence %d", fence)
+					t.Errorf("with two leases on x, one without a namespace, FenceOf returns %d; want 0", fence)
 				}
 				return nil
 			})

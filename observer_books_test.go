@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A lease may end before the function that gets its beginning has returned.
-func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
+// A lease may end before Acquired has returned.
+func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
 	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
 		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
 		"forced":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
@@ -22,61 +22,61 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			var (
-				heard = &listener{}
-				o     = heard.observer()
-				c     *pawl.Client
-				f     *faulty
+				events = &eventRecorder{}
+				o      = events.observer()
+				c      *pawl.Client
+				f      *faulty
 			)
 			other, _ := w.client(nil)
 			o.Acquired = func(e pawl.AcquiredEvent) {
 				end(c, other, f, e.Lease)
 				<-e.Lease.Done()
 				time.Sleep(time.Second)
-				heard.hear("acquired", e.Event, nil)
+				events.record("acquired", e.Event, nil)
 			}
 			c, f = w.client(&pawl.Options{Observer: o})
 			must(t)(c.Mutex("x").Lock(background))
 			synctest.Wait()
-			heard.balanced(t)
-			if n := heard.count("lost") + heard.count("released"); n != 1 {
-				t.Errorf("its end was told %d times: %v", n, heard.heard())
+			events.checkBalance(t)
+			if n := events.count("lost") + events.count("released"); n != 1 {
+				t.Errorf("the end was reported %d times: %v", n, events.all())
 			}
 			f.set(nil, nil)
 		})
 	}
 }
 
-// A waiter may give up at the moment at which it is passed a lease. Then no caller gets
+// A waiter may give up at the moment when a holder passes it a lease. Then no caller gets
 // that lease, and the Observer gets no event of it.
-func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
+func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, _ := w.client(&pawl.Options{Observer: heard.observer()})
+		events := &eventRecorder{}
+		c, _ := w.client(&pawl.Options{Observer: events.observer()})
 		other, _ := w.client(nil)
 		for range 100 {
 			held := must(t)(other.Mutex("x").Lock(background))
 			ctx, cancel := context.WithCancel(background)
-			first := locking(t, c.Mutex("x"))
+			first := startLock(t, c.Mutex("x"))
 			go func() {
 				if l, err := c.Mutex("x").Lock(ctx); err == nil {
 					_ = l.Release(background)
 				}
 			}()
 			synctest.Wait()
-			time.Sleep(2 * time.Second) // the first keeps its place, and asks for a range
+			time.Sleep(2 * time.Second) // the first waiter renews its place, and claims a range of fences
 			_ = held.Release(background)
 			l := <-first
 			synctest.Wait()
-			cancel() // the second is ready to run, and usually does not before the lease is passed to it
+			cancel() // the second waiter usually runs only after the lease was passed to it
 			_ = l.Release(background)
 			synctest.Wait()
 		}
 		noError(t, c.Close())
-		heard.balanced(t)
+		events.checkBalance(t)
 	})
 }
 
-func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
+func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 	for how, fail := range callbackFailures {
 		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
 			"waiting": func(c, other *pawl.Client, _ *faulty) {
@@ -100,25 +100,25 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				_ = l.Release(background)
 			},
 			"lost found by Release": func(c, other *pawl.Client, f *faulty) {
-				f.mute()
+				f.dropSignals()
 				l, _ := c.Mutex("x").Lock(background)
 				forced, _ := other.Mutex("x").ForceLock(background)
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = forced.Release(background)
 			},
 			"trouble of a try": func(c, _ *pawl.Client, f *faulty) {
-				f.set(nil, failing("acquire"))
+				f.set(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				f.set(nil, nil)
 			},
 			"trouble of a wait": func(c, _ *pawl.Client, f *faulty) {
-				f.set(nil, failing("acquire"))
+				f.set(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				f.set(nil, nil)
 			},
 			"trouble of a release": func(c, _ *pawl.Client, f *faulty) {
 				l, _ := c.Mutex("x").Lock(background)
-				var first sync.Once // the second is the client's own, and would end the program
+				var first sync.Once // a panic in the second request, which the client repeats, would end the program
 				f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
 				inGoroutine(func() { _ = l.Release(background) })
 				f.set(nil, nil)
@@ -127,13 +127,13 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
 				at, _, _ := strings.Cut(what, " ")
 				failed := false
-				heard := &listener{then: func(what string) {
+				events := &eventRecorder{then: func(what string) {
 					if what == at {
 						failed = true
 						fail()
 					}
 				}}
-				c, f := w.client(&pawl.Options{Observer: heard.observer()})
+				c, f := w.client(&pawl.Options{Observer: events.observer()})
 				other, _ := w.client(nil)
 				scene(c, other, f)
 				if synctest.Wait(); !failed {
@@ -141,15 +141,15 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				}
 				time.Sleep(200 * time.Millisecond) // a release that failed is repeated
 				w.wantFree("x")
-				leavesNothing(t, c)
+				wantNothingLeft(t, c)
 				noError(t, c.Close())
 			})
 		}
 	}
 }
 
-// The Observer's functions that the client's own goroutines call must not cost others
-// their leases. (A panic there ends the program, as in any goroutine without a recover.)
+// If Lost or Failed ends the client's goroutine that calls it, no other lease is lost. (A
+// panic there ends the program, as in any goroutine without a recover.)
 func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
@@ -169,7 +169,7 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		noError(t, lasting.Err())
 		up = f.down()
-		inGoroutine(func() { _ = lasting.Release(background) }) // and goes on being released
+		inGoroutine(func() { _ = lasting.Release(background) }) // the client repeats the release
 		time.Sleep(time.Second)
 		up()
 		time.Sleep(2 * time.Second)
@@ -178,13 +178,13 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	})
 }
 
-// The Observer may use the client: it is called with no mutex held, and by no goroutine
-// for which others wait.
-func TestObserverMayCallBackIn(t *testing.T) {
+// The Observer may use the client: the client calls it without holding a mutex, and on no
+// goroutine for which others wait.
+func TestObserverMayUseTheClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var c *pawl.Client
 		var spare *pawl.Lease
-		busy := make(chan struct{}, 1) // one at a time: its own actions are events, too
+		busy := make(chan struct{}, 1) // one call at a time, because its own locks cause events, too
 		use := func(l *pawl.Lease) {
 			select {
 			case busy <- struct{}{}:
@@ -199,7 +199,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 			}
 			_ = spare.Release(background)
 			_, _ = c.Inspect(background, "x")
-			_ = c.Break(background, "x", 1, atOnce)
+			_ = c.Break(background, "x", 1, noDelay)
 			for range c.List(background, "") {
 			}
 			if l != nil {

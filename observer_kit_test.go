@@ -9,65 +9,65 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// told is one event that an Observer got.
-type told struct {
-	what string
+// event is one event that an Observer got.
+type event struct {
+	kind string
 	pawl.Event
 	err error
 }
 
-// listener is an Observer that keeps all its events, in their order.
-type listener struct {
-	then func(what string) // is called after each event; may be nil
+// eventRecorder is an Observer that keeps all its events, in their order.
+type eventRecorder struct {
+	then func(kind string) // called after each event; may be nil
 
-	mu  sync.Mutex // protects all
-	all []told
+	mu     sync.Mutex // protects events
+	events []event
 }
 
-func (l *listener) hear(what string, e pawl.Event, err error) {
+func (l *eventRecorder) record(kind string, e pawl.Event, err error) {
 	l.mu.Lock()
-	l.all = append(l.all, told{what, e, err})
+	l.events = append(l.events, event{kind, e, err})
 	l.mu.Unlock()
 	if l.then != nil {
-		l.then(what)
+		l.then(kind)
 	}
 }
 
-func (l *listener) heard() []told {
+func (l *eventRecorder) all() []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]told(nil), l.all...)
+	return append([]event(nil), l.events...)
 }
 
 // count returns the number of events of a kind.
-func (l *listener) count(what string) int {
+func (l *eventRecorder) count(kind string) int {
 	n := 0
-	for _, t := range l.heard() {
-		if t.what == what {
+	for _, t := range l.all() {
+		if t.kind == kind {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *listener) observer() *pawl.Observer {
+func (l *eventRecorder) observer() *pawl.Observer {
 	return &pawl.Observer{
-		Queued:      func(e pawl.QueuedEvent) { l.hear("waiting", e.Event, e.Held) },
-		NotAcquired: func(e pawl.NotAcquiredEvent) { l.hear("refused", e.Event, e.Err) },
-		Acquired:    func(e pawl.AcquiredEvent) { l.hear("acquired", e.Event, nil) },
-		Released:    func(e pawl.ReleasedEvent) { l.hear("released", e.Event, e.Err) },
-		Lost:        func(e pawl.LostEvent) { l.hear("lost", e.Event, e.Err) },
-		Failed:      func(e pawl.FailedEvent) { l.hear("trouble", e.Event, e.Err) },
+		Queued:      func(e pawl.QueuedEvent) { l.record("waiting", e.Event, e.Held) },
+		NotAcquired: func(e pawl.NotAcquiredEvent) { l.record("refused", e.Event, e.Err) },
+		Acquired:    func(e pawl.AcquiredEvent) { l.record("acquired", e.Event, nil) },
+		Released:    func(e pawl.ReleasedEvent) { l.record("released", e.Event, e.Err) },
+		Lost:        func(e pawl.LostEvent) { l.record("lost", e.Event, e.Err) },
+		Failed:      func(e pawl.FailedEvent) { l.record("trouble", e.Event, e.Err) },
 	}
 }
 
-// balanced fails the test unless each lease was reported as acquired, and then once as
-// released or lost.
-func (l *listener) balanced(t *testing.T) {
+// checkBalance fails the test unless each lease was reported as acquired, and then once
+// as released or lost.
+func (l *eventRecorder) checkBalance(t *testing.T) {
 	t.Helper()
-	acquired, over := map[uint64]bool{}, map[uint64]bool{}
-	for _, e := range l.heard() {
-		switch e.what {
+	acquired, ended := map[uint64]bool{}, map[uint64]bool{}
+	for _, e := range l.all() {
+		switch e.kind {
 		case "acquired":
 			if acquired[e.Claim] {
 				t.Errorf("claim %x of %q was acquired twice", e.Claim, e.Name)
@@ -75,22 +75,22 @@ func (l *listener) balanced(t *testing.T) {
 			acquired[e.Claim] = true
 		case "released", "lost":
 			if !acquired[e.Claim] {
-				t.Errorf("claim %x of %q was %s, and not acquired", e.Claim, e.Name, e.what)
+				t.Errorf("claim %x of %q was %s without being acquired", e.Claim, e.Name, e.kind)
 			}
-			if over[e.Claim] {
-				t.Errorf("claim %x of %q was %s after its end", e.Claim, e.Name, e.what)
+			if ended[e.Claim] {
+				t.Errorf("claim %x of %q was %s after its end", e.Claim, e.Name, e.kind)
 			}
-			over[e.Claim] = true
+			ended[e.Claim] = true
 		}
 	}
-	if len(acquired) != len(over) {
-		t.Errorf("%d leases were acquired, and %d ended", len(acquired), len(over))
+	if len(acquired) != len(ended) {
+		t.Errorf("%d leases were acquired, but %d ended", len(acquired), len(ended))
 	}
 }
 
 type spanKey struct{}
 
-func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
+func spanCtx(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
 // inGoroutine runs f in a goroutine, and waits until f returns, panics or calls
 // runtime.Goexit. It returns the value of a panic.
@@ -111,10 +111,10 @@ var callbackFailures = map[string]func(){
 	"ends its goroutine": runtime.Goexit,
 }
 
-// failing returns a hook that fails the requests of one operation.
-func failing(fails string) func(op string) error {
+// failRequests returns a hook that fails the requests of one operation.
+func failRequests(failed string) func(op string) error {
 	return func(op string) error {
-		if op == fails {
+		if op == failed {
 			return errNet
 		}
 		return nil

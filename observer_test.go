@@ -18,38 +18,37 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A client without an Observer pays nothing for it: no allocation of a whole cycle is
-// made by the code that calls the Observer.
+// Without an Observer, the code that calls the Observer allocates nothing.
 func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	rate := runtime.MemProfileRate
-	runtime.MemProfileRate = 1 // each
+	runtime.MemProfileRate = 1 // every allocation
 	defer func() { runtime.MemProfileRate = rate }()
 
-	observed := func(o *pawl.Observer) int64 {
+	allocations := func(o *pawl.Observer) int64 {
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: o})
 		noError(t, err)
 		defer c.Close()
-		before := allocatedToTell()
+		before := observerAllocs()
 		for range 1000 {
 			lease := must(t)(c.Mutex("x").Lock(background))
 			noError(t, lease.Release(background))
 		}
-		return allocatedToTell() - before
+		return observerAllocs() - before
 	}
-	if n := observed(nil); n != 0 {
+	if n := allocations(nil); n != 0 {
 		t.Errorf("%d allocations in 1000 cycles without an Observer", n)
 	}
 	o := &pawl.Observer{Acquired: func(pawl.AcquiredEvent) {}, Released: func(pawl.ReleasedEvent) {}}
-	if n := observed(o); n < 1000 {
-		t.Errorf("%d allocations in 1000 cycles with one: does this test see them?", n)
+	if n := allocations(o); n < 1000 {
+		t.Errorf("%d allocations in 1000 cycles with an Observer; want 1000 or more, or the test does not see them", n)
 	}
 }
 
-// allocatedToTell returns the number of allocations that were made by functions that tell
-// the Observer, or called by one.
-func allocatedToTell() (n int64) {
-	tell := regexp.MustCompile(`/pawl\.\(\*\w+\)\.(announce|reportEnd|reportRelease|lossReport|event|lateEvent|reportQueued|reportNotAcquired|reportFailed)\b`)
-	runtime.GC() // twice, and the profile is complete
+// observerAllocs returns the number of allocations that were made for the Observer: by
+// the functions that call it, or below them.
+func observerAllocs() (n int64) {
+	functions := regexp.MustCompile(`/pawl\.\(\*\w+\)\.(announce|reportEnd|reportRelease|lossReport|event|lateEvent|reportQueued|reportNotAcquired|reportFailed)\b`)
+	runtime.GC() // the profile is complete after two collections
 	runtime.GC()
 	records := make([]runtime.MemProfileRecord, 1000)
 	for {
@@ -63,7 +62,7 @@ func allocatedToTell() (n int64) {
 		frames := runtime.CallersFrames(r.Stack())
 		for more := true; more; {
 			var frame runtime.Frame
-			if frame, more = frames.Next(); tell.MatchString(frame.Function) {
+			if frame, more = frames.Next(); functions.MatchString(frame.Function) {
 				n += r.AllocObjects
 				break
 			}
@@ -92,7 +91,7 @@ func TestWhatHappensIsLogged(t *testing.T) {
 		held := must(t)(b.Mutex("x").Lock(background))
 		time.AfterFunc(time.Minute, func() { _ = held.Release(background) })
 		lost := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lost.Fence(), atOnce))
+		noError(t, b.Break(background, "x", lost.Fence(), noDelay))
 		<-lost.Done()
 		must(t)(a.Mutex("z").Lock(background))
 		net.down()
@@ -112,17 +111,16 @@ func TestWhatHappensIsLogged(t *testing.T) {
 	})
 }
 
-// A trace needs to know which call an event belongs to, and which events are of one
-// claim.
+// A trace has to find the call of an event, and all events of a claim.
 func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, f := w.client(&pawl.Options{Observer: heard.observer()})
-		first := must(t)(c.Mutex("x").Lock(span("first")))
-		over, end := context.WithCancel(span("release"))
+		events := &eventRecorder{}
+		c, f := w.client(&pawl.Options{Observer: events.observer()})
+		first := must(t)(c.Mutex("x").Lock(spanCtx("first")))
+		over, end := context.WithCancel(spanCtx("release"))
 		end()
 		time.AfterFunc(time.Second, func() { _ = first.Release(over) })
-		ctx, cancel := context.WithCancel(span("second"))
+		ctx, cancel := context.WithCancel(spanCtx("second"))
 		must(t)(c.Mutex("x").Lock(ctx))
 		cancel()
 		time.Sleep(time.Second)
@@ -132,15 +130,15 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 
 		type key struct{ what, span string }
 		ids := map[key]uint64{}
-		for _, e := range heard.heard() {
+		for _, e := range events.all() {
 			if e.Name != "x" || e.Claim == 0 {
-				t.Errorf("%s: name %q, claim %d", e.what, e.Name, e.Claim)
+				t.Errorf("%s: name %q, claim %d", e.kind, e.Name, e.Claim)
 			}
-			if (e.what == "lost" || e.what == "released") && e.Ctx.Err() != nil {
-				t.Errorf("%s comes with a ctx that is over", e.what)
+			if (e.kind == "lost" || e.kind == "released") && e.Ctx.Err() != nil {
+				t.Errorf("%s has a ctx that has ended", e.kind)
 			}
 			s, _ := e.Ctx.Value(spanKey{}).(string)
-			ids[key{e.what, s}] = e.Claim
+			ids[key{e.kind, s}] = e.Claim
 		}
 		a, b := ids[key{"acquired", "first"}], ids[key{"acquired", "second"}]
 		if a == b {
@@ -150,38 +148,38 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 			{"released", "release"}: a, {"waiting", "second"}: b, {"trouble", "second"}: b, {"lost", "second"}: b,
 		} {
 			if ids[k] != id || id == 0 {
-				t.Errorf("%v is of claim %d, want %d; heard %v", k, ids[k], id, ids)
+				t.Errorf("%v is of claim %d, want %d; the claims are %v", k, ids[k], id, ids)
 			}
 		}
 	})
 }
 
-// The same applies when no caller waits for the answer any more. A lease that was passed
-// on counts as its last user's.
+// An event of a repeated release has the ID of the claim. If the lease was passed on, it
+// is the last claim.
 func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		events := &eventRecorder{}
+		c, f := w.client(&pawl.Options{Observer: events.observer()})
 		other := lockWithFencesToSpare(t, w, c)
 		last := make(chan *pawl.Lease)
-		go func() { last <- must(t)(c.Mutex("x").Lock(span("last"))) }()
+		go func() { last <- must(t)(c.Mutex("x").Lock(spanCtx("last"))) }()
 		synctest.Wait()
 		noError(t, other.Release(background))
 		lease := <-last
 		up := f.down()
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
-		_, err := c.Mutex("y").TryLock(span("try"))
+		_, err := c.Mutex("y").TryLock(spanCtx("try"))
 		isError(t, err, pawl.ErrUnavailable)
 		time.Sleep(5 * time.Second)
 		up()
 		synctest.Wait()
 
 		ids, failed := map[string]uint64{}, map[uint64]int{}
-		for _, e := range heard.heard() {
+		for _, e := range events.all() {
 			switch by, _ := e.Ctx.Value(spanKey{}).(string); {
-			case e.what == "acquired" || e.what == "refused":
+			case e.kind == "acquired" || e.kind == "refused":
 				ids[by] = e.Claim
-			case e.what == "trouble":
+			case e.kind == "trouble":
 				failed[e.Claim]++
 			}
 		}
@@ -199,58 +197,57 @@ func TestSkippedRunsCanBeCounted(t *testing.T) {
 		}})
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))
-		_, err := c.Mutex("x").TryDo(span("run"), func(context.Context) error { return nil })
+		_, err := c.Mutex("x").TryDo(spanCtx("run"), func(context.Context) error { return nil })
 		noError(t, err)
 		if len(refused) != 1 || !refused[0].Try || !errors.Is(refused[0].Err, pawl.ErrHeld) || refused[0].Name != "x" ||
 			refused[0].Claim == 0 || refused[0].Ctx.Value(spanKey{}) != "run" {
-			t.Fatalf("told %+v", refused)
+			t.Fatalf("the events are %+v", refused)
 		}
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err = c.Mutex("x").Lock(ctx)
 		isError(t, err, context.DeadlineExceeded)
 		if len(refused) != 2 || refused[1].Try || refused[1].Err != err || refused[1].Waited != time.Second {
-			t.Fatalf("told %+v", refused)
+			t.Fatalf("the events are %+v", refused)
 		}
 		synctest.Wait() // its place in the queue is given back
 		noError(t, held.Release(background))
 		_, err = c.Mutex("x").TryDo(background, func(context.Context) error { return nil })
 		noError(t, err)
 		if len(refused) != 2 {
-			t.Errorf("a run that was not skipped was told as one: %+v", refused[2])
+			t.Errorf("a run was reported as skipped: %+v", refused[2])
 		}
 	})
 }
 
-// For each field that an Observer will have: all observers that have it are called, in
-// order.
-func TestObserversAreAllTold(t *testing.T) {
-	var told []string
-	named := func(name string) *pawl.Observer {
+// Each function of the joined Observer calls the functions of all observers, in order.
+func TestJoinObserversCallsEachObserver(t *testing.T) {
+	var called []string
+	newObserver := func(name string) *pawl.Observer {
 		o := &pawl.Observer{}
 		v := reflect.ValueOf(o).Elem()
 		for i := range v.NumField() {
 			field := v.Type().Field(i).Name
 			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value {
-				told = append(told, name+" "+field)
+				called = append(called, name+" "+field)
 				return nil
 			}))
 		}
 		return o
 	}
-	all := reflect.ValueOf(pawl.JoinObservers(named("a"), nil, &pawl.Observer{}, named("b"))).Elem()
+	all := reflect.ValueOf(pawl.JoinObservers(newObserver("a"), nil, &pawl.Observer{}, newObserver("b"))).Elem()
 	for i := range all.NumField() {
-		told = nil
+		called = nil
 		all.Field(i).Call([]reflect.Value{reflect.Zero(all.Field(i).Type().In(0))})
 		field := all.Type().Field(i).Name
-		if want := []string{"a " + field, "b " + field}; !slices.Equal(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+		if want := []string{"a " + field, "b " + field}; !slices.Equal(called, want) {
+			t.Errorf("called %q, want %q", called, want)
 		}
 	}
 	none := reflect.ValueOf(pawl.JoinObservers(nil, &pawl.Observer{})).Elem()
 	for i := range none.NumField() {
 		if !none.Field(i).IsNil() {
-			t.Errorf("%s of nobody is not nil", none.Type().Field(i).Name)
+			t.Errorf("%s of no observers is not nil", none.Type().Field(i).Name)
 		}
 	}
 }

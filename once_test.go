@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// loses makes the reply to the next Acquire of a client get lost, and the backend be away
-// for some time after that.
-func loses(net *faulty, away time.Duration) {
+// loseReply makes the client lose the reply to its next Acquire. After that the backend
+// fails for the time away.
+func loseReply(net *faulty, away time.Duration) {
 	lost := false
 	var back time.Time
 	net.set(func(string) error {
@@ -33,15 +33,15 @@ func loses(net *faulty, away time.Duration) {
 	})
 }
 
-// The key was written by a grant whose answer was lost, and the lease has ended since: it
-// is unknown whether another instance has done the task.
-func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
+// The answer to the grant that wrote the key was lost, and the lease has ended since. So
+// it is unknown whether another instance has done the task.
+func TestAKeyThatTheClaimMayHaveWrittenIsNotDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{TTL: 3 * time.Second})
-		loses(net, 4*time.Second)
+		loseReply(net, 4*time.Second)
 		ran, err := a.Once("report").Do(background, "1", func(context.Context) error { return nil })
 		if ran {
-			t.Error("it ran")
+			t.Error("the function ran")
 		}
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		time.Sleep(time.Minute)
@@ -49,45 +49,45 @@ func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
 	})
 }
 
-func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
+func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
 	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			var o pawl.OnceOption
 			if atLeastOnce {
 				o = pawl.WithAtLeastOnce()
 			}
-			a, b := w.two()
+			a, b := w.twoClients()
 			fails := func(context.Context) error { time.Sleep(time.Second); return errNet }
-			ran, failed := make(chan bool), make(chan struct{})
+			ranAgain, failed := make(chan bool), make(chan struct{})
 			go func() {
 				defer close(failed)
 				ran, err := a.Once("report", o).Do(background, "1", fails)
 				if !ran {
-					t.Error("it did not run")
+					t.Error("the function did not run")
 				}
 				isError(t, err, errNet)
 			}()
 			synctest.Wait()
 			go func() {
-				did, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
+				ran, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
 				noError(t, err)
-				ran <- did
+				ranAgain <- ran
 			}()
-			if did := <-ran; did != atLeastOnce {
-				t.Errorf("taken up: %v", did)
+			if ran := <-ranAgain; ran != atLeastOnce {
+				t.Errorf("another instance ran the task: %v", ran)
 			}
 			<-failed
-			if did, err := a.Once("report", o).Do(background, "1", fails); did || err != nil {
-				t.Errorf("after that: %v, %v", did, err)
+			if ran, err := a.Once("report", o).Do(background, "1", fails); ran || err != nil {
+				t.Errorf("a third Do: %v, %v", ran, err)
 			}
 		})
 	}
 }
 
-func TestOnceSaysWhyNobodyKnows(t *testing.T) {
+func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		never := func(context.Context) error { t.Error("it ran"); return nil }
+		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		for _, key := range []string{"", string(make([]byte, 1025))} {
 			_, err := a.Once("report").Do(background, key, never)
 			isError(t, err, pawl.ErrInvalid)
@@ -108,25 +108,25 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 			return err
 		})
 		if !ran {
-			t.Error("it did not run")
+			t.Error("the function did not run")
 		}
 		isError(t, err, pawl.ErrHeld)
 
-		// A task that is done and cannot be noted may be done again, and the error says
+		// If the key of a task cannot be stored, the task may run again. The error says
 		// so.
 		ran, err = a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
 			net.down()
 			return nil
 		})
 		if !ran {
-			t.Error("it did not run")
+			t.Error("the function did not run")
 		}
 		isError(t, err, pawl.ErrUnavailable)
 	})
 }
 
-// A function that is done when its caller's time is up is done all the same.
-func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
+// If ctx ends during the function, Do still stores the key.
+func TestAKeyIsStoredThoughItsCtxHasEnded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		o := a.Once("report", pawl.WithAtLeastOnce())
@@ -137,14 +137,14 @@ func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
 		}
 		ran, err = o.Do(background, "1", func(context.Context) error { return nil })
 		if ran || err != nil {
-			t.Errorf("again: %v, %v", ran, err)
+			t.Errorf("the second Do: %v, %v", ran, err)
 		}
 	})
 }
 
-func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
+func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		o, other := a.Once("orders", pawl.WithUnorderedKeys()), b.Once("orders", pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a", "c"} {
 			for again := range 2 {
@@ -163,7 +163,7 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
 			ran, err := other.Do(ctx, "inner", func(context.Context) error { return nil })
 			if !ran {
-				t.Error("keys wait for each other")
+				t.Error("a function waits for a function with another key")
 			}
 			return err
 		})
@@ -173,8 +173,8 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 	})
 }
 
-// Twenty instances, whose clocks are up to 2 s off, a thousand ticks, and instances that
-// are killed at work: no tick is done twice; at least once, each is done.
+// Twenty instances run a thousand ticks. Their clocks are up to 2 s off, and some are
+// killed during a task. No task runs twice, and with WithAtLeastOnce each is done.
 func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
@@ -182,7 +182,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 			var began, done [ticks]atomic.Int32
 			start := time.Now().Add(time.Minute)
 			var all sync.WaitGroup
-			for i := range instances {
+			for range instances {
 				skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
 				all.Go(func() {
 					c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
@@ -206,7 +206,6 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 							return nil
 						})
 					}
-					_ = i
 				})
 			}
 			all.Wait()
@@ -215,20 +214,21 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 				case !atLeastOnce && b != 1:
 					t.Errorf("tick %d began %d times", tick, b)
 				case atLeastOnce && d != 1:
-					t.Errorf("tick %d was done %d times, of %d", tick, d, b)
+					t.Errorf("tick %d was done %d times, and began %d times", tick, d, b)
 				}
 			}
 		})
 	}
 }
 
-// A task whose lease was lost says so, and not also that its key could not be noted.
-func TestALossIsSaidOnce(t *testing.T) {
+// If the lease of a task was lost, the error does not also say that the key could not be
+// stored.
+func TestOnceReportsALossOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
-			noError(t, a.Break(background, "report", fence, atOnce))
+			noError(t, a.Break(background, "report", fence, noDelay))
 			return nil
 		})
 		isError(t, err, pawl.ErrLost)
@@ -238,7 +238,7 @@ func TestALossIsSaidOnce(t *testing.T) {
 	})
 }
 
-// Each unordered key is a name of its own, so its fences are compared with its own only.
+// Each unordered key has its own name, and so its own fences.
 func TestTheFenceOfAKeyIsFound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// opensLate opens a backend that can be reached from then on.
-func opensLate(starts time.Time, err error) func() (driver.Driver, error) {
+// openFrom returns a function that opens a backend from starts on, and fails before.
+func openFrom(starts time.Time, err error) func() (driver.Driver, error) {
 	return func() (driver.Driver, error) {
 		if time.Now().Before(starts) {
 			return nil, err
@@ -23,21 +23,21 @@ func opensLate(starts time.Time, err error) func() (driver.Driver, error) {
 }
 
 var (
-	errRefused = &driver.Error{Backend: "late", Op: "open", Err: errors.New("connection refused")}
-	errForEver = &driver.Error{Backend: "late", Op: "open", Err: errors.New("wrong password"), Permanent: true}
+	errRefused  = &driver.Error{Backend: "late", Op: "open", Err: errors.New("connection refused")}
+	errPassword = &driver.Error{Backend: "late", Op: "open", Err: errors.New("wrong password"), Permanent: true}
 )
 
-// A pod starts before its database.
+// A pod may start before its database.
 func TestOpenWaitsForABackendThatStartsLater(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
-		locks, err := pawl.OpenWith(t.Context(), opensLate(began.Add(2*time.Second), errRefused), nil)
+		locks, err := pawl.OpenWith(t.Context(), openFrom(began.Add(2*time.Second), errRefused), nil)
 		if err != nil {
-			t.Fatalf("%v; want it opened once the backend is there", err)
+			t.Fatalf("Open: %v; want a client once the backend is there", err)
 		}
 		defer locks.Close()
 		if waited := time.Since(began); waited > 3*time.Second {
-			t.Errorf("it was opened after %v; the backend was there after 2 s", waited)
+			t.Errorf("Open returned after %v; the backend was there after 2 s", waited)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func TestOpenGivesUpABackendThatDoesNotStart(t *testing.T) {
 	}{
 		"after RetryFor":        {err: errRefused, least: 10 * time.Second, most: 11 * time.Second},
 		"at once":               {err: errRefused, retryFor: -1},
-		"a permanent error":     {err: errForEver},
+		"a permanent error":     {err: errPassword},
 		"a bad option":          {err: pawl.ErrInvalid},
 		"the end of ctx":        {err: errRefused, timeout: 3 * time.Second, least: 3 * time.Second, most: 3 * time.Second},
 		"ctx that is cancelled": {err: errRefused, timeout: 3 * time.Second, cancel: true, least: 3 * time.Second, most: 3 * time.Second},
@@ -73,7 +73,7 @@ func TestOpenGivesUpABackendThatDoesNotStart(t *testing.T) {
 					want = context.Canceled
 				}
 				began := time.Now()
-				_, err := pawl.OpenWith(ctx, opensLate(began.Add(time.Hour), test.err), &pawl.Options{RetryFor: test.retryFor})
+				_, err := pawl.OpenWith(ctx, openFrom(began.Add(time.Hour), test.err), &pawl.Options{RetryFor: test.retryFor})
 				if waited := time.Since(began); waited < test.least || waited > test.most || !errors.Is(err, want) {
 					t.Errorf("after %v: %v; want %v, after %v to %v", waited, err, want, test.least, test.most)
 				}

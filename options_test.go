@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// patient is a backend that cannot keep a lease of less than a second.
-type patient struct{ driver.Driver }
+// minTTLDriver is a backend that cannot keep a lease of less than a second.
+type minTTLDriver struct{ driver.Driver }
 
-func (p patient) Properties() driver.Properties {
+func (p minTTLDriver) Properties() driver.Properties {
 	out := p.Driver.Properties()
 	out.Backend, out.MinTTL = "patient", time.Second
 	return out
@@ -28,12 +28,12 @@ func (p patient) Properties() driver.Properties {
 func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	const short = 999 * time.Millisecond
 	for what, o := range map[string]*pawl.Options{"TTL": {TTL: short}, "QueueTTL": {QueueTTL: short}} {
-		_, err := pawl.New(patient{engine.Full(memlock.New(nil))}, o)
+		_, err := pawl.New(minTTLDriver{engine.Full(memlock.New(nil))}, o)
 		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	c, err := pawl.New(patient{engine.Full(memlock.New(nil))}, &pawl.Options{TTL: time.Second})
+	c, err := pawl.New(minTTLDriver{engine.Full(memlock.New(nil))}, &pawl.Options{TTL: time.Second})
 	noError(t, err)
 	defer c.Close()
 	for what, o := range map[string]pawl.LockOption{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
@@ -49,8 +49,8 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	}
 }
 
-// A user relies on an option: where it would have no effect it is refused.
-func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
+// A user relies on each option, so an option without effect is refused.
+func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		handle, err := must(t)(c.Mutex("held").Lock(background)).Detach(background)
@@ -81,7 +81,7 @@ func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 			}
 		}
 		if f.count("acquire") != claimed || f.count("renew") != renewed {
-			t.Error("the backend was asked")
+			t.Error("a request was sent")
 		}
 	})
 }
@@ -111,15 +111,15 @@ func TestOptionsAreCopiedAtNew(t *testing.T) {
 		}
 		wg.Wait()
 		if acquired != 100 {
-			t.Errorf("%d of 100 were told", acquired)
+			t.Errorf("%d of 100 leases were reported", acquired)
 		}
 	})
 }
 
 func TestLongestDurationsDoNotOverflow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		const ever = time.Duration(math.MaxInt64)
-		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: ever, HandoffWindow: time.Second})
+		const longest = time.Duration(math.MaxInt64)
+		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: longest, HandoffWindow: time.Second})
 		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
 		lease := must(t)(m.Lock(background))
 		next := make(chan *pawl.Lease)
@@ -136,11 +136,11 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 	})
 }
 
-func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
+func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		most   time.Duration
-		quiet  bool          // the waiter gets no signals
-		waited time.Duration // 0 is not at all
+		quiet  bool          // no signals reach the waiter
+		waited time.Duration // 0: the lock is free
 	}{
 		"no wait": {2 * time.Minute, false, 0}, "a wait": {time.Second, false, 10300 * time.Millisecond}, "no signals": {time.Second, true, 10300 * time.Millisecond},
 	} {
@@ -156,13 +156,13 @@ func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
 			next := make(chan struct{})
 			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
 			<-lease.Done()
-			lostFor(t, lease.Err(), pawl.ReasonMaxHold)
+			wantLoss(t, lease.Err(), pawl.ReasonMaxHold)
 			if took := time.Since(began); took < c.most-max(c.most/12, 150*time.Millisecond) || took > c.most {
 				t.Errorf("lost after %v", took)
 			}
 			<-next
 			if took := time.Since(began); c.waited == 0 && took < c.most-time.Millisecond || took > c.most+10*time.Millisecond {
-				t.Errorf("the next one was in after %v", took)
+				t.Errorf("the next holder got the lock after %v", took)
 			}
 			if n := f.count("renew"); n > 20 {
 				t.Errorf("%d renewals", n)

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Waiters behind others in this process put up with a failing backend no longer than if
-// they had asked it themselves.
-func TestFailingBackendIsRiddenOutForABoundedTime(t *testing.T) {
+// A waiter of the local queue that sends nothing gives up a failing backend after the
+// same time as one that sends requests.
+func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 	for _, waiters := range []int{1, 20} {
 		runInWorld(t, strconv.Itoa(waiters), func(t *testing.T, w *world) {
 			c, f := w.client(nil)
@@ -23,12 +23,12 @@ func TestFailingBackendIsRiddenOutForABoundedTime(t *testing.T) {
 			for i := range waiters {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i%4) * 2 * time.Second)
-					took, err := after(func() error { _, err := c.Mutex("x").Lock(background); return err })
+					took, err := timed(func() error { _, err := c.Mutex("x").Lock(background); return err })
 					if !errors.Is(err, pawl.ErrUnavailable) || !errors.Is(err, errNet) {
 						t.Error(err)
 					}
 					if took < 10*time.Second || took > 12*time.Second {
-						t.Errorf("said after %v, want about 10 s", took)
+						t.Errorf("Lock failed after %v, want about 10 s", took)
 					}
 				})
 			}
@@ -37,10 +37,10 @@ func TestFailingBackendIsRiddenOutForABoundedTime(t *testing.T) {
 				t.Errorf("%d attempts in 10 s", n)
 			}
 			time.AfterFunc(5*time.Second, up)
-			lease := must(t)(c.Mutex("x").Lock(background)) // an outage of 5 s is not even seen
+			lease := must(t)(c.Mutex("x").Lock(background)) // a waiter survives an outage of 5 s
 			noError(t, lease.Release(background))
 			time.Sleep(time.Minute)
-			leavesNothing(t, c)
+			wantNothingLeft(t, c)
 		})
 	}
 }
@@ -56,14 +56,14 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("a try says %v", err)
+			t.Errorf("a try returns %v", err)
 		}
 		brief, stop := context.WithTimeout(background, time.Second)
 		defer stop()
 		_, err = c.Mutex("x").Lock(brief) // behind the first
 		isError(t, err, context.DeadlineExceeded, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("a wait says %v", err)
+			t.Errorf("a wait returns %v", err)
 		}
 		cancel()
 		isError(t, <-first, context.Canceled)
@@ -71,15 +71,15 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 	})
 }
 
-func TestPermanentErrorIsSaidAtOnce(t *testing.T) {
+func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		f.set(func(string) error { return wrong }, nil)
 		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
-			took, err := after(func() error { _, err := lock(background); return err })
+			took, err := timed(func() error { _, err := lock(background); return err })
 			if isError(t, err, pawl.ErrUnavailable); took > 0 {
-				t.Errorf("said after %v", took)
+				t.Errorf("the lock failed after %v, want at once", took)
 			}
 		}
 	})
@@ -97,13 +97,13 @@ func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) 
 			isError(t, err, pawl.ErrUnavailable)
 			var own *timeoutError
 			if !errors.As(err, &own) || own.host != "db-1" {
-				t.Errorf("%s: the backend's own error is not in: %v", name, err)
+				t.Errorf("%s: %v does not contain the backend's own error", name, err)
 			}
 			if _, ok := errors.AsType[*driver.Error](err); !ok {
 				t.Errorf("%s: no *driver.Error: %v", name, err)
 			}
 			if errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v Is DeadlineExceeded, but the caller set none", name, err)
+				t.Errorf("%s: %v matches DeadlineExceeded, but the caller set no deadline", name, err)
 			}
 			f.set(nil, nil)
 		}

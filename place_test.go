@@ -14,13 +14,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Of five waiters in one process only the first is in the backend's queue, behind a
-// waiter of another process.
-func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
+// Only the first of five waiters in a process is in the backend's queue, behind a waiter
+// of another process.
+func TestEachWaiterGetsItsOwnPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
+		events := &eventRecorder{}
 		a, _ := w.client(nil)
-		b, _ := w.client(&pawl.Options{Observer: heard.observer()})
+		b, _ := w.client(&pawl.Options{Observer: events.observer()})
 		held := must(t)(a.Mutex("x").Lock(background))
 		go func() { noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background)) }()
 		synctest.Wait()
@@ -32,21 +32,21 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 				_, err := b.Mutex("x").Lock(ctx)
 				var held *pawl.HeldError
 				if !errors.As(err, &held) || held.Holders != 1 || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v does not say who holds it", err)
+					t.Errorf("%v does not name the holder", err)
 					held = &pawl.HeldError{}
 				}
 				got <- held.Position
 			}()
 			synctest.Wait()
 		}
-		first := map[uint64]int{} // the place that each claim heard first
-		for _, e := range heard.heard() {
+		first := map[uint64]int{} // the first place that was reported to each claim
+		for _, e := range events.all() {
 			if first[e.Claim] == 0 {
 				first[e.Claim] = e.err.(*pawl.HeldError).Position
 			}
 		}
-		if told := slices.Sorted(maps.Values(first)); !slices.Equal(told, []int{2, 3, 4, 5, 6}) {
-			t.Errorf("the waiters got the places %v; want 2 to 6", told)
+		if got := slices.Sorted(maps.Values(first)); !slices.Equal(got, []int{2, 3, 4, 5, 6}) {
+			t.Errorf("the waiters got the places %v; want 2 to 6", got)
 		}
 		began, places := time.Now(), map[int]bool{}
 		for range 5 {
@@ -108,12 +108,12 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 	for name, end := range callbackFailures {
 		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {
 			runInWorld(t, name+" while it "+when, func(t *testing.T, w *world) {
-				heard := func() {}
+				onQueued := func() {}
 				c, _ := w.client(&pawl.Options{HandoffWindow: time.Second, Observer: &pawl.Observer{
-					Queued: func(pawl.QueuedEvent) { heard() },
+					Queued: func(pawl.QueuedEvent) { onQueued() },
 				}})
 				held := lockWithFencesToSpare(t, w, c)
-				heard = func() {
+				onQueued = func() {
 					time.Sleep(time.Millisecond)
 					end()
 				}
@@ -132,7 +132,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 					noError(t, held.Release(background))
 				}
 				w.wantFree("x")
-				leavesNothing(t, c)
+				wantNothingLeft(t, c)
 			})
 		}
 	}

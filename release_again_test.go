@@ -12,24 +12,24 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// The end of ctx ends the call, whatever becomes of its claim.
+// Lock returns at the end of ctx, while its claim is still on its way.
 func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	for name, begin := range map[string]func(*pawl.Mutex, context.Context) (*pawl.Lease, error){
 		"try": (*pawl.Mutex).TryLock, "wait": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			c, s := w.slow(nil, first("acquire", 600*time.Millisecond))
+			c, s := w.slowClient(nil, delayFirst("acquire", 600*time.Millisecond))
 			ctx, cancel := context.WithCancel(background)
 			time.AfterFunc(100*time.Millisecond, cancel)
-			took, err := after(func() error { _, err := begin(c.Mutex("x"), ctx); return err })
+			took, err := timed(func() error { _, err := begin(c.Mutex("x"), ctx); return err })
 			if isError(t, err, context.Canceled); took != 100*time.Millisecond {
-				t.Errorf("it came back after %v", took)
+				t.Errorf("the call returned after %v", took)
 			}
 			time.Sleep(time.Second)
 			if len(w.entry("x").Holders) != 1 {
-				t.Fatal("it did not arrive")
+				t.Fatal("the first claim did not arrive")
 			}
-			time.Sleep(3 * time.Second) // its end, and MaxLead
+			time.Sleep(3 * time.Second) // until the end of the attempt, and MaxLead
 			w.wantFree("x")
 			if n := s.count("release"); n != 2 {
 				t.Errorf("%d releases", n)
@@ -42,18 +42,18 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	}
 }
 
-// The same applies when a later request was granted, and its lease was released long
-// before the first request arrives.
+// The same applies if a later request was granted, and its lease was released before the
+// first request arrives.
 func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, s := w.slow(nil, first("acquire", 2*time.Second))
-		s.breaks = func(op string, n int) time.Duration { return 10 * time.Millisecond }
+		c, s := w.slowClient(nil, delayFirst("acquire", 2*time.Second))
+		s.failAfter = func(op string, n int) time.Duration { return 10 * time.Millisecond }
 		lease := must(t)(c.Mutex("x").Lock(background))
 		noError(t, lease.Release(background))
 		w.wantFree("x")
 		time.Sleep(2500 * time.Millisecond)
 		if len(w.entry("x").Holders) != 1 {
-			t.Fatal("it did not arrive")
+			t.Fatal("the first claim did not arrive")
 		}
 		time.Sleep(time.Second)
 		w.wantFree("x")
@@ -65,7 +65,7 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 
 func TestLeaseWhoseAttemptsWereAnsweredIsReleasedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, s := w.slow(nil, func(string, int) time.Duration { return time.Millisecond })
+		c, s := w.slowClient(nil, func(string, int) time.Duration { return time.Millisecond })
 		noError(t, must(t)(c.Mutex("x").Lock(background)).Release(background))
 		held := must(t)(c.Mutex("x").Lock(background))
 		ctx, cancel := context.WithTimeout(background, time.Second)
@@ -80,20 +80,20 @@ func TestLeaseWhoseAttemptsWereAnsweredIsReleasedOnce(t *testing.T) {
 	})
 }
 
-// outlasting is a backend whose leases may last for 5 s longer than they say: the instant
-// of a grant is known to it as a window.
-type outlasting struct{ *slow }
+// overrunDriver is a backend whose leases may last 5 s longer than their TTL, because it
+// does not know the exact time of a grant.
+type overrunDriver struct{ *slowDriver }
 
-func (o *outlasting) Properties() driver.Properties {
-	p := o.slow.Properties()
+func (o *overrunDriver) Properties() driver.Properties {
+	p := o.slowDriver.Properties()
 	p.MaxOverrun = 5 * time.Second
 	return p
 }
 
-func (o *outlasting) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (o *overrunDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	ttl := c.TTL
 	c.TTL += 5 * time.Second
-	g, err := o.slow.Acquire(ctx, c)
+	g, err := o.slowDriver.Acquire(ctx, c)
 	g.TTL = ttl
 	return g, err
 }
@@ -101,7 +101,7 @@ func (o *outlasting) Acquire(ctx context.Context, c driver.Claim) (driver.Grant,
 func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		works := false
-		s := &outlasting{&slow{Driver: engine.Full(w.memory.Driver()), sent: map[string]int{}}}
+		s := &overrunDriver{&slowDriver{Driver: engine.Full(w.memory.Driver()), sent: map[string]int{}}}
 		s.delay = func(op string, _ int) time.Duration {
 			if op == "release" && !works {
 				return -1
@@ -122,7 +122,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 
 func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.slow(nil, first("acquire", 2*time.Second))
+		c, _ := w.slowClient(nil, delayFirst("acquire", 2*time.Second))
 		ctx, cancel := context.WithCancel(background)
 		time.AfterFunc(10*time.Millisecond, cancel)
 		_, err := c.Mutex("x").TryLock(ctx)
@@ -134,39 +134,39 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 	})
 }
 
-// A lease that has to be given back costs no goroutine of its own, and a backend that
-// refuses is not asked again and again for each.
+// Releases that are not confirmed cost few goroutines, and the client bounds the requests
+// to a backend that refuses them.
 func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 	for name, down := range map[string]func(f *faulty){
 		"refuses": func(f *faulty) { f.down() },
-		"hangs":   func(f *faulty) { f.hang(everything) },
+		"hangs":   func(f *faulty) { f.setStuck(allRequests) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, f := w.client(&pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
 			down(f)
 			before := runtime.NumGoroutine()
-			most, tries := 0, 0
+			maxGoroutines, tries := 0, 0
 			for began := time.Now(); time.Since(began) < time.Hour; tries++ {
 				ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
 				_, err := c.Mutex("x" + strconv.Itoa(tries)).TryLock(ctx)
 				isError(t, err)
 				cancel()
 				time.Sleep(650 * time.Millisecond)
-				most = max(most, runtime.NumGoroutine()-before)
+				maxGoroutines = max(maxGoroutines, runtime.NumGoroutine()-before)
 			}
 			n := f.count("release")
-			t.Logf("%d tries: %d releases were sent, and there were %d goroutines more at most", tries, n, most)
-			if most > 70 { // 64 requests under way
-				t.Errorf("%d goroutines", most)
+			t.Logf("%d tries: %d releases, and at most %d more goroutines", tries, n, maxGoroutines)
+			if maxGoroutines > 70 { // 64 requests under way
+				t.Errorf("%d goroutines", maxGoroutines)
 			}
 			if n > tries+3700 { // one each, and one a second
 				t.Errorf("%d releases were sent for %d tries", n, tries)
 			}
 			f.set(nil, nil)
-			f.hang(nil)
+			f.setStuck(nil)
 			time.Sleep(10 * time.Second)
 			if n := f.count("release") - n; n < tries || n > tries*11/10 {
-				t.Errorf("%d releases were sent when it was back, for %d tries", n, tries)
+				t.Errorf("%d releases were sent when the backend was back, for %d tries", n, tries)
 			}
 			noError(t, c.Close())
 		})
@@ -174,14 +174,14 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 }
 
 // Some connections are silent, and others work.
-func TestCloseSendsAgainWhatASilentConnectionSwallowed(t *testing.T) {
+func TestCloseRepeatsUnansweredReleases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		for i := range 100 {
 			must(t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
 		}
-		f.hang(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
-		took, err := after(c.Close)
+		f.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
+		took, err := timed(c.Close)
 		noError(t, err)
 		if took > 3*time.Second {
 			t.Errorf("it took %v", took)

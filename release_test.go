@@ -10,43 +10,43 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestLateReleaseFreesNobodyElse(t *testing.T) {
+func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f, b := w.twoWithNetwork()
 		old := must(t)(a.Mutex("x").Lock(background))
 		f.down()
-		now := must(t)(b.Mutex("x").Lock(background)) // after the TTL of the old one
+		current := must(t)(b.Mutex("x").Lock(background)) // after the TTL of the old lease
 		f.set(nil, nil)
 		isError(t, old.Release(background), pawl.ErrLost)
 		synctest.Wait()
-		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != now.Fence() {
+		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != current.Fence() {
 			t.Errorf("after the late release: %+v", e)
 		}
 	})
 }
 
-func TestReleaseOfALeaseThatTheBackendHasNotSaysLost(t *testing.T) {
+func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(nil)
 		f.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		noError(t, b.Break(background, "x", lease.Fence(), atOnce))
+		noError(t, b.Break(background, "x", lease.Fence(), noDelay))
 		var lost *pawl.LostError
 		if err := lease.Release(background); !errors.As(err, &lost) || lost.By.Client != "breaker" || lost.Fence != lease.Fence() {
-			t.Errorf("release says %v", err)
+			t.Errorf("Release returns %v", err)
 		}
 	})
 }
 
-// The backend may still hold a lease that was lost, because of renewals whose answers did
-// not come. Close no longer knows of it, so its own release gives it back although Close
-// has begun.
+// The backend may still hold a lease that was lost, because the answers to its renewals
+// were lost. Close does not know this lease, so Release releases it, even if Close has
+// begun.
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		lost := must(t)(c.Mutex("lost").Lock(background))
-		f.set(nil, failing("renew"))
+		f.set(nil, failRequests("renew"))
 		<-lost.Done()
 		slow := must(t)(c.Mutex("slow").Lock(background))
 		begun, answer := make(chan struct{}), make(chan struct{})
@@ -62,9 +62,9 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		<-begun
 		closed := make(chan error)
 		go func() { closed <- c.Close() }()
-		synctest.Wait() // it waits for the release under way
+		synctest.Wait() // Close waits for the release of "slow"
 		if len(w.entry("lost").Holders) != 1 {
-			t.Fatal("the backend does not hold it any more, so nothing is shown")
+			t.Fatal("the backend does not hold \"lost\" any more, so the test shows nothing")
 		}
 		isError(t, lost.Release(background), pawl.ErrLost)
 		close(answer)
@@ -74,8 +74,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	})
 }
 
-// A renewal that is under way must not reach the backend after the release, whether it is
-// answered or fails.
+// A renewal must not reach the backend after the release, whether it succeeds or fails.
 func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	for name, fails := range map[string]error{"answered": nil, "failed": errNet} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
@@ -103,21 +102,21 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if f.count("renew") != 1 {
-				t.Error("it was renewed after the release")
+				t.Error("the lease was renewed after the release")
 			}
 			w.wantFree("x")
 		})
 	}
 }
 
-// Later callers wait for the first one, in a way that lets virtual time go on.
-func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
+// Later callers wait for the first one without stopping virtual time.
+func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		for _, failure := range []error{nil, errNet} {
 			lease := must(t)(c.Mutex("x").Lock(background))
 			f.set(func(op string) error { return failure }, nil)
-			f.slow(2 * time.Second)
+			f.setLatency(2 * time.Second)
 			answers := make(chan error)
 			began := time.Now()
 			for range 3 {
@@ -126,27 +125,27 @@ func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
 			first := <-answers
 			for range 2 {
 				if err := <-answers; !errors.Is(err, failure) || err != first {
-					t.Errorf("one says %v, another %v", first, err)
+					t.Errorf("one returns %v, another %v", first, err)
 				}
 			}
 			if took := time.Since(began); took < time.Second {
-				t.Errorf("they were answered after %v", took)
+				t.Errorf("the calls returned after %v", took)
 			}
 			f.set(nil, nil)
-			f.slow(0)
+			f.setLatency(0)
 			sent := f.count("release")
 			if err := lease.Release(nil); err != first || failure == nil && sent != 1 { //nolint:staticcheck // a nil ctx must not keep a lock held
-				t.Errorf("one says %v, another %v, after %d releases", first, err, sent)
+				t.Errorf("one returns %v, another %v, after %d releases", first, err, sent)
 			}
 			time.Sleep(time.Minute)
 		}
 	})
 }
 
-func TestSecondReleaseAfterADriversPanicDoesNotSayThatItIsReleased(t *testing.T) {
+func TestSecondReleaseAfterADriversPanicReturnsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		events := &eventRecorder{}
+		c, f := w.client(&pawl.Options{Observer: events.observer()})
 		lease := must(t)(c.Mutex("x").Lock(background))
 		var first sync.Once
 		f.set(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
@@ -154,6 +153,6 @@ func TestSecondReleaseAfterADriversPanicDoesNotSayThatItIsReleased(t *testing.T)
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)
 		w.wantFree("x")
-		heard.balanced(t)
+		events.checkBalance(t)
 	})
 }

@@ -20,13 +20,13 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 		1000: {50 * time.Millisecond, 200 * time.Millisecond, time.Second},
 	} {
 		if testing.Short() && many == 1000 {
-			continue // make test-all runs this: a thousand leases are a crowd
+			continue // make test-all runs this case, which takes long
 		}
 		for _, brief := range ttls {
 			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T, w *world) {
-				c, _ := w.hang(nil)
+				c, _ := w.clientThatHangs(nil)
 				healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
-				for round := range 4 { // they are lost, and there are new ones
+				for round := range 4 { // the leases are lost, and replaced
 					for i := range many {
 						must(t)(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))
 						time.Sleep(10 * time.Second / time.Duration(many))
@@ -40,12 +40,12 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 	}
 }
 
-// Renewals that are due at the same time go out together, the one that hangs among them.
-func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
+// Leases that are due at the same time are renewed in one request. One of them hangs.
+func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
 		for _, hang := range []int{1, 5} {
 			runInWorld(t, fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T, w *world) {
-				c, h := w.hang(&pawl.Options{TTL: ttl})
+				c, h := w.clientThatHangs(&pawl.Options{TTL: ttl})
 				var healthy []*pawl.Lease
 				for i := range 256 {
 					if i < hang {
@@ -66,13 +66,12 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 	}
 }
 
-// Small batches do not make the client ask a backend that is down more often, nor with
-// many goroutines.
+// Small batches do not cause many requests or goroutines while the backend is down.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
-	nightly(t, "ten thousand leases are a crowd")
+	nightly(t, "it renews ten thousand leases")
 	for name, down := range map[string]func(f *faulty){
-		"refuses": func(f *faulty) { f.set(failing("renew"), nil) },
-		"hangs":   func(f *faulty) { f.hang(func(op string, _ int) bool { return op == "renew" }) },
+		"refuses": func(f *faulty) { f.set(failRequests("renew"), nil) },
+		"hangs":   func(f *faulty) { f.setStuck(func(op string, _ int) bool { return op == "renew" }) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, f := w.client(nil)
@@ -87,12 +86,12 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 				most = max(most, runtime.NumGoroutine()-before)
 			}
 			n := f.count("renew")
-			t.Logf("%d renewals were sent in 24 s, and there were %d goroutines more at most", n, most)
+			t.Logf("%d renewals were sent in 24 s, and at most %d more goroutines ran", n, most)
 			if n > 2000 || most > 240 {
 				t.Errorf("%d renewals were sent, there were %d goroutines", n, most)
 			}
 			f.set(nil, nil)
-			f.hang(nil)
+			f.setStuck(nil)
 			time.Sleep(time.Minute)
 			for _, l := range leases {
 				noError(t, l.Err())
@@ -105,18 +104,18 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 }
 
 // A renewal that hangs never delays the report that a lease is lost.
-func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
+func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{RequestTimeout: 20 * time.Second})
-		f.hang(func(op string, _ int) bool { return op == "renew" })
+		f.setStuck(func(op string, _ int) bool { return op == "renew" })
 		var all sync.WaitGroup
 		for i := range 200 {
 			ttl := time.Second << (i % 6)
 			l := must(t)(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))
 			all.Go(func() {
 				<-l.Done()
-				if lost := lostFor(t, l.Err(), pawl.ReasonUnreachable); !lost.StopBy.After(time.Now()) {
-					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
+				if lost := wantLoss(t, l.Err(), pawl.ReasonUnreachable); !lost.StopBy.After(time.Now()) {
+					t.Errorf("lease %d of %v had its StopBy %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
 				}
 			})
 			time.Sleep(time.Second)
@@ -125,10 +124,9 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	})
 }
 
-// A grant that is passed on lasts as long as the place would have, and that counts from
-// the last attempt that was answered. Where that was long ago, half of the term must not
-// go by before the lease is renewed for the first time: on an engine that compares and
-// swaps the rest may be too short for a renewal.
+// A grant from the queue lasts one QueueTTL, counted from the last attempt that was
+// answered. If that was long ago, the first renewal must not wait for half of the term:
+// on an engine that compares and swaps, the rest may be too short for a renewal.
 func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -136,8 +134,8 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 		held := must(t)(a.Mutex("x").Lock(background))
 		got := make(chan *pawl.Lease, 1)
 		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
-		w.waitersLeft("x", 1)
-		f.set(failing("acquire"), nil)
+		w.wantWaiters("x", 1)
+		f.set(failRequests("acquire"), nil)
 		time.Sleep(5 * time.Second)
 		noError(t, held.Release(background))
 		lease := <-got
@@ -152,51 +150,51 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 	})
 }
 
-func TestLostIsSaidOnce(t *testing.T) {
+func TestALossIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var said atomic.Int32
-		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { said.Add(1) }}})
+		var losses atomic.Int32
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { losses.Add(1) }}})
 		lease := must(t)(c.Mutex("x").Lock(background))
 		f.down()
 		time.Sleep(27*time.Second - time.Nanosecond)
 		noError(t, lease.Err())
-		time.Sleep(time.Nanosecond) // the timer and Err find it in the same instant
+		time.Sleep(time.Nanosecond) // the timer and Err detect the loss in the same instant
 		first := lease.Err()
 		isError(t, first, pawl.ErrLost)
 		time.Sleep(time.Minute)
 		if lease.Err() != first {
-			t.Error("a second loss was said")
+			t.Error("Err returned a second loss")
 		}
 		synctest.Wait()
-		if said.Load() != 1 {
-			t.Errorf("said %d times", said.Load())
+		if losses.Load() != 1 {
+			t.Errorf("%d losses were reported, want one", losses.Load())
 		}
 		if n := f.count("renew"); n < 10 || n > 100 {
-			t.Errorf("it was asked for %d times", n)
+			t.Errorf("%d renewals were sent", n)
 		}
 	})
 }
 
-// asleep makes a client of a machine that has slept for as long as the test says.
-func (w *world) asleep() (*pawl.Client, *faulty, *atomic.Int64) {
+// sleepingClient makes a client of a machine that has slept for as long as the test sets.
+func (w *world) sleepingClient() (*pawl.Client, *faulty, *atomic.Int64) {
 	f, slept := w.faulty(), &atomic.Int64{}
 	c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c, f, slept
 }
 
-func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
+func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f, slept := w.asleep()
+		c, f, slept := w.sleepingClient()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		f.down()
-		slept.Store(int64(time.Minute)) // no time passes but on the boot clock
+		slept.Store(int64(time.Minute)) // time passes only on the boot clock
 		isError(t, lease.Err(), pawl.ErrLost)
 
 		f.set(nil, nil)
 		released := must(t)(c.Mutex("z").Lock(background))
 		slept.Store(int64(90 * time.Second))
-		isError(t, released.Release(background), pawl.ErrLost) // which looks, too
+		isError(t, released.Release(background), pawl.ErrLost) // Release checks the clock, too
 
 		f.set(nil, nil)
 		watched := must(t)(c.Mutex("y").Lock(background))
@@ -205,7 +203,7 @@ func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 		began := time.Now()
 		<-watched.Done() // no caller uses Err
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %v to notice", took)
+			t.Errorf("the loss was detected after %v", took)
 		}
 	})
 }
@@ -217,7 +215,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 		b, _ := w.client(nil)
 		gone := must(t)(a.Mutex("gone").Lock(background))
 		stays := must(t)(a.Mutex("stays").Lock(background))
-		noError(t, b.Break(background, "gone", gone.Fence(), atOnce))
+		noError(t, b.Break(background, "gone", gone.Fence(), noDelay))
 		time.Sleep(time.Minute)
 		isError(t, gone.Err(), pawl.ErrLost)
 		noError(t, stays.Err())
@@ -226,7 +224,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 
 func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f, slept := w.asleep()
+		c, f, slept := w.sleepingClient()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		slept.Store(int64(20 * time.Second)) // two renewals were missed
 		time.Sleep(5 * time.Second)
@@ -261,18 +259,18 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 	})
 }
 
-// A renewal that failed has as much time again as it had at first, if its lease is alone:
-// also shortly before its maximum hold, when there is little left to ask for.
+// A repeated renewal of a single lease has as much time as the first one, even near the
+// end of a maximum hold.
 func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		lease := must(t)(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))
 		up := f.down()
 		time.Sleep(4 * time.Second)
-		f.slow(900 * time.Millisecond) // a sixth of the TTL is a second
+		f.setLatency(900 * time.Millisecond) // a sixth of the TTL is a second
 		up()
 		<-lease.Done()
-		lostFor(t, lease.Err(), pawl.ReasonMaxHold)
+		wantLoss(t, lease.Err(), pawl.ReasonMaxHold)
 	})
 }
 
@@ -282,7 +280,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 		var failed atomic.Int32
 		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(pawl.FailedEvent) { failed.Add(1) }}})
 		must(t)(c.Mutex("x").Lock(background))
-		net.slow(time.Second)
+		net.setLatency(time.Second)
 		for net.count("renew") == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -302,7 +300,7 @@ func TestConfirmAsksTheBackend(t *testing.T) {
 		isError(t, lease.Confirm(background), pawl.ErrUnavailable)
 		noError(t, lease.Err())
 		up()
-		net.mute()
+		net.dropSignals()
 		must(t)(b.Mutex("x").ForceLock(background))
 		noError(t, lease.Err()) // no signal has come
 		isError(t, lease.Confirm(background), pawl.ErrLost)

@@ -13,13 +13,13 @@ import (
 
 func TestShutdownLetsHoldersFinish(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		heard := &listener{}
-		c, _ := w.client(&pawl.Options{Observer: heard.observer(), TTL: time.Second})
+		events := &eventRecorder{}
+		c, _ := w.client(&pawl.Options{Observer: events.observer(), TTL: time.Second})
 		other, _ := w.client(nil)
 		must(t)(other.Mutex("theirs").Lock(background))
 		go func() {
 			err := c.Mutex("work").Do(background, func(ctx context.Context) error {
-				return sleep(ctx, 10*time.Second) // many terms: it goes on being renewed
+				return sleep(ctx, 10*time.Second) // longer than the TTL: the client renews the lease
 			})
 			if err != nil {
 				t.Errorf("the function ended with %v", err)
@@ -29,11 +29,11 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		lease := must(t)(c.Mutex("lease").Lock(background))
 		time.AfterFunc(5*time.Second, func() {
 			if err := lease.Release(background); err != nil {
-				t.Errorf("the release said %v", err)
+				t.Errorf("the release returned %v", err)
 			}
 		})
 		waited := make(chan error)
-		for _, name := range []string{"theirs", "work", "work"} { // in the backend, and in the process
+		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in the local queue
 			go func() { _, err := c.Mutex(name).Lock(background); waited <- err }()
 		}
 		synctest.Wait()
@@ -43,13 +43,13 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 			_, err := c.Mutex("free").TryLock(background)
 			isError(t, err, pawl.ErrClosed)
 			if _, err := c.Inspect(background, "free"); err != nil {
-				t.Errorf("who looks is told %v", err)
+				t.Errorf("Inspect during Shutdown: %v", err)
 			}
 		}()
 		for range 3 {
-			go func() { _ = c.Shutdown(background) }() // once more does no harm
+			go func() { _ = c.Shutdown(background) }() // several calls do no harm
 		}
-		took, err := after(func() error { return c.Shutdown(background) })
+		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
 		if took != 10*time.Second {
 			t.Errorf("it took %v", took)
@@ -59,9 +59,9 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		}
 		w.wantFree("work")
 		w.wantFree("lease")
-		heard.balanced(t)
-		if heard.count("lost") > 0 {
-			t.Errorf("a lease was lost: %v", heard.heard())
+		events.checkBalance(t)
+		if events.count("lost") > 0 {
+			t.Errorf("a lease was lost: %v", events.all())
 		}
 		noError(t, c.Shutdown(background))
 		noError(t, c.Close())
@@ -76,7 +76,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 		lease := must(t)(c.Mutex("x").Lock(background))
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
-		took, err := after(func() error { return c.Shutdown(ctx) })
+		took, err := timed(func() error { return c.Shutdown(ctx) })
 		isError(t, err, context.DeadlineExceeded)
 		if took != time.Minute {
 			t.Errorf("it took %v", took)
@@ -92,10 +92,10 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 		lease := must(t)(c.Mutex("x").Lock(background))
 		time.AfterFunc(time.Second, func() {
 			if err := c.Close(); err != nil {
-				t.Errorf("Close said %v", err)
+				t.Errorf("Close returned %v", err)
 			}
 		})
-		took, err := after(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
+		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
 		if took != time.Second {
 			t.Errorf("it took %v", took)
@@ -117,7 +117,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		took, err := after(func() error { return c.Shutdown(background) })
+		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
 		if took < time.Minute {
 			t.Errorf("it took %v", took)
@@ -126,10 +126,10 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 	})
 }
 
-// The function may need a while to stop. Its resources must not be closed under it.
+// A function may take a while to stop. The program must not close its resources before.
 func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, other := w.two()
+		c, other := w.twoClients()
 		var ended atomic.Bool
 		go func() {
 			_ = c.Mutex("x").Do(background, func(ctx context.Context) error {
@@ -144,11 +144,11 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 		brief, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {
-			t.Error("it did not wait for the function")
+			t.Error("Shutdown did not wait for the function until its ctx ended")
 		}
-		_ = c.Shutdown(background) // it says what the first has said
+		_ = c.Shutdown(background) // its result is the result of the first
 		if !ended.Load() {
-			t.Error("it did not wait for the function until its end")
+			t.Error("a second Shutdown did not wait for the function")
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The backend may renew a lease and lose it afterwards, and the signal of the loss may be
-// quicker than the answer to the renewal, which says that all is well.
+// The backend may renew a lease and then lose it. The signal of the loss may arrive
+// before the answer to the renewal, which says that the lease holds.
 func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 	for name, toAll := range map[string]bool{"to the holder": false, "to all clients": true} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
@@ -25,7 +25,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 				if op == "renew" && forced.CompareAndSwap(false, true) {
 					must(t)(b.Mutex("x").ForceLock(background))
 					if toAll {
-						f.hear(driver.Signal{Kind: driver.SignalRetry})
+						f.deliver(driver.Signal{Kind: driver.SignalRetry})
 					}
 				}
 				return nil
@@ -39,7 +39,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 	}
 }
 
-// The signal may also be quicker than the answer to the claim.
+// The signal may also arrive before the answer to the claim.
 func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f, b := w.twoWithNetwork()
@@ -62,12 +62,12 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			isError(t, lease.Release(background), pawl.ErrLost)
 			noError(t, taker.Release(background))
 			synctest.Wait()
-			leavesNothing(t, a)
+			wantNothingLeft(t, a)
 		}
 	})
 }
 
-// A slow waiter finds two signals: one of its grant, and one of its loss.
+// A slow waiter gets two signals together: of its grant, and of its loss.
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -76,20 +76,20 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			held := must(t)(a.Mutex("x").Lock(background))
 			late, stop := f.holdBack()
 			defer stop()
-			got := locking(t, b.Mutex("x"))
+			got := startLock(t, b.Mutex("x"))
 			noError(t, held.Release(background))
 			forced := must(t)(c.Mutex("x").ForceLock(background))
 			if len(*late) != 2 {
 				t.Fatalf("signals %v", *late)
 			}
 			for _, s := range *late {
-				f.hear(s)
+				f.deliver(s)
 			}
 			synctest.Wait()
 			select {
 			case l := <-got:
 				isError(t, l.Err(), pawl.ErrLost)
-			default: // it has asked again, and waits
+			default: // the waiter has claimed again, and waits
 				noError(t, forced.Release(background))
 				noError(t, (<-got).Release(background))
 			}
@@ -97,8 +97,8 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	}
 }
 
-// A grant may come and go while a process is paused. Its signal must not be taken for the
-// next grant.
+// A grant may expire while a process is paused. The client must not take its signal for
+// a later grant.
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -107,22 +107,22 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 
 		late, stop := f.holdBack()
 		defer stop()
-		got := locking(t, b.Mutex("x"))
-		f.down() // b is cut off: it does not renew what it is granted now
+		got := startLock(t, b.Mutex("x"))
+		f.down() // b cannot renew the lease that it is granted now
 		noError(t, held.Release(background))
 		synctest.Wait()
 		if len(*late) != 1 || (*late)[0].Kind != driver.SignalGranted {
 			t.Fatalf("signals %v", *late)
 		}
-		time.Sleep(6 * time.Second) // b's grant is over
+		time.Sleep(6 * time.Second) // b's grant has expired
 		third := must(t)(c.Mutex("x").Lock(background))
-		f.set(nil, nil) // b is back, and queues again
+		f.set(nil, nil) // b reaches the backend again, and queues
 		time.Sleep(4 * time.Second)
-		f.hear((*late)[0]) // and now the old signal arrives
+		f.deliver((*late)[0]) // and now the old signal arrives
 		synctest.Wait()
 		select {
 		case l := <-got:
-			t.Fatalf("b believes in fence %d while %d is held", l.Fence(), third.Fence())
+			t.Fatalf("b has a lease with fence %d while %d is held", l.Fence(), third.Fence())
 		default:
 		}
 		noError(t, third.Release(background))
@@ -137,19 +137,19 @@ func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 		b, f, a := w.twoWithNetwork()
 		f.noSignals = true
 		held := must(t)(a.Mutex("x").Lock(background))
-		got := locking(t, b.Mutex("x"))
+		got := startLock(t, b.Mutex("x"))
 		broken := must(t)(b.Mutex("y").Lock(background))
 		noError(t, held.Release(background))
-		noError(t, a.Break(background, "y", broken.Fence(), atOnce))
+		noError(t, a.Break(background, "y", broken.Fence(), noDelay))
 		synctest.Wait()
 		noError(t, broken.Err())
-		f.hear(driver.Signal{Kind: driver.SignalRetry})
+		f.deliver(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()
 		isError(t, broken.Err(), pawl.ErrLost)
 		select {
 		case <-got:
 		default:
-			t.Error("the waiter did not ask again")
+			t.Error("the waiter did not claim again")
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func (w *world) keeps(name, want string, fence uint64) {
+func (w *world) wantValue(name, want string, fence uint64) {
 	w.t.Helper()
 	if e := w.entry(name); string(e.Value) != want || e.ValueFence != fence {
 		w.t.Errorf("%q keeps %q of fence %d, want %q of %d", name, e.Value, e.ValueFence, want, fence)
@@ -19,26 +19,26 @@ func (w *world) keeps(name, want string, fence uint64) {
 
 func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		lease := must(t)(a.Mutex("x", pawl.WithValue([]byte("one"))).Lock(background))
-		w.keeps("x", "one", lease.Fence())
+		w.wantValue("x", "one", lease.Fence())
 		noError(t, lease.SetValue(background, []byte("two")))
-		w.keeps("x", "two", lease.Fence())
+		w.wantValue("x", "two", lease.Fence())
 		noError(t, lease.Release(background))
-		w.keeps("x", "two", lease.Fence())
+		w.wantValue("x", "two", lease.Fence())
 		isError(t, lease.SetValue(background, []byte("three")), pawl.ErrReleased)
 
 		next := must(t)(b.Mutex("x").Lock(background))
-		w.keeps("x", "two", lease.Fence())
+		w.wantValue("x", "two", lease.Fence())
 		noError(t, next.SetValue(background, nil))
-		w.keeps("x", "", next.Fence())
+		w.wantValue("x", "", next.Fence())
 		isError(t, next.SetValue(background, make([]byte, 1025)), pawl.ErrInvalid)
 	})
 }
 
 func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		at := func(c *pawl.Client, key string) *pawl.Mutex {
 			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithValueBelow([]byte(key)))
 		}
@@ -64,21 +64,20 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	})
 }
 
-// A request without an answer may arrive yet: a value that is written after it is the
-// last.
+// An unanswered write may still arrive. A later write waits until it cannot.
 func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})
 		lease := must(t)(a.Mutex("x").Lock(background))
-		net.set(nil, failing("renew"))
+		net.set(nil, failRequests("renew"))
 		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
-		took, err := after(func() error { return lease.SetValue(background, []byte("two")) })
+		took, err := timed(func() error { return lease.SetValue(background, []byte("two")) })
 		noError(t, err)
 		if took < time.Second || took > 2*time.Second {
-			t.Errorf("the second write went after %v, want to wait for the end of the first", took)
+			t.Errorf("the second write took %v, want it to wait for the end of the first", took)
 		}
-		w.keeps("x", "two", lease.Fence())
+		w.wantValue("x", "two", lease.Fence())
 
 		ctx, cancel := context.WithCancel(background)
 		net.set(nil, func(op string) error {
@@ -93,8 +92,9 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	})
 }
 
-// An attempt that comes after a later one was refused for the value leaves nothing.
-func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
+// If an attempt is refused for the value, an earlier attempt may still arrive. The client
+// releases it.
+func TestAClaimThatTheValueRefusesIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		holder := must(t)(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))
@@ -108,7 +108,7 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 				return nil
 			default:
 				close(first)
-				return errNet // it was sent, as far as the client knows
+				return errNet // the client does not know that the request was lost
 			}
 		}, nil)
 		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithValueBelow([]byte("5"))).Lock(background)
@@ -116,7 +116,7 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if n := net.count("release"); n < 2 {
-			t.Errorf("it was released %d times, want once more after its end", n)
+			t.Errorf("%d releases, want a second one after the end of the attempt", n)
 		}
 		noError(t, holder.Release(background))
 	})

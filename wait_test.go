@@ -41,9 +41,9 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	})
 }
 
-// No client acts when a minimum hold is over, or a name opens after a break. The waiter
-// knew only the end of a lease that lasts longer.
-func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
+// No client sends a request when a minimum hold ends, or a name opens after a break. The
+// waiter knows only the end of the TTL, which is later.
+func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 	for name, end := range map[string]func(l *pawl.Lease, other *pawl.Client) error{
 		"minimum hold": func(l *pawl.Lease, _ *pawl.Client) error { return l.Release(background) },
 		"break": func(l *pawl.Lease, other *pawl.Client) error {
@@ -51,7 +51,7 @@ func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 		},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, b := w.two()
+			a, b := w.twoClients()
 			c, _ := w.client(nil)
 			began := time.Now()
 			lease := must(t)(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))
@@ -59,7 +59,7 @@ func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
 				go func() {
 					l := must(t)(next.Mutex("x").Lock(background))
 					if took := time.Since(began); took < 100*time.Millisecond || took > 105*time.Millisecond {
-						t.Errorf("the name was open after 100 ms, and the next one in after %v", took)
+						t.Errorf("the name was open after 100 ms, and the next holder got it after %v", took)
 					}
 					noError(t, l.Release(background))
 				}()
@@ -89,26 +89,25 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 				bound = 250 * time.Millisecond
 			}
 			if late := time.Since(began) - time.Minute; late < 0 || late > bound {
-				t.Errorf("%v late", late)
+				t.Errorf("the waiter got the lock %v after the release", late)
 			}
 		})
 	}
 }
 
-// A waiter far from the head of a long queue renews its place less often, and keeps it
-// all the same.
+// A waiter far from the head of a long queue renews its place less often, but keeps it.
 func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 200
 		holder, _ := w.client(nil)
 		lease := must(t)(holder.Mutex("x").Lock(background))
 		between, leave := context.WithCancel(background)
-		var asked [waiters]*faulty
+		var nets [waiters]*faulty
 		var mu sync.Mutex
 		var granted []int
 		for i := range waiters {
 			c, f := w.client(nil)
-			asked[i] = f
+			nets[i] = f
 			ctx := background
 			if i > 0 && i < waiters-1 {
 				ctx = between
@@ -123,24 +122,24 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		inAMinute := func(i int) int {
-			before := asked[i].count("acquire")
+		claimsInAMinute := func(i int) int {
+			before := nets[i].count("acquire")
 			time.Sleep(time.Minute)
-			return asked[i].count("acquire") - before
+			return nets[i].count("acquire") - before
 		}
-		if n := inAMinute(0); n < 36 || n > 42 {
-			t.Errorf("the head asks %d times a minute; want three times in each 5 s", n)
+		if n := claimsInAMinute(0); n < 36 || n > 42 {
+			t.Errorf("the head sends %d claims a minute; want three times in each 5 s", n)
 		}
-		if n := inAMinute(waiters - 1); n < 9 || n > 11 {
-			t.Errorf("the last of %d asks %d times a minute; want three times in each 20 s", waiters, n)
+		if n := claimsInAMinute(waiters - 1); n < 9 || n > 11 {
+			t.Errorf("the last of %d sends %d claims a minute; want three times in each 20 s", waiters, n)
 		}
 		if n := len(w.entry("x").Waiters); n != waiters {
-			t.Errorf("%d are in the queue; want %d", n, waiters)
+			t.Errorf("%d claims are in the queue; want %d", n, waiters)
 		}
 		leave()
 		time.Sleep(10 * time.Second)
-		if n := inAMinute(waiters - 1); n < 36 || n > 42 {
-			t.Errorf("the second asks %d times a minute; want three times in each 5 s", n)
+		if n := claimsInAMinute(waiters - 1); n < 36 || n > 42 {
+			t.Errorf("the second sends %d claims a minute; want three times in each 5 s", n)
 		}
 		noError(t, lease.Release(background))
 		synctest.Wait()
@@ -150,18 +149,18 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsAndTheWorkGoesOn(t *testing.T) {
+func TestWithWaitBoundsOnlyTheWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.two()
+		a, b := w.twoClients()
 		held := must(t)(a.Mutex("x").Lock(background))
 		tenSeconds := pawl.WithWait(10 * time.Second)
 		for what, lock := range map[string]func() error{
-			"Mutex":    func() error { _, err := b.Mutex("x", tenSeconds).Lock(background); return err },
-			"RWMutex":  func() error { _, err := b.RWMutex("x", tenSeconds).RLock(background); return err },
-			"All":      func() error { _, err := pawl.All(b.Mutex("w"), b.Mutex("x", tenSeconds)).Lock(background); return err },
-			"here too": func() error { _, err := a.Mutex("x", tenSeconds).Lock(background); return err },
+			"Mutex":      func() error { _, err := b.Mutex("x", tenSeconds).Lock(background); return err },
+			"RWMutex":    func() error { _, err := b.RWMutex("x", tenSeconds).RLock(background); return err },
+			"All":        func() error { _, err := pawl.All(b.Mutex("w"), b.Mutex("x", tenSeconds)).Lock(background); return err },
+			"one client": func() error { _, err := a.Mutex("x", tenSeconds).Lock(background); return err },
 		} {
-			took, err := after(lock)
+			took, err := timed(lock)
 			isError(t, err, pawl.ErrHeld)
 			isError(t, err, context.DeadlineExceeded)
 			if took < 10*time.Second || took > 11*time.Second {

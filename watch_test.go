@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// show is an entry in few words.
-func show(e pawl.Entry) string {
+// entryText describes an entry in few words.
+func entryText(e pawl.Entry) string {
 	return fmt.Sprintf("%d hold, %d wait, closed %v, %q", len(e.Holders), len(e.Waiters), e.ClosedFor > 0, e.Value)
 }
 
-// follow watches "x", and returns what it sees after the first entry.
+// follow watches "x", and returns the entries after the first one.
 func follow(t *testing.T, c *pawl.Client) (seen <-chan pawl.Entry, stop func()) {
 	ctx, cancel := context.WithCancel(background)
 	entries := make(chan pawl.Entry, 100)
@@ -45,23 +45,23 @@ func TestWatchYieldsEachChange(t *testing.T) {
 			defer close(done)
 			for e, err := range b.Watch(ctx, "x") {
 				noError(t, err)
-				seen = append(seen, show(e))
+				seen = append(seen, entryText(e))
 			}
 		}()
-		settle := func() { time.Sleep(10 * time.Second) }
-		settle()
+		waitTenSeconds := func() { time.Sleep(10 * time.Second) }
+		waitTenSeconds()
 		lease := must(t)(a.Mutex("x", pawl.WithLockDelay(time.Minute)).Lock(background))
-		settle() // renewed meanwhile
+		waitTenSeconds() // renewed meanwhile
 		noError(t, lease.SetValue(background, []byte("v")))
-		settle()
+		waitTenSeconds()
 		short, stop := context.WithTimeout(background, 20*time.Second)
 		defer stop()
 		go a.Mutex("x").Lock(short)
-		settle()
-		settle()
-		settle()
+		waitTenSeconds()
+		waitTenSeconds()
+		waitTenSeconds()
 		noError(t, a.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
-		settle()
+		waitTenSeconds()
 		time.Sleep(time.Minute)
 		cancel()
 		<-done
@@ -77,24 +77,24 @@ func TestWatchYieldsEachChange(t *testing.T) {
 }
 
 // A watch sees a change even if it is not reported.
-func TestWatchMissesNothingForGood(t *testing.T) {
+func TestWatchSeesChangesWithoutPush(t *testing.T) {
 	for how, c := range map[string]struct {
-		break_ func(f *faulty)
+		spoil  func(f *faulty)
 		within time.Duration
 	}{
-		"told":            {func(*faulty) {}, 0},
+		"pushed":          {func(*faulty) {}, 0},
 		"lost on the way": {func(f *faulty) { f.noSignals = true }, 5 * time.Second},
 		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			b, f, a := w.twoWithNetwork()
-			c.break_(f)
+			c.spoil(f)
 			seen, stop := follow(t, b)
 			defer stop()
 			for range 20 {
 				time.Sleep(7 * time.Second)
 				lease := must(t)(a.Mutex("x").Lock(background))
-				if took, _ := after(func() error { <-seen; return nil }); took > c.within {
+				if took, _ := timed(func() error { <-seen; return nil }); took > c.within {
 					t.Errorf("seen after %v, want %v at the most", took, c.within)
 				}
 				noError(t, lease.Release(background))
@@ -104,7 +104,7 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 	}
 }
 
-// An answer that is lost does not blind the watch: it asks again.
+// If the answer to a read is lost, the watch reads again.
 func TestWatchBoundsEachRequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
@@ -116,18 +116,18 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 			b, net := w.client(o)
 			seen, stop := follow(t, b)
 			synctest.Wait()
-			net.slow(time.Hour)
+			net.setLatency(time.Hour)
 			lease := must(t)(a.Mutex("x").Lock(background))
 			time.Sleep(time.Second)
-			net.slow(0)
+			net.setLatency(0)
 			time.Sleep(within - time.Second + 100*time.Millisecond)
 			select {
 			case e := <-seen:
 				if len(e.Holders) != 1 {
-					t.Errorf("after %v it has seen %v", within, e)
+					t.Errorf("after %v the watch yielded %v", within, e)
 				}
 			default:
-				t.Errorf("after %v it has seen nothing", within)
+				t.Errorf("after %v the watch has yielded nothing", within)
 			}
 			stop()
 			synctest.Wait()
@@ -136,7 +136,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 	})
 }
 
-// The time for which a watch bears a failing backend begins with each failure.
+// The time for which a watch retries begins again with each failure.
 func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
@@ -150,7 +150,7 @@ func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 		for range 3 {
 			time.Sleep(10 * time.Second)
 			up := net.down()
-			lease := must(t)(b.Mutex("x").Lock(background)) // so it looks
+			lease := must(t)(b.Mutex("x").Lock(background)) // the push of this change makes the watch read
 			time.Sleep(time.Second)
 			up()
 			noError(t, lease.Release(background))
@@ -160,13 +160,13 @@ func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 	})
 }
 
-// The watch of a backend that does not answer ends with what that is, and not with the
-// error of a ctx that its caller does not know.
-func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
+// If the backend does not answer, Watch yields ErrUnavailable, and not the error of its
+// internal ctx.
+func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		net.slow(time.Hour)
-		took, err := after(func() error {
+		net.setLatency(time.Hour)
+		took, err := timed(func() error {
 			for _, err := range a.Watch(background, "x") {
 				return err
 			}
@@ -181,39 +181,39 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 		for _, err := range a.Watch(ctx, "x") {
 			t.Errorf("its ctx has ended: %v", err)
 		}
-		for _, err := range a.Watch(nil, "x") { //nolint:staticcheck // that is what is tried
+		for _, err := range a.Watch(nil, "x") { //nolint:staticcheck // Watch must refuse it
 			isError(t, err, pawl.ErrInvalid)
 		}
 	})
 }
 
-// A watch reports an outage once, and goes on when it is over: a caller that only reads
-// entries would take the leader from before it for the present one.
+// A watch yields the error of an outage once, and goes on afterwards. A caller that got
+// no error would take an old leader for the present one.
 func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		ctx, cancel := context.WithCancel(background)
 		var mu sync.Mutex
-		var told []string
-		tell := func(what string, fence uint64, err error) {
+		var yielded []string
+		record := func(what string, fence uint64, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				isError(t, err, pawl.ErrUnavailable)
 				what = "down"
 			}
-			if told = append(told, what); err != nil && fence != 0 {
-				t.Errorf("with an error it says %d", fence)
+			if yielded = append(yielded, what); err != nil && fence != 0 {
+				t.Errorf("the entry of an error has the fence %d", fence)
 			}
 		}
 		go func() {
 			for e, err := range a.Watch(ctx, "x") {
-				tell(fmt.Sprint("held by ", len(e.Holders)), e.Fence, err)
+				record(fmt.Sprint("held by ", len(e.Holders)), e.Fence, err)
 			}
 		}()
 		go func() {
 			for l, err := range a.Election("x").Watch(ctx) {
-				tell(fmt.Sprint("led ", l.Term > 0), l.Term, err)
+				record(fmt.Sprint("led ", l.Term > 0), l.Term, err)
 			}
 		}()
 		synctest.Wait()
@@ -228,16 +228,16 @@ func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		noError(t, lease.Release(background))
-		slices.Sort(told) // of the two watches
+		slices.Sort(yielded) // of the two watches
 		want := []string{"down", "down", "down", "down", "held by 0", "held by 1", "held by 1", "held by 1", "led false", "led true", "led true", "led true"}
-		if !slices.Equal(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+		if !slices.Equal(yielded, want) {
+			t.Errorf("yielded %q, want %q", yielded, want)
 		}
 	})
 }
 
-// No backend pushes an end that comes by itself: a watch looks when it comes.
-func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
+// No backend pushes an expiry, so a watch reads the entry at that time.
+func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		options := &pawl.Options{TTL: 2500 * time.Millisecond, QueueTTL: 2500 * time.Millisecond}
 		a, holds := w.client(options)
@@ -256,7 +256,7 @@ func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 			case <-time.After(time.Minute):
 			}
 			if took := time.Since(began); took > within+20*time.Millisecond {
-				t.Errorf("%s: seen after %v, want %v: %s", what, took, within, show(e))
+				t.Errorf("%s: seen after %v, want %v: %s", what, took, within, entryText(e))
 			}
 		}
 		must(t)(a.Mutex("x", pawl.WithLockDelay(1500*time.Millisecond)).Lock(background))
@@ -271,19 +271,19 @@ func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
 	})
 }
 
-// The requests of a watch to the backend, for a name to which nothing happens, and for
-// one that changes all the time.
-func TestWatchAsksNoMoreThanItSays(t *testing.T) {
+// The documentation of Watch bounds its requests for a name that does not change, and for
+// a name that changes all the time.
+func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	for how, c := range map[string]struct {
-		break_     func(f *faulty)
+		spoil      func(f *faulty)
 		idle, busy int // requests in 100 s, and in one
 	}{
-		"told":        {func(*faulty) {}, 20, 100},
+		"pushed":      {func(*faulty) {}, 20, 100},
 		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			b, f, a := w.twoWithNetwork()
-			c.break_(f)
+			c.spoil(f)
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
 			var last pawl.Entry
@@ -295,7 +295,7 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 			before := f.count("inspect")
 			time.Sleep(100 * time.Second)
 			if got := f.count("inspect") - before; got > c.idle+1 {
-				t.Errorf("%d requests in 100 s in which nothing happened, want %d at the most", got, c.idle)
+				t.Errorf("%d requests in 100 s without a change, want %d at the most", got, c.idle)
 			}
 			before = f.count("inspect")
 			for range 1000 {
@@ -305,20 +305,20 @@ func TestWatchAsksNoMoreThanItSays(t *testing.T) {
 				time.Sleep(time.Millisecond / 2)
 			}
 			if got := f.count("inspect") - before; got > c.busy+1 {
-				t.Errorf("%d requests in a second in which all happened, want %d at the most", got, c.busy)
+				t.Errorf("%d requests in a second full of changes, want %d at the most", got, c.busy)
 			}
 			lease := must(t)(a.Mutex("x").Lock(background))
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if last.Fence != lease.Fence() || len(last.Holders) != 1 {
-				t.Errorf("at last it saw %+v, want what there is", last)
+				t.Errorf("the last entry is %+v, want the lease with fence %d", last, lease.Fence())
 			}
 		})
 	}
 }
 
-// Nor does it ask more often while its reads fail and the backend goes on to push.
-func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
+// A watch sends no more requests while its reads fail and the backend still pushes.
+func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	const most = 1000 // requests in 10 s
 	for what, watch := range map[string]func(ctx context.Context, c *pawl.Client){
 		"Watch": func(ctx context.Context, c *pawl.Client) {
@@ -349,14 +349,14 @@ func TestWatchThatFailsAsksNoMoreThanItSays(t *testing.T) {
 			})
 			watch(ctx, b)
 			if n := f.count("inspect"); n > most+1 {
-				t.Errorf("%d requests in 10 s in which all reads failed, want %d at the most", n, most)
+				t.Errorf("%d requests in 10 s of failing reads, want %d at the most", n, most)
 			}
 			busy.Wait()
 		})
 	}
 }
 
-func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
+func TestWatchEndsWithTheClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
 		net.set(nil, nil)
@@ -369,10 +369,10 @@ func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 			last <- failed
 		}()
 		synctest.Wait()
-		took, err := after(func() error { noError(t, a.Close()); return <-last })
+		took, err := timed(func() error { noError(t, a.Close()); return <-last })
 		isError(t, err, pawl.ErrClosed)
 		if took > 0 {
-			t.Errorf("it ended %v after the client", took)
+			t.Errorf("Watch ended %v after the client", took)
 		}
 		for _, err := range a.Watch(background, "a\x00b") {
 			isError(t, err, pawl.ErrInvalid)
@@ -380,7 +380,7 @@ func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 	})
 }
 
-func TestWaitFreeEndsWhenNobodyHoldsTheName(t *testing.T) {
+func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, f := w.client(&pawl.Options{RetryFor: time.Second})
@@ -408,29 +408,29 @@ func TestWaitFreeEndsWhenNobodyHoldsTheName(t *testing.T) {
 		time.Sleep(time.Minute)
 		select {
 		case err := <-done:
-			t.Fatalf("it ended while the name was held: %v", err)
+			t.Fatalf("WaitUntilFree ended while the name was held: %v", err)
 		default:
 		}
 		noError(t, lease.Release(background))
 		noError(t, <-done)
 		if e := w.entry("x"); len(e.Holders)+len(e.Waiters) > 0 {
-			t.Errorf("it left %+v", e)
+			t.Errorf("WaitUntilFree left %+v", e)
 		}
 
 		f.down()
 		isError(t, <-waited(background), pawl.ErrUnavailable)
 		isError(t, b.WaitUntilFree(background, ""), pawl.ErrInvalid)
-		isError(t, b.WaitUntilFree(nil, "x"), pawl.ErrInvalid) //nolint:staticcheck // it is to be refused
+		isError(t, b.WaitUntilFree(nil, "x"), pawl.ErrInvalid) //nolint:staticcheck // WaitUntilFree must refuse it
 	})
 }
 
-func TestOwnerIsTheOneOfItsLeases(t *testing.T) {
+func TestSelfIsTheOwnerOfTheLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{Labels: map[string]string{"job": "1"}})
 		must(t)(c.Mutex("x").Lock(background))
 		mine := c.Self()
 		if held := w.entry("x").Holders[0].Owner; held.Client != mine.Client || held.PID != mine.PID || held.Labels["job"] != "1" || mine.Labels["job"] != "1" {
-			t.Errorf("it is %+v, and its lease has %+v", mine, held)
+			t.Errorf("Self is %+v, and the lease has %+v", mine, held)
 		}
 		mine.Labels["job"] = "2"
 		if c.Self().Labels["job"] != "1" {

@@ -18,12 +18,12 @@ import (
 
 var background = context.Background()
 
-// atOnce breaks a lease and leaves its name open.
-var atOnce = &pawl.BreakOptions{Delay: -1}
+// noDelay makes Break leave the name open.
+var noDelay = &pawl.BreakOptions{Delay: -1}
 
-// faulty is a driver between a client and its backend that a test can make fail. One hook
-// is called before an operation is sent, and one after it. If the first returns an error,
-// the request is lost; if the second does, the reply.
+// faulty is a driver between a client and its backend that a test can make fail. The hook
+// before runs before a request is sent: its error means that the request is lost. The
+// hook after runs after the request: its error means that the reply is lost.
 type faulty struct {
 	engine.Driver
 
@@ -33,21 +33,21 @@ type faulty struct {
 	calls     map[string]int
 	latency   time.Duration
 	stuck     func(op string, n int) bool // the n-th request of an operation gets no answer
-	hear      func(driver.Signal)         // what the client listens with
-	claimed   func(driver.Token)          // called with the token of each claim
+	deliver   func(driver.Signal)         // the client's function for signals
+	onClaim   func(driver.Token)          // called with the token of each claim
 	noSignals bool
 	noPush    bool
-	oneByOne  bool          // names are on different servers
+	oneByOne  bool          // AcquireAll is not supported, as if names were on different servers
 	punctual  bool          // a stuck request fails at its deadline, before its ctx ends, as on a socket
-	closes    time.Duration // how long Close takes
+	closeTime time.Duration // how long Close takes
 
-	// These take the place of a request, and of the delivery of a signal.
+	// These replace the sending of a request and the delivery of a signal.
 	around func(ctx context.Context, op string, do func() error) error
 	signal func(tell func())
 
-	// These take the place of the backend's methods.
-	acquires func(context.Context, driver.Claim) (driver.Grant, error)
-	renews   func(context.Context, []driver.LeaseRef) ([]error, error)
+	// These replace the backend's methods.
+	acquireFunc func(context.Context, driver.Claim) (driver.Grant, error)
+	renewFunc   func(context.Context, []driver.LeaseRef) ([]error, error)
 }
 
 var errNet = errors.New("network down")
@@ -109,8 +109,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after calls f, and returns how long that took, in virtual time.
-func after(f func() error) (took time.Duration, err error) {
+// timed calls f, and returns how long that took, in virtual time.
+func timed(f func() error) (took time.Duration, err error) {
 	began := time.Now()
 	err = f()
 	return time.Since(began), err
@@ -127,38 +127,38 @@ func (f *faulty) set(before, after func(op string) error) {
 	f.locked(func() { f.before, f.after = before, after })
 }
 
-func (f *faulty) slow(latency time.Duration) { f.locked(func() { f.latency = latency }) }
+func (f *faulty) setLatency(latency time.Duration) { f.locked(func() { f.latency = latency }) }
 
-// mute loses all signals to the client.
-func (f *faulty) mute() { f.locked(func() { f.noSignals = true }) }
+// dropSignals loses all signals to the client.
+func (f *faulty) dropSignals() { f.locked(func() { f.noSignals = true }) }
 
-// hang makes those requests wait for their end.
-func (f *faulty) hang(stuck func(op string, n int) bool) { f.locked(func() { f.stuck = stuck }) }
+// setStuck makes the requests for which stuck returns true wait for the end of their ctx.
+func (f *faulty) setStuck(stuck func(op string, n int) bool) { f.locked(func() { f.stuck = stuck }) }
 
 func (f *faulty) count(op string) (n int) {
 	f.locked(func() { n = f.calls[op] })
 	return n
 }
 
-// unlessMuted calls tell unless signals are lost.
-func (f *faulty) unlessMuted(tell func()) {
+// deliverSignal calls tell unless signals are lost.
+func (f *faulty) deliverSignal(tell func()) {
 	if f.signal != nil {
 		f.signal(tell)
 		return
 	}
-	muted := false
-	if f.locked(func() { muted = f.noSignals }); !muted {
+	dropped := false
+	if f.locked(func() { dropped = f.noSignals }); !dropped {
 		tell()
 	}
 }
 
 func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	if f.claimed != nil {
-		f.claimed(c.Token)
+	if f.onClaim != nil {
+		f.onClaim(c.Token)
 	}
 	acquire := f.Driver.Acquire
-	if f.acquires != nil {
-		acquire = f.acquires
+	if f.acquireFunc != nil {
+		acquire = f.acquireFunc
 	}
 	err = f.step(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
 	return g, err
@@ -174,8 +174,8 @@ func (f *faulty) AcquireAll(ctx context.Context, claims []driver.Claim) (g []dri
 
 func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
 	renew := f.Driver.Renew
-	if f.renews != nil {
-		renew = f.renews
+	if f.renewFunc != nil {
+		renew = f.renewFunc
 	}
 	err = f.step(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
 	return a, err
@@ -186,12 +186,12 @@ func (f *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (f *faulty) Listen(h func(driver.Signal)) func() {
-	f.hear = h
-	return f.Driver.Listen(func(s driver.Signal) { f.unlessMuted(func() { h(s) }) })
+	f.deliver = h
+	return f.Driver.Listen(func(s driver.Signal) { f.deliverSignal(func() { h(s) }) })
 }
 
 func (f *faulty) Watch(name string, tell func()) (stop func()) {
-	return f.Driver.Watch(name, func() { f.unlessMuted(tell) })
+	return f.Driver.Watch(name, func() { f.deliverSignal(tell) })
 }
 
 func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
@@ -212,7 +212,7 @@ func (f *faulty) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 }
 
 func (f *faulty) Close() error {
-	time.Sleep(f.closes)
+	time.Sleep(f.closeTime)
 	return f.Driver.Close()
 }
 
@@ -230,21 +230,21 @@ func (f *faulty) Properties() driver.Properties {
 	return p
 }
 
-// down makes every operation fail until the returned function is called.
+// down makes every request fail until the test calls up.
 func (f *faulty) down() (up func()) {
 	f.set(func(string) error { return errNet }, nil)
 	return func() { f.set(nil, nil) }
 }
 
-// world is one backend in virtual time, with as many clients as a test wants. Time moves
-// only when all goroutines wait.
+// world is one backend in virtual time, with any number of clients. Time passes only
+// while all goroutines wait.
 type world struct {
 	t      *testing.T
 	memory *memlock.Memory
 }
 
-// inWorld runs a test in a bubble of virtual time. Goroutines that are left at the end
-// fail it.
+// inWorld runs a test in a bubble of virtual time. It fails if goroutines are left at the
+// end.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
@@ -258,17 +258,17 @@ func runInWorld(t *testing.T, name string, f func(t *testing.T, w *world)) {
 	t.Run(name, func(t *testing.T) { inWorld(t, f) })
 }
 
-// faulty makes one more driver of the backend.
+// faulty returns another driver of the backend.
 func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.Driver())} }
 
-// two makes two more clients.
-func (w *world) two() (a, b *pawl.Client) {
+// twoClients returns two other clients of the backend.
+func (w *world) twoClients() (a, b *pawl.Client) {
 	w.t.Helper()
 	a, _, b = w.twoWithNetwork()
 	return a, b
 }
 
-// twoWithNetwork makes two more clients, and returns them and the network of the first.
+// twoWithNetwork returns two other clients, and the network of the first.
 func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
 	w.t.Helper()
 	a, net = w.client(nil)
@@ -276,7 +276,7 @@ func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
 	return a, net, b
 }
 
-// client makes one more client of the backend, as another process would have.
+// client returns another client of the backend, as another process would have.
 func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
 	f := w.faulty()
@@ -310,11 +310,11 @@ func (w *world) wantFree(name string) {
 	}
 }
 
-func (w *world) waitersLeft(name string, want int) {
+func (w *world) wantWaiters(name string, want int) {
 	w.t.Helper()
 	synctest.Wait()
 	if n := len(w.entry(name).Waiters); n != want {
-		w.t.Errorf("%d wait for %q, want %d", n, name, want)
+		w.t.Errorf("%d claims wait for %q, want %d", n, name, want)
 	}
 }
 
@@ -326,24 +326,24 @@ func must(t *testing.T) func(l *pawl.Lease, err error) *pawl.Lease {
 	}
 }
 
-// leavesNothing fails the test if a client still has local queues, inboxes or leases.
-func leavesNothing(t *testing.T, c *pawl.Client) {
+// wantNothingLeft fails the test if a client still has local queues, inboxes or leases.
+func wantNothingLeft(t *testing.T, c *pawl.Client) {
 	t.Helper()
-	if c.Gates()+c.Inboxes()+c.Leases() > 0 {
-		t.Errorf("left behind: %d local queues, %d inboxes, %d leases", c.Gates(), c.Inboxes(), c.Leases())
+	if c.LocalQueues()+c.Inboxes()+c.Leases() > 0 {
+		t.Errorf("left behind: %d local queues, %d inboxes, %d leases", c.LocalQueues(), c.Inboxes(), c.Leases())
 	}
 }
 
-// locking locks m on a goroutine, and returns when that waits or has the lease.
-func locking(t *testing.T, m *pawl.Mutex) <-chan *pawl.Lease {
+// startLock locks m on a goroutine, and returns when that one waits or has the lease.
+func startLock(t *testing.T, m *pawl.Mutex) <-chan *pawl.Lease {
 	got := make(chan *pawl.Lease, 1)
 	go func() { got <- must(t)(m.Lock(background)) }()
 	synctest.Wait()
 	return got
 }
 
-// lostFor fails the test unless err is a loss for this reason.
-func lostFor(t *testing.T, err error, why pawl.Reason) *pawl.LostError {
+// wantLoss fails the test unless err is a loss for this reason.
+func wantLoss(t *testing.T, err error, why pawl.Reason) *pawl.LostError {
 	t.Helper()
 	lost, ok := errors.AsType[*pawl.LostError](err)
 	if !ok || lost.Reason != why {
@@ -352,28 +352,28 @@ func lostFor(t *testing.T, err error, why pawl.Reason) *pawl.LostError {
 	return lost
 }
 
-// unreleased fails the test unless err is of a Close that left n leases.
-func unreleased(t *testing.T, err error, n int) {
+// wantUnreleased fails the test unless err is a *CloseError with n unreleased leases.
+func wantUnreleased(t *testing.T, err error, n int) {
 	t.Helper()
 	if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != n {
-		t.Errorf("%v; want the number %d in it", err, n)
+		t.Errorf("%v; want a *CloseError with %d unreleased leases", err, n)
 	}
 }
 
-// line is a group of waiters for one lock, and the order in which they had it.
-type line struct {
-	t    *testing.T
-	wg   sync.WaitGroup
-	mu   sync.Mutex
-	past string
+// waiterLine is a group of waiters for one lock, and the order in which they got it.
+type waiterLine struct {
+	t      *testing.T
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	served string
 }
 
 // join adds a waiter, which holds the lock for 1 ms.
-func (l *line) join(who string, c *pawl.Client) {
+func (l *waiterLine) join(who string, c *pawl.Client) {
 	l.wg.Go(func() {
 		lease := must(l.t)(c.Mutex("x").Lock(background))
 		l.mu.Lock()
-		l.past += who
+		l.served += who
 		l.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		noError(l.t, lease.Release(background))
@@ -381,8 +381,8 @@ func (l *line) join(who string, c *pawl.Client) {
 	synctest.Wait()
 }
 
-// lockWithFencesToSpare locks "x" with fences for three more waiters, which are there
-// when it is granted, and have given up before it returns.
+// lockWithFencesToSpare locks "x" with fences for three waiters. They wait when the lock
+// is granted, and give up before lockWithFencesToSpare returns.
 func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	t.Helper()
 	other, _ := w.client(nil)
@@ -409,7 +409,7 @@ func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	cancelBehind()
 	for range 4 {
 		if l := <-none; l != nil {
-			t.Fatal("the wrong one was granted")
+			t.Fatal("another waiter was granted the lock")
 		}
 	}
 	return lease

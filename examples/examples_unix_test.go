@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package examples_test runs the examples that take a while.
+// Package examples_test runs the examples that run for a while.
 package examples_test
 
 import (
@@ -20,8 +20,8 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A newcomer copies an example into a program that Kubernetes or systemd stops with
-// SIGTERM. So on SIGTERM each example ends its work, releases its locks, and exits.
+// Users copy the examples into programs that Kubernetes or systemd stops with SIGTERM. So
+// on SIGTERM each example ends its work, releases its locks, and exits.
 func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 	basictest.Nightly(t, "it builds the examples")
 	for _, name := range []string{"exports", "gocron", "leader", "nightly"} {
@@ -33,20 +33,20 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			p := exec.CommandContext(t.Context(), program)
-			p.Env = append(os.Environ(), "TMPDIR="+dir) // for its file
+			p.Env = append(os.Environ(), "TMPDIR="+dir) // for the file of its locks
 			out, err := p.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said strings.Builder
-			p.Stderr = &said
+			var stderr strings.Builder
+			p.Stderr = &stderr
 			if err := p.Start(); err != nil {
 				t.Fatal(err)
 			}
-			hang := time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() })
-			defer hang.Stop()
+			killTimer := time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() })
+			defer killTimer.Stop()
 			lines := bufio.NewReader(out)
-			if _, err := lines.ReadString('\n'); err != nil { // it works
+			if _, err := lines.ReadString('\n'); err != nil { // the example has begun its work
 				t.Fatal(err)
 			}
 			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -56,11 +56,11 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 			_ = p.Wait()
 			switch status, _ := p.ProcessState.Sys().(syscall.WaitStatus); {
 			case status.Signaled():
-				t.Errorf("it was ended by %v", status.Signal())
+				t.Errorf("%v ended the example, want it to exit", status.Signal())
 			case strings.Count(string(rest), "\n") > 3:
-				t.Errorf("it went on:\n%s", rest)
+				t.Errorf("the example went on:\n%s", rest)
 			}
-			t.Logf("%v\n%s%s", p.ProcessState, rest, said.String())
+			t.Logf("%v\n%s%s", p.ProcessState, rest, stderr.String())
 			// The leader and the nightly job keep their locks in a file.
 			locks, err := pawl.Open(t.Context(), "sqlite:"+filepath.Join(dir, "pawl-examples.db"), nil)
 			if err != nil {
@@ -70,7 +70,7 @@ func TestEachExampleEndsAtSIGTERM(t *testing.T) {
 			for e, err := range locks.List(t.Context(), "") {
 				held := func(h pawl.Holder) bool { return !h.Released }
 				if err != nil || slices.ContainsFunc(e.Holders, held) {
-					t.Errorf("after its end: %+v, %v", e, err)
+					t.Errorf("a lock is still held: %+v, %v", e, err)
 				}
 			}
 		})

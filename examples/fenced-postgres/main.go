@@ -59,8 +59,8 @@ func main() {
 }
 
 func write(ctx context.Context, pool *pgxpool.Pool, from, to *pawl.Lease) error {
-	whole := context.WithoutCancel(ctx) // a loss must not cut the commit off
-	return pgx.BeginFunc(whole, pool, func(tx pgx.Tx) error {
+	txCtx := context.WithoutCancel(ctx) // a loss must not interrupt the commit
+	return pgx.BeginFunc(txCtx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO pawl_example VALUES (now())"); err != nil {
 			return err
 		}

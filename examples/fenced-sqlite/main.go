@@ -48,7 +48,7 @@ func main() {
 
 // write changes the balance, unless the lease's fence is stale.
 func write(ctx context.Context, db *sql.DB, lease *pawl.Lease, amount int) error {
-	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not interrupt the commit
 	if err != nil {
 		return err
 	}

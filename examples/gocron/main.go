@@ -1,5 +1,5 @@
-// Gocron runs a job each second in two schedulers, as on two machines. Each run happens
-// in one of them.
+// Gocron runs a job each second in two schedulers, as on two machines. Only one of them
+// runs the job each time.
 //
 //	go run ./examples/gocron
 package main
@@ -40,7 +40,7 @@ func main() {
 		_, err = s.NewJob(
 			gocron.CronJob("* * * * * *", true), // at full seconds of the clock; a DurationJob counts from its start
 			gocron.NewTask(func() { fmt.Println(time.Now().Format(time.TimeOnly), "on instance", instance) }),
-			gocron.WithName("report"), // the same everywhere: the lock is "cron:report"
+			gocron.WithName("report"), // the same name on all machines; the lock is "cron:report"
 		)
 		check(err)
 		s.Start()

@@ -34,11 +34,11 @@ func main() {
 	ran, err := locks.Once("report:nightly").Do(ctx, pawl.TimeKey(today), report)
 	switch {
 	case errors.Is(err, pawl.ErrUnavailable):
-		log.Fatal("nobody knows whether it is done, so it is not: ", err)
+		log.Fatal("it is not known whether the report was made: ", err)
 	case err != nil:
 		log.Fatal(err)
 	case !ran:
-		fmt.Println("done already, by another")
+		fmt.Println("another process has made the report")
 	}
 }
 
