@@ -31,13 +31,13 @@ type Group struct {
 // read/write locks first, and permits of semaphores last, each in the order of names, so
 // that it holds no permit while it waits for a mutex.
 //
-// A Group with [WithValue] holds each granted lock from the beginning, because each grant
-// writes the value. A Group with [WithValueBelow] does the same, in the order of names.
+// A Group with [WithValue] gives no granted lock back while it waits, because each grant
+// writes the value. With [WithValueBelow] it also takes the locks in the order of names.
 //
 // Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
 // another. But a caller without WithValueBelow may hold a lock and wait for a permit of
 // an earlier name. That may block a caller that takes the two in the order of names. So
-// it gives everything back after 1 to 2 s, then after twice as long, and so on.
+// the former gives all locks back after 1 to 2 s, then after twice as long, and so on.
 //
 // A lock that is passed twice counts once. Locking the Group returns ErrInvalid if one
 // name is two kinds of lock, or has different options. A name must not come twice with

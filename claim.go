@@ -41,7 +41,7 @@ type claim struct {
 type mode int
 
 const (
-	waiting mode = iota // joins the queue, here and in the backend
+	waiting mode = iota // joins the local queue and the backend's
 	trying              // gives up at once
 	forcing             // takes the name from its holders
 )

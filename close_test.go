@@ -171,11 +171,11 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 		least, most time.Duration
 		left        int // at least
 	}{
-		"many":                {20_000, &server{each: 500 * time.Microsecond}, 10 * time.Second, 12 * time.Second, 0},
-		"one after the other": {200, &server{each: 20 * time.Millisecond}, 4 * time.Second, 5 * time.Second, 0},
+		"many":                {20_000, &server{releaseTime: 500 * time.Microsecond}, 10 * time.Second, 12 * time.Second, 0},
+		"one after the other": {200, &server{releaseTime: 20 * time.Millisecond}, 4 * time.Second, 5 * time.Second, 0},
 		"a long way":          {50, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
 		"a crowd, a long way": {500, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
-		"far too many":        {3000, &server{each: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
+		"far too many":        {3000, &server{releaseTime: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			client := w.serve(c.leases, c.server)
@@ -225,7 +225,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // the order in which Close sees the events is random
 				inWorld(t, func(t *testing.T, w *world) {
-					s := &server{each: time.Millisecond, healthy: healthy}
+					s := &server{releaseTime: time.Millisecond, healthy: healthy}
 					c := w.serve(200, s)
 					ctx, cancel := context.WithCancel(background)
 					cancel()

@@ -152,10 +152,10 @@ func delayFirst(op string, late time.Duration) func(string, int) time.Duration {
 	}
 }
 
-// server is a driver that releases one lease after the other, each in the time each.
+// server is a driver that releases one lease after the other, each in releaseTime.
 type server struct {
 	*faulty
-	each        time.Duration
+	releaseTime time.Duration
 	answerDelay time.Duration
 	released    atomic.Int64
 	healthy     func(l driver.LeaseRef) bool // nil: all leases; the releases of other leases hang
@@ -175,7 +175,7 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	if s.idleAt.Before(now) {
 		s.idleAt = now
 	}
-	s.idleAt = s.idleAt.Add(s.each)
+	s.idleAt = s.idleAt.Add(s.releaseTime)
 	wait := s.idleAt.Sub(now)
 	s.mu.Unlock()
 	if err := sleep(ctx, wait+s.answerDelay); err != nil {

@@ -58,9 +58,9 @@ type Leader struct {
 // errResigned is the cause of the end of an elected function's context.
 var errResigned = errors.New("pawl: resigned")
 
-// Run waits until this instance leads, and runs f. Processes lead first come, first
-// served. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with the
-// name of the Election, returns it.
+// Run waits until this instance leads, and runs f. Processes lead in the order in which
+// they came. The term is the fence of the leader's lease: in f, FenceOf(ctx, NAME), with
+// the name of the Election, returns it.
 //
 // f's context is ctx. It also ends when this instance resigns or loses the lead, before
 // another instance can lead. f must then return, because Run waits for it. After a

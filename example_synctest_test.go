@@ -62,8 +62,8 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	}
 }
 
-// Test code that uses locks with memlock in a bubble of testing/synctest: the code needs
-// no injected clock, and no test waits. Close every client of the bubble inside it.
+// Code that locks is tested with memlock in a bubble of testing/synctest. It needs no
+// injected clock, and the test does not wait. Close every client inside the bubble.
 func Example_synctest() {
 	_ = func(t *testing.T) { // func TestWorkerStopsWhenItsLockIsTaken(t *testing.T)
 		synctest.Test(t, stopsWhenItsLockIsTaken)

@@ -99,7 +99,7 @@ func countEarly(visits []visit) (early, row int) {
 }
 
 // The goroutines of ten processes lock one name by turns, and lock it again as soon as
-// they have released it. A process is not served several times while another one waits.
+// they have released it. After its turn, a process waits behind the other processes.
 func TestAProcessServesInItsTurnOnlyEarlierWaiters(t *testing.T) {
 	const processes, goroutines = 10, 10
 	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {

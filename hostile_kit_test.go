@@ -106,7 +106,7 @@ func (h *hostility) observer() *pawl.Observer {
 		if h.oneIn(30) {
 			// The client's own goroutines may report these two. A panic there ends the
 			// program.
-			if kind == "lost" || kind == "trouble" || h.oneIn(2) {
+			if kind == "lost" || kind == "failed" || h.oneIn(2) {
 				runtime.Goexit()
 			}
 			panic("hostile observer")

@@ -79,7 +79,7 @@ func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 	for how, fail := range callbackFailures {
 		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
-			"waiting": func(c, other *pawl.Client, _ *faulty) {
+			"queued": func(c, other *pawl.Client, _ *faulty) {
 				l, _ := other.Mutex("x").Lock(background)
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				_ = l.Release(background)
@@ -106,17 +106,17 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = forced.Release(background)
 			},
-			"trouble of a try": func(c, _ *pawl.Client, f *faulty) {
+			"failed request of a try": func(c, _ *pawl.Client, f *faulty) {
 				f.set(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				f.set(nil, nil)
 			},
-			"trouble of a wait": func(c, _ *pawl.Client, f *faulty) {
+			"failed request of a wait": func(c, _ *pawl.Client, f *faulty) {
 				f.set(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				f.set(nil, nil)
 			},
-			"trouble of a release": func(c, _ *pawl.Client, f *faulty) {
+			"failed request of a release": func(c, _ *pawl.Client, f *faulty) {
 				l, _ := c.Mutex("x").Lock(background)
 				var first sync.Once // a panic in the second request, which the client repeats, would end the program
 				f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
@@ -127,8 +127,8 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
 				at, _, _ := strings.Cut(what, " ")
 				failed := false
-				events := &eventRecorder{then: func(what string) {
-					if what == at {
+				events := &eventRecorder{then: func(kind string) {
+					if kind == at {
 						failed = true
 						fail()
 					}

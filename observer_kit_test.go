@@ -52,12 +52,12 @@ func (l *eventRecorder) count(kind string) int {
 
 func (l *eventRecorder) observer() *pawl.Observer {
 	return &pawl.Observer{
-		Queued:      func(e pawl.QueuedEvent) { l.record("waiting", e.Event, e.Held) },
+		Queued:      func(e pawl.QueuedEvent) { l.record("queued", e.Event, e.Held) },
 		NotAcquired: func(e pawl.NotAcquiredEvent) { l.record("refused", e.Event, e.Err) },
 		Acquired:    func(e pawl.AcquiredEvent) { l.record("acquired", e.Event, nil) },
 		Released:    func(e pawl.ReleasedEvent) { l.record("released", e.Event, e.Err) },
 		Lost:        func(e pawl.LostEvent) { l.record("lost", e.Event, e.Err) },
-		Failed:      func(e pawl.FailedEvent) { l.record("trouble", e.Event, e.Err) },
+		Failed:      func(e pawl.FailedEvent) { l.record("failed", e.Event, e.Err) },
 	}
 }
 

@@ -145,7 +145,7 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 			t.Error("two claims have one id")
 		}
 		for k, id := range map[key]uint64{
-			{"released", "release"}: a, {"waiting", "second"}: b, {"trouble", "second"}: b, {"lost", "second"}: b,
+			{"released", "release"}: a, {"queued", "second"}: b, {"failed", "second"}: b, {"lost", "second"}: b,
 		} {
 			if ids[k] != id || id == 0 {
 				t.Errorf("%v is of claim %d, want %d; the claims are %v", k, ids[k], id, ids)
@@ -179,7 +179,7 @@ func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 			switch by, _ := e.Ctx.Value(spanKey{}).(string); {
 			case e.kind == "acquired" || e.kind == "refused":
 				ids[by] = e.Claim
-			case e.kind == "trouble":
+			case e.kind == "failed":
 				failed[e.Claim]++
 			}
 		}

@@ -33,7 +33,7 @@ type Options struct {
 	TTL time.Duration
 
 	// QueueTTL is the time for which the queue keeps the place of a waiter that was
-	// killed. The waiters behind it may lose that time. Behind 64 other waiters and more,
+	// killed. The waiters behind it may wait that much longer. Behind 64 or more waiters,
 	// the queue keeps a place up to four times as long. 10 ms to 30 days, and no less
 	// than the backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration

@@ -40,12 +40,12 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 	}
 }
 
-// Leases that are due at the same time are renewed in one request. One of them hangs.
+// Leases that are due at the same time are renewed in one request. Some of them hang.
 func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
 		for _, hang := range []int{1, 5} {
 			runInWorld(t, fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T, w *world) {
-				c, h := w.clientThatHangs(&pawl.Options{TTL: ttl})
+				c, net := w.clientThatHangs(&pawl.Options{TTL: ttl})
 				var healthy []*pawl.Lease
 				for i := range 256 {
 					if i < hang {
@@ -58,7 +58,7 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 				for _, l := range healthy {
 					noError(t, l.Err())
 				}
-				if n := h.count("renew"); n > 600 {
+				if n := net.count("renew"); n > 600 {
 					t.Errorf("%d renewals were sent", n)
 				}
 			})
