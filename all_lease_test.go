@@ -24,7 +24,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		noError(t, err)
 		noError(t, c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}))
 		<-leases.Done()
-		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("it ran"); return nil })
+		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("the function ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("ran is %v: %v; want no run, and ErrLost", ran, err)
 		}

@@ -37,7 +37,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				took, err := timed(func() error { return end(leases, background) })
 				isError(t, err, pawl.ErrUnavailable)
 				if took > oneRequest {
-					t.Errorf("its release took %v", took)
+					t.Errorf("the release took %v", took)
 				}
 				net.setStuck(nil)
 				time.Sleep(time.Minute) // the client repeats the releases
@@ -78,7 +78,7 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				took, err := timed(func() error { _, err := locks.Lock(ctx); return err })
 				cancel()
 				if err == nil || took > c.most {
-					t.Errorf("with a ctx of %v it took %v: %v", c.ctx, took, err)
+					t.Errorf("with a ctx of %v Lock took %v: %v", c.ctx, took, err)
 				}
 				net.setStuck(nil)
 				time.Sleep(time.Minute)

@@ -73,7 +73,7 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 			cancel()
 			isError(t, err, context.DeadlineExceeded)
 			if took != time.Second {
-				t.Errorf("it took %v", took)
+				t.Errorf("the lock took %v", took)
 			}
 			net.setLatency(0)
 			time.Sleep(time.Minute)
@@ -145,7 +145,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"), a.Mutex("z"))
 		try := func() { _, _ = locks.TryLock(background) }
 		if got := inGoroutine(try); got != "observer" {
-			t.Errorf("it panicked with %v", got)
+			t.Errorf("TryLock panicked with %v", got)
 		}
 		failing = false
 		net.set(nil, func(op string) error {
@@ -155,7 +155,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 			return nil
 		})
 		if got := inGoroutine(try); got != "driver" {
-			t.Errorf("it panicked with %v", got)
+			t.Errorf("TryLock panicked with %v", got)
 		}
 		net.set(nil, nil)
 		synctest.Wait()

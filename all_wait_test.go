@@ -138,7 +138,7 @@ func TestNoCallerOfAllStarves(t *testing.T) {
 		// At most three claims are ahead in each queue: in each of eight rounds, and
 		// then once for each name.
 		if most := (8 + 3) * 3 * 13 * time.Second; err != nil || took > most {
-			t.Errorf("it took %v: %v; want no more than %v", took, err, most)
+			t.Errorf("Do took %v: %v; want no more than %v", took, err, most)
 		}
 		close(stop)
 		all.Wait()

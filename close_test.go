@@ -100,7 +100,7 @@ func TestCloseReportsUnreleasedLeases(t *testing.T) {
 		took, err := timed(c.Close)
 		isError(t, err, pawl.ErrUnavailable)
 		if took > 3*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 		wantUnreleased(t, err, 2)
 		if again := c.Close(); again != err {
@@ -153,7 +153,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 						t.Errorf("Close returns %v", err)
 					}
 					if took > 3*time.Second {
-						t.Errorf("it took %v", took)
+						t.Errorf("Close took %v", took)
 					}
 					time.Sleep(2 * time.Minute) // nothing is left running after that
 				})
@@ -181,7 +181,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 			client := w.serve(c.leases, c.server)
 			took, err := timed(client.Close)
 			if took < c.least || took > c.most {
-				t.Errorf("it took %v", took)
+				t.Errorf("Close took %v", took)
 			}
 			if c.left > 0 {
 				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased < c.left {
@@ -238,7 +238,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 						wantUnreleased(t, err, 1)
 					}
 					if took := time.Since(began); took > time.Second {
-						t.Errorf("it took %v", took)
+						t.Errorf("Close took %v", took)
 					}
 					if n := s.released.Load(); n != 200 {
 						t.Errorf("%d releases", n)
@@ -272,7 +272,7 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 		cancel()
 		took, err := timed(func() error { return c.CloseWithin(ctx) })
 		if err != nil || took > 0 {
-			t.Errorf("it took %v: %v", took, err)
+			t.Errorf("Close took %v: %v", took, err)
 		}
 		for i := range leases {
 			w.wantFree("x" + strconv.Itoa(i))
@@ -285,16 +285,16 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout, takes, longest time.Duration
-		hangs                   bool // the release, too
+		hangs                   bool // the release hangs, too
 		want                    error
 	}{
 		"in time":           {5 * time.Second, 2 * time.Second, 2 * time.Second, false, nil},
-		"in a second":       {10 * time.Millisecond, time.Second / 2, time.Second / 2, false, nil},
+		"deadline of 10 ms": {10 * time.Millisecond, time.Second / 2, time.Second / 2, false, nil},
 		"too late":          {5 * time.Second, time.Minute, 3 * time.Second, false, pawl.ErrUnavailable},
-		"over before":       {0, time.Minute, time.Second, false, pawl.ErrUnavailable},
-		"no ctx's bound":    {-1, time.Minute, 3 * time.Second, false, pawl.ErrUnavailable},
-		"both":              {-1, time.Minute, 3 * time.Second, true, pawl.ErrUnavailable},
-		"both, in a second": {time.Second, time.Minute, 2600 * time.Millisecond, true, context.DeadlineExceeded},
+		"ended ctx":         {0, time.Minute, time.Second, false, pawl.ErrUnavailable},
+		"no deadline":       {-1, time.Minute, 3 * time.Second, false, pawl.ErrUnavailable},
+		"a release, too":    {-1, time.Minute, 3 * time.Second, true, pawl.ErrUnavailable},
+		"both, deadline":    {time.Second, time.Minute, 2600 * time.Millisecond, true, context.DeadlineExceeded},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			s := &server{healthy: func(driver.LeaseRef) bool { return !c.hangs }}
@@ -307,7 +307,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			}
 			took, err := timed(func() error { return client.CloseWithin(ctx) })
 			if took > c.longest {
-				t.Errorf("it took %v", took)
+				t.Errorf("Close took %v", took)
 			}
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v; want %v", err, c.want)
@@ -353,7 +353,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 				isError(t, err, c.want)
 			}
 			if took < c.least || took > c.longest {
-				t.Errorf("it took %v", took)
+				t.Errorf("Close took %v", took)
 			}
 		})
 	}
@@ -374,7 +374,7 @@ func TestCloseReportsAPermanentFailure(t *testing.T) {
 		isError(t, err, wrong)
 		wantUnreleased(t, err, 1)
 		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 	})
 }

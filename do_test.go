@@ -102,13 +102,13 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,
 			b.Semaphore("x", 2).Permits(2).TryDo, pawl.All(b.Mutex("w"), b.Mutex("x")).TryDo, pawl.All(b.Mutex("x"), other.Mutex("x2")).TryDo,
 		} {
-			ran, err := try(background, func(context.Context) error { t.Error("it ran"); return nil })
+			ran, err := try(background, func(context.Context) error { t.Error("the function ran"); return nil })
 			noError(t, err)
 			if ran {
 				t.Error("the function did not run, but ran is true")
 			}
 			net.down()
-			ran, err = try(background, func(context.Context) error { t.Error("it ran"); return nil })
+			ran, err = try(background, func(context.Context) error { t.Error("the function ran"); return nil })
 			if isError(t, err, pawl.ErrUnavailable); ran {
 				t.Error("the function did not run, but ran is true")
 			}
@@ -169,7 +169,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 			noError(t, must(t)(other.Mutex("x").ForceLock(background)).Release(background))
 			<-e.Lease.Done()
 		}}})
-		f := func(context.Context) error { t.Error("it ran"); return nil }
+		f := func(context.Context) error { t.Error("the function ran"); return nil }
 		isError(t, c.Mutex("x").Do(background, f), pawl.ErrLost)
 		ran, err := c.Mutex("x").TryDo(background, f)
 		isError(t, err, pawl.ErrLost)

@@ -272,7 +272,7 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 		})
 		isError(t, err, errNet)
 		if runs != 1 {
-			t.Errorf("it ran %d times", runs)
+			t.Errorf("the function ran %d times", runs)
 		}
 	})
 }

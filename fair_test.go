@@ -108,7 +108,7 @@ func TestAProcessServesInItsTurnOnlyEarlierWaiters(t *testing.T) {
 				visits := w.runVisits(t, processes, goroutines, 20, hold, pawl.Options{HandoffWindow: handoff})
 				early, row := countEarly(visits)
 				if row > most {
-					t.Errorf("hold %v, handoff %v: %d of one process in a row while another waited, want %d at most", hold, handoff, row, most)
+					t.Errorf("hold %v, handoff %v: %d visits of one process in a row while another process waited, want %d at most", hold, handoff, row, most)
 				}
 				if handoff < 0 && early > processes*goroutines {
 					t.Errorf("hold %v: %d of %d were served before earlier waiters", hold, early, len(visits))

@@ -62,7 +62,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 			began := time.Now()
 			l := must(t)(other.Mutex("x").Lock(background))
 			if waited := time.Since(began); waited > handoff+hold {
-				t.Errorf("it waited %v", waited)
+				t.Errorf("the other process waited %v", waited)
 			}
 			noError(t, l.Release(background))
 		}

@@ -142,7 +142,7 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 		}
 		a, b := ids[key{"acquired", "first"}], ids[key{"acquired", "second"}]
 		if a == b {
-			t.Error("two claims have one id")
+			t.Error("two claims have the same ID")
 		}
 		for k, id := range map[key]uint64{
 			{"released", "release"}: a, {"queued", "second"}: b, {"failed", "second"}: b, {"lost", "second"}: b,

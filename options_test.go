@@ -56,7 +56,7 @@ func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 		handle, err := must(t)(c.Mutex("held").Lock(background)).Detach(background)
 		noError(t, err)
 		claimed, renewed := f.count("acquire"), f.count("renew")
-		never := func(context.Context) error { t.Error("it ran"); return nil }
+		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		uses := map[string]func(o pawl.LockOption) error{
 			"Election": func(o pawl.LockOption) error { return c.Election("x", o).Run(background, never) },
 			"Once":     func(o pawl.LockOption) error { _, err := c.Once("x", o).Do(background, "1", never); return err },

@@ -53,7 +53,7 @@ func TestEachWaiterGetsItsOwnPlace(t *testing.T) {
 			places[<-got] = true
 		}
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("they waited for %v; want 1s", took)
+			t.Errorf("the waiters waited for %v; want 1s", took)
 		}
 		if places[1] { // they give up in any order, but the waiter of the other process stays the first
 			t.Errorf("places %v of the waiters that gave up; want none at 1", places)

@@ -184,7 +184,7 @@ func TestCloseRepeatsUnansweredReleases(t *testing.T) {
 		took, err := timed(c.Close)
 		noError(t, err)
 		if took > 3*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Close took %v", took)
 		}
 		for i := range 100 {
 			w.wantFree("x" + strconv.Itoa(i))

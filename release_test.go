@@ -125,7 +125,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 			first := <-answers
 			for range 2 {
 				if err := <-answers; !errors.Is(err, failure) || err != first {
-					t.Errorf("one returns %v, another %v", first, err)
+					t.Errorf("one Release returns %v, another %v", first, err)
 				}
 			}
 			if took := time.Since(began); took < time.Second {
@@ -135,7 +135,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 			f.setLatency(0)
 			sent := f.count("release")
 			if err := lease.Release(nil); err != first || failure == nil && sent != 1 { //nolint:staticcheck // a nil ctx must not keep a lock held
-				t.Errorf("one returns %v, another %v, after %d releases", first, err, sent)
+				t.Errorf("one Release returns %v, another %v, after %d releases", first, err, sent)
 			}
 			time.Sleep(time.Minute)
 		}

@@ -115,7 +115,7 @@ func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 			all.Go(func() {
 				<-l.Done()
 				if lost := wantLoss(t, l.Err(), pawl.ReasonUnreachable); !lost.StopBy.After(time.Now()) {
-					t.Errorf("lease %d of %v had its StopBy %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
+					t.Errorf("StopBy of lease %d of %v was %v ago: %v", i, ttl, time.Since(lost.StopBy), lost)
 				}
 			})
 			time.Sleep(time.Second)

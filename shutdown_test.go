@@ -52,7 +52,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
 		if took != 10*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Shutdown took %v", took)
 		}
 		for range 3 {
 			isError(t, <-waited, pawl.ErrClosed)
@@ -79,7 +79,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 		took, err := timed(func() error { return c.Shutdown(ctx) })
 		isError(t, err, context.DeadlineExceeded)
 		if took != time.Minute {
-			t.Errorf("it took %v", took)
+			t.Errorf("Shutdown took %v", took)
 		}
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
 		w.wantFree("x")
@@ -98,7 +98,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
 		if took != time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Shutdown took %v", took)
 		}
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
 		w.wantFree("x")
@@ -120,7 +120,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
 		if took < time.Minute {
-			t.Errorf("it took %v", took)
+			t.Errorf("Shutdown took %v", took)
 		}
 		noError(t, <-done)
 	})

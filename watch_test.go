@@ -179,7 +179,7 @@ func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 3*time.Second)
 		defer cancel()
 		for _, err := range a.Watch(ctx, "x") {
-			t.Errorf("its ctx has ended: %v", err)
+			t.Errorf("Watch yields %v at the end of its ctx", err)
 		}
 		for _, err := range a.Watch(nil, "x") { //nolint:staticcheck // Watch must refuse it
 			isError(t, err, pawl.ErrInvalid)
