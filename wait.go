@@ -119,8 +119,8 @@ func (a *attempts) fences() int {
 	return 1 + max(behind, min(fenceRounds*behind, maxSpareFences))
 }
 
-// A place lasts one QueueTTL, and one more for every longQueue waiters ahead of it: up to
-// maxPlaceTTLs of them, and up to the TTL of the lease.
+// A place lasts one QueueTTL, and one more for every longQueue waiters ahead of it. It
+// lasts at most maxPlaceTTLs QueueTTLs, and at most the TTL of the lease.
 const (
 	longQueue    = 64
 	maxPlaceTTLs = 4

@@ -86,7 +86,7 @@ type watch struct {
 	fails        int       // failed reads in a row
 	failingSince time.Time
 	yieldedErr   bool // Watch has yielded the error of the failing reads
-	isWatcher    bool // the driver is a Watcher; whether its backend pushes, Properties say
+	isWatcher    bool // the driver is a Watcher; Properties say whether its backend pushes
 }
 
 // onChange reports a change. The driver calls it, so it must not block.
