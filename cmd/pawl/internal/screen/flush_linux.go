@@ -7,9 +7,8 @@ import (
 )
 
 // flush discards the pending output of the terminal, and restarts a terminal that Ctrl-S
-// has stopped. It restarts last, so that it does not discard new output. It stops the
-// terminal first, because a write that waits for room is woken by the restart, but not by
-// discarding.
+// has stopped. It first stops the terminal, because only a restart wakes a write that
+// waits for room. It restarts last, so that it does not discard new output.
 func flush() {
 	out := int(os.Stdout.Fd())
 	_ = unix.IoctlSetInt(out, unix.TCXONC, unix.TCOOFF)

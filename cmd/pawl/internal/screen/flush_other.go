@@ -2,5 +2,5 @@
 
 package screen
 
-// flush does nothing: Close waits for the pending output.
+// flush does nothing, so that Close waits for the pending output.
 func flush() {}

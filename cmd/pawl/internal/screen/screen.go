@@ -30,7 +30,7 @@ type Screen struct {
 	closed bool
 
 	drawing sync.Mutex  // tcell must not draw while it gives the terminal back
-	resized atomic.Bool // tcell does not know the size
+	resized atomic.Bool // tcell does not know the new size yet
 }
 
 // An Event is one thing that happened to the terminal.
@@ -42,9 +42,9 @@ type Event struct {
 	Gone   error // the terminal has hung up
 }
 
-// A Key is a pressed key: a character as it is ("q", "é"), or the name of a key: "enter",
-// "esc", "backspace", "up", "down", "left", "right", "home", "end", "pgup", "pgdown",
-// "ctrl+c". A key without use is "".
+// A Key is a pressed key: a character ("q", "é"), or the name of a key: "enter", "esc",
+// "backspace", "up", "down", "left", "right", "home", "end", "pgup", "pgdown", "ctrl+c".
+// Other keys are "".
 type Key string
 
 // Rune returns the character of a key that has one.
@@ -120,7 +120,7 @@ func (s *Screen) Draw(lines []Line) {
 	s.frames <- lines
 }
 
-// draw is the goroutine that waits for a terminal that takes no output.
+// draw is the only goroutine that waits while the terminal takes no output.
 func (s *Screen) draw() {
 	for {
 		select {
@@ -152,7 +152,7 @@ func (s *Screen) show(lines []Line) {
 
 func (s *Screen) style(look Style) tcell.Style {
 	style := tcell.StyleDefault.Bold(look&Bold != 0).Dim(look&Dim != 0).Reverse(look&Reverse != 0)
-	if s.terminal.Colors() == 0 { // as with NO_COLOR; tcell would reverse dark colours
+	if s.terminal.Colors() == 0 { // for example with NO_COLOR; tcell would reverse dark colours
 		return style
 	}
 	switch {
@@ -201,13 +201,13 @@ func (s *Screen) Close() error {
 // errStuck is the error of Close if the terminal takes no output.
 var errStuck = errors.New("the terminal does not take what is written to it")
 
-// reset gives the screen back again, because giveBack may have discarded a part of what f
-// wrote. It ends the modes that tcell begins.
-const reset = "\x1b[?25h\x1b[?1l\x1b>\x1b[m\x1b[?7h\x1b[?2004l\x1b[?1049l"
+// restoreCodes ends the modes that tcell begins. giveBack writes it, because giveBack may
+// have discarded a part of what f wrote.
+const restoreCodes = "\x1b[?25h\x1b[?1l\x1b>\x1b[m\x1b[?7h\x1b[?2004l\x1b[?1049l"
 
-// giveBack calls f, which gives the terminal back, in a second or so. If the terminal
-// takes no output, giveBack discards the pending output, again and again, so that f can
-// write.
+// giveBack calls f, which gives the terminal back, and returns after 2.3 s at the latest.
+// If the terminal takes no output, giveBack discards the pending output, again and again,
+// so that f can write.
 func (s *Screen) giveBack(f func()) error {
 	done := inBackground(func() {
 		s.drawing.Lock()
@@ -222,8 +222,8 @@ func (s *Screen) giveBack(f func()) error {
 		if !doneWithin(done, 20*time.Millisecond) {
 			continue
 		}
-		// This write can block, too. Then the next flush may discard its beginning.
-		if done = inBackground(func() { _, _ = os.Stdout.WriteString(reset) }); doneWithin(done, 20*time.Millisecond) {
+		// If this write blocks, too, the next flush may discard its beginning.
+		if done = inBackground(func() { _, _ = os.Stdout.WriteString(restoreCodes) }); doneWithin(done, 20*time.Millisecond) {
 			return nil
 		}
 	}
@@ -275,7 +275,7 @@ func (s *Screen) listen() {
 				s.send(Event{Gone: e})
 			}
 		case g := <-s.signals:
-			s.signaled(g)
+			s.handleSignal(g)
 			s.send(Event{Redraw: true})
 		case <-s.done:
 			return
@@ -289,7 +289,7 @@ var keyNames = map[tcell.Key]Key{
 	tcell.KeyHome: "home", tcell.KeyEnd: "end", tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdown",
 }
 
-// keyOf returns the key of an event. With Alt a character is another key, without use.
+// keyOf returns the key of an event, or "". A character with Alt is a key without use.
 func keyOf(e *tcell.EventKey) Key {
 	switch k := e.Key(); {
 	case keyNames[k] != "":

@@ -74,7 +74,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// shown is the text on the terminal.
+// shown returns the text on the terminal.
 func shown(mock vt.MockTerm, width, height int) string {
 	var b strings.Builder
 	for y := range height {
@@ -91,7 +91,7 @@ func shown(mock vt.MockTerm, width, height int) string {
 	return b.String()
 }
 
-// The terminal shows the last frame, whatever came before, in cells of the counted width.
+// The terminal shows the last frame, whatever frames came before.
 func TestFrameAfterFrame(t *testing.T) {
 	const width, height = 16, 4
 	s, mock := openMock(t, width, height)
@@ -121,16 +121,16 @@ func TestFrameAfterFrame(t *testing.T) {
 
 func TestNoColor(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
-	for _, none := range []string{"", "1"} {
-		t.Setenv("NO_COLOR", none)
+	for _, noColor := range []string{"", "1"} {
+		t.Setenv("NO_COLOR", noColor)
 		s, mock := openMock(t, 20, 1)
 		s.show([]Line{{{"b", Bold | Red}, {"g", Green}, {"-", 0}}})
 		at := func(x vt.Col) vt.Style { return mock.GetCell(vt.Coord{X: x}).S }
-		if colors := at(0).Fg() != at(2).Fg() && at(1).Fg() != at(2).Fg(); colors != (none == "") {
-			t.Errorf("NO_COLOR=%s: colours: %v", none, colors)
+		if colors := at(0).Fg() != at(2).Fg() && at(1).Fg() != at(2).Fg(); colors != (noColor == "") {
+			t.Errorf("NO_COLOR=%s: colours: %v", noColor, colors)
 		}
 		if at(0).Attr() != vt.Bold || at(1).Attr() != vt.Plain {
-			t.Errorf("NO_COLOR=%s: the styles are %v and %v", none, at(0).Attr(), at(1).Attr())
+			t.Errorf("NO_COLOR=%s: the styles are %v and %v", noColor, at(0).Attr(), at(1).Attr())
 		}
 	}
 }

@@ -17,34 +17,34 @@ func (s *Screen) catchSignals() {
 	}
 }
 
-func (s *Screen) signaled(g os.Signal) {
+func (s *Screen) handleSignal(g os.Signal) {
 	switch g {
 	case unix.SIGTSTP:
 		s.Suspend(false)
 	case unix.SIGWINCH:
 		s.resized.Store(true)
 	default: // SIGCONT: another program may have had the terminal
-		s.without(func() {})
+		s.withoutTerminal(func() {})
 	}
 }
 
-// Suspend gives the terminal back, and stops this process, or with group its group, as
-// Ctrl-Z does outside of raw mode. In raw mode Ctrl-Z is a key like others. Suspend
-// returns when the process is continued, and has taken over the terminal again.
+// Suspend gives the terminal back, and stops this process, or with group its group.
+// Ctrl-Z does so outside of raw mode; in raw mode it is a key like others. When the
+// process is continued, Suspend takes over the terminal again, and returns.
 func (s *Screen) Suspend(group bool) {
 	if s.stop == nil {
 		return
 	}
-	s.without(func() {
-		signal.Stop(s.signals) // the SIGCONT that ends the stop is no reason to suspend again
+	s.withoutTerminal(func() {
+		signal.Stop(s.signals) // so that the SIGCONT that ends the stop does not cause another one
 		signal.Ignore(unix.SIGTSTP)
 		s.stop(group)
 		s.catchSignals()
 	})
 }
 
-// without calls f while the terminal is given back.
-func (s *Screen) without(f func()) {
+// withoutTerminal calls f while the terminal is given back.
+func (s *Screen) withoutTerminal(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -10,7 +10,7 @@ func newTerminal(o tcell.TerminfoScreenOption) (tcell.Screen, error) { return tc
 
 func (*Screen) catchSignals() {}
 
-func (*Screen) signaled(os.Signal) {}
+func (*Screen) handleSignal(os.Signal) {}
 
 // Suspend does nothing: Windows has no Ctrl-Z.
 func (*Screen) Suspend(bool) {}

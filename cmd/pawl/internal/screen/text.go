@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// maxMarks is the number of marks that a character keeps. No language needs more; text
-// that was made to spill over the lines around it has dozens.
+// maxMarks is the number of marks that a character keeps. No language needs more. Text
+// that an attacker made to cover the lines around it has dozens.
 const maxMarks = 2
 
 // Clean returns a text as the screen shows it. In addition to what visible.Text escapes,
@@ -25,20 +25,20 @@ const maxMarks = 2
 // Escaped text stays unchanged, so escaping it twice does no harm.
 func Clean(s string) string {
 	var b strings.Builder
-	room := 0 // for marks on the character before
+	marksLeft := 0 // how many the previous character may still get
 	for _, r := range visible.Text(s) {
 		switch {
-		case unicode.In(r, unicode.Mn, unicode.Me) && room > 0:
-			room--
+		case unicode.In(r, unicode.Mn, unicode.Me) && marksLeft > 0:
+			marksLeft--
 		case unicode.In(r, unicode.Mn, unicode.Me), rightToLeft(r):
 			q := strconv.QuoteRuneToASCII(r)
 			b.WriteString(q[1 : len(q)-1])
-			room = 0
+			marksLeft = 0
 			continue
 		case r == ' ':
-			room = 0
+			marksLeft = 0
 		default:
-			room = maxMarks
+			marksLeft = maxMarks
 		}
 		b.WriteRune(r)
 	}
@@ -58,8 +58,8 @@ func rightToLeft(r rune) bool {
 // Width returns the number of cells that a text takes on the screen.
 func Width(s string) int { return displaywidth.String(Clean(s)) }
 
-// Cut returns a text as the screen shows it in at most that many cells. A longer text
-// ends with an ellipsis.
+// Cut returns a text as the screen shows it, cut to that many cells. A cut text ends with
+// an ellipsis.
 func Cut(s string, cells int) string {
 	if cells <= 0 {
 		return ""

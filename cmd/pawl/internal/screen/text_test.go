@@ -10,8 +10,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 )
 
-// Names of locks, and what the screen shows of them.
-func TestWhatIsShownOfAText(t *testing.T) {
+func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"nightly":                    "nightly",
 		"":                           "",
@@ -46,7 +45,7 @@ func TestWhatIsShownOfAText(t *testing.T) {
 
 func marks(n int) string { return strings.Repeat("\u0301", n) }
 
-func TestWidths(t *testing.T) {
+func TestWidth(t *testing.T) {
 	for text, want := range map[string]int{
 		"abc": 3, "夜間": 4, "nai\u0308ve": 5, "🔒x": 3, "\x1b": 4, "한": 2, "\u1112\u1161\u11ab": 2, "é": 1, "ｱ": 1, "Ａ": 2,
 	} {
@@ -75,8 +74,7 @@ func TestCutAndPad(t *testing.T) {
 	}
 }
 
-// Any text is safe on the screen, escaping it again does not change it, and it is as wide
-// as it was counted.
+// Clean makes any text safe, and changes it no more the second time. Width is right.
 func TestAnyText(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {

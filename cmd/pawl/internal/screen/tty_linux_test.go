@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A read that is under way when the terminal stops swallows no key that is pressed after
-// the terminal has started again.
-func TestAReadEndsWithTheTerminal(t *testing.T) {
+// A read that begins before Stop takes no key that is pressed after the next Start.
+func TestStopEndsTheRead(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +48,7 @@ func TestAReadEndsWithTheTerminal(t *testing.T) {
 	}()
 	stop()
 	if err := <-ended; err == nil {
-		t.Error("a read that no key ended has no error")
+		t.Error("a read that Stop ended returned no error")
 	}
 	start()
 	defer stop()

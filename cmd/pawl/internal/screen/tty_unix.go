@@ -12,8 +12,8 @@ import (
 )
 
 // A tty is the terminal, for tcell. The tty of tcell has two defects. It makes its file
-// blocking, so a read that is under way when it stops swallows the first key after it
-// starts again. And it draws in a goroutine for which nothing waits.
+// blocking, so a read that begins before Stop takes the first key after the next Start.
+// And it draws in a goroutine for which nothing waits.
 type tty struct {
 	path  string
 	mu    sync.Mutex // protects f: a read may begin while the tty stops
@@ -49,9 +49,9 @@ func control(f *os.File, ioctl func(fd int) error) error {
 	if err != nil {
 		return err
 	}
-	failed := raw.Control(func(fd uintptr) { err = ioctl(int(fd)) })
-	if failed != nil {
-		return failed
+	controlErr := raw.Control(func(fd uintptr) { err = ioctl(int(fd)) })
+	if controlErr != nil {
+		return controlErr
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func (t *tty) Stop() error {
 // Close has nothing to do after Stop.
 func (t *tty) Close() error { return nil }
 
-// NotifyResize does nothing: [Screen] itself looks for a new size.
+// NotifyResize does nothing, because [Screen] reads the size itself.
 func (t *tty) NotifyResize(chan<- bool) {}
 
 func (t *tty) WindowSize() (size tcell.WindowSize, err error) {

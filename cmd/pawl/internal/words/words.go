@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Bare returns an error in one line, without the "pawl: " with which each error of the
-// library begins, even inside of joined errors.
+// Bare returns an error in one line, without the "pawl: " at the beginning of each error
+// of the library, even inside of joined errors.
 func Bare(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	for i, line := range lines {
@@ -21,11 +21,11 @@ func Bare(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// Plain is a name, or another text from outside, for a table or a sentence: as it is, or
-// quoted where it could be mistaken for something else.
+// Plain returns a name, or another text from outside, for a table or a sentence. It
+// quotes a text that could be mistaken for something else.
 func Plain(s string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
-	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {
+	isUnsafe := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
+	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, isUnsafe) {
 		return strconv.Quote(s)
 	}
 	return s
@@ -50,8 +50,8 @@ func Holder(h pawl.Holder) string {
 	return h.Owner.String()
 }
 
-// Limits lists the limits with which clients use the permits of a name, if they differ:
-// "3 and 4". Then a client has a mistake, or another configuration.
+// Limits lists the limits that clients set for the permits of a name, if they differ: "3
+// and 4". Then a client has a mistake, or another configuration.
 func Limits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {
