@@ -27,16 +27,14 @@ func newAcquire(v *output, loc *location) *cobra.Command {
 		Use:   "acquire [flags] NAME",
 		Short: "Take a lock and leave it held, for later steps",
 		Long: `Acquire waits for the lock NAME, first come, first served, prints a handle and
-ends. The lock stays held for --ttl; nothing renews it but pawl renew, with the
-handle, and pawl release ends it. Where one command can have the lock for as
-long as it runs, pawl run is simpler and safer: it stops the command when the
-lock is lost.
+ends. The lock stays held for --ttl. With the handle, pawl renew renews it, and
+pawl release ends it. If a single command needs the lock, pawl run is simpler
+and safer: it stops the command when the lock is lost.
 
 The handle is a secret: any process that has it can release the lock. Pass it on
 by a file or a pipe, not as an argument, which others can read. --handle writes
-it to a file for this user only, and prints nothing. A file that is there is
-refused, unless it has the handle of a lease that this database knows to be
-over.
+it to a file for this user only, and prints nothing. It replaces no file, except
+one with a handle whose lease this database knows to be over.
 
 With --json it prints one object: name, fence (the fencing token), handle
 (without --handle FILE), and expires_in_ms: for how long it can be relied on.
@@ -81,7 +79,7 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 	}
 	v.neverBlock()
 	a := &acquireCommand{job: f.job(v, loc, url, byDefault, name), asJSON: f.asJSON}
-	claim := f.acquire(name, f.lockOptions(0))
+	claim := f.acquireFunc(name, f.lockOptions(0))
 	a.acquire = claim
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
@@ -111,11 +109,11 @@ func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *
 	if h.old == "" {
 		return nil
 	}
-	stored, fence := access.LeaseOf(h.old) // Attach refuses what is no handle
+	stored, fence := access.LeaseOf(h.old) // Attach refuses text that is no handle
 	name := loc.withoutNamespace(stored)
-	e, inspected := c.Inspect(ctx, name)
-	if inspected != nil && !errors.Is(inspected, pawl.ErrInvalid) {
-		return inspected
+	e, inspectErr := c.Inspect(ctx, name)
+	if inspectErr != nil && !errors.Is(inspectErr, pawl.ErrInvalid) {
+		return inspectErr
 	}
 	for _, holder := range e.Holders {
 		if holder.Fence == fence && !holder.Released {
@@ -123,18 +121,18 @@ func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *
 		}
 	}
 	lease, err := c.Attach(ctx, pawl.Handle(h.old))
-	lost, over := errors.AsType[*pawl.LostError](err)
+	lost, isLost := errors.AsType[*pawl.LostError](err)
 	switch {
-	case over && lost.Err != nil: // the handle is from another server, where the lease may be held
+	case isLost && lost.Err != nil: // the handle is from another server, where the lease may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
-	case over && inspected != nil:
-		return inspected
-	case over && (e.Fence >= fence || e.Fence == 0 && time.Since(h.since) > fenceRetention):
+	case isLost && inspectErr != nil:
+		return inspectErr
+	case isLost && (e.Fence >= fence || e.Fence == 0 && time.Since(h.modTime) > fenceRetention):
 		return nil
-	case over:
+	case isLost:
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
 	case errors.Is(err, pawl.ErrInvalid):
-		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
+		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreignHandle(err))
 	case err != nil:
 		return err
 	}
@@ -168,7 +166,7 @@ func (a *acquireCommand) run() error {
 	defer a.releaseAndClose(client, nil, releaseTimeout)
 	select {
 	case s := <-a.signals:
-		a.boundTheEnd()
+		a.startEndTimeout()
 		a.releaseUnused(lease)
 		return stoppedBy(s)
 	default:
@@ -185,17 +183,17 @@ func (a *acquireCommand) handOver(client *pawl.Client, lease *pawl.Lease) error 
 		a.releaseUnused(lease)
 		return &exit{code: codeOf(err), err: err}
 	}
-	printed := make(chan error, 1)
-	go func() { printed <- a.print(lease, string(handle)) }() // standard output may have no reader
+	printErr := make(chan error, 1)
+	go func() { printErr <- a.print(lease, string(handle)) }() // standard output may have no reader
 	select {
-	case err := <-printed:
+	case err := <-printErr:
 		if err != nil {
 			a.takeBack(client, handle)
 			return &exit{code: exitOther, err: fmt.Errorf("cannot write the handle: %w", err)}
 		}
 		return nil
 	case s := <-a.signals:
-		a.boundTheEnd()
+		a.startEndTimeout()
 		a.takeBack(client, handle)
 		return stoppedBy(s)
 	}

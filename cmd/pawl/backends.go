@@ -11,17 +11,16 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// backends returns the beginnings of the URLs that this build accepts.
-func backends() []string {
-	begin := driver.Schemes()
-	for i := range begin {
-		begin[i] += ":"
+// urlPrefixes returns the beginnings of the URLs that this build accepts, such as redis:.
+func urlPrefixes() []string {
+	prefixes := driver.Schemes()
+	for i := range prefixes {
+		prefixes[i] += ":"
 	}
-	return begin
+	return prefixes
 }
 
-// schemas has the functions that return the SQL of the tables, for the backends that have
-// tables.
+// schemas has, for each backend with tables, the function that returns their SQL.
 var schemas = map[string]func(tables) (string, error){}
 
 // urlColumns returns the list of URLs in the help, in two columns.

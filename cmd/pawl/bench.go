@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	benchName   = "pawl-bench"     // or a name that begins with this and a colon
-	benchTTL    = 30 * time.Second // after kill -9, the next bench waits up to this time
-	mostClients = 256
+	benchName  = "pawl-bench"     // the others are pawl-bench:0, pawl-bench:1, ...
+	benchTTL   = 30 * time.Second // after kill -9, no other bench can run for this time
+	maxClients = 256
 
 	maxFirstResult = time.Minute // the longest extension of a phase without a result
 )
@@ -34,13 +34,13 @@ func newBench(v *output, loc *location) *cobra.Command {
 		Short: "Measure how fast the database locks",
 		Long: `Bench measures how fast locks are on your database, from here. For half of
 --duration each client locks and releases a name of its own: a cycle. Then all
-of them want one name: a hand-over is from the call that releases it until the
-next client has it. Each client has its own connection, as a process of its own
-would.
+clients lock one name: a hand-over is the time from the call that releases it
+until the next client has it. Each client has its own connection, like a
+separate process.
 
-A half in which nothing was locked lasts until something is, but no longer than
-another minute. The names begin with "pawl-bench", and one bench runs at a time.
-It leaves nothing held. It is load: do not run it where that hurts.
+A half without any result lasts until there is one, but at most another minute.
+The names begin with "pawl-bench", and one bench runs at a time. Bench leaves
+nothing held. It loads the database: do not run it where that does harm.
 
 With --json it prints one object: backend, clients, cycles and handovers, each
 with count, per_second, p50_ms, p90_ms, p99_ms and max_ms.
@@ -53,8 +53,8 @@ if another bench is running.`,
 			switch d := time.Duration(duration); {
 			case d < 100*time.Millisecond || d > time.Hour:
 				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", d))
-			case clients < 1 || clients > mostClients:
-				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, mostClients))
+			case clients < 1 || clients > maxClients:
+				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, maxClients))
 			}
 			return nil
 		}),
@@ -86,7 +86,7 @@ if another bench is running.`,
 
 type bench struct {
 	v       *output
-	phase   time.Duration // how long each of the two phases takes
+	phase   time.Duration // the duration of each of the two phases
 	asJSON  bool
 	clients []*pawl.Client
 }
@@ -108,14 +108,14 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 		}
 		b.clients = append(b.clients, c)
 	}
-	alone, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
+	benchLease, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
 		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", words.Bare(held))}
 	}
 	if err != nil {
 		return err
 	}
-	defer alone.Release(ctx) //nolint:errcheck // otherwise it expires
+	defer benchLease.Release(ctx) //nolint:errcheck // otherwise it expires
 	tick, end := showProgress(b.v, 2*b.phase)
 	defer end()
 	cycles, err := b.measure(ctx, tick, func(i int) string { return fmt.Sprintf("%s:%d", benchName, i) })
@@ -142,22 +142,22 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 func (b *bench) measure(ctx context.Context, tick func(), name func(client int) string) (latencyStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
 	defer cancel()
-	var measured, due atomic.Bool
-	enough := time.AfterFunc(b.phase, func() {
-		if due.Store(true); measured.Load() {
+	var hasResult, phaseOver atomic.Bool
+	phaseTimer := time.AfterFunc(b.phase, func() {
+		if phaseOver.Store(true); hasResult.Load() {
 			cancel()
 		}
 	})
-	defer enough.Stop()
-	note := func() {
+	defer phaseTimer.Stop()
+	addResult := func() {
 		tick()
-		if measured.Store(true); due.Load() {
+		if hasResult.Store(true); phaseOver.Load() {
 			cancel()
 		}
 	}
 	type result struct {
-		took []time.Duration
-		err  error
+		durations []time.Duration
+		err       error
 	}
 	shared := len(b.clients) > 1 && name(0) == name(1)
 	results := make(chan result, len(b.clients))
@@ -175,60 +175,59 @@ func (b *bench) measure(ctx context.Context, tick func(), name func(client int) 
 					break
 				}
 				if from := released.Swap(nil); shared && from != nil {
-					r.took = append(r.took, time.Since(*from))
-					note()
+					r.durations = append(r.durations, time.Since(*from))
+					addResult()
 				}
 				now := time.Now()
 				released.Store(&now)
 				r.err = lease.Release(context.WithoutCancel(ctx))
 				if !shared {
-					r.took = append(r.took, time.Since(start))
-					note()
+					r.durations = append(r.durations, time.Since(start))
+					addResult()
 				}
 			}
 			results <- r
 		}()
 	}
 	var all latencyStats
-	var failed error
+	var firstErr error
 	for range b.clients {
 		r := <-results
-		all.took = append(all.took, r.took...)
-		if failed == nil && !(isOver(ctx) || ctx.Err() != nil) || !errors.Is(r.err, ctx.Err()) && !errors.Is(r.err, context.DeadlineExceeded) {
-			failed = r.err
+		all.durations = append(all.durations, r.durations...)
+		if firstErr == nil && !(deadlinePassed(ctx) || ctx.Err() != nil) || !errors.Is(r.err, ctx.Err()) && !errors.Is(r.err, context.DeadlineExceeded) {
+			firstErr = r.err
 			cancel() // stop the other clients
 		}
 	}
 	all.finish(time.Since(began))
-	return all, failed
+	return all, firstErr
 }
 
 // A latencyStats has the durations of many equal operations, and their number per second.
 type latencyStats struct {
-	took      []time.Duration // sorted
+	durations []time.Duration // sorted
 	perSecond float64
 }
 
-// finish sorts the durations, and computes the rate. in is the duration of the whole
-// measurement.
-func (p *latencyStats) finish(in time.Duration) {
-	slices.Sort(p.took)
-	p.perSecond = float64(len(p.took)) / in.Seconds()
+// finish sorts the durations, and computes the rate of a measurement that took elapsed.
+func (p *latencyStats) finish(elapsed time.Duration) {
+	slices.Sort(p.durations)
+	p.perSecond = float64(len(p.durations)) / elapsed.Seconds()
 }
 
-// quantile returns the longest duration of the fastest part: 0.5 gives the median.
+// quantile returns the longest duration of the fastest part: with 0.5, the median.
 func (p *latencyStats) quantile(part float64) time.Duration {
-	if len(p.took) == 0 {
+	if len(p.durations) == 0 {
 		return 0
 	}
-	at := int(math.Ceil(part*float64(len(p.took)))) - 1
-	return p.took[max(at, 0)]
+	at := int(math.Ceil(part*float64(len(p.durations)))) - 1
+	return p.durations[max(at, 0)]
 }
 
 func (p *latencyStats) json() jsonLatency {
 	ms := func(part float64) float64 { return float64(p.quantile(part).Microseconds()) / 1000 }
 	return jsonLatency{
-		Count: len(p.took), PerSecond: math.Round(p.perSecond*10) / 10,
+		Count: len(p.durations), PerSecond: math.Round(p.perSecond*10) / 10,
 		P50MS: ms(0.5), P90MS: ms(0.9), P99MS: ms(0.99), MaxMS: ms(1),
 	}
 }
@@ -238,7 +237,7 @@ func printBench(out io.Writer, backend string, clients int, cycles, handovers la
 	fmt.Fprintf(&b, "%s, clients: %d\n\n", visible.Text(backend), clients)
 	t := newTable(&b, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
 	row := func(what string, p latencyStats) {
-		if len(p.took) == 0 {
+		if len(p.durations) == 0 {
 			t.row(what, "-", "-", "-", "-", "-")
 			return
 		}
@@ -266,14 +265,14 @@ func showProgress(v *output, total time.Duration) (tick, end func()) {
 	if !v.onTerminal {
 		return func() {}, func() {}
 	}
-	var done atomic.Int64
-	began, stop, over := time.Now(), make(chan struct{}), make(chan struct{})
+	var locked atomic.Int64
+	began, stop, removed := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(removed)
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
 		for {
-			fmt.Fprintf(v.err, "\r%s", bar(time.Since(began), total, done.Load()))
+			fmt.Fprintf(v.err, "\r%s", bar(time.Since(began), total, locked.Load()))
 			select {
 			case <-ticker.C:
 			case <-stop:
@@ -282,13 +281,13 @@ func showProgress(v *output, total time.Duration) (tick, end func()) {
 			}
 		}
 	}()
-	return func() { done.Add(1) }, sync.OnceFunc(func() { close(stop); <-over })
+	return func() { locked.Add(1) }, sync.OnceFunc(func() { close(stop); <-removed })
 }
 
 // bar returns the line: the part of the time that has passed, and the number of locks.
-func bar(elapsed, total time.Duration, done int64) string {
+func bar(elapsed, total time.Duration, locked int64) string {
 	const width = 40
 	part := min(float64(elapsed)/float64(total), 1)
 	full := int(part * width)
-	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, done)
+	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, locked)
 }

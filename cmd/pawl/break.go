@@ -32,9 +32,9 @@ type breakCommand struct {
 	asJSON bool
 }
 
-// end breaks the lease of a holder, with the name of the person and the reason, and
-// prints the receipt.
-func (b *breakCommand) end(ctx context.Context, e pawl.Entry, h pawl.Holder) error {
+// breakLease breaks the lease of a holder, with the name of the person and the reason,
+// and prints the receipt.
+func (b *breakCommand) breakLease(ctx context.Context, e pawl.Entry, h pawl.Holder) error {
 	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
 	if o.Delay == 0 {
 		o.Delay = trust.BreakDelay(e.Holders, h.Fence) // for the receipt; if it is 0, Break chooses the delay
@@ -71,8 +71,8 @@ pawl run stops its command within that time. By default that is the TTL of the
 lease, as show prints it: within it, a holder that cannot be reached gives up.
 With --delay 0 the next holder may begin before the old one has stopped.
 
-The fence says which lease to break, so that a holder that came after you looked
-is left alone. Without --fence, break shows who holds NAME and, on a terminal,
+The fence chooses the lease to break, so that break never ends the lease of a
+later holder. Without --fence, break shows who holds NAME and, on a terminal,
 asks for the fence. With --yes it breaks every current holder.
 
 Pawl cannot notify a holder that is paused. Only a check of the fence refuses
@@ -93,10 +93,10 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
   # Break every current holder, with half a minute to stop.
   pawl break --yes --delay 30s nightly`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
-			switch fenced := cmd.Flags().Changed("fence"); {
-			case yes && fenced:
+			switch hasFence := cmd.Flags().Changed("fence"); {
+			case yes && hasFence:
 				return usage(cmd, errors.New("--fence and --yes are mutually exclusive"))
-			case b.asJSON && !yes && !fenced:
+			case b.asJSON && !yes && !hasFence:
 				return usage(cmd, errors.New("--json requires --fence or --yes"))
 			}
 			if b.by == "" {
@@ -115,11 +115,11 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 				b.client, b.name = c, args[0]
 				switch {
 				case cmd.Flags().Changed("fence"):
-					return b.one(ctx, uint64(fence))
+					return b.breakFence(ctx, uint64(fence))
 				case yes:
-					return b.all(ctx)
+					return b.breakAll(ctx)
 				default:
-					return b.ask(ctx, cmd)
+					return b.askFence(ctx, cmd)
 				}
 			}, func() error { return nobodyHolds(args[0]) })
 		},
@@ -135,7 +135,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	return cmd
 }
 
-func (b *breakCommand) one(ctx context.Context, fence uint64) error {
+func (b *breakCommand) breakFence(ctx context.Context, fence uint64) error {
 	e, err := b.client.Inspect(ctx, b.name) // for the receipt; the entry may change before the break
 	if err != nil {
 		return err
@@ -144,27 +144,27 @@ func (b *breakCommand) one(ctx context.Context, fence uint64) error {
 	if i := slices.IndexFunc(e.Holders, func(h pawl.Holder) bool { return h.Fence == fence }); i >= 0 {
 		holder = e.Holders[i]
 	}
-	err = b.end(ctx, e, holder)
+	err = b.breakLease(ctx, e, holder)
 	if errors.Is(err, pawl.ErrNoSuchLease) {
 		return b.notHeld(ctx, fence)
 	}
 	return err
 }
 
-// all breaks the leases of all current holders. The first break closes the name, so no
-// other claim is granted meanwhile.
-func (b *breakCommand) all(ctx context.Context) error {
+// breakAll breaks the leases of all current holders. The first break closes the name, so
+// no other claim is granted meanwhile.
+func (b *breakCommand) breakAll(ctx context.Context) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
 	}
 	err = nobodyHolds(b.name)
 	for _, h := range e.Holders {
-		end := b.end(ctx, e, h)
-		if errors.Is(end, pawl.ErrNoSuchLease) {
+		breakErr := b.breakLease(ctx, e, h)
+		if errors.Is(breakErr, pawl.ErrNoSuchLease) {
 			continue // the holder has released meanwhile
 		}
-		if err = end; err != nil {
+		if err = breakErr; err != nil {
 			break
 		}
 	}
@@ -175,8 +175,8 @@ func nobodyHolds(name string) error {
 	return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", name)}
 }
 
-// ask shows the holders of the name, and asks for the fence.
-func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
+// askFence shows the holders of the name, and asks for the fence.
+func (b *breakCommand) askFence(ctx context.Context, cmd *cobra.Command) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
@@ -187,9 +187,9 @@ func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 	if err := printEntry(b.v.out, e, time.Now()); err != nil {
 		return err
 	}
-	how := fmt.Errorf("missing --fence; use --fence %d, or --yes to break every current holder", e.Holders[0].Fence)
+	missing := fmt.Errorf("missing --fence; use --fence %d, or --yes to break every current holder", e.Holders[0].Fence)
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return usage(cmd, how)
+		return usage(cmd, missing)
 	}
 	fmt.Fprint(b.v.err, "pawl: type the fence of the lease to break: ")
 	line, _ := untilDone(ctx, func() (string, error) { return bufio.NewReader(os.Stdin).ReadString('\n') })
@@ -201,7 +201,7 @@ func (b *breakCommand) ask(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return usage(cmd, errors.New("not a fence; nothing was broken"))
 	}
-	return b.one(ctx, fence)
+	return b.breakFence(ctx, fence)
 }
 
 func (b *breakCommand) receipt(h pawl.Holder, closed time.Duration) error {

@@ -56,18 +56,18 @@ type child struct {
 	env      []string
 	checking sync.Mutex
 	checks   map[int]chan unix.WaitStatus // by pid; each channel has room for the exit status
-	over     chan struct{}                // closed when reaped is set
+	done     chan struct{}                // closed when reaped is set
 
-	reaped atomic.Bool    // set before ended gets the end
-	cut    syscall.Signal // the signal that ended it, or 0; written before reaped is set
+	reaped    atomic.Bool    // set before ended receives its end
+	endSignal syscall.Signal // the signal that ended it, or 0; written before reaped is set
 
 	tty     *terminal      // nil if there is none
 	ctrlZ   chan os.Signal // Ctrl-Z that reaches pawl and not the child
 	signals chan os.Signal // all other signals
 }
 
-// ignoresTTOU means that pawl has ignored SIGTTOU for an earlier child. One goroutine
-// starts all children.
+// ignoresTTOU means that pawl has ignored SIGTTOU for an earlier child. Only the
+// goroutine that starts the children uses it.
 var ignoresTTOU bool
 
 func startChild(path string, argv, env []string, signals chan os.Signal) (*child, error) {
@@ -77,7 +77,7 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	c := &child{
 		ended: make(chan ending, 1), paused: make(chan syscall.Signal, 1),
 		tty: openTerminal(), ctrlZ: make(chan os.Signal, 1), signals: signals,
-		env: env, checks: map[int]chan unix.WaitStatus{}, over: make(chan struct{}),
+		env: env, checks: map[int]chan unix.WaitStatus{}, done: make(chan struct{}),
 	}
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	if c.tty != nil && c.tty.startsInForeground() {
@@ -127,7 +127,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 			return
 		case pid != c.pid:
 			if !status.Stopped() {
-				c.checked(pid, status)
+				c.endCheck(pid, status)
 			}
 		case status.Stopped():
 			select {
@@ -135,8 +135,8 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 			default: // the channel has a signal already
 			}
 		case status.Signaled():
-			c.cut = status.Signal()
-			c.end(ending{code: exitSignal + int(c.cut), cut: true})
+			c.endSignal = status.Signal()
+			c.end(ending{code: exitSignal + int(c.endSignal), bySignal: true})
 			return
 		case status.Exited():
 			c.end(ending{code: status.ExitStatus()})
@@ -147,7 +147,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 
 func (c *child) end(e ending) {
 	c.reaped.Store(true)
-	close(c.over)
+	close(c.done)
 	c.ended <- e
 }
 
@@ -188,7 +188,7 @@ func (c *child) check(ctx context.Context, line string) error {
 			return fmt.Errorf("--health ended with code %d", status.ExitStatus())
 		}
 		return nil
-	case <-c.over:
+	case <-c.done:
 		c.killChecks()
 		return nil
 	case <-ctx.Done():
@@ -197,8 +197,8 @@ func (c *child) check(ctx context.Context, line string) error {
 	}
 }
 
-// checked passes the end of a process to its check.
-func (c *child) checked(pid int, status unix.WaitStatus) {
+// endCheck passes the end of a process to the check that started it.
+func (c *child) endCheck(pid int, status unix.WaitStatus) {
 	c.checking.Lock()
 	defer c.checking.Unlock()
 	if ended := c.checks[pid]; ended != nil {
@@ -218,15 +218,15 @@ func (c *child) killChecks() {
 // pass sends a signal to the group. If the signal may end the group, pass also continues
 // the group, because a stopped process gets no signal before.
 func (c *child) pass(s os.Signal) {
-	c.hand(s)
+	c.send(s)
 	switch s {
 	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP:
 		c.kill(unix.SIGCONT)
 	}
 }
 
-// hand sends a signal to the group, and does not continue a stopped group.
-func (c *child) hand(s os.Signal) {
+// send sends a signal to the group, and does not continue a stopped group.
+func (c *child) send(s os.Signal) {
 	if asksToEnd(s) {
 		c.endRequested = true
 	}
@@ -245,21 +245,21 @@ func (c *child) kill(s syscall.Signal) {
 // left, or false some time after SIGKILL.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
-	var killed time.Time // when it sent SIGKILL for the first time
+	var killedAt time.Time // when it sent SIGKILL for the first time
 	if killAt(begun).After(begun) {
 		c.kill(unix.SIGTERM)
 		c.kill(unix.SIGCONT) // a stopped process does not get SIGTERM
 	}
 	pause := time.Millisecond
-	for looks := 1; !c.gone(looks%8 == 0); looks++ {
+	for polls := 1; !c.gone(polls%8 == 0); polls++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
 			c.kill(unix.SIGKILL) // repeatedly, because a process may just have forked
-			if killed.IsZero() {
-				killed = time.Now() // not the due time, because pawl itself may have been stopped
+			if killedAt.IsZero() {
+				killedAt = time.Now() // not the due time, because pawl itself may have been stopped
 			}
 		}
-		if !killed.IsZero() && time.Since(killed) > killPatience {
+		if !killedAt.IsZero() && time.Since(killedAt) > killTimeout {
 			return c.gone(true)
 		}
 		if left > 0 {
@@ -302,16 +302,16 @@ func (c *child) close() {
 		return
 	}
 	c.tty.takeBack()
-	if c.reaped.Load() && c.cut != 0 {
-		c.tty.repair()
+	if c.reaped.Load() && c.endSignal != 0 {
+		c.tty.restoreModes()
 	}
 	_ = unix.Close(c.tty.fd)
 }
 
-// endedByKey returns the signal that ended the child, if a key of the terminal sent it.
-func (c *child) endedByKey() os.Signal {
-	if c.tty != nil && c.tty.lent && (c.cut == unix.SIGINT || c.cut == unix.SIGQUIT) {
-		return c.cut
+// keySignal returns the signal that ended the child, if a key of the terminal sent it.
+func (c *child) keySignal() os.Signal {
+	if c.tty != nil && c.tty.lent && (c.endSignal == unix.SIGINT || c.endSignal == unix.SIGQUIT) {
+		return c.endSignal
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type child struct {
 	endRequested bool                // always false: pawl sends no signal, the console sends Ctrl-C to each process
 
 	undelivered func(syscall.Signal, error) // called for a signal that did not reach the child; never on Windows
-	over        chan struct{}               // closed when the process has ended
+	done        chan struct{}               // closed when the process has ended
 }
 
 func startChild(path string, argv, env []string, _ chan os.Signal) (*child, error) {
@@ -54,7 +54,7 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 		_ = windows.CloseHandle(job)
 		return nil, err
 	}
-	c := &child{process: p, job: job, env: env, ended: make(chan ending, 1), over: make(chan struct{})}
+	c := &child{process: p, job: job, env: env, ended: make(chan ending, 1), done: make(chan struct{})}
 	// Processes that the child has started before this call are not in the job.
 	if err := p.WithHandle(func(h uintptr) {
 		_ = windows.AssignProcessToJobObject(job, windows.Handle(h)) // fails if the process has ended already
@@ -65,7 +65,7 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 	}
 	go func() {
 		state, err := p.Wait()
-		close(c.over)
+		close(c.done)
 		if err != nil {
 			c.ended <- ending{code: exitOther}
 			return
@@ -119,14 +119,14 @@ func (c *child) stop(func(begun time.Time) time.Time) bool {
 	_ = windows.TerminateJobObject(c.job, exitLost)
 	_ = c.process.Kill() // in case it is not in the job
 	select {
-	case <-c.over:
+	case <-c.done:
 		return true
-	case <-time.After(killPatience):
+	case <-time.After(killTimeout):
 		return false
 	}
 }
 
-func (c *child) endedByKey() os.Signal { return nil }
+func (c *child) keySignal() os.Signal { return nil }
 
 // close lets the remaining processes of the job run on.
 func (c *child) close() {
@@ -158,14 +158,14 @@ func signalName(s syscall.Signal) string { return s.String() }
 
 func asksToEnd(os.Signal) bool { return true }
 
-func continues(os.Signal) bool { return false }
+func isContinue(os.Signal) bool { return false }
 
 // stopKey does nothing, because Windows has no Ctrl-Z.
 type stopKey chan os.Signal
 
 func (stopKey) catch() {}
 
-func (stopKey) leave() {}
+func (stopKey) stopCatching() {}
 
 func (stopKey) stop() {}
 

@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// claim opens the backend and waits for the lock, no longer than j.patience. It returns
-// lateAnswerTimeout later even if the backend ignores the end of its ctx, for example
-// while it waits for a disk. A signal ends the wait. A signal at the moment of the grant
-// stays in j.signals, for hold.
+// claim opens the backend and waits for the lock, no longer than j.maxWait. If the
+// backend ignores the end of its ctx, for example while it waits for a disk, claim
+// returns lateAnswerTimeout later. A signal ends the wait. A signal at the moment of the
+// grant stays in j.signals, for hold.
 func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	if j.patience > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), j.patience)
+	if j.maxWait > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), j.maxWait)
 	}
 	defer cancel()
 	var client *pawl.Client
@@ -31,25 +31,25 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 			if lease, err = j.acquire(ctx, client); err != nil {
 				lease = nil // a nil interface, not a nil of a concrete type
 			}
-			if _, kept := errors.AsType[keptError](err); kept {
+			if _, notDetached := errors.AsType[notDetachedError](err); notDetached {
 				client = nil
 			}
 		}
 	}()
 
-	late := ctx.Done()
-	var over <-chan time.Time
+	ctxDone := ctx.Done()
+	var answerTimeout <-chan time.Time
 	for {
 		select {
 		case <-ended:
-			return client, lease, j.refused(isOver(ctx), err)
-		case <-late:
-			late, over = nil, time.After(lateAnswerTimeout)
-		case <-over: // the goroutine goes on, and ends with pawl
-			return nil, nil, j.refused(true, context.DeadlineExceeded)
+			return client, lease, j.claimError(deadlinePassed(ctx), err)
+		case <-ctxDone:
+			ctxDone, answerTimeout = nil, time.After(lateAnswerTimeout)
+		case <-answerTimeout: // the goroutine goes on, and ends with pawl
+			return nil, nil, j.claimError(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
-			j.boundTheEnd()
+			j.startEndTimeout()
 			released := make(chan struct{})
 			go func() {
 				defer close(released)
@@ -65,32 +65,32 @@ func (j *job) claim() (*pawl.Client, jobLease, error) {
 	}
 }
 
-// isOver reports whether the deadline of ctx has passed. It does not use ctx.Err, because
-// the same deadline on a socket may fire before the timer of ctx.
-func isOver(ctx context.Context) bool {
+// deadlinePassed reports whether the deadline of ctx has passed. It does not use ctx.Err,
+// because the same deadline on a socket may fire before the timer of ctx.
+func deadlinePassed(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
 }
 
-// refused returns the error of a claim. over means that j.patience has passed. Other
-// timeouts, such as a backend's dial timeout, are like any other error.
-func (j *job) refused(over bool, err error) error {
+// claimError returns the exit error of a failed claim. timedOut means that j.maxWait has
+// passed. Other timeouts, such as a backend's dial timeout, are like any other error.
+func (j *job) claimError(timedOut bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {
 	case err == nil:
 		return nil
-	case isHeld && j.try:
+	case isHeld && j.noWait:
 		return &exit{code: exitHeld, err: notAcquiredError{errors.New(words.Bare(held))}}
 	case isHeld:
-		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, words.Bare(held))}}
-	case over && errors.Is(err, context.DeadlineExceeded):
+		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.maxWait, words.Bare(held))}}
+	case timedOut && errors.Is(err, context.DeadlineExceeded):
 		why := "the database did not answer; try pawl doctor"
-		if trouble, ok := errors.AsType[*driver.Error](err); ok {
-			why = words.Bare(trouble)
-		} else if said := words.Bare(err); said != context.DeadlineExceeded.Error() {
-			why = said
+		if driverErr, ok := errors.AsType[*driver.Error](err); ok {
+			why = words.Bare(driverErr)
+		} else if text := words.Bare(err); text != context.DeadlineExceeded.Error() {
+			why = text
 		}
-		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: %s", j.name, j.patience, why)}
+		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: %s", j.name, j.maxWait, why)}
 	}
 	return &exit{code: codeOf(err), err: err}
 }

@@ -24,7 +24,7 @@ func newHungJob(t *testing.T) *job {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	return &job{
-		v: &output{err: io.Discard}, name: "x", patience: time.Second, signals: make(chan os.Signal, 2),
+		v: &output{err: io.Discard}, name: "x", maxWait: time.Second, signals: make(chan os.Signal, 2),
 		open: func(context.Context) (*pawl.Client, error) {
 			<-end
 			return nil, errors.New("too late")
@@ -37,7 +37,7 @@ func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
 		j := newHungJob(t)
 		began := time.Now()
 		err := j.run()
-		if took := time.Since(began); took != j.patience+lateAnswerTimeout {
+		if took := time.Since(began); took != j.maxWait+lateAnswerTimeout {
 			t.Errorf("it took %v", took)
 		}
 		if !codeIs(err, exitUnavailable) || errors.Is(err, errNotAcquired) {
@@ -50,7 +50,7 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 	for _, signals := range []int{1, 2} {
 		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
-			j.patience = 0
+			j.maxWait = 0
 			for i := range signals {
 				time.AfterFunc(time.Duration(i)*time.Second, func() { j.signals <- syscall.SIGTERM })
 			}
@@ -78,7 +78,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 		defer holder.Close()
 		mustGet(holder.Mutex("x").Lock(t.Context()))(t)
 		j := newHungJob(t)
-		j.patience = 10 * time.Second
+		j.maxWait = 10 * time.Second
 		j.open = func(context.Context) (*pawl.Client, error) {
 			time.Sleep(8 * time.Second)
 			return client(), nil
@@ -86,7 +86,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
-		if took := time.Since(began); took != j.patience {
+		if took := time.Since(began); took != j.maxWait {
 			t.Errorf("it took %v", took)
 		}
 		if !codeIs(err, exitHeld) || !errors.Is(err, errNotAcquired) {
@@ -112,12 +112,12 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 func TestWaitBoundsTheLeavingToo(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
-		j.patience = 10 * time.Second
+		j.maxWait = 10 * time.Second
 		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{engine.Full(memlock.New(nil))}, nil) }
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
-		if took := time.Since(began); took < j.patience || took > j.patience+lateAnswerTimeout {
+		if took := time.Since(began); took < j.maxWait || took > j.maxWait+lateAnswerTimeout {
 			t.Errorf("it took %v", took)
 		}
 		if !codeIs(err, exitUnavailable) {
@@ -130,17 +130,17 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 // The end of a backend's own bound, such as a dial timeout, is not the end of --wait.
 func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
 	trouble := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
-	for _, patience := range []time.Duration{0, 30 * time.Second} {
+	for _, maxWait := range []time.Duration{0, 30 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
-			j.patience = patience
+			j.maxWait = maxWait
 			j.open = func(context.Context) (*pawl.Client, error) {
 				time.Sleep(5 * time.Second)
 				return nil, trouble
 			}
 			err := j.run()
 			if e, ok := errors.AsType[*exit](err); !ok || e.code != exitUnavailable || e.err != error(trouble) {
-				t.Errorf("patience %v: it ends with %v; want %v", patience, err, trouble)
+				t.Errorf("maxWait %v: it ends with %v; want %v", maxWait, err, trouble)
 			}
 		})
 	}

@@ -31,11 +31,11 @@ func (f *commandFlags) add(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
-	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND, which can still read them in that of pawl")
-	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" each third of --ttl; if it fails or takes as long, stop COMMAND and give up the lock")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND; it can still read them in the environment of pawl")
+	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" at intervals of --ttl/3; if it fails or takes longer, stop COMMAND and give up the lock")
 }
 
-// argv is the command to run, taken from the arguments after NAME.
+// argv returns the command to run, from the arguments after NAME or from --shell.
 func (f *commandFlags) argv(args []string) []string {
 	switch {
 	case f.shell != "":
@@ -103,26 +103,26 @@ func (f *commandFlags) withHealth(options []pawl.LockOption, j *job) []pawl.Lock
 // minReserve is the shortest time between the SIGKILL and the end of the lease.
 const minReserve = 20 * time.Millisecond
 
-// reserve is the part of a lease between the end of the grace and the end of the lease;
-// see [killTime]. Grace and reserve take at most half of the lease: the other half is for
-// renewals.
+// reserve returns the part of a lease between the end of the grace and the end of the
+// lease; see [killTime]. Grace and reserve take at most half of the lease: the other half
+// is for renewals.
 func reserve(ttl time.Duration) time.Duration { return max(ttl/10, minReserve) }
 
-// graceFits returns an error for a --grace that is too long: after a loss of the lock,
+// checkGrace returns an error for a --grace that is too long: after a loss of the lock,
 // the command would not get all of it.
-func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
+func (f *commandFlags) checkGrace(cmd *cobra.Command, ttl time.Duration) error {
 	grace := time.Duration(f.grace)
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
 		return usage(cmd, err)
 	}
-	most := max(ttl/2-reserve(ttl), 0)
-	if grace <= most || !cmd.Flags().Changed("grace") {
+	maxGrace := max(ttl/2-reserve(ttl), 0)
+	if grace <= maxGrace || !cmd.Flags().Changed("grace") {
 		return nil
 	}
-	problem := fmt.Errorf("--grace is %v; allowed with --ttl %v: at most %v", grace, ttl, most)
-	need := max((grace+1)/2*5, 2*(grace+minReserve)) // the ttl for which most is grace
-	if driver.ValidateTTL("", need) == nil {
-		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, need)
+	problem := fmt.Errorf("--grace is %v; allowed with --ttl %v: at most %v", grace, ttl, maxGrace)
+	minTTL := max((grace+1)/2*5, 2*(grace+minReserve)) // the TTL for which maxGrace is grace
+	if driver.ValidateTTL("", minTTL) == nil {
+		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, minTTL)
 	}
 	return usage(cmd, problem)
 }
@@ -142,7 +142,7 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 type jobFlags struct {
 	claimFlags
 	commandFlags
-	maxHold seconds // not of elect
+	maxHold seconds // elect has no such flag
 }
 
 func newJobFlags() jobFlags { return jobFlags{claimFlags: newClaimFlags(30 * time.Second)} }
@@ -159,12 +159,12 @@ func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
 			return usage(cmd, err)
 		}
 	}
-	return f.graceFits(cmd, time.Duration(f.ttl))
+	return f.checkGrace(cmd, time.Duration(f.ttl))
 }
 
-// begin makes the job that runs the command of args under the lock args[0], and returns
-// the options of that lock without --health. The caller sets how the job claims the lock.
-func (f *jobFlags) begin(v *output, loc *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
+// prepareJob makes the job that runs the command of args under the lock args[0]. It also
+// returns the options of that lock without --health. The caller sets job.acquire.
+func (f *jobFlags) prepareJob(v *output, loc *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
 	v.neverBlock()
 	url, byDefault, err := loc.find(cmd)
 	if err != nil {

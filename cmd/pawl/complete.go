@@ -13,19 +13,19 @@ import (
 )
 
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return backends(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	return urlPrefixes(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeName completes a name in use, as the first and only argument. It offers only
 // names that need no quotes.
 func completeName(loc *location) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
 		withQuickClient(loc, cmd, func(ctx context.Context, c *pawl.Client) {
-			for e, err := range c.List(ctx, begun) {
+			for e, err := range c.List(ctx, prefix) {
 				if err != nil && e.Name == "" || len(names) == 1000 { // a name with a damaged row is a name, too
 					return
 				}
@@ -51,11 +51,11 @@ func isPlain(name string) bool {
 // completeRun completes a name, and then lets the shell complete commands and files.
 func completeRun(loc *location) cobra.CompletionFunc {
 	name := completeName(loc)
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return name(cmd, args, begun)
+		return name(cmd, args, prefix)
 	}
 }
 

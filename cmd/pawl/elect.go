@@ -24,13 +24,13 @@ func newElect(v *output, loc *location) *cobra.Command {
 		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
 		Short: "Run a command on one of many hosts, the leader",
 		Long: `Elect waits until it leads NAME, first come, first served, and runs COMMAND.
-Start it on each host: one of them runs COMMAND, and when that one ends or is
-gone, the next does. NAME is an ordinary lock: pawl show tells who leads.
+Start it on each host: one of them runs COMMAND, and the next one does when that
+one ends or crashes. NAME is an ordinary lock: pawl show shows the leader.
 
 If the lead is lost, COMMAND is stopped before another can lead, and elect waits
 for the lead again. When COMMAND ends by itself, so does elect, and the next one
 leads. While the database does not answer, elect tries again, except at its
-start. An error that no retry can mend, such as a changed password, ends it.
+start. An error that no retry can cure, such as a changed password, ends it.
 
 COMMAND gets two variables. PAWL_NAME is NAME. PAWL_FENCE is the term: a number
 greater than that of every earlier leader. Send it along with what COMMAND
@@ -67,7 +67,7 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *electFlags) run(v *output, loc *location, cmd *cobra.Command, args []string) error {
-	j, options, err := f.begin(v, loc, cmd, args)
+	j, options, err := f.prepareJob(v, loc, cmd, args)
 	if err != nil {
 		return err
 	}
@@ -87,11 +87,11 @@ func (f *electFlags) run(v *output, loc *location, cmd *cobra.Command, args []st
 // until the command ends without being stopped.
 type election struct {
 	*job
-	options []pawl.LockOption
-	leading *pawl.Lease // the last lease; written before its term is announced
-	down    atomic.Bool // pawl has warned that the backend fails
-	terms   chan electionTerm
-	ctrlZ   stopKey // catches Ctrl-Z between two terms
+	options     []pawl.LockOption
+	lastLease   *pawl.Lease // written before its term is announced
+	backendDown atomic.Bool // pawl has warned that the backend fails
+	terms       chan electionTerm
+	ctrlZ       stopKey // catches Ctrl-Z between two terms
 }
 
 // An electionTerm is one term. The goroutine that gets the signals runs its command.
@@ -107,14 +107,14 @@ var errDone = errors.New("done")
 // is down.
 func (e *election) observe(o *pawl.Options) *pawl.Options {
 	own := &pawl.Observer{Acquired: func(a pawl.AcquiredEvent) {
-		e.leading = a.Lease
-		e.down.Store(false)
+		e.lastLease = a.Lease
+		e.backendDown.Store(false)
 	}}
 	if o.Observer.Failed == nil { // it is not set without -v
 		own.Failed = func(f pawl.FailedEvent) {
-			trouble, _ := errors.AsType[*pawl.BackendError](f.Err)
-			permanent := trouble != nil && trouble.Permanent // a retry cannot cure it, so the election ends
-			if !permanent && f.Op == pawl.OpAcquire && !e.down.Swap(true) {
+			backendErr, _ := errors.AsType[*pawl.BackendError](f.Err)
+			permanent := backendErr != nil && backendErr.Permanent // no retry can succeed, so the election ends
+			if !permanent && f.Op == pawl.OpAcquire && !e.backendDown.Swap(true) {
 				e.v.warn("%s; trying again", words.Bare(f.Err))
 			}
 		}
@@ -132,36 +132,36 @@ func (e *election) run() error {
 	defer e.releaseAndClose(client, nil, releaseTimeout)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var ran error
-	over := make(chan struct{})
+	var runErr error
+	ended := make(chan struct{})
 	go func() {
-		defer close(over)
-		ran = client.Election(e.name, e.options...).Run(ctx, e.lead)
+		defer close(ended)
+		runErr = client.Election(e.name, e.options...).Run(ctx, e.lead)
 	}()
 	for {
 		select {
 		case t := <-e.terms:
-			end := e.term(t.lease)
+			end := e.runTerm(t.lease)
 			t.end <- end
 			switch {
 			case end == nil: // the lead was lost
-			case e.await(over):
-				return e.verdict(end, ran)
+			case e.await(ended):
+				return e.verdict(end, runErr)
 			default:
 				e.v.warnNotReleased(e.name)
 				return e.verdict(end, nil)
 			}
-		case <-over:
-			return &exit{code: codeOf(ran), err: ran}
+		case <-ended:
+			return &exit{code: codeOf(runErr), err: runErr}
 		case <-e.ctrlZ:
 			e.ctrlZ.stop()
 		case s := <-e.signals:
-			if continues(s) {
+			if isContinue(s) {
 				continue // the signal was meant for the command of an earlier term
 			}
 			cancel()
-			e.boundTheEnd()
-			e.await(over) // the campaign releases a grant that arrives late
+			e.startEndTimeout()
+			e.await(ended) // the campaign releases a grant that arrives late
 			return stoppedBy(s)
 		}
 	}
@@ -171,7 +171,7 @@ func (e *election) run() error {
 // returned nil and the lead was lost at the same moment, the Election would campaign
 // again.
 func (e *election) lead(ctx context.Context) error {
-	t := electionTerm{lease: e.leading, end: make(chan error, 1)}
+	t := electionTerm{lease: e.lastLease, end: make(chan error, 1)}
 	select {
 	case e.terms <- t:
 		return <-t.end
@@ -180,16 +180,16 @@ func (e *election) lead(ctx context.Context) error {
 	}
 }
 
-// term runs the command under a lease. It returns nil if the lead was lost, and the
+// runTerm runs the command under a lease. It returns nil if the lead was lost, and the
 // command stopped. Otherwise it returns the exit error of elect.
-func (e *election) term(lease *pawl.Lease) error {
+func (e *election) runTerm(lease *pawl.Lease) error {
 	e.reportedLost, e.endBy = false, time.Time{}
-	e.ctrlZ.leave()
+	e.ctrlZ.stopCatching()
 	end := e.hold(lease)
 	e.ctrlZ.catch()
 	switch {
 	case e.reportedLost && errors.Is(end, errStillRunning):
-		return end // after nil, another term would start its command beside processes of this one
+		return end // after nil, the next term would start beside processes of this one
 	case e.reportedLost:
 		return nil
 	case end == nil:

@@ -20,16 +20,16 @@ func findCommand(name string) (string, error) {
 	if err != nil {
 		return "", notStarted(name, "", err)
 	}
-	if by := interpreterOf(path); by != "" {
-		if _, err := os.Stat(by); errors.Is(err, fs.ErrNotExist) {
+	if interpreter := interpreterOf(path); interpreter != "" {
+		if _, err := os.Stat(interpreter); errors.Is(err, fs.ErrNotExist) {
 			return "", notStarted(name, path, err)
 		}
 	}
 	return path, nil
 }
 
-// lookPath is exec.LookPath. It searches /bin and /usr/bin if PATH is not set, as execvp
-// does.
+// lookPath is exec.LookPath, but if PATH is not set it searches /bin and /usr/bin, as
+// execvp does.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if _, set := os.LookupEnv("PATH"); err == nil || set || name != filepath.Base(name) {
@@ -49,24 +49,24 @@ func lookPath(name string) (string, error) {
 // interpreter.
 func notStarted(name, path string, err error) error {
 	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
-	by := ""
+	interpreter := ""
 	if path != "" && (missing || errors.Is(err, fs.ErrPermission)) {
-		by = interpreterOf(path)
-		if by == "" {
-			by = loaderOf(path)
+		interpreter = interpreterOf(path)
+		if interpreter == "" {
+			interpreter = loaderOf(path)
 		}
 	}
 	switch {
-	case missing && by != "":
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", words.Plain(name), words.Plain(by))}
+	case missing && interpreter != "":
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", words.Plain(name), words.Plain(interpreter))}
 	case missing:
 		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.Plain(name))}
 	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
-		err = cause // without the path, which the message may have twice
+		err = cause // without the path, which the message would repeat
 	}
-	if _, found := exec.LookPath(by); by != "" && found != nil {
-		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(by), err)}
+	if _, lookErr := exec.LookPath(interpreter); interpreter != "" && lookErr != nil {
+		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(interpreter), err)}
 	}
 	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", words.Plain(name), err)}
 }

@@ -26,8 +26,8 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	return syscall.ForkExec(shellName, append([]string{shellName, path}, argv[1:]...), attr)
 }
 
-// begin returns the beginning of a file, or nil if it cannot be read.
-func begin(path string) []byte {
+// firstBytes returns the first bytes of a file, or nil if it cannot be read.
+func firstBytes(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -39,16 +39,16 @@ func begin(path string) []byte {
 
 // isText reports whether a file may be a script: its first line has no zero bytes.
 func isText(path string) bool {
-	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
+	line, _, _ := bytes.Cut(firstBytes(path), []byte("\n"))
 	return bytes.IndexByte(line, 0) < 0
 }
 
 // interpreterOf returns the interpreter that a script names after #!, or "".
 func interpreterOf(path string) string {
-	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
-	rest, is := bytes.CutPrefix(line, []byte("#!"))
+	line, _, _ := bytes.Cut(firstBytes(path), []byte("\n"))
+	rest, isScript := bytes.CutPrefix(line, []byte("#!"))
 	words := bytes.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' })
-	if !is || len(words) == 0 {
+	if !isScript || len(words) == 0 {
 		return ""
 	}
 	return string(words[0]) // a \r from Windows stays, because it is the mistake to report

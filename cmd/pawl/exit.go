@@ -41,12 +41,12 @@ const runCodes = `   64  wrong usage; nothing was done
 
 const handleCodes = `The exit code is 0, or:
     1  the lease is not held any more
-   64  there is no handle, or it is one of another kind of database
+   64  there is no handle, or it is from another kind of database
    69  the database is unavailable`
 
 const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
    64  wrong usage; nothing was done
-   69  the database was unavailable when elect started, or refuses pawl for good
+   69  the database was unavailable when elect started, or refuses every retry
    76  the lead was lost, and a process of COMMAND outlived SIGKILL
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
@@ -55,7 +55,7 @@ const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n e
 type exit struct {
 	code        int
 	err         error
-	byKey       os.Signal // the signal of the terminal's key that ended the child, or nil
+	keySignal   os.Signal // the signal of the terminal's key that ended the child, or nil
 	deathSignal os.Signal // the signal with which pawl ends itself, or nil
 }
 

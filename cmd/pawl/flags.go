@@ -113,7 +113,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		err = errors.New(problem + ": allowed: true or false")
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "run" && slices.Contains(flockOnly, unknown.GetSpecifiedName()) {
-		err = fmt.Errorf("%w: it is flock's, and here is no file descriptor that has the lock; leave it out", err)
+		err = fmt.Errorf("%w: it is a flag of flock, but no file descriptor has the lock here; leave it out", err)
 	}
 	return usage(cmd, err)
 }

@@ -35,10 +35,10 @@ type claimFlags struct {
 	verbose      bool
 }
 
-// flockHelp explains that a script for flock needs no other flags.
+// flockHelp explains that scripts for flock can keep their flags.
 const flockHelp = `The flags that flock has mean the same here: --nonblock and --nb are -n,
 --timeout is -w, and -e is -x. So does its order: NAME -c LINE. Only the exit
-code of a lock that is held is 75 and not 1: -E 1.`
+code for a held lock differs: it is 75. -E 1 makes it 1, like that of flock.`
 
 func newClaimFlags(ttl time.Duration) claimFlags {
 	return claimFlags{permits: 1, ttl: seconds(ttl), conflictCode: exitHeld}
@@ -87,7 +87,7 @@ func (f *claimFlags) addSkip(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.skip, "skip", false, "if the lock is held, end silently with code 0: -n -q -E 0")
 }
 
-// completeFiles completes the names of files, as these flags take them.
+// completeFiles makes the shell complete file names for these flags.
 func completeFiles(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		must(cmd.RegisterFlagCompletionFunc(name, filesOnly))
@@ -175,9 +175,9 @@ func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, n
 		open: func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, loc)) },
 	}
 	if f.noWait {
-		j.try, j.patience = true, tryTimeout
+		j.noWait, j.maxWait = true, tryTimeout
 	} else if f.wait > 0 {
-		j.patience = time.Duration(f.wait)
+		j.maxWait = time.Duration(f.wait)
 	}
 	return j
 }
@@ -241,8 +241,8 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	return options
 }
 
-// acquire returns a function that claims the lock, and waits for it unless -n is set.
-func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
+// acquireFunc returns a function that claims the lock, and waits for it unless -n is set.
+func (f *claimFlags) acquireFunc(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
 	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 		l := f.lock(c, name, options)
 		if f.noWait {
@@ -252,7 +252,7 @@ func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(contex
 	}
 }
 
-// lock returns the name as the kind of lock that the flags choose.
+// lock returns a lock of the name, of the kind that the flags choose.
 func (f *claimFlags) lock(c *pawl.Client, name string, options []pawl.LockOption) pawl.Lockable {
 	switch {
 	case f.shared:

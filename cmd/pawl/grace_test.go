@@ -25,7 +25,7 @@ func TestAGraceThatIsAcceptedIsGivenWhole(t *testing.T) {
 			cmd := &cobra.Command{}
 			cmd.Flags().Var(&f.grace, "grace", "")
 			noError(t, cmd.Flags().Set("grace", grace.String()))
-			if f.graceFits(cmd, ttl) != nil {
+			if f.checkGrace(cmd, ttl) != nil {
 				continue
 			}
 			most = grace

@@ -23,10 +23,10 @@ import (
 // pass it in files and pipes, never as an argument, because other users can list
 // arguments.
 
-const handleBegin = "pawl1_"
+const handlePrefix = "pawl1_"
 
-// maxHandle is longer than any handle, because a name has 255 bytes at most.
-const maxHandle = 4096
+// maxHandleSize is more bytes than any handle has, because a name has 255 bytes at most.
+const maxHandleSize = 4096
 
 // handleSource is the source from which renew and release read the handle.
 type handleSource struct {
@@ -54,37 +54,37 @@ func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 
 // read reads the handle, or gives up when ctx ends.
 func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, error) {
-	from, in := "standard input", os.Stdin
+	source, in := "standard input", os.Stdin
 	if h.file != "" {
 		f, err := os.Open(h.file)
 		if err != nil {
-			return "", usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), cause(err)))
+			return "", usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), withoutPath(err)))
 		}
 		defer f.Close()
-		from, in = words.Plain(h.file), f
+		source, in = words.Plain(h.file), f
 		if info, err := f.Stat(); err == nil && isReadByOthers(info) {
-			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", from)
+			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", source)
 		}
 	} else if term.IsTerminal(int(in.Fd())) {
 		return "", usage(cmd, errors.New("standard input is a terminal; pipe the handle into it, or use --handle FILE"))
 	}
-	all, err := untilDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxHandle+1)) })
+	all, err := untilDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxHandleSize+1)) })
 	text := strings.TrimSpace(string(all))
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		return "", usage(cmd, fmt.Errorf("cannot read the handle from %s: %w", from, cause(err)))
+		return "", usage(cmd, fmt.Errorf("cannot read the handle from %s: %w", source, withoutPath(err)))
 	case text == "":
-		return "", usage(cmd, fmt.Errorf("%s is empty; want the handle that pawl acquire printed", from))
-	case len(text) > maxHandle || !strings.HasPrefix(text, handleBegin):
-		return "", usage(cmd, fmt.Errorf("%s has no handle; want what pawl acquire printed, which begins with %s", from, handleBegin))
+		return "", usage(cmd, fmt.Errorf("%s is empty; want the handle that pawl acquire printed", source))
+	case len(text) > maxHandleSize || !strings.HasPrefix(text, handlePrefix):
+		return "", usage(cmd, fmt.Errorf("%s has no handle; want what pawl acquire printed, which begins with %s", source, handlePrefix))
 	}
 	return text, nil
 }
 
-// cause returns an error of the system without the path, which the message already has.
-func cause(err error) error {
+// withoutPath returns an error of the system without the path, which the message has.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -94,10 +94,10 @@ func cause(err error) error {
 // A handleFile is the file to which acquire writes the handle. The file appears only when
 // it is complete: acquire writes a temporary file in the same folder, and renames that.
 type handleFile struct {
-	path  string
-	begun *os.File // the temporary file
-	old   string   // the handle to replace, or empty
-	since time.Time
+	path    string
+	temp    *os.File  // the temporary file
+	old     string    // the handle to replace, or empty
+	modTime time.Time // of the file that has the old handle
 }
 
 // newHandleFile creates the temporary file before the lock is claimed, so that a user
@@ -110,43 +110,43 @@ func newHandleFile(path string) (*handleFile, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, cause(err)
+		return nil, withoutPath(err)
 	default:
-		h.since = info.ModTime()
+		h.modTime = info.ModTime()
 		text, _ := os.ReadFile(path)
 		h.old = strings.TrimSpace(string(text))
-		if !info.Mode().IsRegular() || !strings.HasPrefix(h.old, handleBegin) || len(h.old) > maxHandle {
-			return nil, errors.New("the file exists, and has no handle in it; give another")
+		if !info.Mode().IsRegular() || !strings.HasPrefix(h.old, handlePrefix) || len(h.old) > maxHandleSize {
+			return nil, errors.New("the file exists, and has no handle in it; give another path")
 		}
 	}
-	if h.begun, err = os.CreateTemp(filepath.Dir(path), ".pawl-handle-*"); err != nil { // mode 0600
-		return nil, cause(err)
+	if h.temp, err = os.CreateTemp(filepath.Dir(path), ".pawl-handle-*"); err != nil { // mode 0600
+		return nil, withoutPath(err)
 	}
 	return h, nil
 }
 
 // write writes the handle, and gives the file its name.
 func (h *handleFile) write(handle string) error {
-	_, err := fmt.Fprintln(h.begun, handle)
+	_, err := fmt.Fprintln(h.temp, handle)
 	if err == nil {
-		err = h.begun.Sync()
+		err = h.temp.Sync()
 	}
-	if err = cmp.Or(err, h.begun.Close()); err != nil {
+	if err = cmp.Or(err, h.temp.Close()); err != nil {
 		return err
 	}
 	if h.old == "" {
 		// A link, unlike a rename, never replaces another file. Some file systems have no
 		// links.
-		if err := os.Link(h.begun.Name(), h.path); err == nil || errors.Is(err, fs.ErrExist) {
+		if err := os.Link(h.temp.Name(), h.path); err == nil || errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	return os.Rename(h.begun.Name(), h.path)
+	return os.Rename(h.temp.Name(), h.path)
 }
 
 func (h *handleFile) discard() {
-	_ = h.begun.Close()
-	_ = os.Remove(h.begun.Name())
+	_ = h.temp.Close()
+	_ = os.Remove(h.temp.Name())
 }
 
 // isReadByOthers reports whether other users can read a file with a secret.

@@ -20,7 +20,7 @@ import (
 func (v *output) interruptible(cmd *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := untilSignal(cmd, func(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s), deathSignal: s} }, os.Interrupt, syscall.SIGTERM)
 	out, err := v.out, v.err
-	v.out, v.err = &endingWriter{ctx: ctx, to: out}, &endingWriter{ctx: ctx, to: err}
+	v.out, v.err = &interruptibleWriter{ctx: ctx, to: out}, &interruptibleWriter{ctx: ctx, to: err}
 	return ctx, func() {
 		v.out, v.err = out, err
 		cancel()
@@ -59,8 +59,8 @@ func orSignal(ctx context.Context, err error) error {
 	return err
 }
 
-// untilDone returns the result of read, which may block for ever, for example on a
-// terminal, or the error of ctx when ctx ends.
+// untilDone returns the result of read, or the error of ctx if ctx ends before. read may
+// block for ever, for example on a terminal.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (none T, _ error) {
 	var got T
 	var err error
@@ -77,15 +77,15 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (none T, _ er
 	}
 }
 
-// An endingWriter ends a write endFlushTimeout after the end of ctx, so that a signal
-// also ends a write that blocks because no process reads.
-type endingWriter struct {
+// An interruptibleWriter gives up a write endFlushTimeout after the end of ctx, so that a
+// signal also ends a write that blocks because no process reads.
+type interruptibleWriter struct {
 	ctx   context.Context
 	to    io.Writer
 	stuck atomic.Bool
 }
 
-func (w *endingWriter) Write(p []byte) (int, error) {
+func (w *interruptibleWriter) Write(p []byte) (int, error) {
 	if w.stuck.Load() {
 		return 0, context.Canceled
 	}

@@ -23,28 +23,28 @@ import (
 // stop it, no process of its group is alive when another client can be granted the name.
 // But if the child ends by itself, its background processes run on without the lock.
 type job struct {
-	v        *output
-	name     string
-	url      string
-	also     []string // the other names that are claimed with it
-	path     string
-	argv     []string
-	grace    time.Duration
-	try      bool          // do not wait for the lock
-	patience time.Duration // the limit for the opening and the lock together; 0 means no limit
-	maxHold  time.Duration // the longest run of the command; 0 is no limit
-	hidden   []string      // variables that the command does not get
-	taskKey  string        // the key of the task, for once
-	signals  chan os.Signal
-	open     func(context.Context) (*pawl.Client, error)
-	acquire  func(context.Context, *pawl.Client) (jobLease, error)
+	v       *output
+	name    string
+	url     string
+	others  []string // the other names that are claimed with it
+	path    string
+	argv    []string
+	grace   time.Duration
+	noWait  bool          // do not wait for the lock
+	maxWait time.Duration // the limit for the opening and the lock together; 0 means no limit
+	maxHold time.Duration // the longest run of the command; 0 means no limit
+	hidden  []string      // variables that the command does not get
+	taskKey string        // the key of the task, for once
+	signals chan os.Signal
+	open    func(context.Context) (*pawl.Client, error)
+	acquire func(context.Context, *pawl.Client) (jobLease, error)
 
 	// storeDone stores that the command has ended with code 0. It is called under the
 	// lease; it may be nil.
 	storeDone func(jobLease) error
 
 	reportedLost bool                  // pawl has reported that the lock was lost
-	ran          bool                  // the command was started
+	started      bool                  // the command was started
 	endBy        time.Time             // when pawl must end; zero until a signal has asked pawl to end
 	stopsWaiting bool                  // pawl waits no longer, because of a second signal, or because endBy has passed
 	child        atomic.Pointer[child] // the command, for --health
@@ -84,7 +84,7 @@ func (v *output) warnReleased(err error) {
 }
 
 // hold runs the child under the lease, and returns when the child has ended. If a signal
-// has ended it, or pawl has stopped it, hold first stops the rest of its group.
+// or pawl has ended it, hold first stops the rest of its group.
 func (j *job) hold(lease jobLease) error {
 	j.v.flush(startFlushTimeout)
 	select {
@@ -100,22 +100,22 @@ func (j *job) hold(lease jobLease) error {
 	if err != nil {
 		return notStarted(j.argv[0], j.path, err)
 	}
-	j.ran = true
+	j.started = true
 	defer c.close()
 	defer func() {
 		if c.endRequested {
-			j.boundTheEnd()
+			j.startEndTimeout()
 		}
 	}()
 	c.undelivered = j.v.warnUndelivered
 	j.child.Store(c)
-	var late <-chan time.Time
+	var maxHoldOver <-chan time.Time
 	if j.maxHold > 0 {
-		late = time.After(j.maxHold)
+		maxHoldOver = time.After(j.maxHold)
 	}
 	for {
 		select {
-		case <-late:
+		case <-maxHoldOver:
 			j.v.sayTooLong(j.name, j.maxHold)
 			return j.stop(c, lease, exitTooLong)
 		case <-lease.Done():
@@ -131,7 +131,7 @@ func (j *job) hold(lease jobLease) error {
 		case s := <-c.paused:
 			c.handleStop(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
-			if end.cut || c.endRequested {
+			if end.bySignal || c.endRequested {
 				// The signal went to the group. Its first process may have ended while
 				// the others still run. So wait for the others before the release.
 				_ = j.stop(c, lease, 0)
@@ -139,7 +139,7 @@ func (j *job) hold(lease jobLease) error {
 			if end.code == 0 {
 				return nil
 			}
-			return &exit{code: end.code, byKey: c.endedByKey()}
+			return &exit{code: end.code, keySignal: c.keySignal()}
 		}
 	}
 }
@@ -163,12 +163,12 @@ func (v *output) warnUndelivered(s syscall.Signal, err error) {
 
 func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
-var errStillRunning = errors.New("a process of the command is still running: it outlived SIGKILL, or pawl may not signal it; look for it before you run it again")
+var errStillRunning = errors.New("a process of the command is still running: it outlived SIGKILL, or pawl may not signal it; look for that process before you run the command again")
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
-// after its grace. After a loss of the lock, it is earlier than the time at which another
-// client can be granted the name, by a tenth of the time until then, and minReserve at
-// least. The margin leaves that much beside the grace; see [reserve].
+// after its grace. After a loss of the lock, it is no later than a tenth of the remaining
+// time, and at least minReserve, before another client can be granted the name. The
+// margin has room for both; see [reserve].
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {
@@ -206,7 +206,7 @@ func (j *job) environment(l jobLease) []string {
 	case *pawl.GroupLease:
 		fence = l.Fence(j.name)
 		lines := fmt.Sprintf("%s=%d %s", fencesVariable, fence, j.name)
-		for _, name := range j.also {
+		for _, name := range j.others {
 			lines += fmt.Sprintf("\n%d %s", l.Fence(name), name)
 		}
 		env = append(env, lines)
@@ -233,20 +233,20 @@ func parentsFences() map[string]uint64 {
 //
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
 //	pass(s)                               sends a signal to the group
-//	handleStop(s, held)                   handles its stop, as by Ctrl-Z
-//	check(ctx, line)                      runs a shell line meanwhile, and returns its error
+//	handleStop(s, held)                   handles its stop, for example by Ctrl-Z
+//	check(ctx, line)                      runs a shell line beside it, and returns its error
 //	stop(killAt)                          ends the group, and reports whether it is gone
-//	endedByKey()                          the signal of a terminal's key that ended it
+//	keySignal()                           the signal of a terminal's key that ended it
 //	close()                               releases the terminal and other resources
 //
 // and with the channels ended, which receives its end once, paused and ctrlZ.
 
 // An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {
-	code int  // the exit code, 128 + n after signal n
-	cut  bool // a signal ended it
+	code     int  // the exit code, 128 + n after signal n
+	bySignal bool // a signal ended it
 }
 
-// killPatience is the time for which pawl waits for the end of a group after SIGKILL.
-// Then it reports that the group has not ended, and goes on.
-const killPatience = 2 * time.Second
+// killTimeout is the time for which pawl waits for the end of a group after SIGKILL. Then
+// it reports that the group has not ended, and goes on.
+const killTimeout = 2 * time.Second

@@ -7,26 +7,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// sameSignalWithin is the time after a signal within which the next one counts as the
-// same one: timeout(1) signals its command, and then the group.
-const sameSignalWithin = 200 * time.Millisecond
+// sameSignalWindow is the time after a signal in which another one counts as the same
+// one: timeout(1) signals its command, and then the group.
+const sameSignalWindow = 200 * time.Millisecond
 
-// A keptError is the error of detach. The client still has the lease of another process,
-// and would release it if it were closed. So nothing closes it, and it ends with pawl.
-type keptError struct{ error }
+// A notDetachedError is the error of detach. The client still has the lease of another
+// process, and Close would release it. So pawl never closes this client.
+type notDetachedError struct{ error }
 
-func (e keptError) Unwrap() error { return e.error }
+func (e notDetachedError) Unwrap() error { return e.error }
 
 // detach detaches a lease of another process, after Attach.
 func detach(ctx context.Context, l *pawl.Lease) error {
 	if _, err := l.Detach(ctx); err != nil {
-		return keptError{err}
+		return notDetachedError{err}
 	}
 	return nil
 }
 
-// boundTheEnd bounds the rest of the job, because a signal has asked pawl to end.
-func (j *job) boundTheEnd() { j.endBy = time.Now().Add(signalTimeout) }
+// startEndTimeout limits the time for the rest of the job, after a signal to end.
+func (j *job) startEndTimeout() { j.endBy = time.Now().Add(signalTimeout) }
 
 // releaseAndClose releases the lease, if it is not nil, and closes the client, if it is
 // not nil. Closing releases a place in the queue, or a grant that arrives late. The
@@ -36,19 +36,19 @@ func (j *job) releaseAndClose(client *pawl.Client, lease jobLease, closeTimeout 
 	if client == nil {
 		return
 	}
-	released, gone := make(chan error, 1), make(chan struct{})
+	released, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(done)
 		switch {
 		case lease == nil:
-		case j.ran:
+		case j.started:
 			released <- lease.Release(context.Background())
 		default: // --min-hold does not apply
 			released <- lease.ReleaseUnused(context.Background())
 		}
 		_ = closeWithin(client, closeTimeout)
 	}()
-	closed := j.await(gone)
+	closed := j.await(done)
 	if lease == nil || j.reportedLost {
 		return
 	}
@@ -66,25 +66,25 @@ func (v *output) warnNotReleased(name string) {
 	v.warn("the release of %q has no answer yet; the name may stay held until its lease expires", name)
 }
 
-// await waits until gone is closed, and reports whether it is. After a signal it waits
+// await waits until done is closed, and reports whether it is. After a signal it waits
 // until j.endBy, or until a second signal.
-func (j *job) await(gone <-chan struct{}) bool {
+func (j *job) await(done <-chan struct{}) bool {
 	for !j.stopsWaiting {
-		var late <-chan time.Time
+		var timeout <-chan time.Time
 		if !j.endBy.IsZero() {
-			late = time.After(time.Until(j.endBy))
+			timeout = time.After(time.Until(j.endBy))
 		}
 		select {
-		case <-gone:
+		case <-done:
 			return true
-		case <-late:
+		case <-timeout:
 			j.stopsWaiting = true
 		case s := <-j.signals:
 			switch {
 			case !asksToEnd(s):
 			case j.endBy.IsZero():
-				j.boundTheEnd()
-			case time.Until(j.endBy) < signalTimeout-sameSignalWithin:
+				j.startEndTimeout()
+			case time.Until(j.endBy) < signalTimeout-sameSignalWindow:
 				j.stopsWaiting = true
 			}
 		}

@@ -41,7 +41,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 	}{
 		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, asked: true, within: signalTimeout, warns: true},
 		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
-		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignalWithin / 2}, within: signalTimeout, warns: true},
+		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignalWindow / 2}, within: signalTimeout, warns: true},
 		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + signalTimeout, warns: true},
 		"BothLate":     {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
 		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + releaseTimeout, warns: true},
@@ -57,7 +57,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				var said bytes.Buffer
 				j := &job{v: &output{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
 				if c.asked {
-					j.boundTheEnd()
+					j.startEndTimeout()
 				}
 				began := time.Now()
 				for _, after := range c.signals {

@@ -34,10 +34,10 @@ func TestEachCommandIsOnItsPageAndInThePackageComment(t *testing.T) {
 func TestEachSchemeIsInTheDocumentOfTheBackends(t *testing.T) {
 	t.Parallel()
 	manual := document(t, "docs/internals/guarantees.md")
-	if len(backends()) < 9 {
-		t.Errorf("there are only %q", backends())
+	if len(urlPrefixes()) < 9 {
+		t.Errorf("there are only %q", urlPrefixes())
 	}
-	for _, begin := range backends() {
+	for _, begin := range urlPrefixes() {
 		if !strings.Contains(manual, "`"+begin) {
 			t.Errorf("docs/internals/guarantees.md has no URL that begins with %s", begin)
 		}

@@ -24,10 +24,10 @@ import (
 // location is the address of the locks: --url, otherwise PAWL_URL or the content of the
 // file PAWL_URL_FILE, otherwise the file of this user.
 type location struct {
-	v         *output
-	url       string
-	fromFile  string // from PAWL_URL_FILE, read once, because it may be a pipe
-	namespace string // --namespace, otherwise PAWL_NAMESPACE; empty for none
+	v           *output
+	url         string // of --url
+	urlFromFile string // of PAWL_URL_FILE, read once, because it may be a pipe
+	namespace   string // --namespace, otherwise PAWL_NAMESPACE; empty for none
 }
 
 const (
@@ -42,22 +42,22 @@ func isMemory(rawURL string) bool { return strings.HasPrefix(rawURL, "mem:") }
 
 // find returns the URL to open, and whether it is the default.
 func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err error) {
-	value, set := os.LookupEnv(urlVariable)
-	_, inFile := os.LookupEnv(urlFileVariable)
+	value, isSet := os.LookupEnv(urlVariable)
+	_, isFileSet := os.LookupEnv(urlFileVariable)
 	switch given := cmd.Flags().Changed("url"); {
 	case given && l.url == "": // maybe from an unset variable; the default file is on this host only
 		err = errors.New("--url is empty")
 	case given:
 		rawURL, err = l.url, checkScheme(l.url)
-	case set && inFile:
+	case isSet && isFileSet:
 		err = errors.New(urlVariable + " and " + urlFileVariable + " are mutually exclusive")
-	case set && value == "": // maybe from a secret that does not exist
+	case isSet && value == "": // maybe from a secret that does not exist
 		err = errors.New(urlVariable + " is empty; set it to a URL, or unset it for the default file")
-	case inFile:
+	case isFileSet:
 		if rawURL, err = l.readURL(); err != nil {
 			err = fmt.Errorf("%s: %w", urlFileVariable, err)
 		}
-	case set:
+	case isSet:
 		rawURL, err = value, checkScheme(value)
 	default:
 		var file string
@@ -72,25 +72,25 @@ func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err 
 // findNamespace refuses an empty namespace, which may come from an unset variable: all
 // tenants would then share their names.
 func (l *location) findNamespace(cmd *cobra.Command) error {
-	value, set := os.LookupEnv(namespaceVariable)
+	value, isSet := os.LookupEnv(namespaceVariable)
 	switch given := cmd.Flags().Changed("namespace"); {
 	case given && l.namespace == "":
 		return usage(cmd, errors.New("--namespace is empty"))
 	case given:
-	case set && value == "":
+	case isSet && value == "":
 		return usage(cmd, errors.New(namespaceVariable+" is empty; set it to a namespace, or unset it for none"))
 	case value == "":
 		return nil
 	default:
 		l.namespace = value
 	}
-	_, err := l.path()
+	_, err := l.namespaces()
 	return usage(cmd, err)
 }
 
-// path returns the namespaces from the outermost to the innermost. --namespace separates
-// them by "/". A "/" inside a prefix is written as %2F, as in stored names.
-func (l *location) path() ([]string, error) {
+// namespaces returns the namespaces from the outermost to the innermost. --namespace
+// separates them by "/". A "/" inside a prefix is written as %2F, as in stored names.
+func (l *location) namespaces() ([]string, error) {
 	var path []string
 	for part := range strings.SplitSeq(l.namespace, "/") {
 		prefix, err := url.PathUnescape(part)
@@ -105,7 +105,7 @@ func (l *location) path() ([]string, error) {
 func (l *location) options() *pawl.Options {
 	o := &pawl.Options{}
 	if l.namespace != "" {
-		path, _ := l.path() // findNamespace has checked it
+		path, _ := l.namespaces() // findNamespace has checked it
 		access.SetNamespaces(o, path)
 	}
 	return o
@@ -119,7 +119,7 @@ func (l *location) withoutNamespace(stored string) string {
 	return stored
 }
 
-// byteOrderMark is the beginning of files of some editors on Windows.
+// byteOrderMark is at the beginning of files that some editors on Windows write.
 const byteOrderMark = "\ufeff"
 
 // readURL reads the first line of the file that PAWL_URL_FILE names, such as a mounted
@@ -127,28 +127,28 @@ const byteOrderMark = "\ufeff"
 func (l *location) readURL() (string, error) {
 	path := os.Getenv(urlFileVariable)
 	switch {
-	case l.fromFile != "":
-		return l.fromFile, nil
+	case l.urlFromFile != "":
+		return l.urlFromFile, nil
 	case path == "":
 		return "", errors.New("the variable is empty; want the path of a file that has a URL")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
+		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), withoutPath(err))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
+		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), withoutPath(err))
 	}
 	line, _, _ := strings.Cut(strings.TrimPrefix(string(text), byteOrderMark), "\n")
 	switch line = strings.TrimSpace(line); {
 	case line == "":
 		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
 	case !hasScheme(line): // do not show it: the file may be another one, with secrets
-		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(backends(), " "), leftOutHint)
+		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(urlPrefixes(), " "), leftOutHint)
 	}
-	l.fromFile = line
+	l.urlFromFile = line
 	return line, nil
 }
 
@@ -166,7 +166,7 @@ func (l *location) warn() {
 // hasScheme reports whether a URL has the scheme of a backend of this build.
 func hasScheme(rawURL string) bool {
 	scheme, _, _ := strings.Cut(rawURL, ":")
-	return slices.Contains(backends(), strings.ToLower(scheme)+":")
+	return slices.Contains(urlPrefixes(), strings.ToLower(scheme)+":")
 }
 
 // checkScheme returns an error for a URL that no backend of this build accepts. The
@@ -175,17 +175,17 @@ func checkScheme(rawURL string) error {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	switch {
 	case !ok: // usually a path; if not, it may be a password
-		return fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " "))
+		return fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(urlPrefixes(), " "))
 	case hasScheme(rawURL):
 		return nil
 	case strings.Contains(rawURL, "@") && !strings.HasPrefix(rest, "//"): // it may have a user or a password
-		return fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(backends(), " "), leftOutHint)
+		return fmt.Errorf("no backend for this URL; want one of %s%s", strings.Join(urlPrefixes(), " "), leftOutHint)
 	}
-	return fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(backends(), " "), leftOutHint)
+	return fmt.Errorf("no backend for URLs that begin with %q; want one of %s%s", scheme+":", strings.Join(urlPrefixes(), " "), leftOutHint)
 }
 
-// defaultFile is the file of this user by the XDG base directory specification, which
-// ignores a path that is not absolute.
+// defaultFile returns the file of this user. The XDG base directory specification chooses
+// its folder, and ignores a path that is not absolute.
 func defaultFile() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -225,10 +225,10 @@ func withoutCreate(rawURL string) string {
 	return u.String()
 }
 
-// unusedError means that the default file does not exist: nothing was ever locked in it.
-type unusedError struct{ file string }
+// noDefaultFileError means that the default file does not exist: no lock was ever taken.
+type noDefaultFileError struct{ file string }
 
-func (e *unusedError) Error() string {
+func (e *noDefaultFileError) Error() string {
 	return "nothing was ever locked here: " + words.Plain(e.file) + " does not exist"
 }
 
@@ -243,7 +243,7 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 	c, err := pawl.Open(ctx, withoutCreate(rawURL), o)
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
-			return nil, &unusedError{file}
+			return nil, &noDefaultFileError{file}
 		}
 	}
 	return c, err

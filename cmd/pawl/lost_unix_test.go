@@ -103,7 +103,7 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 	stopped := time.Now()
 	b.signal(p, syscall.SIGSTOP)
 	eventually(t, "x is free, and so for long", func() bool {
-		return len(b.entry("x").Holders) == 0 && time.Since(stopped) > ttl+killPatience+100*time.Millisecond
+		return len(b.entry("x").Holders) == 0 && time.Since(stopped) > ttl+killTimeout+100*time.Millisecond
 	})
 	b.signal(p, syscall.SIGCONT)
 	p.wantCode(exitLost) // at once, whatever the grace

@@ -24,8 +24,8 @@ the names that begin with it. If there are none, it prints nothing.
 With --json it prints one line for each name, an object like that of
 pawl show --json.
 
-A name whose row in the database is damaged is named on standard error; the
-others are listed.
+If the row of a name is damaged, ls prints that on standard error, and lists the
+others.
 
 The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 		Example: `  pawl ls
@@ -38,7 +38,7 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 			defer stop()
 			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				return list(ctx, v, c, strings.Join(args, ""), asJSON)
-			}, nothing)
+			}, doNothing)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each name")
@@ -75,25 +75,25 @@ func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON 
 }
 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
-// the default file does not exist, it prints that, and calls unused instead.
-func withClient(ctx context.Context, v *output, loc *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
+// the default file does not exist, it prints that, and calls ifNoFile instead.
+func withClient(ctx context.Context, v *output, loc *location, cmd *cobra.Command, f func(*pawl.Client) error, ifNoFile func() error) error {
 	c, err := loc.open(ctx, cmd)
-	_, none := errors.AsType[*unusedError](err)
+	_, noFile := errors.AsType[*noDefaultFileError](err)
 	switch {
 	case err == nil:
 		err = f(c)
-		if _, kept := errors.AsType[keptError](err); !kept {
+		if _, notDetached := errors.AsType[notDetachedError](err); !notDetached {
 			_ = closeSoon(c) // it releases nothing, except after a failed release
 		}
-	case none:
+	case noFile:
 		v.sayError(err)
-		err = unused()
+		err = ifNoFile()
 	}
 	return orSignal(ctx, err)
 }
 
-// nothing prints nothing. It is for a default file that does not exist.
-func nothing() error { return nil }
+// doNothing is the ifNoFile of commands that then print nothing more.
+func doNothing() error { return nil }
 
 // noArgs is for a command without arguments.
 func noArgs(cmd *cobra.Command, args []string) error {

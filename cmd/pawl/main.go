@@ -64,8 +64,8 @@ func execute(v *output, args []string) int {
 		v.sayError(e.err)
 	}
 	v.flush(endFlushTimeout)
-	if e.byKey != nil {
-		endGroup(e.byKey)
+	if e.keySignal != nil {
+		endGroup(e.keySignal)
 	}
 	if e.deathSignal != nil {
 		killSelf(e.deathSignal)
@@ -82,7 +82,7 @@ var setUpCobra = sync.OnceFunc(func() {
 
 func newRoot(v *output) *cobra.Command {
 	setUpCobra()
-	askedVersion := false
+	showsVersion := false
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Distributed locks on a database you already run",
@@ -90,13 +90,13 @@ func newRoot(v *output) *cobra.Command {
 time, on any number of machines. The locks are kept in a database you already
 run, or in a file.
 
-The database is given by --url, else by the variable PAWL_URL, or by the first
+--url gives the database. Without it, the variable PAWL_URL does, or the first
 line of the file that PAWL_URL_FILE names; only one of the two may be set:
 
 ` + urlColumns() + `
 The first use makes the tables that it needs. Without a URL it is a SQLite file
 for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
-~/.local/state/pawl/locks.db. Only what takes a lock, and serve, creates it.
+~/.local/state/pawl/locks.db. Only serve and commands that lock create it.
 
 What each error means, and what to do next:
 https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
@@ -107,13 +107,13 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 				return nil
 			}
 			problem := fmt.Sprintf("unknown command %q", args[0])
-			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-				problem += fmt.Sprintf("; did you mean %q?", like[0])
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				problem += fmt.Sprintf("; did you mean %q?", similar[0])
 			}
 			return usage(cmd, errors.New(problem))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if askedVersion {
+			if showsVersion {
 				return printVersion(v)
 			}
 			return cmd.Help()
@@ -137,28 +137,28 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 		newList(v, loc), newShow(v, loc), newWatch(v, loc), newWait(v, loc), newTop(v, loc), newServe(v, loc))
 	addGroup(root, "Take a lock away", newBreak(v, loc))
 	addGroup(root, "Look after the database", newDoctor(v, loc), newBench(v, loc), newProve(v, loc), newSchema(v))
-	addGroup(root, others, newVersion(v), newMan(), newProveWorker())
+	addGroup(root, otherGroup, newVersion(v), newMan(), newProveWorker())
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		loc.warn()
 		return loc.findNamespace(cmd)
 	}
 	root.SetHelpCommand(helpCommand(root))
-	root.SetHelpCommandGroupID(others)
-	root.SetCompletionCommandGroupID(others)
+	root.SetHelpCommandGroupID(otherGroup)
+	root.SetCompletionCommandGroupID(otherGroup)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			shells(c)
+			refuseUnknownShell(c)
 		}
 	}
 	// This replaces cobra's own flag, which has a -v.
-	root.Flags().BoolVar(&askedVersion, "version", false, "show the version of pawl and its backends")
+	root.Flags().BoolVar(&showsVersion, "version", false, "show the version of pawl and its backends")
 	return root
 }
 
-// others is the group of the commands about pawl itself.
-const others = "Other commands"
+// otherGroup is the group of the commands about pawl itself.
+const otherGroup = "Other commands"
 
 func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: heading, Title: heading})
@@ -168,9 +168,9 @@ func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddCommand(verbs...)
 }
 
-// shells refuses a shell without completion. cobra would print its help, which eval would
-// then run.
-func shells(completion *cobra.Command) {
+// refuseUnknownShell refuses a shell without completion. cobra would print its help,
+// which eval would then run.
+func refuseUnknownShell(completion *cobra.Command) {
 	completion.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usage(cmd, fmt.Errorf("missing shell; want %s", wordList(verbs(completion))))

@@ -33,17 +33,17 @@ func newMan() *cobra.Command {
 	}
 }
 
-// writeManuals writes a page for a command, and one for each listed command below it.
+// writeManuals writes a page for a command, and one for each listed subcommand.
 func writeManuals(c *cobra.Command, dir string) error {
 	page := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, page), []byte(manual(c)), 0o644); err != nil { //nolint:gosec // for all to read
 		return err
 	}
-	for _, below := range c.Commands() {
-		if !below.IsAvailableCommand() || below.Name() == "help" {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() || sub.Name() == "help" {
 			continue
 		}
-		if err := writeManuals(below, dir); err != nil {
+		if err := writeManuals(sub, dir); err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func split(t *testing.T, line string) (words []string) {
 // handleOf is a handle with this content, and its checksum.
 func handleOf(says string) string {
 	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
-	return handleBegin + base64.RawURLEncoding.EncodeToString(b)
+	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
 // The messages that a script cannot bring about, or not in each form.
@@ -105,7 +105,7 @@ func still(t *testing.T, text, dir string) string {
 	host, err := os.Hostname()
 	noError(t, err)
 	text = strings.ReplaceAll(text, dir, "DIR")
-	text = strings.ReplaceAll(text, strings.Join(backends(), " "), "SCHEMES")
+	text = strings.ReplaceAll(text, strings.Join(urlPrefixes(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
 	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME", `\b[12]\d\.\d+s left`: "30s left"} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
@@ -125,8 +125,8 @@ var (
 // sayClaims prints how a claim can end, and the messages on the way.
 func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
-	j := &job{v: v, name: "x", patience: time.Minute}
-	tries := &job{v: v, name: "x", try: true, patience: tryTimeout}
+	j := &job{v: v, name: "x", maxWait: time.Minute}
+	tries := &job{v: v, name: "x", noWait: true, maxWait: tryTimeout}
 	for _, c := range []struct {
 		what string
 		j    *job
@@ -140,7 +140,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 		{"unavailable", j, false, unreachable},
 	} {
 		fmt.Fprintf(out, "\n# %s\n", c.what)
-		v.sayError(c.j.refused(c.over, c.err).(*exit).err)
+		v.sayError(c.j.claimError(c.over, c.err).(*exit).err)
 	}
 
 	c, err := pawl.New(memlock.New(nil), nil)
@@ -182,7 +182,7 @@ func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# once\n")
 	v.sayDone("x", []byte("2026-01-02"), 0)
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
-	v.sayError(task{key: "2026-01-02"}.fits("x", []byte("k1")))
+	v.sayError(task{key: "2026-01-02"}.checkForm("x", []byte("k1")))
 	v.sayError(notRecorded(unreachable).(*exit).err)
 	v.sayError((&job{stopsWaiting: true, storeDone: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
 	v.sayError(errStillRunning)
@@ -220,7 +220,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	for _, e := range entries {
 		fmt.Fprintln(out, watchLine(&e))
 	}
-	v.sayBack()
+	v.sayAnswersAgain()
 	fmt.Fprintln(out)
 	noError(t, printList(out, entries, now))
 	for _, findings := range [][]pawl.Finding{nil, {

@@ -22,7 +22,7 @@ type onceFlags struct {
 	jobFlags
 	atLeastOnce bool
 	every       seconds
-	began       time.Time // when this pawl started, on this host's clock
+	startTime   time.Time // when this pawl started, on this host's clock
 	key         string    // empty with --every
 	args        []string  // NAME and COMMAND, without KEY
 }
@@ -36,19 +36,19 @@ func newOnce(v *output, loc *location) *cobra.Command {
 others it is done, and once ends with code 0.
 
 With --every D, a start counts as done if it comes less than half of D after the
-start that was the last to run. Let D be the shortest time from one start to the
-next. Then of the hosts that have the same line in their crontabs, one runs it
-each time, and the others may come late by less than half of D. The clock of the
-database decides. A wrong clock of a host matters only in that its cron starts
-too early or too late.
+last start that ran. Set D to the shortest time from one start to the next. Then
+of the hosts that have the same line in their crontabs, one runs it each time,
+and the others may be late by less than half of D. The clock of the database
+decides. The wrong clock of a host matters only because its cron then starts too
+early or too late.
 
 With KEY, once runs COMMAND unless it was run for KEY, or a greater one. Keys
 are compared as text. So all keys of a NAME must have one form: the same length,
 and the same punctuation. Once refuses a key of another form.
 
 The name keeps the last key, or the time of the last start, by default for a day
-after its last run: a host that is later than that runs COMMAND again. Use NAME
-for nothing else.
+after its last run: a host that is later than that runs COMMAND again. Do not
+lock NAME with anything else.
 
 A task is done when COMMAND starts: COMMAND runs at most once, even if it fails
 or its host dies, and the other hosts do not wait for it. With --at-least-once
@@ -56,11 +56,11 @@ it is done when COMMAND has ended with code 0, and the other hosts wait. If
 COMMAND fails or its host dies, the next one runs it.
 
 COMMAND gets the variables PAWL_NAME, PAWL_FENCE and PAWL_KEY, which is KEY or
-the time of the start. It is started and stopped as that of pawl run: see pawl
-run --help.
+the time of the start. It is started and stopped like the command of pawl run:
+see pawl run --help.
 
-The exit code is 0 if it was done; else that of COMMAND, or 128 + n when signal
-n ended it, or:
+The exit code is 0 if it was done. Otherwise it is that of COMMAND, or 128 + n
+when signal n ended it, or:
 ` + runCodes,
 		Example: `  # In the crontab of each host, each night.
   0 3 * * *  pawl once --every 24h nightly -- ./report.sh
@@ -82,23 +82,23 @@ n ended it, or:
 }
 
 func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
-	f.began, f.args = time.Now(), args
-	at := slices.Index(args, "--")
-	if at < 0 && f.shell != "" {
-		at = len(args)
+	f.startTime, f.args = time.Now(), args
+	separator := slices.Index(args, "--")
+	if separator < 0 && f.shell != "" {
+		separator = len(args)
 	}
-	byTime := cmd.Flags().Changed("every")
+	hasEvery := cmd.Flags().Changed("every")
 	switch {
 	case len(args) == 0: // commandFlags.check refuses it
-	case at != 1 && at != 2:
+	case separator != 1 && separator != 2:
 		return usage(cmd, errors.New("want NAME, KEY or --every, and -- before COMMAND"))
-	case at == 1 && !byTime:
+	case separator == 1 && !hasEvery:
 		return usage(cmd, errors.New("missing KEY or --every"))
-	case at == 2 && byTime:
+	case separator == 2 && hasEvery:
 		return usage(cmd, errors.New("KEY and --every are mutually exclusive"))
-	case at == 2 && args[1] == "":
+	case separator == 2 && args[1] == "":
 		return usage(cmd, errors.New("KEY is empty"))
-	case at == 2:
+	case separator == 2:
 		f.key, f.args = args[1], slices.Delete(slices.Clone(args), 1, 2)
 	case time.Duration(f.every) < time.Second:
 		return usage(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", time.Duration(f.every)))
@@ -112,7 +112,7 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {
-	j, options, err := f.begin(v, loc, cmd, f.args)
+	j, options, err := f.prepareJob(v, loc, cmd, f.args)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {
 func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options []pawl.LockOption) (jobLease, error) {
 	t := task{key: f.key, below: f.key}
 	if f.every > 0 {
-		start, err := serverTime(ctx, c, j.name, f.began)
+		start, err := serverTime(ctx, c, j.name, f.startTime)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options [
 	}
 	e, err := c.Inspect(ctx, j.name)
 	if err == nil {
-		err = t.fits(j.name, e.Value)
+		err = t.checkForm(j.name, e.Value)
 	}
 	if err != nil {
 		return nil, err
@@ -156,9 +156,9 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options [
 	if !f.atLeastOnce {
 		options = append(options, pawl.WithValue([]byte(t.key)))
 	}
-	lease, err := f.acquire(j.name, f.withHealth(options, j))(ctx, c)
+	lease, err := f.acquireFunc(j.name, f.withHealth(options, j))(ctx, c)
 	if done, ok := errors.AsType[*pawl.ValueNotBelowError](err); ok {
-		if err := t.fits(j.name, done.Value); err != nil { // another client may have just written it
+		if err := t.checkForm(j.name, done.Value); err != nil { // another client may have just written it
 			return nil, err
 		}
 	}
@@ -178,13 +178,13 @@ func (v *output) sayDone(name string, stored []byte, every time.Duration) {
 // recordDone records that the command has succeeded.
 func (j *job) recordDone(lease jobLease) error {
 	var err error
-	recorded := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(recorded)
+		defer close(done)
 		err = j.storeDone(lease)
 	}()
 	switch {
-	case !j.await(recorded):
+	case !j.await(done):
 		return notRecorded(fmt.Errorf("the database has not answered: %w", context.DeadlineExceeded))
 	case err != nil:
 		return notRecorded(err)
@@ -198,8 +198,8 @@ func notRecorded(err error) error {
 }
 
 // A task is the work of one call of `pawl once`. The name keeps the key of the last task
-// that was done. This task is done already if that key is not less than below. The
-// grant compares the two in one step of the database.
+// that was done. If that key is not less than below, this task is done, too. The grant
+// compares the two in one step of the database.
 type task struct{ key, below string }
 
 // clockSuffix is the end of the name of the lock that serverTime takes.
@@ -228,10 +228,10 @@ func serverTime(ctx context.Context, c *pawl.Client, name string, at time.Time) 
 	return time.Time{}, fmt.Errorf("the time of the server is not known: %q (fence %d) was lost at once: %w", name, lease.Fence(), pawl.ErrUnavailable)
 }
 
-// fits returns an error if the task's key has another form than the stored one. Keys of
-// different forms would be greater or smaller by chance, so tasks would be skipped
+// checkForm returns an error if the task's key has another form than the stored one. Keys
+// of different forms would be greater or smaller by chance, so tasks would be skipped
 // without a message, maybe for ever.
-func (t task) fits(name string, stored []byte) error {
+func (t task) checkForm(name string, stored []byte) error {
 	if stored == nil || formOf(string(stored)) == formOf(t.key) {
 		return nil
 	}

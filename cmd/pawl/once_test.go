@@ -23,7 +23,7 @@ type host struct {
 
 // once starts it, and runs a command for so long if it is granted.
 func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
-	f.began = time.Now()
+	f.startTime = time.Now()
 	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
 	lease, err := f.claim(t.Context(), h.client, j, f.lockOptions(0))
 	switch {
@@ -137,7 +137,7 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 		noError(t, err)
 		defer c.Close()
 		f := newOnceFlags(time.Hour)
-		f.began = time.Now()
+		f.startTime = time.Now()
 		started := now()
 		time.Sleep(5 * time.Second) // to open the database
 		j := &job{name: "x"}

@@ -22,23 +22,23 @@ import (
 const workerVerb = "prove-work"
 
 type proof struct {
-	v       *output
-	loc     *location
-	time    seconds
-	ttl     seconds
-	workers number
-	rate    number
-	seed    number
-	faults  []string
-	server  prove.ServerOptions
-	forgets bool
-	planted string
-	out     string
-	check   string
+	v         *output
+	loc       *location
+	duration  seconds
+	ttl       seconds
+	workers   number
+	rate      number
+	seed      number
+	faults    []string
+	server    prove.ServerOptions
+	mayForget bool // the server may lose its last writes
+	planted   string
+	out       string // the path of the report
+	check     string // the path of a history
 }
 
 func newProve(v *output, loc *location) *cobra.Command {
-	p := &proof{v: v, loc: loc, time: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
+	p := &proof{v: v, loc: loc, duration: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
 	plants, bugs := worker.Plants()
 	var plantLines strings.Builder
 	for _, name := range plants {
@@ -94,7 +94,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 			if len(args) > 1 {
 				return usage(cmd, fmt.Errorf("more than one URL: %d", len(args)))
 			}
-			return p.valid(cmd, args)
+			return p.validate(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.check != "" { // judge a history from a file
@@ -111,7 +111,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Var(&p.time, "for", "how long to run, 10s to 24h; below 1m a run often proves nothing")
+	flags.Var(&p.duration, "for", "how long to run, 10s to 24h; below 1m a run often proves nothing")
 	flags.Var(&p.workers, "workers", "`N`, how many processes lock, 2 to 64")
 	flags.Var(&p.ttl, "ttl", "how long a lease lasts without a renewal; faults last as long, so with a short TTL there are more of them")
 	flags.Var(&p.rate, "rate", "at most `N` claims a second by all workers; 0 for no limit")
@@ -120,7 +120,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	flags.StringVar(&p.server.Command, "server-cmd", "", "start the server with this `LINE` for "+shellName+"; then the faults of the server are possible")
 	flags.Var((*number)(&p.server.PID), "server-pid", "let the server with this process `ID` stand still now and then (server-stop)")
 	flags.StringVar(&p.server.FailOver, "failover-cmd", "", "fail the server over with this `LINE` for "+shellName)
-	flags.BoolVar(&p.forgets, "forgets", false, "the server may lose its last writes when it is killed: two holders are no violation then, but fences must rise")
+	flags.BoolVar(&p.mayForget, "forgets", false, "the server may lose its last writes when it is killed: two holders are no violation then, but fences must rise")
 	flags.StringVar(&p.planted, "planted", "", "plant the bug of this `NAME`")
 	flags.StringVar(&p.out, "out", "", "the `FILE` of the report (default pawl-prove-DATE-TIME.html); the history is beside it, .jsonl")
 	flags.StringVar(&p.check, "check", "", "check the history in this `FILE` again, and write its report, over an older one if it is there")
@@ -145,8 +145,8 @@ func newProveWorker() *cobra.Command {
 	}
 }
 
-// valid returns an error for wrong flags, before the first request.
-func (p *proof) valid(cmd *cobra.Command, args []string) error {
+// validate returns an error for wrong flags, before the first request.
+func (p *proof) validate(cmd *cobra.Command, args []string) error {
 	plants, _ := worker.Plants()
 	problem := ""
 	switch {
@@ -155,8 +155,8 @@ func (p *proof) valid(cmd *cobra.Command, args []string) error {
 	case p.check != "":
 	case runtime.GOOS == "windows":
 		problem = "prove stops and continues processes, which Windows cannot do; run it on Linux or macOS"
-	case time.Duration(p.time) < 10*time.Second || time.Duration(p.time) > 24*time.Hour:
-		problem = fmt.Sprintf("--for is %v; allowed: 10s to 24h", time.Duration(p.time))
+	case time.Duration(p.duration) < 10*time.Second || time.Duration(p.duration) > 24*time.Hour:
+		problem = fmt.Sprintf("--for is %v; allowed: 10s to 24h", time.Duration(p.duration))
 	case p.workers < 2 || p.workers > 64:
 		problem = fmt.Sprintf("--workers is %d; allowed: 2 to 64", p.workers)
 	case time.Duration(p.ttl) < 200*time.Millisecond || time.Duration(p.ttl) > time.Minute:
@@ -208,8 +208,8 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if need := worker.PlantNeeds(p.planted); need != "" && !strings.HasPrefix(url, need+":") {
-		return "", usage(cmd, fmt.Errorf("--planted %s is for %s URLs only", p.planted, need))
+	if scheme := worker.PlantNeeds(p.planted); scheme != "" && !strings.HasPrefix(url, scheme+":") {
+		return "", usage(cmd, fmt.Errorf("--planted %s is for %s URLs only", p.planted, scheme))
 	}
 	return url, nil
 }

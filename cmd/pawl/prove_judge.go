@@ -32,11 +32,11 @@ func (p *proof) judge(file, out string) error {
 	if err := errors.Join(report.Write(f, h, v), f.Close()); err != nil {
 		return err
 	}
-	return p.say(v, out, file)
+	return p.sayVerdict(v, out, file)
 }
 
-// say prints a verdict, and returns it as an exit code.
-func (p *proof) say(v *check.Verdict, out, file string) error {
+// sayVerdict prints a verdict, and returns it as an exit code.
+func (p *proof) sayVerdict(v *check.Verdict, out, file string) error {
 	n := v.Numbers
 	faults := 0
 	for _, k := range n.FaultsByKind {

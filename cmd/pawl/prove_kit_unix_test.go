@@ -57,7 +57,7 @@ func (r *proving) broke(rule string) bool {
 // logHistory logs the history of a run: a temporary folder is gone when it is looked for.
 func (r *proving) logHistory(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(beside(r.report))
+	text, err := os.ReadFile(historyPath(r.report))
 	if err != nil {
 		t.Error(err)
 		return

@@ -15,18 +15,18 @@ import (
 
 // An inspector inspects the names of a run, for the controller.
 type inspector struct {
-	url   string
-	path  []string
-	names []history.Name
-	ttl   time.Duration
-	waits bool // the server has just been started
+	url           string
+	namespaces    []string
+	names         []history.Name
+	ttl           time.Duration
+	serverStarted bool // prove has just started the server
 
-	begun bool
+	hasBegun bool // begin has succeeded
 }
 
 func (l *inspector) open(ctx context.Context) (*pawl.Client, error) {
 	o := &pawl.Options{TTL: l.ttl}
-	access.SetNamespaces(o, l.path)
+	access.SetNamespaces(o, l.namespaces)
 	return pawl.Open(ctx, l.url, o)
 }
 
@@ -34,7 +34,7 @@ func (l *inspector) open(ctx context.Context) (*pawl.Client, error) {
 // database.
 func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 	c, err := l.open(ctx)
-	if l.waits && errors.Is(err, pawl.ErrUnavailable) { // a server may listen before it can answer
+	if l.serverStarted && errors.Is(err, pawl.ErrUnavailable) { // a server may listen before it can answer
 		ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 		defer cancel()
 		c, err = l.openPatiently(ctx)
@@ -49,7 +49,7 @@ func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 		}
 		return fmt.Errorf("the namespace of prove is in use: it has %q", e.Name)
 	}
-	run.Backend, run.Server, l.begun = c.Properties().Location, versionOf(ctx, c), true
+	run.Backend, run.Server, l.hasBegun = c.Properties().Location, versionOf(ctx, c), true
 	return nil
 }
 
@@ -58,9 +58,9 @@ func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 func versionOf(ctx context.Context, c *pawl.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	found, _ := c.Diagnose(ctx)
+	findings, _ := c.Diagnose(ctx)
 	var all []string
-	for _, f := range found {
+	for _, f := range findings {
 		if f.IsFact() {
 			all = append(all, f.Detail)
 		}
@@ -79,9 +79,9 @@ func (l *inspector) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	}
 }
 
-// left waits until the leases of killed workers have expired, and returns the holders and
-// waiters that are left.
-func (l *inspector) left() ([]history.Left, error) {
+// leftClaims waits until the leases of killed workers have expired, and returns the
+// holders and waiters that are left.
+func (l *inspector) leftClaims() ([]history.Left, error) {
 	if isMemory(l.url) { // only the worker can read its memory
 		return nil, nil
 	}

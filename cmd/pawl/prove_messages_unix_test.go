@@ -38,19 +38,19 @@ func sayProve(t *testing.T, out *bytes.Buffer, v *output) {
 	} {
 		fmt.Fprintf(out, "\n# prove, %s\n", c.what)
 		url := damagedFile(t, []string{"@prove-1:a"}, c.damaged)
-		err := (&inspector{url: url, path: []string{"prove-1"}}).begin(t.Context(), &history.Run{})
+		err := (&inspector{url: url, namespaces: []string{"prove-1"}}).begin(t.Context(), &history.Run{})
 		v.sayError(errors.New(strings.ReplaceAll(err.Error(), filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "DIR")))
 	}
 	fmt.Fprint(out, "\n# prove, when all is well\n")
 	n := check.Numbers{Leases: 17042, Lost: 31, TakenOver: 64, Stale: 9, FaultsByKind: map[string]int{history.Stop: 12, history.Kill: 11}}
-	must(p.say(&check.Verdict{Numbers: n}, "report.html", "report.jsonl"))
+	must(p.sayVerdict(&check.Verdict{Numbers: n}, "report.html", "report.jsonl"))
 }
 
 // Prove does not touch the lease of another program.
 func TestProveLeavesOthersAlone(t *testing.T) {
 	b := newLab(t)
 	mustGet(b.c.Mutex("a", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
-	l := &inspector{url: b.url, path: []string{"prove-1"}}
+	l := &inspector{url: b.url, namespaces: []string{"prove-1"}}
 	var run history.Run
 	if err := l.begin(t.Context(), &run); err != nil || !strings.HasPrefix(run.Server, "SQLite 3.") {
 		t.Errorf("%v, version %q", err, run.Server)

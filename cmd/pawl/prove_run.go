@@ -60,38 +60,38 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	if p.seed == 0 {
 		p.seed = number(rand.Int32() | 1)
 	}
-	var path []string
+	var namespaces []string
 	if p.loc.namespace != "" {
-		path, _ = p.loc.path()
+		namespaces, _ = p.loc.namespaces()
 	}
-	path = append(path, fmt.Sprintf("prove-%08x", rand.Uint32()))
+	namespaces = append(namespaces, fmt.Sprintf("prove-%08x", rand.Uint32()))
 	out := cmp.Or(p.out, "pawl-prove-"+time.Now().Format("20060102-150405")+".html")
-	file, err := os.Create(beside(out))
+	file, err := os.Create(historyPath(out))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	o := prove.Options{
 		Config: worker.Config{
-			URL: url, Namespace: path, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
+			URL: url, Namespace: namespaces, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
 			Clients: 2, Actors: 2, Names: prove.Names(), Planted: p.planted,
 		},
-		Command: []string{self, workerVerb}, For: time.Duration(p.time), Workers: int(p.workers),
+		Command: []string{self, workerVerb}, For: time.Duration(p.duration), Workers: int(p.workers),
 		Faults: kinds, Hands: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
-		Run:     history.Run{Version: version(), Command: p.repeat(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.forgets},
+		Run:     history.Run{Version: version(), Command: p.repeatCommand(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.mayForget},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
 	if isMemory(url) { // processes share no memory, and the clients of one process share a memory by its name
 		o.Workers, o.Clients, o.URL = 1, int(p.workers), "mem:prove"
 	}
-	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
+	insp := &inspector{url: url, namespaces: namespaces, names: o.Names, ttl: o.TTL, serverStarted: p.server.Command != ""}
 	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {
-		err := look.begin(ctx, run)
+		err := insp.begin(ctx, run)
 		if err == nil {
 			p.v.say("%s: %v with %d workers; the report will be in %s", run.Backend, o.For, o.Workers, out)
 		}
 		return err
-	}, look.left
+	}, insp.leftClaims
 	if p.v.onTerminal {
 		o.Done = p.progress
 	}
@@ -100,16 +100,17 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		fmt.Fprint(p.v.err, "\r\x1b[K") // remove the line of the progress
 	}
 	err = errors.Join(err, file.Close())
-	if err != nil && !look.begun { // the run has not begun
+	if err != nil && !insp.hasBegun { // the run has not begun
 		return errors.Join(err, os.Remove(file.Name()))
 	}
-	return p.judge(beside(out), out)
+	return p.judge(historyPath(out), out)
 }
 
-// repeat returns the command that repeats the run. In place of the URL, the namespace and
-// the lines for the server, which may be secret, it has words for the user to replace.
-func (p *proof) repeat() string {
-	words := []string{"pawl", "prove", "--for", time.Duration(p.time).String(), "--workers", p.workers.String(),
+// repeatCommand returns the command that repeats the run. It has words for the user to
+// replace in place of the URL, the namespace and the lines for the server, which may be
+// secret.
+func (p *proof) repeatCommand() string {
+	words := []string{"pawl", "prove", "--for", time.Duration(p.duration).String(), "--workers", p.workers.String(),
 		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}
 	if len(p.faults) > 0 {
 		words = append(words, "--faults", strings.Join(p.faults, ","))
@@ -121,7 +122,7 @@ func (p *proof) repeat() string {
 		given bool
 		text  string
 	}{
-		{p.forgets, "--forgets"}, {p.server.Command != "", "--server-cmd LINE"},
+		{p.mayForget, "--forgets"}, {p.server.Command != "", "--server-cmd LINE"},
 		{p.server.PID != 0, "--server-pid ID"}, // by then the server may have another one
 		{p.server.FailOver != "", "--failover-cmd LINE"}, {p.loc.namespace != "", "--namespace NAMESPACE"},
 	} {
@@ -132,7 +133,7 @@ func (p *proof) repeat() string {
 	return strings.Join(append(words, "URL"), " ")
 }
 
-// beside returns the path of the history of a report.
-func beside(report string) string {
+// historyPath returns the path of the history of a report.
+func historyPath(report string) string {
 	return strings.TrimSuffix(report, filepath.Ext(report)) + ".jsonl"
 }

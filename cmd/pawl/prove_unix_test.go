@@ -43,13 +43,13 @@ func TestProveFindsNothing(t *testing.T) {
 // The command has each flag that was given, but no secret.
 func TestTheCommandThatRepeatsARunOfProve(t *testing.T) {
 	p := &proof{
-		loc: &location{namespace: "secret"}, time: seconds(time.Minute), ttl: seconds(time.Second), workers: 8, rate: 100, seed: 7,
-		faults: []string{"stop", "kill"}, planted: "two-leaders", forgets: true,
+		loc: &location{namespace: "secret"}, duration: seconds(time.Minute), ttl: seconds(time.Second), workers: 8, rate: 100, seed: 7,
+		faults: []string{"stop", "kill"}, planted: "two-leaders", mayForget: true,
 		server: prove.ServerOptions{Command: "start secret", PID: 42, FailOver: "failover secret"},
 	}
 	const want = "pawl prove --for 1m0s --workers 8 --ttl 1s --rate 100 --seed 7 --faults stop,kill --planted two-leaders --forgets" +
 		" --server-cmd LINE --server-pid ID --failover-cmd LINE --namespace NAMESPACE URL"
-	if got := p.repeat(); got != want {
+	if got := p.repeatCommand(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -18,8 +18,8 @@ func newRenew(v *output, loc *location) *cobra.Command {
 		Use:   "renew [flags] [< HANDLE]",
 		Short: "Renew a lock that pawl acquire has taken",
 		Long: `Renew reads the handle that pawl acquire printed, from standard input or from
---handle FILE, and renews its lease for the --ttl that acquire was given. Do
-that at a third of that time, and stop what the lock is for if it fails.
+--handle FILE, and renews its lease for the --ttl that acquire was given. Renew
+at a third of that time. If renew fails, stop the work that needs the lock.
 
 With --json it prints one object: name, fence, and expires_in_ms: for how long
 it can be relied on. Otherwise it prints nothing.
@@ -49,11 +49,11 @@ func newRelease(v *output, loc *location) *cobra.Command {
 		Use:   "release [flags] [< HANDLE]",
 		Short: "Release a lock that pawl acquire has taken",
 		Long: `Release reads the handle that pawl acquire printed, from standard input or from
---handle FILE, and releases its lease. The next in the queue has the lock then,
-or does when the --min-hold of acquire is over. It prints nothing.
+--handle FILE, and releases its lease. The next in the queue then gets the lock,
+or gets it when the --min-hold of acquire is over. Release prints nothing.
 
-If the lease was over before, others may have had the lock while this one was
-believed to: release says so, and fails.
+If the lease had ended before, others may have had the lock in the meantime:
+release prints that, and fails.
 
 ` + handleCodes,
 		Example: `  pawl release --handle lock
@@ -96,26 +96,26 @@ func withLease(v *output, loc *location, cmd *cobra.Command, h *handleSource, f 
 	case isLost:
 		return notHeldAnyMore(lost)
 	case errors.Is(err, pawl.ErrInvalid):
-		return usage(cmd, foreign(err))
+		return usage(cmd, foreignHandle(err))
 	}
 	return err
 }
 
-// foreign rewrites the error for a handle that does not belong to this database.
-func foreign(err error) error {
+// foreignHandle rewrites the error for a handle that does not belong to this database.
+func foreignHandle(err error) error {
 	if bad, ok := errors.AsType[*pawl.InvalidError](err); ok && bad.Argument == "handle" {
-		return foreignError{bad}
+		return foreignHandleError{bad}
 	}
 	return err
 }
 
-type foreignError struct{ *pawl.InvalidError }
+type foreignHandleError struct{ *pawl.InvalidError }
 
-func (e foreignError) Error() string {
+func (e foreignHandleError) Error() string {
 	return "the handle " + e.Problem + "; want what pawl acquire printed for this database and namespace"
 }
 
-func (e foreignError) Unwrap() error { return e.InvalidError }
+func (e foreignHandleError) Unwrap() error { return e.InvalidError }
 
 // notHeldAnyMore returns the exit error for a lease that is over. After some time, the
 // backend no longer knows why it ended.

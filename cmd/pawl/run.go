@@ -26,11 +26,11 @@ holding it. Flags go before NAME; everything after NAME belongs to COMMAND.
 
 COMMAND gets two variables. PAWL_NAME is the name of the lock. PAWL_FENCE is its
 fencing token, a number greater than that of every earlier holder: send it along
-with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
---limit a smaller fence must not be refused: several work side by side.
+with what COMMAND writes, and let the receiver refuse a smaller one. With -s or
+--limit, do not refuse smaller ones: several holders work at the same time.
 
-With --also, run takes several locks together, all of them or none, each as the
-flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
+With --also, run takes several locks together, all of them or none, each with
+the same flags. Then PAWL_FENCES has a line for each: its fence, a space, its name.
 ` + systemHelp + `
 ` + flockHelp + `
 
@@ -88,13 +88,13 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *runFlags) run(v *output, loc *location, cmd *cobra.Command, args []string) error {
-	j, options, err := f.begin(v, loc, cmd, args)
+	j, options, err := f.prepareJob(v, loc, cmd, args)
 	if err != nil {
 		return err
 	}
-	j.also = f.also
+	j.others = f.also
 	first := f.withHealth(options, j)
-	j.acquire = f.acquire(j.name, first)
+	j.acquire = f.acquireFunc(j.name, first)
 	if len(f.also) > 0 {
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 			locks := []pawl.Lockable{f.lock(c, j.name, first)}

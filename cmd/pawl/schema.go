@@ -14,9 +14,9 @@ func newSchema(v *output) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [flags] BACKEND",
 		Short: "Print the SQL that makes the tables",
-		Long: `Schema prints the SQL that makes the tables of a backend, postgres or mysql, for
-an administrator to run where the user of the locks may not create any. Run it
-again as you like: it leaves tables alone that are there.
+		Long: `Schema prints the SQL that makes the tables of a backend, postgres or mysql. An
+administrator can run it if the user of the locks may not create tables. It
+changes no table that exists, so running it again does no harm.
 
 Give --schema and --prefix as in the URL that the locks are opened with.`,
 		Example: `  pawl schema postgres | psql --single-transaction app

@@ -43,18 +43,18 @@ func newServe(v *output, loc *location) *cobra.Command {
 who blocks whom, and what happened to each name while a browser showed the page.
 It prints the URL of the page, and runs until a signal ends it.
 
-Only this host can open the page, unless --listen says otherwise. Then a
-browser has to give the token of --token-file, or a certificate of --client-ca.
-Requests that name another host than those of --listen and --host are refused,
+By default, only this host can open the page. If --listen lets others open it,
+a browser must give the token of --token-file, or a certificate of --client-ca.
+Serve refuses requests for hosts other than those of --listen and --host,
 except for /healthz, and for /metrics under an IP address.
 
-With --allow-break a lease can be broken from the page; each break is logged on
-standard error, with who did it.
+With --allow-break a lease can be broken from the page. Standard error then logs
+each break, and who did it.
 
 /metrics is for Prometheus, and /healthz for a probe.
 
 The exit code is 0 after a signal, 64 for wrong usage, 69 if the database is
-unavailable at the start, and 1 if the address cannot be listened on.`,
+unavailable at the start, and 1 if serve cannot listen on the address.`,
 		Example: `  pawl serve
   pawl serve --allow-break --listen 127.0.0.1:8080
   pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
@@ -64,7 +64,7 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			c, err := loc.open(ctx, cmd)
-			if _, unused := errors.AsType[*unusedError](err); unused { // create the file, to show locks to come
+			if _, noFile := errors.AsType[*noDefaultFileError](err); noFile { // create the file, to show locks to come
 				var url string
 				if url, _, err = loc.find(cmd); err == nil {
 					c, err = pawl.Open(ctx, url, loc.options())
@@ -79,32 +79,32 @@ unavailable at the start, and 1 if the address cannot be listened on.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&s.listen, "listen", "127.0.0.1:7420", "the `ADDRESS` to listen on; port 0 is any that is free")
-	flags.StringArrayVar(&s.hosts, "host", nil, "a `NAME` that the page is opened by, besides that of --listen (repeatable)")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:7420", "the `ADDRESS` to listen on; port 0 chooses a free port")
+	flags.StringArrayVar(&s.hosts, "host", nil, "another `NAME` under which browsers open the page (repeatable)")
 	flags.BoolVar(&s.allowBreak, "allow-break", false, "let leases be broken from the page")
 	flags.Var(&s.delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
 	flags.StringVar(&s.tokenFile, "token-file", "", "ask for the token that this `FILE` has, at least 16 bytes")
 	flags.StringVar(&s.cert, "tls-cert", "", "serve HTTPS with the certificate in this `FILE`")
-	flags.StringVar(&s.key, "tls-key", "", "and the key in this `FILE`")
-	flags.StringVar(&s.clientCA, "client-ca", "", "let in only who has a certificate of those in this `FILE`")
+	flags.StringVar(&s.key, "tls-key", "", "use the key in this `FILE` with the certificate")
+	flags.StringVar(&s.clientCA, "client-ca", "", "admit only clients with a certificate of a CA in this `FILE`")
 	completeFiles(cmd, "token-file", "tls-cert", "tls-key", "client-ca")
 	return cmd
 }
 
-// check returns an error for flags that are invalid, or would give everyone access.
+// check returns an error for flags that are invalid, or would let anyone open the page.
 func (s *serveCommand) check(cmd *cobra.Command, _ []string) error {
 	host, _, err := net.SplitHostPort(s.listen)
 	problem := ""
 	switch {
 	case err != nil:
 		problem = fmt.Sprintf("--listen is %q; want HOST:PORT, like 127.0.0.1:7420", s.listen)
-	case slices.ContainsFunc(s.hosts, noHost):
-		problem = fmt.Sprintf("--host is %q; want a name without a port, like locks.example", s.hosts[slices.IndexFunc(s.hosts, noHost)])
+	case slices.ContainsFunc(s.hosts, isInvalidHost):
+		problem = fmt.Sprintf("--host is %q; want a name without a port, like locks.example", s.hosts[slices.IndexFunc(s.hosts, isInvalidHost)])
 	case (s.cert == "") != (s.key == ""):
 		problem = "--tls-cert and --tls-key go together"
 	case s.clientCA != "" && s.cert == "":
 		problem = "--client-ca requires --tls-cert and --tls-key"
-	case !loopback(host) && s.tokenFile == "" && s.clientCA == "":
+	case !isLoopback(host) && s.tokenFile == "" && s.clientCA == "":
 		problem = fmt.Sprintf("--listen %s can be reached by others; use --token-file, or --client-ca with --tls-cert and --tls-key", s.listen)
 	}
 	if problem != "" {
@@ -113,15 +113,15 @@ func (s *serveCommand) check(cmd *cobra.Command, _ []string) error {
 	return usage(cmd, s.delay.check())
 }
 
-// noHost reports whether a browser can never send this as a host name.
-func noHost(name string) bool {
+// isInvalidHost reports whether a browser can never send this as a host name.
+func isInvalidHost(name string) bool {
 	_, _, err := net.SplitHostPort(name)
 	return name == "" || err == nil || strings.ContainsAny(name, "/\\*@?#[] ")
 }
 
-// loopback reports whether only this host can reach an address. It accepts the name
+// isLoopback reports whether only this host can reach an address. It accepts the name
 // localhost, whatever the system resolves it to.
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
@@ -131,7 +131,7 @@ func (s *serveCommand) run(ctx context.Context, c *pawl.Client) error {
 	if err != nil {
 		return err
 	}
-	secure, err := s.tls()
+	tlsConfig, err := s.tls()
 	if err != nil {
 		return err
 	}
@@ -146,15 +146,15 @@ func (s *serveCommand) run(ctx context.Context, c *pawl.Client) error {
 		return fmt.Errorf("cannot listen: %w", err)
 	}
 	server := &http.Server{
-		Handler: panicsLogged(h, o.Log), TLSConfig: secure,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // not clients' mistakes
+		Handler: logPanics(h, o.Log), TLSConfig: tlsConfig,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // no log of clients' mistakes
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	scheme, serve := "http", func() error { return server.Serve(l) }
-	if secure != nil {
+	if tlsConfig != nil {
 		scheme, serve = "https", func() error { return server.ServeTLS(l, "", "") }
-	} else if !loopback(hostOf(s.listen)) {
+	} else if !isLoopback(hostOf(s.listen)) {
 		s.v.warn("the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front")
 	}
 	if _, err := fmt.Fprintf(s.v.out, "%s://%s/\n", scheme, s.address(l)); err != nil {
@@ -168,9 +168,9 @@ func (s *serveCommand) run(ctx context.Context, c *pawl.Client) error {
 	case <-ctx.Done():
 	}
 	h.Close() // ends its streams
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if server.Shutdown(ending) != nil {
+	if server.Shutdown(shutdownCtx) != nil {
 		_ = server.Close()
 	}
 	return nil
@@ -226,13 +226,13 @@ func (s *serveCommand) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil //nolint:nilnil // http.Server wants it so
 	}
-	var last atomic.Pointer[tls.Config]
+	var lastValid atomic.Pointer[tls.Config]
 	read := func() (*tls.Config, error) {
 		config, err := s.readTLS()
 		if err == nil {
-			last.Store(config)
+			lastValid.Store(config)
 		}
-		return last.Load(), err
+		return lastValid.Load(), err
 	}
 	first, err := read()
 	if err != nil {
@@ -240,8 +240,8 @@ func (s *serveCommand) tls() (*tls.Config, error) {
 	}
 	config := first.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now, _ := read()
-		return now, nil
+		current, _ := read()
+		return current, nil
 	}
 	return config, nil
 }
@@ -266,16 +266,16 @@ func (s *serveCommand) readTLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// panicsLogged logs a handler's panic. The server would log it to its own log, which pawl
+// logPanics logs a handler's panic. The server would log it to its own log, which pawl
 // discards, because it is full of clients' mistakes.
-func panicsLogged(h http.Handler, log *slog.Logger) http.Handler {
+func logPanics(h http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			why := recover()
 			if why == nil {
 				return
 			}
-			if err, is := why.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
+			if err, isErr := why.(error); !isErr || !errors.Is(err, http.ErrAbortHandler) {
 				log.ErrorContext(r.Context(), "pawl: panic", "method", r.Method, "path", r.URL.Path,
 					"panic", fmt.Sprint(why), "stack", string(debug.Stack()))
 			}

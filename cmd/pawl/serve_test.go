@@ -231,7 +231,7 @@ func TestServeTellsOfAPanic(t *testing.T) {
 // http.ErrAbortHandler, with which a handler gives up an answer, is not a fault.
 func TestAnAnswerGivenUpIsNoPanic(t *testing.T) {
 	var said bytes.Buffer
-	h := panicsLogged(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&said, nil)))
+	h := logPanics(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&said, nil)))
 	defer func() {
 		if why := recover(); why != http.ErrAbortHandler || said.Len() > 0 {
 			t.Errorf("it panics with %v, and says %s", why, &said)

@@ -17,8 +17,8 @@ func newShow(v *output, loc *location) *cobra.Command {
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Show prints who holds NAME, since when, and how long each lease lasts if it is
 not renewed; then who waits, in the order in which they will be served. Times
-are read from the clock of the database. A free name is not an error, nor is one
-that was never locked here, which may be mistyped: show tells them apart. A
+are read from the clock of the database. A free name is no error. Neither is a
+name that was never locked here, but show says so: it may be mistyped. A
 database forgets names that are not in use, by default after a day.
 
 With --json it prints one object: name, known (false if it was never locked, or

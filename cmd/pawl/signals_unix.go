@@ -21,14 +21,14 @@ func catchSignals() chan os.Signal {
 			signal.Notify(caught, s)
 		}
 	}
-	// Catch SIGPIPE: pawl must not die, and leave the child alone, if the reader of
-	// standard error has ended.
+	// Catch SIGPIPE: pawl must watch the child even if the reader of standard error has
+	// ended.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
 }
 
-// endGroup ends pawl's group with the signal of the key that has ended the child. Without
-// pawl the key would have reached this group, too. Otherwise a script that runs pawl
+// endGroup sends pawl's group the signal of the key that has ended the child. Without
+// pawl, the key would have reached this group, too. Otherwise a script that runs pawl
 // would go on with its next line. A bash script goes on unless pawl itself dies of the
 // signal. The shell's exit code is the same, 128 + n.
 func endGroup(s os.Signal) {
@@ -57,8 +57,8 @@ func signalName(s syscall.Signal) string { return unix.SignalName(s) }
 // configuration again".
 func asksToEnd(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM || s == unix.SIGQUIT }
 
-// continues reports whether a signal only continues a stopped process.
-func continues(s os.Signal) bool { return s == unix.SIGCONT }
+// isContinue reports whether a signal only continues a stopped process.
+func isContinue(s os.Signal) bool { return s == unix.SIGCONT }
 
 // A stopKey catches Ctrl-Z after the first command, while no command runs. Go does not
 // restore the default action of a signal that was caught, so pawl has to stop itself.
@@ -70,8 +70,8 @@ func (k stopKey) catch() {
 	}
 }
 
-// leave stops catching Ctrl-Z, because a command starts, which will get the key.
-func (k stopKey) leave() {
+// stopCatching stops catching Ctrl-Z, because a command starts, which will get the key.
+func (k stopKey) stopCatching() {
 	signal.Stop(k)
 	select {
 	case <-k:

@@ -25,12 +25,12 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 		if len(e.Holders) == 0 {
 			t.row(words.Plain(e.Name), "-", whyListed(e), "-", "-", "-", waiting)
 		}
-		differ := ""
+		limits := ""
 		if words.Limits(&e) != "" {
-			differ = ", limits differ"
+			limits = ", limits differ"
 		}
 		for _, h := range e.Holders {
-			t.row(words.Plain(e.Name), overview.KindWords(h.Permits, h.Limit)+differ, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+			t.row(words.Plain(e.Name), overview.KindWords(h.Permits, h.Limit)+limits, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), timeLeft(h.ExpiresIn), waiting)
 		}
 	}
 	t.Flush()
@@ -67,7 +67,7 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		b.WriteByte('\n')
 		t := newTable(&b, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
 		for _, h := range e.Holders {
-			t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn), h.TTL.String())
+			t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), timeLeft(h.ExpiresIn), h.TTL.String())
 		}
 		t.Flush()
 	}
@@ -79,8 +79,8 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		}
 		t.Flush()
 	}
-	if differ := words.Limits(&e); differ != "" {
-		fmt.Fprintf(&b, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", differ)
+	if limits := words.Limits(&e); limits != "" {
+		fmt.Fprintf(&b, "\nwarning: holders and waiters have different limits, %s; the greatest applies\n", limits)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -103,7 +103,7 @@ func clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-func left(d time.Duration) string { return words.Brief(d).String() + " left" }
+func timeLeft(d time.Duration) string { return words.Brief(d).String() + " left" }
 
 // A table has aligned columns, and no blanks at the ends of its lines. It is written by
 // Flush, which cannot fail here.

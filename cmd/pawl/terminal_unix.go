@@ -38,15 +38,15 @@ func openTerminal() *terminal {
 	return &terminal{fd: fd, modes: modes}
 }
 
-// ours reports whether pawl's group is in the foreground.
-func (t *terminal) ours() bool {
+// inForeground reports whether pawl's group is in the foreground.
+func (t *terminal) inForeground() bool {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
 // startsInForeground reports whether the child starts in the foreground.
 func (t *terminal) startsInForeground() bool {
-	return term.IsTerminal(0) && term.IsTerminal(1) && t.ours()
+	return term.IsTerminal(0) && term.IsTerminal(1) && t.inForeground()
 }
 
 func (t *terminal) lend(group int) {
@@ -62,9 +62,9 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// repair restores the modes of the terminal, because a killed child cannot do so.
-func (t *terminal) repair() {
-	if t.ours() {
+// restoreModes restores the modes of the terminal, because a killed child cannot do so.
+func (t *terminal) restoreModes() {
+	if t.inForeground() {
 		_ = term.Restore(t.fd, t.modes)
 	}
 }
@@ -76,7 +76,7 @@ func (c *child) catchStop() {
 	}
 }
 
-// handleStop handles a child that s has stopped. Without a terminal it does nothing,
+// handleStop handles the stop of the child by s. Without a terminal it does nothing,
 // because another process has stopped the child and will continue it; meanwhile the child
 // keeps the lock. With a terminal, the shell expects pawl to stop, so pawl stops, too. A
 // stopped pawl does not renew, so it checks the lease when it is continued. If the lease
@@ -86,27 +86,27 @@ func (c *child) handleStop(s syscall.Signal, held func() bool) {
 	if t == nil {
 		return
 	}
-	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
-	wants := asks || t.lent
+	wantsTerminal := s == unix.SIGTTIN || s == unix.SIGTTOU
+	lendAgain := wantsTerminal || t.lent
 	// Pawl stops with its child, unless the child asks for the terminal and pawl's group
 	// has it. Pawl may have lent it before, and a shell may have taken it back: a shell
 	// that starts a pipe sets the foreground for each part, maybe after pawl has started.
-	if !asks || !t.ours() {
+	if !wantsTerminal || !t.inForeground() {
 		t.takeBack()
-		c.stopOurselves()
+		c.stopOwnGroup()
 		if !held() {
 			return
 		}
 	}
-	if t.ours() && (wants || t.startsInForeground()) {
+	if t.inForeground() && (lendAgain || t.startsInForeground()) {
 		t.lend(c.pid)
 	}
 	c.kill(unix.SIGCONT)
 }
 
-// stopOurselves stops pawl's whole group, as the terminal does, because the shell may
+// stopOwnGroup stops pawl's whole group, as the terminal does, because the shell may
 // wait for a script of the group. It returns when pawl is continued.
-func (c *child) stopOurselves() {
+func (c *child) stopOwnGroup() {
 	if unix.Getpgrp() == sessionID() {
 		// No shell would continue the group of the session's first process. A key does
 		// not stop it, so pawl does not stop it, either.
@@ -115,19 +115,19 @@ func (c *child) stopOurselves() {
 	}
 	signal.Stop(c.ctrlZ) // Go's handler stays, so the kill stops only the others; stopAfter then stops pawl
 	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
-	for turns := 0; ; {
+	for pauses := 0; ; {
 		select {
 		case s := <-c.signals:
 			if s == unix.SIGCONT {
 				c.catchStop()
 				return
 			}
-			c.hand(s) // the group receives s when it is continued
+			c.send(s) // the group receives s when it is continued
 		case <-time.After(50 * time.Millisecond):
 			// The system does not stop a group without a shell. So stop pawl alone: it
 			// must not renew. If the machine stands still for 1 s, a single pause of 1 s
 			// ends before the SIGCONT has arrived. So there are 20 short pauses.
-			if turns++; turns == 20 {
+			if pauses++; pauses == 20 {
 				stopProcess()
 			}
 		}

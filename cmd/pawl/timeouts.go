@@ -23,7 +23,7 @@ var (
 // closeTimeout returns the longest time for closing after a failed claim. A caller whose
 // --wait has passed should not wait much longer.
 func (j *job) closeTimeout() time.Duration {
-	if j.patience > 0 {
+	if j.maxWait > 0 {
 		return lateAnswerTimeout
 	}
 	return releaseTimeout

@@ -26,11 +26,11 @@ in time come first, then the names with the longest waits. With PREFIX it shows
 only the names that begin with it.
 
 The keys are in its last line, and ? explains them: / filters, s sorts, enter
-shows one name with its queue and who blocks whom, q ends it. It says so when
-the database does not answer, and goes on by itself when it does.
+shows one name with its queue and who blocks whom, q ends it. When the database
+does not answer, top says so, and goes on by itself when it answers again.
 
-With --allow-break, b breaks a lease. Before that top asks for the name, and it
-breaks only the lease that it has shown.
+With --allow-break, b breaks a lease. Top then asks for the name, and breaks
+only the lease that it has shown.
 
 Without a terminal, use pawl ls, or pawl watch for one name.
 
@@ -62,12 +62,12 @@ func liveTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	open := func(ctx context.Context) (*pawl.Client, error) { return loc.open(ctx, cmd) }
 	o.Open, o.Close = open, closeSoon
 	c, err := open(ctx)
-	unused, none := errors.AsType[*unusedError](err)
+	noFile, isNoFile := errors.AsType[*noDefaultFileError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case none:
-		o.Idle = unused.Error() + " yet"
+	case isNoFile:
+		o.Idle = noFile.Error() + " yet"
 	case err != nil:
 		return err
 	}

@@ -46,7 +46,7 @@ func TestTerminalAndHandles(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line("pawl acquire x; echo code $?")
-	if got := s.await(`(?s)\n.*code 0`); !strings.Contains(got, "pawl: warning: the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen") || !strings.Contains(got, handleBegin) {
+	if got := s.await(`(?s)\n.*code 0`); !strings.Contains(got, "pawl: warning: the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen") || !strings.Contains(got, handlePrefix) {
 		t.Errorf("the terminal shows %q", got)
 	}
 	s.line("pawl acquire --handle h y; pawl acquire z > h2; chmod 600 h2; pawl release --handle h; pawl release < h2; echo code $?")

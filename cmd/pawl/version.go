@@ -21,7 +21,7 @@ func newVersion(v *output) *cobra.Command {
 
 func printVersion(v *output) error {
 	_, err := fmt.Fprintf(v.out, "pawl %s\n%s %s/%s\nbackends: %s\n",
-		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends(), " "))
+		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(urlPrefixes(), " "))
 	return err
 }
 

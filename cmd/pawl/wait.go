@@ -15,7 +15,7 @@ import (
 )
 
 func newWait(v *output, loc *location) *cobra.Command {
-	var patience seconds
+	var maxWait seconds
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "wait [flags] NAME",
@@ -33,15 +33,15 @@ The exit code is 0, or:
   # Is it free now?
   pawl wait -q -w 0 nightly && echo free`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
-			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(patience)))
+			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(maxWait)))
 		}),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			w := waitCommand{name: args[0], patience: time.Duration(patience), once: cmd.Flags().Changed("wait") && patience == 0}
-			err := w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
-				return withClient(ctx, v, loc, cmd, f, nothing)
+			w := waitCommand{name: args[0], maxWait: time.Duration(maxWait), once: cmd.Flags().Changed("wait") && maxWait == 0}
+			err := w.run(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
+				return withClient(ctx, v, loc, cmd, f, doNothing)
 			})
 			if e, ok := errors.AsType[*exit](err); ok && quiet && errors.Is(err, errNotAcquired) {
 				e.err = nil
@@ -50,46 +50,45 @@ The exit code is 0, or:
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().VarP(&patience, "wait", "w", "give up after this long, connecting included; 0 means to look once (default: wait forever, while the database answers)")
+	cmd.Flags().VarP(&maxWait, "wait", "w", "give up after this long, connecting included; 0 means to look once (default: wait forever, while the database answers)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing if NAME is not free")
 	return cmd
 }
 
 type waitCommand struct {
-	name     string
-	patience time.Duration // 0 is no limit
-	once     bool
+	name    string
+	maxWait time.Duration // 0 means no limit
+	once    bool          // --wait 0
 }
 
-// on waits, with the client that open passes to its function.
-func (w *waitCommand) on(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
-	bound, cancel := context.WithCancel(ctx)
+// run waits, with the client that open passes to its function.
+func (w *waitCommand) run(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
+	waitCtx, cancel := context.WithCancel(ctx)
 	switch {
 	case w.once:
-		bound, cancel = context.WithTimeout(ctx, tryTimeout)
-	case w.patience > 0:
-		bound, cancel = context.WithTimeout(ctx, w.patience)
+		waitCtx, cancel = context.WithTimeout(ctx, tryTimeout)
+	case w.maxWait > 0:
+		waitCtx, cancel = context.WithTimeout(ctx, w.maxWait)
 	}
 	defer cancel()
-	err := open(bound, func(c *pawl.Client) error {
+	err := open(waitCtx, func(c *pawl.Client) error {
 		if w.once {
-			return w.inspect(bound, c)
+			return w.inspect(waitCtx, c)
 		}
-		err := c.WaitUntilFree(bound, w.name)
-		if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
+		err := c.WaitUntilFree(waitCtx, w.name)
+		if deadlinePassed(waitCtx) && errors.Is(err, context.DeadlineExceeded) {
 			return w.inspect(ctx, c)
 		}
 		return err
 	})
-	if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
+	if deadlinePassed(waitCtx) && errors.Is(err, context.DeadlineExceeded) {
 		return w.unanswered()
 	}
 	return orSignal(ctx, err)
 }
 
-// inspect ends a wait with --wait 0, or one whose --wait has passed. The latter inspects
-// the name once more, because the last event of the watch may be old: the database may
-// have failed since.
+// inspect is the whole wait with --wait 0, and the end of a wait whose --wait has passed.
+// The last event of that watch may be old, because the database may have failed since.
 func (w *waitCommand) inspect(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -102,16 +101,16 @@ func (w *waitCommand) inspect(ctx context.Context, c *pawl.Client) error {
 	case isFree(&e):
 		return nil
 	case w.once:
-		return &exit{code: exitHeld, err: notAcquiredError{errors.New(inTheWay(&e))}}
+		return &exit{code: exitHeld, err: notAcquiredError{errors.New(heldText(&e))}}
 	}
-	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
+	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.maxWait, heldText(&e))}}
 }
 
 func isFree(e *pawl.Entry) bool {
 	return len(e.Holders) == 0 && len(e.Waiters) == 0 && e.ClosedFor == 0
 }
 
-func inTheWay(e *pawl.Entry) string {
+func heldText(e *pawl.Entry) string {
 	held := &pawl.HeldError{Name: e.Name, Holders: len(e.Holders), ClosedFor: e.ClosedFor}
 	if held.Holders > 0 {
 		held.Holder = e.Holders[0]
@@ -120,6 +119,6 @@ func inTheWay(e *pawl.Entry) string {
 }
 
 func (w *waitCommand) unanswered() error {
-	patience := cmp.Or(w.patience, tryTimeout) // tryTimeout with --wait 0
-	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
+	maxWait := cmp.Or(w.maxWait, tryTimeout) // tryTimeout with --wait 0
+	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, maxWait)}
 }

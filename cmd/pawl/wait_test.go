@@ -64,13 +64,13 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 					d.deaf.Store(false)
 				})
 			}
-			w := &waitCommand{name: "x", patience: 2*time.Second + 600*time.Millisecond}
+			w := &waitCommand{name: "x", maxWait: 2*time.Second + 600*time.Millisecond}
 			began := time.Now()
-			err = w.on(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
+			err = w.run(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
 			if c.code == 0 && err != nil || c.code != 0 && !codeIs(err, c.code) {
 				t.Errorf("%s: it ends with %v, want the code %d", c.what, err, c.code)
 			}
-			if took := time.Since(began); took > w.patience+tryTimeout {
+			if took := time.Since(began); took > w.maxWait+tryTimeout {
 				t.Errorf("%s: it took %v", c.what, took)
 			}
 		})

@@ -24,12 +24,12 @@ func newWatch(v *output, loc *location) *cobra.Command {
 		Short: "Print a line each time that a lock changes",
 		Long: `Watch prints who holds NAME and how many wait, at once and each time that it
 changes, until a signal ends it, or no process reads its output any more. A
-renewal is no change. Of changes that follow each other quickly some may be left
-out; the last never is. When the database fails, watch says so, and says when it
+renewal is no change. If changes follow each other quickly, watch may omit some,
+but never the last. When the database fails, watch says so, and says when it
 answers again.
 
 With --json each line is an object, like that of pawl show --json. It has more
-than the line for people, so there are more changes.
+fields than the line for people has, so more of them can change.
 
 The exit code is 128 + n after signal n, or 69 if the database was unavailable
 when watch started.`,
@@ -52,7 +52,7 @@ when watch started.`,
 			}
 			err := withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				return w.run(ctx, c, args[0])
-			}, func() error { return w.whenUsed(ctx, loc, cmd, args[0]) })
+			}, func() error { return w.runWhenCreated(ctx, loc, cmd, args[0]) })
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -67,15 +67,15 @@ type watchCommand struct {
 	v      *output
 	asJSON bool
 	last   string // the last line, without the parts that change with time alone
-	failed bool   // the database has failed since
+	failed bool   // the database has failed since that line
 }
 
-// watchPause is the time for which watch waits for a database that fails, or a missing
-// file.
+// watchPause is the time after which watch tries a failed database or a missing file
+// again.
 const watchPause = time.Second
 
-// whenUsed watches the default file once it exists.
-func (w *watchCommand) whenUsed(ctx context.Context, loc *location, cmd *cobra.Command, name string) error {
+// runWhenCreated watches the default file once it exists.
+func (w *watchCommand) runWhenCreated(ctx context.Context, loc *location, cmd *cobra.Command, name string) error {
 	if err := w.print(pawl.Entry{Name: name}); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (w *watchCommand) whenUsed(ctx context.Context, loc *location, cmd *cobra.C
 			return nil
 		}
 		c, err := loc.open(ctx, cmd)
-		if _, unused := errors.AsType[*unusedError](err); unused {
+		if _, noFile := errors.AsType[*noDefaultFileError](err); noFile {
 			continue
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) err
 				w.failed = true
 			default:
 				if w.failed {
-					w.v.sayBack()
+					w.v.sayAnswersAgain()
 					w.failed = false
 				}
 				if err := w.print(e); err != nil {
@@ -122,7 +122,7 @@ func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) err
 	}
 }
 
-func (v *output) sayBack() { v.say("the database answers again") }
+func (v *output) sayAnswersAgain() { v.say("the database answers again") }
 
 // print prints an entry, unless it is equal to the last one, for example after the watch
 // has begun again.
