@@ -67,7 +67,7 @@ func liveTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case isNoFile:
-		o.Idle = noFile.Error() + " yet"
+		o.NoClientText = noFile.Error() + " yet"
 	case err != nil:
 		return err
 	}

@@ -20,9 +20,9 @@ import (
 type question struct {
 	name string
 	pawl.Holder
-	delay time.Duration // of pawl.BreakOptions: 0 if it is not known
-	typed string
-	wrong bool // the last answer was not the name or the fence
+	delay       time.Duration // of pawl.BreakOptions: 0 if it is not known
+	input       string
+	wrongAnswer bool // the last answer was not the name or the fence
 }
 
 // askToBreak asks about the only lease of a row. If there are several, the user has to
@@ -34,7 +34,7 @@ func (m *model) askToBreak(r *overview.Row) {
 	case 1:
 		m.ask(r, 0)
 	default:
-		m.opened, m.inside = r.Name, cursor{}
+		m.openName, m.nameCursor = r.Name, cursor{}
 		m.say(false, "%d leases: choose one, then b", len(r.Holders))
 	}
 }
@@ -44,8 +44,8 @@ func (m *model) ask(r *overview.Row, holder int) {
 	m.question = &question{name: r.Name, Holder: h, delay: cmp.Or(m.delay, trust.BreakDelay(r.Holders, h.Fence))}
 }
 
-// answer handles a key while the question is open. A pasted line end does not answer it:
-// the user has to press enter.
+// answer handles a key while the question is open. A pasted line end does not answer the
+// question: the user has to press enter.
 func (m *model) answer(k screen.Key, pasted bool) order {
 	q := m.question
 	switch {
@@ -53,22 +53,22 @@ func (m *model) answer(k screen.Key, pasted bool) order {
 		m.question = nil
 		m.say(false, "nothing was broken")
 	case k == "enter" && pasted:
-	case k == "enter" && q.means(q.typed):
+	case k == "enter" && q.accepts(q.input):
 		m.question = nil
 		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
-		return order{breaks: q}
+		return order{toBreak: q}
 	case k == "enter":
-		q.wrong = true
+		q.wrongAnswer = true
 	default:
-		q.typed, q.wrong = edited(q.typed, k), false
+		q.input, q.wrongAnswer = edit(q.input, k), false
 	}
 	return order{}
 }
 
-// means reports whether typed is the fence or the name, raw or as it is shown.
-func (q *question) means(typed string) bool {
-	typed = strings.TrimSpace(typed)
-	switch typed {
+// accepts reports whether input is the fence or the name, raw or as it is shown.
+func (q *question) accepts(input string) bool {
+	input = strings.TrimSpace(input)
+	switch input {
 	case "":
 		return false
 	case strings.TrimSpace(q.name), words.Plain(q.name), screen.Clean(q.name), screen.Clean(words.Plain(q.name)), strconv.FormatUint(q.Fence, 10):
@@ -95,12 +95,12 @@ func (m *model) showBreakResult(q *question, err error) {
 // the smallest screen shows only those.
 func (m *model) drawQuestion() []screen.Line {
 	q := m.question
-	told := "Pawl notifies its holder. The name can be locked again at once."
+	effect := "Pawl notifies its holder. The name can be locked again at once."
 	switch {
 	case q.Released:
-		told = "It was released, and is kept for its minimum hold."
+		effect = "It was released, and is kept for its minimum hold."
 	case q.delay > 0:
-		told = "Pawl notifies its holder. The name stays closed for " + q.delay.String() + "."
+		effect = "Pawl notifies its holder. The name stays closed for " + q.delay.String() + "."
 	}
 	lines := []screen.Line{
 		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
@@ -108,17 +108,17 @@ func (m *model) drawQuestion() []screen.Line {
 		screen.Text("holder   "+q.Owner.String(), 0),
 		screen.Text("held for "+ago(m.view.Since(q.Since, m.now)), 0),
 		{},
-		screen.Text(told, 0),
+		screen.Text(effect, 0),
 		screen.Text("Pawl cannot notify a holder that is paused or cut off. Only a check of the", 0),
 		screen.Text("fence refuses what it writes later.", 0),
 	}
 	r := m.view.Row(q.name)
-	ask := screen.Text("Type the name or the fence to break it:", screen.Bold)
+	prompt := screen.Text("Type the name or the fence to break it:", screen.Bold)
 	switch {
 	case r == nil || !slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.Fence }):
-		ask = screen.Text("This lease is over: there is nothing to break any more.", screen.Bold|screen.Yellow)
-	case q.wrong:
-		ask = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)
+		prompt = screen.Text("This lease is over: there is nothing to break any more.", screen.Bold|screen.Yellow)
+	case q.wrongAnswer:
+		prompt = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)
 	}
-	return m.framed(lines, []screen.Line{ask, inputLine("", q.typed, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
+	return m.framed(lines, []screen.Line{prompt, inputLine("", q.input, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
 }

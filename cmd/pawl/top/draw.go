@@ -20,14 +20,14 @@ func (m *model) draw(width, height int, now time.Time) []screen.Line {
 		return m.framed(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
 	case m.question != nil:
 		return m.drawQuestion()
-	case m.opened != "":
+	case m.openName != "":
 		return m.drawName()
 	}
 	return m.drawList()
 }
 
-// framed puts lines at the top and others at the bottom of the screen. If there is no
-// room for all, the bottom lines win.
+// framed puts lines at the top and others at the bottom of the screen. If they do not all
+// fit, it cuts the top lines first.
 func (m *model) framed(top, bottom []screen.Line) []screen.Line {
 	bottom = bottom[max(0, len(bottom)-m.size.height):]
 	room := m.size.height - len(bottom)
@@ -47,7 +47,7 @@ func (m *model) title() screen.Line {
 	return screen.Line{{Text: screen.Pad(left, room) + " ", Style: screen.Bold}, {Text: clock}}
 }
 
-// summary counts the names, and shows how new the counts are.
+// summary counts the names, and shows how the counts are kept up to date.
 func (m *model) summary() screen.Line {
 	if m.view.ScannedAt.IsZero() {
 		return screen.Text("looking ...", screen.Dim)
@@ -122,11 +122,11 @@ func (m *model) alerts() (lines []screen.Line) {
 	if v.More {
 		alert("there are more names than are shown; give a PREFIX", bad)
 	}
-	most := 1
+	maxLines := 1
 	if m.size.height >= 16 {
-		most = 3
+		maxLines = 3
 	}
-	return lines[:min(len(lines), most)]
+	return lines[:min(len(lines), maxLines)]
 }
 
 // wrapped wraps a text into lines.

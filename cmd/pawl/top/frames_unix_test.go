@@ -21,7 +21,7 @@ import (
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden file: what is drawn")
+var update = flag.Bool("update", false, "rewrite the golden file of frames")
 
 // noon is the time at which all these frames are drawn.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -98,7 +98,7 @@ func hostileRows() []*overview.Row {
 	}
 }
 
-// A frame is a frame of the golden file: the view, the pressed keys, and the screen.
+// A frame is a frame of the golden file: the view, the pressed keys, and the size.
 type frame struct {
 	what          string
 	width, height int
@@ -109,17 +109,17 @@ type frame struct {
 
 func frames(t *testing.T) []frame {
 	all := viewOf(t, usualRows()...)
-	silent, never, late, damaged, polled := viewOf(t, usualRows()...), viewOf(t), viewOf(t, usualRows()...), viewOf(t, usualRows()...), viewOf(t, usualRows()...)
+	silent, unanswered, slow, damaged, polled := viewOf(t, usualRows()...), viewOf(t), viewOf(t, usualRows()...), viewOf(t, usualRows()...), viewOf(t, usualRows()...)
 	silent.Err, silent.ErrSince = errors.New("pawl: redis db.example: list: no answer within 5s"), noon.Add(-30*time.Second)
 	silent.ScannedAt = noon.Add(-time.Minute)
-	never.Err, never.ScannedAt = errors.New("pawl: redis db.example: connection refused"), time.Time{}
-	late.ScannedAt = noon.Add(-4 * time.Second)
+	unanswered.Err, unanswered.ScannedAt = errors.New("pawl: redis db.example: connection refused"), time.Time{}
+	slow.ScannedAt = noon.Add(-4 * time.Second)
 	damaged.Damaged, damaged.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
 	polled.Push = false
-	unable := viewOf(t)
-	unable.Err, unable.ScannedAt = fmt.Errorf("pawl: the backend x cannot list names: %w", errors.ErrUnsupported), time.Time{}
-	looking := viewOf(t)
-	looking.ScannedAt = time.Time{}
+	unlistable := viewOf(t)
+	unlistable.Err, unlistable.ScannedAt = fmt.Errorf("pawl: the backend x cannot list names: %w", errors.ErrUnsupported), time.Time{}
+	unscanned := viewOf(t)
+	unscanned.ScannedAt = time.Time{}
 	circle := viewOf(t,
 		aRow("a", []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)}, aWaiter("web-2", time.Minute)),
 		aRow("b", []pawl.Holder{aLease("web-2", 2, time.Minute, 25*time.Second)}, aWaiter("web-1", time.Minute)))
@@ -127,14 +127,14 @@ func frames(t *testing.T) []frame {
 	for i := range crowd.Rows[0].Waiters {
 		crowd.Rows[0].Waiters[i] = aWaiter(fmt.Sprintf("web-%d", i), time.Duration(5000-i)*time.Second)
 	}
-	differ := aRow("gpu", usualRows()[2].Holders, aWaiter("web-1", time.Second))
-	differ.Waiters[0].Permits, differ.Waiters[0].Limit, differ.Value = 1, 3, []byte("a\x1bb")
+	limits := aRow("gpu", usualRows()[2].Holders, aWaiter("web-1", time.Second))
+	limits.Waiters[0].Permits, limits.Waiters[0].Limit, limits.Value = 1, 3, []byte("a\x1bb")
 	released := aRow("kept", []pawl.Holder{aLease("web-1", 8, time.Minute, 25*time.Second)})
 	released.Holders[0].Released = true
 	onAll := func(what string, keys ...screen.Key) frame {
 		return frame{what: what, width: 80, height: 16, view: all, keys: keys}
 	}
-	broke := func(err error) func(m *model) {
+	breakResult := func(err error) func(m *model) {
 		return func(m *model) {
 			m.showBreakResult(&question{name: "nightly", Holder: pawl.Holder{Fence: 17, Owner: pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}}, delay: m.delay}, err)
 		}
@@ -147,25 +147,25 @@ func frames(t *testing.T) []frame {
 		{what: "names that were made to do harm", width: 80, height: 24, view: viewOf(t, hostileRows()...)},
 		{what: "one of them", width: 80, height: 12, view: viewOf(t, hostileRows()...), keys: []screen.Key{"enter"}},
 		{what: "nothing", width: 80, height: 8, view: viewOf(t)},
-		{what: "before the first look", width: 80, height: 8, view: looking},
+		{what: "before the first look", width: 80, height: 8, view: unscanned},
 		{what: "nothing was ever locked", width: 80, height: 8, change: func(m *model) { m.noClientText = "nothing was ever locked here: /home/me/locks.db does not exist yet" }},
 		{what: "where nothing is pushed", width: 80, height: 8, view: polled},
 		onAll("the last", "end"), onAll("by name", "s"), onAll("held longest", "s", "s", "r"), onAll("least time", "s", "s", "s"), onAll("most waiters", "s", "s", "s", "s"),
 		onAll("typing a filter", "/", "w", "e", "b"), onAll("a filter", "/", "w", "e", "b", "-", "1", "enter"), onAll("nothing passes", "/", "夜", "enter"),
 		onAll("help", "?"),
-		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: late},
-		{what: "no answer yet", width: 80, height: 16, view: never}, {what: "a backend that cannot list", width: 80, height: 16, view: unable},
+		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: slow},
+		{what: "no answer yet", width: 80, height: 16, view: unanswered}, {what: "a backend that cannot list", width: 80, height: 16, view: unlistable},
 		{what: "a damaged row, and too many", width: 80, height: 16, view: damaged},
 		{what: "a deadlock", width: 80, height: 16, view: circle}, {what: "one name of a deadlock", width: 80, height: 16, view: circle, keys: []screen.Key{"enter"}},
 		{what: "a deadlock, tiny", width: 20, height: 5, view: circle},
 		{what: "one name", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "j", "j", "j", "enter"}},
 		{what: "one name, closed", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "enter"}},
 		{what: "one name, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"enter"}},
-		{what: "one that nobody uses any more", width: 80, height: 8, view: all, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "gone" }},
-		{what: "one that cannot be read any more", width: 80, height: 8, view: damaged, keys: []screen.Key{"enter"}, change: func(m *model) { m.opened = "x" }},
+		{what: "one that nobody uses any more", width: 80, height: 8, view: all, keys: []screen.Key{"enter"}, change: func(m *model) { m.openName = "gone" }},
+		{what: "one that cannot be read any more", width: 80, height: 8, view: damaged, keys: []screen.Key{"enter"}, change: func(m *model) { m.openName = "x" }},
 		{what: "one that nobody holds yet", width: 80, height: 8, view: all, keys: []screen.Key{"end", "enter"}},
 		{what: "5000 waiters", width: 80, height: 10, view: crowd, keys: []screen.Key{"enter", "end", "k"}},
-		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, differ), keys: []screen.Key{"enter"}},
+		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, limits), keys: []screen.Key{"enter"}},
 		onAll("break", "b"), onAll("break, and another name", "b", "s", "t", "enter"), onAll("break, and the name", "b", "s", "t", "u", "c", "k", "enter"),
 		onAll("break, and no", "b", "s", "esc"),
 		{what: "break, and it is not allowed", width: 80, height: 12, view: all, change: func(m *model) { m.readOnly = true; m.press("b", false) }},
@@ -176,10 +176,10 @@ func frames(t *testing.T) []frame {
 		{what: "break what is over", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.setView(viewOf(t)) }},
 		onAll("break what several hold", "s", "b"), onAll("break what nobody holds", "s", "j", "b"),
 		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
-		{what: "broken", width: 80, height: 10, view: all, change: broke(nil)},
-		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *model) { m.delay = -1; broke(nil)(m) }},
-		{what: "not broken", width: 80, height: 10, view: all, change: broke(gone{})},
-		{what: "not known whether it is broken", width: 80, height: 10, view: all, change: broke(errors.New("pawl: redis db.example: break: no answer"))},
+		{what: "broken", width: 80, height: 10, view: all, change: breakResult(nil)},
+		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *model) { m.delay = -1; breakResult(nil)(m) }},
+		{what: "not broken", width: 80, height: 10, view: all, change: breakResult(gone{})},
+		{what: "not known whether it is broken", width: 80, height: 10, view: all, change: breakResult(errors.New("pawl: redis db.example: break: no answer"))},
 	}
 }
 
@@ -212,11 +212,11 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(golden); err != nil || out.String() != string(want) {
-		t.Errorf("%s is not what is drawn now: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)
+		t.Errorf("the frames differ from %s: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)
 	}
 }
 
-// The longest times fit their columns, the mark of an overdue lease as well.
+// The longest times fit their columns, even with the mark of an overdue lease.
 func TestTimesFitTheirColumns(t *testing.T) {
 	cells := map[string]int{}
 	for _, c := range columns {

@@ -14,10 +14,10 @@ import (
 
 // A column of the list of names.
 type column struct {
-	head  string
-	cells int // its width; 0 for the columns that share the rest
-	from  int // the width of the narrowest screen that shows it
-	text  cell
+	head     string
+	cells    int // its width; 0 for the columns that share the rest
+	minWidth int // of a screen that shows it
+	text     cell
 }
 
 // A cell returns the text of a column for a row.
@@ -36,7 +36,7 @@ var columns = []column{
 	{"WAITING", 12, 60, (*model).waitingCell},
 }
 
-// ifHeld returns the text of a column that shows only none for a name without holders.
+// ifHeld returns a column's text, which is none for a name without holders.
 func ifHeld(none string, text cell) cell {
 	return func(m *model, r *overview.Row) (string, screen.Style) {
 		if len(r.Holders) == 0 {
@@ -46,7 +46,7 @@ func ifHeld(none string, text cell) cell {
 	}
 }
 
-const gap = 2 // between columns
+const gap = 2 // cells between columns
 
 func (m *model) drawList() []screen.Line {
 	top := []screen.Line{m.title()}
@@ -62,7 +62,7 @@ func (m *model) drawList() []screen.Line {
 	if m.typingFilter {
 		bottom = inputLine("/", m.filter, m.size.width)
 	}
-	used, widths := m.fit()
+	used, widths := m.chooseColumns()
 	var head strings.Builder
 	for i, c := range used {
 		name := c.head
@@ -90,10 +90,10 @@ func (m *model) drawList() []screen.Line {
 	return m.framed(top, []screen.Line{bottom})
 }
 
-// shown are the names on the screen, whose changes the backend should push.
-func (m *model) shown() []string {
-	if m.opened != "" {
-		return []string{m.opened}
+// shownNames returns the names on the screen, whose changes the backend should push.
+func (m *model) shownNames() []string {
+	if m.openName != "" {
+		return []string{m.openName}
 	}
 	var names []string
 	for i := m.cursor.first; i < min(len(m.rows), m.cursor.first+m.size.height); i++ {
@@ -102,14 +102,14 @@ func (m *model) shown() []string {
 	return names
 }
 
-// fit chooses the columns that fit on the screen, and their widths.
-func (m *model) fit() (used []column, widths []int) {
-	left, share := m.size.width, 0
+// chooseColumns chooses the columns that fit on the screen, and their widths.
+func (m *model) chooseColumns() (used []column, widths []int) {
+	left, flexible := m.size.width, 0
 	for _, c := range columns {
-		if m.size.width >= c.from {
+		if m.size.width >= c.minWidth {
 			used = append(used, c)
 			if left -= c.cells + gap; c.cells == 0 {
-				share++
+				flexible++
 			}
 		}
 	}
@@ -117,9 +117,9 @@ func (m *model) fit() (used []column, widths []int) {
 	for _, c := range used {
 		w := c.cells
 		if w == 0 {
-			w = max(1, (left+share-1)/share) // the first of these columns may get one cell more
+			w = max(1, (left+flexible-1)/flexible) // the first of these columns may get one cell more
 			left -= w
-			share--
+			flexible--
 		}
 		widths = append(widths, w)
 	}
@@ -165,8 +165,8 @@ func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 	return words, 0
 }
 
-// least is the holder that has the least time left. The row has at least one holder.
-func (m *model) least(r *overview.Row) (i int) {
+// leastLeft returns the holder that has the least time left. The row has at least one.
+func (m *model) leastLeft(r *overview.Row) (i int) {
 	for j := range r.Holders {
 		if r.Left(j, m.now) < r.Left(i, m.now) {
 			i = j
@@ -176,10 +176,10 @@ func (m *model) least(r *overview.Row) (i int) {
 }
 
 func (m *model) leftCell(r *overview.Row) (string, screen.Style) {
-	return leftWords(r.Left(m.least(r), m.now), r.AnyOverdue())
+	return leftWords(r.Left(m.leastLeft(r), m.now), r.AnyOverdue())
 }
 
-// leftWords is the time left, in red and with a mark if the lease was not renewed in
+// leftWords returns the time left, in red and with a mark if the lease was not renewed in
 // time.
 func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 	if overdue {
@@ -191,7 +191,7 @@ func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 // barCell shows how much of the time of the lease is left.
 func (m *model) barCell(r *overview.Row) (string, screen.Style) {
 	const cells = 10
-	i, full := m.least(r), 0
+	i, full := m.leastLeft(r), 0
 	if ttl := r.TTLs[i]; ttl > 0 {
 		full = min(cells, int((r.Left(i, m.now)*cells+ttl-1)/ttl))
 	}

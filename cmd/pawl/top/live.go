@@ -1,5 +1,5 @@
 // Package top shows `pawl top` on a terminal. A model has the state of the view; keys
-// change the model, and draw renders it. live.go connects it with the backend.
+// change the model, and draw draws it. live.go connects the model to the backend.
 package top
 
 import (
@@ -19,17 +19,17 @@ type Options struct {
 	Close  func(c *pawl.Client) error                      // closes an opened client, which holds nothing
 	Prefix string                                          // the beginning of the names to show
 
-	AllowBreak bool          // leases can be broken
-	By         string        // who breaks them
-	Delay      time.Duration // the Delay of pawl.BreakOptions
-	Idle       string        // why there is no client yet, for people
+	AllowBreak   bool          // leases can be broken
+	By           string        // who breaks them
+	Delay        time.Duration // the Delay of pawl.BreakOptions
+	NoClientText string        // why there is no client yet, for people
 }
 
 // Run shows the names until a key or a signal ends it, or the terminal is gone. It closes
 // the client, which may be nil: then Run waits until Open returns one.
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
 	l := &liveView{Options: o, screen: s, model: newModel(o.Delay), changes: make(chan func())}
-	l.model.noClientText, l.model.readOnly = o.Idle, !o.AllowBreak
+	l.model.noClientText, l.model.readOnly = o.NoClientText, !o.AllowBreak
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c != nil {
@@ -37,7 +37,7 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 	} else {
 		l.screen.Go(func() { l.open(ctx) })
 	}
-	ticker := time.NewTicker(tick)
+	ticker := time.NewTicker(redrawInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		l.draw()
@@ -53,7 +53,7 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 			if o.suspend {
 				l.screen.Suspend(true)
 			}
-			if q := o.breaks; q != nil {
+			if q := o.toBreak; q != nil {
 				l.screen.Go(func() { l.breakLease(ctx, q) })
 			}
 			if e.Gone != nil || o.quit {
@@ -62,12 +62,12 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 		case <-ctx.Done():
 		}
 	}
-	if l.all == nil {
+	if l.overview == nil {
 		return nil
 	}
 	// Close the terminal first, because the client may take long.
 	err := l.screen.Close()
-	_ = l.Close(l.all.Client())
+	_ = l.Close(l.overview.Client())
 	return err
 }
 
@@ -78,10 +78,10 @@ type liveView struct {
 	screen *screen.Screen
 	model  *model
 
-	all     *overview.Overview // nil while there is no client
-	viewer  *overview.Viewer
-	shown   []string
-	changes chan func() // from other goroutines; the one that owns the model calls them
+	overview *overview.Overview // nil while there is no client
+	viewer   *overview.Viewer
+	shown    []string
+	changes  chan func() // from other goroutines; the one that owns the model calls them
 }
 
 // change passes f to the goroutine that owns the model, unless ctx ends.
@@ -94,8 +94,8 @@ func (l *liveView) change(ctx context.Context, f func()) error {
 	}
 }
 
-// tick is the time between two drawings of the screen, because times change.
-const tick = 500 * time.Millisecond
+// redrawInterval is the time between two frames, in which the shown times change.
+const redrawInterval = 500 * time.Millisecond
 
 // breakTimeout limits the time of an attempt to break a lease.
 const breakTimeout = 10 * time.Second
@@ -104,20 +104,20 @@ const breakTimeout = 10 * time.Second
 func (l *liveView) draw() {
 	width, height := l.screen.Size()
 	l.screen.Draw(l.model.draw(width, height, time.Now()))
-	if names := l.model.shown(); l.viewer != nil && !slices.Equal(names, l.shown) {
+	if names := l.model.shownNames(); l.viewer != nil && !slices.Equal(names, l.shown) {
 		l.shown = names
 		l.viewer.Show(names)
 	}
 }
 
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
-	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
+	l.overview = overview.New(c, &overview.Options{Prefix: l.Prefix})
 	l.model.backend = c.Properties().Location
-	l.viewer = l.all.Join()
-	l.model.setView(l.all.View())
-	l.screen.Go(func() { l.all.Run(ctx) })
+	l.viewer = l.overview.Join()
+	l.model.setView(l.overview.View())
+	l.screen.Go(func() { l.overview.Run(ctx) })
 	l.screen.Go(func() {
-		for v := l.all.View(); ; {
+		for v := l.overview.View(); ; {
 			next, err := l.viewer.Next(ctx, v)
 			if err != nil || l.change(ctx, func() { l.model.setView(next) }) != nil {
 				return
@@ -145,7 +145,7 @@ func (l *liveView) open(ctx context.Context) {
 func (l *liveView) breakLease(ctx context.Context, q *question) {
 	bounded, cancel := context.WithTimeout(ctx, breakTimeout)
 	defer cancel()
-	err := l.all.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
-	l.all.Refresh(q.name)
+	err := l.overview.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
+	l.overview.Refresh(q.name)
 	_ = l.change(ctx, func() { l.model.showBreakResult(q, err) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A model is the state of `pawl top`: all that it shows, and that keys change. It does no
+// A model is the state of `pawl top`, which keys change and the screen shows. It does no
 // input or output and reads no clock: press returns the actions for liveView.
 type model struct {
 	readOnly bool   // no lease can be broken
@@ -28,12 +28,12 @@ type model struct {
 	filter       string
 	rows         []*overview.Row // the rows of the view that pass the filter, in order
 
-	cursor cursor
-	opened string // the name whose page is open, or ""
-	inside cursor // among its holders and waiters
+	cursor     cursor
+	openName   string // the name whose page is open, or ""
+	nameCursor cursor // among its holders and waiters
 
 	typingFilter bool
-	oldFilter    string // before typingFilter
+	oldFilter    string // the filter before the typing, which esc restores
 	question     *question
 	help         bool
 	notice       notice
@@ -55,7 +55,7 @@ type cursor struct {
 // An order is an action outside of the model that a key asks for.
 type order struct {
 	quit, suspend bool
-	breaks        *question // this lease is to be broken
+	toBreak       *question // has the lease to break
 }
 
 func newModel(delay time.Duration) *model {
@@ -64,11 +64,11 @@ func newModel(delay time.Duration) *model {
 
 func (m *model) setView(v *overview.View) {
 	m.view = v
-	m.arrange()
+	m.updateRows()
 }
 
-// arrange computes the rows again, and keeps the cursor on its entry.
-func (m *model) arrange() {
+// updateRows computes the rows again, and keeps the cursor on its entry.
+func (m *model) updateRows() {
 	m.rows = m.view.Page(overview.Query{Sort: m.sort, Reversed: m.reversed}).Rows
 	if m.filter != "" {
 		m.rows = slices.DeleteFunc(slices.Clone(m.rows), func(r *overview.Row) bool { return !matches(r, m.filter) })
@@ -123,8 +123,8 @@ func (m *model) press(k screen.Key, pasted bool) order {
 		m.help = true
 	case k == "b" && m.readOnly:
 		m.say(true, "pawl top breaks leases only with --allow-break")
-	case m.opened != "":
-		m.pressInside(k)
+	case m.openName != "":
+		m.pressName(k)
 	default:
 		m.pressList(k)
 	}
@@ -137,17 +137,17 @@ func (m *model) pressList(k screen.Key) {
 		m.typingFilter, m.oldFilter = true, m.filter
 	case "esc":
 		m.filter = ""
-		m.arrange()
+		m.updateRows()
 	case "s":
 		i := slices.Index(overview.Sorts, m.sort)
 		m.sort = overview.Sorts[(i+1)%len(overview.Sorts)]
-		m.arrange()
+		m.updateRows()
 	case "r", "S":
 		m.reversed = !m.reversed
-		m.arrange()
+		m.updateRows()
 	case "enter", "right":
 		if r := m.selected(); r != nil {
-			m.opened, m.inside = r.Name, cursor{}
+			m.openName, m.nameCursor = r.Name, cursor{}
 		}
 	case "b":
 		if r := m.selected(); r != nil {
@@ -163,30 +163,30 @@ func (m *model) pressList(k screen.Key) {
 	}
 }
 
-func (m *model) pressInside(k screen.Key) {
-	r := m.view.Row(m.opened)
+func (m *model) pressName(k screen.Key) {
+	r := m.view.Row(m.openName)
 	switch k {
 	case "esc", "left", "backspace":
-		m.opened = ""
+		m.openName = ""
 	case "b":
 		switch {
 		case r == nil || len(r.Holders) == 0:
-			m.say(true, "nobody holds %s", words.Plain(m.opened))
-		case m.inside.at < len(r.Holders):
-			m.ask(r, m.inside.at)
+			m.say(true, "nobody holds %s", words.Plain(m.openName))
+		case m.nameCursor.at < len(r.Holders):
+			m.ask(r, m.nameCursor.at)
 		default:
 			m.say(true, "a waiter has nothing that could be broken; choose a holder")
 		}
 	default:
 		if r != nil {
-			m.inside.move(k, len(r.Holders)+len(r.Waiters), m.pageRows())
+			m.nameCursor.move(k, len(r.Holders)+len(r.Waiters), m.pageRows())
 		}
 	}
 }
 
 func (m *model) pageRows() int { return max(1, m.size.height-5) }
 
-// move moves a cursor in a list of n. It reports whether the key moves a cursor.
+// move moves a cursor in a list of n, and reports whether the key moves a cursor.
 func (c *cursor) move(k screen.Key, n, page int) bool {
 	switch k {
 	case "up", "k":
@@ -227,23 +227,23 @@ func (m *model) typeFilter(k screen.Key, pasted bool) {
 	case k == "esc":
 		m.typingFilter, m.filter = false, m.oldFilter
 	default:
-		m.filter = edited(m.filter, k)
+		m.filter = edit(m.filter, k)
 	}
-	m.arrange()
+	m.updateRows()
 }
 
 // maxInputSize bounds what a user types, in bytes. It is longer than any name.
 const maxInputSize = 1024
 
-func edited(text string, k screen.Key) string {
-	r, is := k.Rune()
+func edit(text string, k screen.Key) string {
+	r, isRune := k.Rune()
 	switch {
 	case k == "backspace" && text != "":
 		runes := []rune(text)
 		return string(runes[:len(runes)-1])
 	case k == "ctrl+u":
 		return ""
-	case is && len(text) < maxInputSize:
+	case isRune && len(text) < maxInputSize:
 		return text + string(r)
 	}
 	return text

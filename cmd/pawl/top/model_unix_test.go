@@ -37,7 +37,7 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	}
 	on("a")
 	m.setView(viewOf(t, held("a", 1), held("b", 3), held("c", 2)))
-	on("b") // the first, still
+	on("b") // which is the first row now
 	m.press("down", false)
 	on("c")
 	m.setView(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
@@ -47,47 +47,47 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 		t.Error("the cursor is on nothing")
 	}
 	m.setView(viewOf(t))
-	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).breaks != nil {
-		t.Error("nothing can be chosen")
+	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).toBreak != nil {
+		t.Error("a row of an empty list is chosen")
 	}
 }
 
-// An answer names the fence that was shown, even if another claim holds the name by then.
+// An order has the fence that was shown, even if another claim holds the name by then.
 func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 	t.Parallel()
 	of := func(fence uint64) *overview.View {
 		return viewOf(t, aRow("x", []pawl.Holder{aLease("web-1", fence, time.Minute, 25*time.Second)}))
 	}
-	for _, typed := range [][]screen.Key{{"x"}, {"1", "7"}} {
+	for _, input := range [][]screen.Key{{"x"}, {"1", "7"}} {
 		m := newModel(time.Second)
 		m.setView(of(17))
 		m.draw(80, 24, noon)
 		m.press("b", false)
 		m.setView(of(18))
-		for _, k := range typed {
-			if o := m.press(k, false); o.breaks != nil {
-				t.Fatalf("%q breaks", k)
+		for _, k := range input {
+			if o := m.press(k, false); o.toBreak != nil {
+				t.Fatalf("%q breaks the lease", k)
 			}
 		}
-		if o := m.press("enter", false); o.breaks == nil || o.breaks.Fence != 17 || o.breaks.name != "x" {
-			t.Errorf("%q and enter: %+v", typed, o)
+		if o := m.press("enter", false); o.toBreak == nil || o.toBreak.Fence != 17 || o.toBreak.name != "x" {
+			t.Errorf("%q and enter: %+v", input, o)
 		}
 	}
 }
 
-// A name that cannot be typed may be typed as it is shown.
+// A user may also type a name as the screen shows it.
 func TestNamesThatCannotBeTyped(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
 		q := question{name: name, Holder: pawl.Holder{Fence: 17}}
-		for _, typed := range []string{name, words.Plain(name), screen.Clean(words.Plain(name)), "17"} {
-			if !q.means(typed) {
-				t.Errorf("%q does not mean %q", typed, name)
+		for _, input := range []string{name, words.Plain(name), screen.Clean(words.Plain(name)), "17"} {
+			if !q.accepts(input) {
+				t.Errorf("%q is not accepted for %q", input, name)
 			}
 		}
-		for _, typed := range []string{"", " ", "x y", "18", name + name} {
-			if q.means(typed) {
-				t.Errorf("%q means %q", typed, name)
+		for _, input := range []string{"", " ", "x y", "18", name + name} {
+			if q.accepts(input) {
+				t.Errorf("%q is accepted for %q", input, name)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 	keys := []screen.Key{"up", "down", "enter", "esc", "b", "/", "s", "r", "?", "end", "home", "pgup", "pgdown", "backspace", "夜", "x", "left", "ctrl+u", "tab", "alt+x"}
 	for seed := range 100 {
 		m, n := newModel(time.Second), seed
-		next := func(below int) int { // any sequence will do, as long as it is the same each time
+		next := func(below int) int { // any fixed sequence will do
 			n = (n*1103515245 + 12345) & 0x7fffffff
 			return (n >> 8) % below
 		}
@@ -116,7 +116,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			}
 			plain(lines, width, height)
 			k, pasted := keys[next(len(keys))], next(5) == 0
-			if o := m.press(k, pasted); o.quit || o.suspend || o.breaks != nil {
+			if o := m.press(k, pasted); o.quit || o.suspend || o.toBreak != nil {
 				t.Fatalf("seed %d, step %d: %q orders %+v", seed, step, k, o)
 			}
 		}

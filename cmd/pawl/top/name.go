@@ -14,7 +14,7 @@ import (
 // drawName draws one name: its holders, its waiters in the order in which they will be
 // served, and who blocks whom.
 func (m *model) drawName() []screen.Line {
-	r := m.view.Row(m.opened) // nil if the name is not in use
+	r := m.view.Row(m.openName) // nil if the name is not in use
 	top := []screen.Line{m.title(), m.nameState(r)}
 	top = append(top, m.alerts()...)
 	all := []string{"esc", "back", "up/down", "choose", "b", "break", "?", "help", "q", "quit"}
@@ -33,7 +33,7 @@ func (m *model) drawName() []screen.Line {
 	}
 	head := fmt.Sprintf(" %-5s  %-9s  %-8s  %-8s  %-16s  %s", "PLACE", "KIND", "SINCE", "LEFT", "FENCE", "WHO")
 	top = append(top, screen.Text(head, screen.Bold))
-	from, to := m.inside.window(len(r.Holders)+len(r.Waiters), max(1, m.size.height-len(top)-1))
+	from, to := m.nameCursor.window(len(r.Holders)+len(r.Waiters), max(1, m.size.height-len(top)-1))
 	for i := from; i < to; i++ {
 		top = append(top, m.nameLine(r, i))
 	}
@@ -41,10 +41,10 @@ func (m *model) drawName() []screen.Line {
 }
 
 func (m *model) nameState(r *overview.Row) screen.Line {
-	line := screen.Text(screen.Cut(words.Plain(m.opened), max(10, m.size.width/2)), screen.Bold)
+	line := screen.Text(screen.Cut(words.Plain(m.openName), max(10, m.size.width/2)), screen.Bold)
 	state := " is free"
 	switch {
-	case r == nil && slices.ContainsFunc(m.view.Damaged, func(d overview.Damage) bool { return d.Name == m.opened }):
+	case r == nil && slices.ContainsFunc(m.view.Damaged, func(d overview.Damage) bool { return d.Name == m.openName }):
 		state = " cannot be read"
 	case r == nil:
 	case len(r.Holders) == 1:
@@ -70,7 +70,7 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 // nameBlocks shows waiters for this name that keep others waiting meanwhile. Deadlocks
 // are among the alerts.
 func (m *model) nameBlocks() (lines []screen.Line) {
-	for _, b := range m.view.Blocks().Of(m.opened) {
+	for _, b := range m.view.Blocks().Of(m.openName) {
 		if len(lines) == 3 {
 			break
 		}
@@ -89,7 +89,7 @@ func (m *model) nameBlocks() (lines []screen.Line) {
 
 func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 	mark, style := " ", screen.Style(0)
-	if i == m.inside.at {
+	if i == m.nameCursor.at {
 		mark, style = ">", screen.Reverse
 	}
 	if i < len(r.Holders) {
