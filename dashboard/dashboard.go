@@ -96,7 +96,7 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 		return nil, err
 	}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.PollInterval)})
+	h.names = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
 	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
 	_, _ = rand.Read(h.proofKey[:]) // it never fails

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Process identifies a process: by its host and pid, or otherwise by its client's id.
-// Owners state these themselves, so they are no proof.
+// Process returns what identifies a process: its host and pid, or otherwise its client's
+// id. Owners state these themselves, so they are no proof.
 func Process(o pawl.Owner) string {
 	if o.Host != "" && o.PID != 0 {
 		return fmt.Sprintf("%s:%d", o.Host, o.PID)
@@ -34,16 +34,16 @@ type Blocks struct {
 
 	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
 	// and the last Holder is the first Waiter. If each process does one thing at a time,
-	// no process of a circle goes on until one of them gives up. Up to that limit, each
-	// block that is in any circle is in one of these. A waiter for a permit that any of
-	// several holders could release is in no circle by that wait.
+	// no process of a circle goes on until one of them gives up. Up to the limit, each
+	// block that is in any circle is in one of these. If any of several holders could
+	// release the permit for which a process waits, that wait is in no circle.
 	Deadlocks [][]Block
 }
 
 // The limits of Blocks. Users of the locks can make any number of them.
 const (
-	mostBlocks  = 10_000
-	mostCircles = 100
+	maxBlocks  = 10_000
+	maxCircles = 100
 )
 
 // Blocks finds the blocks of a view, once.
@@ -59,7 +59,7 @@ func (v *View) Blocks() *Blocks {
 // Of returns the blocks of processes that wait for a name, or hold it while they wait.
 func (b *Blocks) Of(name string) (all []Block) {
 	for _, x := range b.All {
-		if x.Name == name || within(x.Holds, name) {
+		if x.Name == name || contains(x.Holds, name) {
 			all = append(all, x)
 		}
 	}
@@ -86,45 +86,45 @@ func findBlocks(rows []*Row) *Blocks {
 			}
 		}
 	}
-	b, sure := &Blocks{}, []Block{}
+	b, certain := &Blocks{}, []Block{}
 	for _, r := range rows {
-		seen, stakes := map[string]bool{}, stakesIn(r)
+		seen, shares := map[string]bool{}, sharesOf(r)
 		for i := range r.Waiters {
 			p := Process(r.Waiters[i].Owner)
-			if len(holds[p]) == 0 || seen[p] || within(holds[p], r.Name) {
+			if len(holds[p]) == 0 || seen[p] || contains(holds[p], r.Name) {
 				continue
 			}
 			seen[p] = true
-			for _, held := range stakes {
-				if len(b.All) == mostBlocks {
+			for _, held := range shares {
+				if len(b.All) == maxBlocks {
 					break
 				}
 				x := Block{Waiter: p, Holds: holds[p], Name: r.Name, Holder: held.process}
 				b.All = append(b.All, x)
 				if held.blocks(&r.Waiters[i]) {
-					sure = append(sure, x)
+					certain = append(certain, x)
 				}
 			}
 		}
 	}
-	b.Deadlocks = circles(sure)
+	b.Deadlocks = findCircles(certain)
 	return b
 }
 
-func within(names []string, name string) bool {
+func contains(names []string, name string) bool {
 	_, found := slices.BinarySearch(names, name)
 	return found
 }
 
-// A stake is the share of one process in a name.
-type stake struct {
+// A share has what one process holds of a name.
+type share struct {
 	process   string
 	exclusive bool
 	permits   int
 }
 
-// stakesIn returns the stakes of a row, in the order of its holders.
-func stakesIn(r *Row) (all []stake) {
+// sharesOf returns the shares of a row, in the order of its holders.
+func sharesOf(r *Row) (all []share) {
 	place := map[string]int{}
 	for i := range r.Holders {
 		h := &r.Holders[i]
@@ -132,7 +132,7 @@ func stakesIn(r *Row) (all []stake) {
 		at, known := place[p]
 		if !known {
 			at = len(all)
-			place[p], all = at, append(all, stake{process: p})
+			place[p], all = at, append(all, share{process: p})
 		}
 		if h.Permits == driver.Exclusive {
 			all[at].exclusive = true
@@ -143,17 +143,17 @@ func stakesIn(r *Row) (all []stake) {
 	return all
 }
 
-// blocks reports whether the waiter cannot go on while this stake is held, even if all
+// blocks reports whether the waiter cannot go on while this share is held, even if all
 // other processes release theirs.
-func (x stake) blocks(w *pawl.Waiter) bool {
+func (x share) blocks(w *pawl.Waiter) bool {
 	return x.exclusive || w.Permits == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Permits
 }
 
-// circles finds circles of blocks, but not all: each block that is in any circle is in
-// one of those found, up to mostCircles. A block is in a circle if both of its processes
-// are in one component. It searches at most mostCircles times, and each search sees each
-// block once at most.
-func circles(all []Block) (found [][]Block) {
+// findCircles finds circles of blocks, but not all: each block that is in any circle is
+// in one of those found, up to maxCircles. A block is in a circle if both of its
+// processes are in one component. It searches at most maxCircles times, and each search
+// sees each block once at most.
+func findCircles(all []Block) (found [][]Block) {
 	next := map[string][]int{} // the blocks of each waiter, as indexes into all
 	for i, x := range all {
 		next[x.Waiter] = append(next[x.Waiter], i)
@@ -163,7 +163,7 @@ func circles(all []Block) (found [][]Block) {
 		if shown[i] || component[x.Waiter] != component[x.Holder] {
 			continue
 		}
-		if len(found) == mostCircles {
+		if len(found) == maxCircles {
 			break
 		}
 		circle := []Block{x}
@@ -177,17 +177,17 @@ func circles(all []Block) (found [][]Block) {
 }
 
 // components numbers the strongly connected components: two processes have the same
-// number if each keeps the other waiting, over others perhaps. This is the algorithm of
-// R. Tarjan, "Depth-first search and linear graph algorithms", 1972, as R. Sedgewick
-// shortened it.
+// number if each keeps the other waiting, perhaps through other processes. This is the
+// algorithm of R. Tarjan, "Depth-first search and linear graph algorithms", 1972, as R.
+// Sedgewick shortened it.
 func components(all []Block, next map[string][]int) map[string]int {
 	low, component := map[string]int{}, map[string]int{} // numbers from 1
-	var open []string                                    // seen, and in no component yet
+	var pending []string                                 // seen, and in no component yet
 	var visit func(p string)
 	visit = func(p string) {
-		number, at := len(low)+1, len(open)
+		number, at := len(low)+1, len(pending)
 		low[p] = number
-		open = append(open, p)
+		pending = append(pending, p)
 		for _, i := range next[p] {
 			q := all[i].Holder
 			if low[q] == 0 {
@@ -198,10 +198,10 @@ func components(all []Block, next map[string][]int) map[string]int {
 			}
 		}
 		if low[p] == number { // p is the first of its component, the rest is behind it
-			for _, q := range open[at:] {
+			for _, q := range pending[at:] {
 				component[q] = number
 			}
-			open = open[:at]
+			pending = pending[:at]
 		}
 	}
 	for _, x := range all {
@@ -214,18 +214,18 @@ func components(all []Block, next map[string][]int) map[string]int {
 
 // path returns a shortest path of blocks between two processes of one component.
 func path(all []Block, next map[string][]int, component map[string]int, from, to string) (blocks []int) {
-	by := map[string]int{from: -1} // the block by which the search came to a process
+	reachedBy := map[string]int{from: -1} // the block by which the search came to a process
 	for queue := []string{from}; queue[0] != to; queue = queue[1:] {
 		for _, i := range next[queue[0]] {
 			q := all[i].Holder
-			if _, seen := by[q]; !seen && component[q] == component[to] {
-				by[q] = i
+			if _, seen := reachedBy[q]; !seen && component[q] == component[to] {
+				reachedBy[q] = i
 				queue = append(queue, q)
 			}
 		}
 	}
-	for p := to; p != from; p = all[by[p]].Waiter {
-		blocks = append(blocks, by[p])
+	for p := to; p != from; p = all[reachedBy[p]].Waiter {
+		blocks = append(blocks, reachedBy[p])
 	}
 	slices.Reverse(blocks)
 	return blocks

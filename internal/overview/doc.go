@@ -4,7 +4,7 @@
 // The backend is read once, however many viewers there are. [Overview.Run] is the one
 // goroutine that reads. Each scan of all names makes a [View], which never changes; a
 // [Viewer] waits for the next view. Without viewers Run reads nothing, except for
-// [Options.Background].
+// [Options.BackgroundInterval].
 //
 //	o := overview.New(client, nil)
 //	go o.Run(ctx)
@@ -12,7 +12,7 @@
 //	defer viewer.Leave()
 //	for view := o.View(); ; {
 //		page := view.Page(overview.Query{Prefix: "report:", Sort: overview.ByAttention, Limit: 50})
-//		viewer.Show(page.Names()) // changes of these are pushed, where the backend can
+//		viewer.Show(page.Names()) // if the backend can, it pushes changes of these
 //		draw(page)
 //		if view, err = viewer.Next(ctx, view); err != nil {
 //			return err

@@ -11,8 +11,8 @@ import (
 
 // The limits of a History.
 const (
-	MostNames  = 1000 // the number of names, those with the latest events
-	MostLeases = 50   // the number of leases of each name, the latest ones
+	MostNames  = 1000 // it keeps the names with the latest events
+	MostLeases = 50   // of each name; it keeps the latest
 )
 
 // History records the leases that Run has seen. It compares scans, so it misses a lease
@@ -22,13 +22,13 @@ type History struct {
 
 	mu    sync.Mutex // protects all below
 	names map[string]*list.Element
-	order *list.List // of *past; the one with the latest event is first
+	order *list.List // of *nameRecord; the one with the latest event is first
 }
 
-type past struct {
-	name   string
-	leases []PastLease // in the order in which they were seen
-	waits  []pawl.Waiter
+type nameRecord struct {
+	name    string
+	leases  []PastLease // in the order in which they were seen
+	waiters []pawl.Waiter
 }
 
 // PastLease is one lease, as it was seen.
@@ -43,7 +43,7 @@ type PastLease struct {
 	Ended  time.Time // when the end was seen, on this process's clock; zero while it is held
 }
 
-// End is the kind of end that a lease had, as far as that can be seen.
+// End is the kind of a lease's end, as far as scans show it.
 type End string
 
 // The ends.
@@ -52,7 +52,7 @@ const (
 	Released End = "released" // it ended before its time was over
 	Expired  End = "expired"  // it was not renewed in time
 	Broken   End = "broken"   // it was broken here, or ended early while the name was closed
-	Unseen   End = "unseen"   // its end was noticed too late to see the kind
+	Unseen   End = "unseen"   // the end was read too late to know its kind
 )
 
 // Of returns the leases of a name, the latest first.
@@ -63,7 +63,7 @@ func (m *History) Of(name string) []PastLease {
 	if e == nil {
 		return nil
 	}
-	leases := slices.Clone(e.Value.(*past).leases) //nolint:forcetypeassert // it has no others
+	leases := slices.Clone(e.Value.(*nameRecord).leases) //nolint:forcetypeassert // it has no others
 	slices.Reverse(leases)
 	return leases
 }
@@ -73,7 +73,7 @@ func (m *History) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.names[name]; e != nil {
-		p := e.Value.(*past) //nolint:forcetypeassert // it has no others
+		p := e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
 		if i := p.index(fence); i >= 0 {
 			p.leases[i].End, p.leases[i].By = Broken, by
 		}
@@ -86,30 +86,30 @@ func (m *History) compare(last, v *View) {
 	defer m.mu.Unlock()
 	for _, old := range last.Rows {
 		if now := v.Row(old.Name); now != old {
-			m.endedLocked(old, now, v)
+			m.recordEndsLocked(old, now, v)
 		}
 	}
 	for _, now := range v.Rows {
-		if old := last.Row(now.Name); old == nil || !alike(old, now) {
-			m.heldLocked(now)
+		if old := last.Row(now.Name); old == nil || !sameClaims(old, now) {
+			m.recordClaimsLocked(now)
 		}
 	}
 }
 
-// alike reports whether two readings of a name show no event.
-func alike(a, b *Row) bool {
+// sameClaims reports whether two readings of a name show no event.
+func sameClaims(a, b *Row) bool {
 	return a == b ||
 		slices.EqualFunc(a.Holders, b.Holders, func(x, y pawl.Holder) bool { return x.Fence == y.Fence }) &&
 			slices.EqualFunc(a.Waiters, b.Waiters, func(x, y pawl.Waiter) bool { return x.Since.Equal(y.Since) })
 }
 
-// endedLocked records which leases of a row are gone. now may be nil.
-func (m *History) endedLocked(old, now *Row, v *View) {
+// recordEndsLocked records the leases of a row that have ended. now may be nil.
+func (m *History) recordEndsLocked(old, now *Row, v *View) {
 	at, closed := v.ScannedAt, false
 	if now != nil {
 		at, closed = now.At, now.ClosedFor > 0
 	} else if !at.After(old.At) {
-		at = time.Now() // the name was read alone, and is gone
+		at = time.Now() // Run has read this name alone
 	}
 	for i := range old.Holders {
 		h := &old.Holders[i]
@@ -117,7 +117,7 @@ func (m *History) endedLocked(old, now *Row, v *View) {
 		if e == nil || now != nil && now.holder(h.Fence) >= 0 {
 			continue
 		}
-		p := e.Value.(*past) //nolint:forcetypeassert // it has no others
+		p := e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
 		j := p.index(h.Fence)
 		if j < 0 {
 			continue
@@ -125,12 +125,12 @@ func (m *History) endedLocked(old, now *Row, v *View) {
 		m.order.MoveToFront(e)
 		l := &p.leases[j]
 		l.Ended, l.Held = at, max(0, at.Add(v.Offset).Sub(h.Since))
-		late := at.Sub(old.At) >= h.ExpiresIn
+		leaseOver := at.Sub(old.At) >= h.ExpiresIn
 		switch {
 		case l.End == Broken: // Break has recorded it
-		case !late && closed:
+		case !leaseOver && closed:
 			l.End = Broken
-		case !late:
+		case !leaseOver:
 			l.End = Released
 		case old.Overdue(i):
 			l.End = Expired
@@ -140,16 +140,16 @@ func (m *History) endedLocked(old, now *Row, v *View) {
 	}
 }
 
-// heldLocked records the holders and the waiters.
-func (m *History) heldLocked(r *Row) {
-	p := m.pastLocked(r.Name)
+// recordClaimsLocked records the holders and the waiters.
+func (m *History) recordClaimsLocked(r *Row) {
+	p := m.recordLocked(r.Name)
 	for i := range r.Holders {
 		h := &r.Holders[i]
 		if p.index(h.Fence) >= 0 {
 			continue
 		}
 		l := PastLease{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
-		for _, w := range p.waits {
+		for _, w := range p.waiters {
 			if w.Owner.Client == h.Owner.Client && w.Permits == h.Permits && w.Since.Before(h.Since) {
 				l.Waited = h.Since.Sub(w.Since)
 				break
@@ -159,24 +159,24 @@ func (m *History) heldLocked(r *Row) {
 			p.leases = slices.Delete(p.leases, 0, 1)
 		}
 	}
-	p.waits = r.Waiters
+	p.waiters = r.Waiters
 }
 
-// pastLocked returns the record of a name with an event.
-func (m *History) pastLocked(name string) *past {
+// recordLocked returns the record of a name with an event.
+func (m *History) recordLocked(name string) *nameRecord {
 	if e := m.names[name]; e != nil {
 		m.order.MoveToFront(e)
-		return e.Value.(*past) //nolint:forcetypeassert // it has no others
+		return e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
 	}
-	p := &past{name: name}
+	p := &nameRecord{name: name}
 	m.names[name] = m.order.PushFront(p)
 	if m.order.Len() > MostNames {
-		oldest := m.order.Remove(m.order.Back()).(*past) //nolint:forcetypeassert // likewise
+		oldest := m.order.Remove(m.order.Back()).(*nameRecord) //nolint:forcetypeassert // likewise
 		delete(m.names, oldest.name)
 	}
 	return p
 }
 
-func (p *past) index(fence uint64) int {
+func (p *nameRecord) index(fence uint64) int {
 	return slices.IndexFunc(p.leases, func(l PastLease) bool { return l.Fence == fence })
 }

@@ -12,7 +12,7 @@ import (
 
 func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: time.Second})
+		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
 		time.Sleep(2 * time.Second)
@@ -51,7 +51,7 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 // break of others is seen by the closed name.
 func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: time.Second})
+		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		dead := claim("dead", 1)
 		dead.LockDelay = time.Minute
 		w.take(t, dead)
@@ -87,7 +87,7 @@ func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
 
 func TestTheMemoryIsBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: time.Second})
+		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		for i := range overview.MostNames + 500 {
 			w.take(t, claim(fmt.Sprintf("n%d", i), 1))
 		}

@@ -13,9 +13,9 @@ import (
 
 // Options are the settings of an Overview. The zero value and nil work.
 type Options struct {
-	// Background is the time between two reads without viewers, for History. The default,
-	// 0, means never.
-	Background time.Duration
+	// BackgroundInterval is the time between two scans while there is no viewer, for
+	// History. The default, 0, means no such scans.
+	BackgroundInterval time.Duration
 
 	// Prefix restricts all scans to the names that begin with it. Default: all names.
 	Prefix string
@@ -26,14 +26,14 @@ const (
 	minPause      = 600 * time.Millisecond // between two scans
 	maxPause      = 15 * time.Second       // between two scans, however many names there are
 	pausePerName  = 2 * time.Millisecond   // scans read at most 500 names a second, up to maxPause
-	pauseFactor   = 20                     // a pause is at least this many times as long as the scan
+	pauseFactor   = 20                     // a pause takes at least this many times as long as the scan
 	scanTimeout   = 5 * time.Second        // a scan that takes longer has failed
 	readTimeout   = 2 * time.Second        // a read of one name that takes longer has failed
 	readInterval  = 50 * time.Millisecond  // between two batches of changed names
 	readBatchSize = 16                     // names in such a batch
 	maxWatched    = 256                    // names watched at once
 	maxNames      = 100_000                // in a View; it leaves out the rest
-	maxShownAge   = 5 * time.Second        // then a shown name is read again between two scans
+	maxShownAge   = 5 * time.Second        // a shown name of this age is read again between two scans
 	failurePause  = time.Second            // the pause after a scan that failed
 )
 
@@ -45,19 +45,19 @@ type Overview struct {
 	history *History
 	wake    chan struct{} // capacity 1
 
-	mu      sync.Mutex // protects the fields below
-	view    *View
-	newer   chan struct{} // closed when view is replaced
-	viewers map[*Viewer]struct{}
-	changed map[string]struct{} // names that have changed since they were read
+	mu           sync.Mutex // protects the fields below
+	view         *View
+	viewReplaced chan struct{} // closed when view is replaced
+	viewers      map[*Viewer]struct{}
+	changed      map[string]struct{} // names that have changed since they were read
 }
 
 // New returns an overview of the client's backend. It reads nothing until Run is called.
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, wake: make(chan struct{}, 1),
-		history: &History{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
-		newer:   make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
+		history:      &History{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
+		viewReplaced: make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
 		s.o = *o
@@ -130,13 +130,13 @@ func (v *Viewer) Show(names []string) { v.s.change(func() { v.shown = names }) }
 func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 	for {
 		v.s.mu.Lock()
-		view, newer := v.s.view, v.s.newer
+		view, replaced := v.s.view, v.s.viewReplaced
 		v.s.mu.Unlock()
 		if view != seen {
 			return view, nil
 		}
 		select {
-		case <-newer:
+		case <-replaced:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -146,7 +146,7 @@ func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 // Leave removes the viewer. A second Leave does nothing.
 func (v *Viewer) Leave() { v.s.change(func() { delete(v.s.viewers, v) }) }
 
-// change changes what mu protects, and wakes Run. It does not block.
+// change calls f under mu, and wakes Run. It does not block.
 func (s *Overview) change(f func()) {
 	s.mu.Lock()
 	f()
@@ -165,21 +165,21 @@ func (s *Overview) publish(v *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.view = v
-	close(s.newer)
-	s.newer = make(chan struct{})
+	close(s.viewReplaced)
+	s.viewReplaced = make(chan struct{})
 }
 
-// demand returns whether there are viewers, and the names that they show. If there are
-// too many names, demand keeps those that are watched already. A new choice each time
-// would restart watches without need, and each new watch counts as a change.
-func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[string]struct{}) {
+// demand reports whether there are viewers, and returns the names that they show. If
+// there are too many names, demand prefers those that are watched already. A new choice
+// each time would restart watches without need, and each new watch counts as a change.
+func (s *Overview) demand(watched map[string]func()) (hasViewers bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shown = map[string]struct{}{}
 	for _, old := range []bool{true, false} {
 		for v := range s.viewers {
 			for _, name := range v.shown {
-				if (followed[name] != nil) == old && len(shown) < maxWatched {
+				if (watched[name] != nil) == old && len(shown) < maxWatched {
 					shown[name] = struct{}{}
 				}
 			}

@@ -73,7 +73,7 @@ func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
 
 func TestInTheBackgroundItLooksAtItsOwnPace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: 5 * time.Second})
+		w := newWorld(t, &overview.Options{BackgroundInterval: 5 * time.Second})
 		time.Sleep(time.Minute - time.Second)
 		if n := w.asked(); n != 12 {
 			t.Errorf("asked %d times in a minute, want 12", n)
@@ -278,7 +278,7 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 // a lease for longer than it claimed the lease for.
 func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{Background: time.Second})
+		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		kept, longer := claim("kept", 1), claim("longer", 2)
 		w.take(t, kept)
 		w.take(t, longer)

@@ -22,7 +22,7 @@ const (
 	ByWaiters   Sort = "waiters" // most waiters first
 )
 
-// Sorts are all orders.
+// Sorts has all orders.
 var Sorts = []Sort{ByAttention, ByName, ByHeld, ByLeft, ByWaiters}
 
 // A Query chooses the rows to show.
@@ -37,7 +37,7 @@ type Query struct {
 // A Page is some rows of a view.
 type Page struct {
 	View   *View
-	Query  Query // as asked, but with the Offset at which Rows begin
+	Query  Query // the query, but with the Offset at which Rows begin
 	Rows   []*Row
 	Total  int // the number of rows with the prefix
 	Counts Counts
@@ -46,7 +46,7 @@ type Page struct {
 // Counts are the totals of all rows of a view.
 type Counts struct{ Names, Held, Waiters, Overdue, Closed int }
 
-// Names are the names of the rows.
+// Names returns the names of the rows.
 func (p *Page) Names() []string {
 	names := make([]string, len(p.Rows))
 	for i, r := range p.Rows {
@@ -77,7 +77,7 @@ func (v *View) Page(q Query) Page {
 	return p
 }
 
-// pages are computed from a view once, on demand.
+// pages has results that are computed from a view on demand, once.
 type pages struct {
 	mu     sync.Mutex // protects all below
 	orders map[Sort][]*Row
@@ -113,7 +113,7 @@ func (v *View) sorted(by Sort) []*Row {
 	return rows
 }
 
-// A key is the value by which a row is sorted: the greatest comes first.
+// A key is a row and the values that sort it: the row with the greatest comes first.
 type key struct {
 	row           *Row
 	first, second time.Duration
@@ -141,7 +141,7 @@ func (v *View) key(r *Row, by Sort) key {
 	return k
 }
 
-// Counts counts once.
+// Counts returns the totals, which it computes once.
 func (v *View) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,24 +11,24 @@ import (
 // Run reads the backend until ctx ends. It is called once.
 func (s *Overview) Run(ctx context.Context) {
 	r := runner{Overview: s, watched: map[string]func(){}, clock: anySkew}
-	defer r.follow(nil)
+	defer r.updateWatches(nil)
 	for ctx.Err() == nil {
-		wanted, shown := s.demand(r.watched)
-		r.follow(shown)
+		hasViewers, shown := s.demand(r.watched)
+		r.updateWatches(shown)
 		now := time.Now()
-		scan, read, fresh := r.due(now, wanted)
+		scan, read, refresh := r.dueTimes(now, hasViewers)
 		switch {
 		case !now.Before(scan):
 			r.scan(ctx)
 		case !now.Before(read):
 			r.read(ctx)
-		case !now.Before(fresh):
-			r.fresh = now
+		case !now.Before(refresh):
+			r.refreshedAt = now
 			for name := range shown {
 				r.Refresh(name)
 			}
 		default:
-			timer := time.NewTimer(min(scan.Sub(now), read.Sub(now), fresh.Sub(now)))
+			timer := time.NewTimer(min(scan.Sub(now), read.Sub(now), refresh.Sub(now)))
 			select {
 			case <-timer.C:
 			case <-r.wake:
@@ -42,44 +42,44 @@ func (s *Overview) Run(ctx context.Context) {
 // A runner is the state of Run's goroutine.
 type runner struct {
 	*Overview
-	watched   map[string]func() // the functions that end the watches, by name
-	scannedAt time.Time         // when the last scan ended
-	took      time.Duration     // how long the last scan took
-	pause     time.Duration     // the pause after the last scan
-	readDue   time.Time         // when the next batch of names may be read
-	fresh     time.Time         // when all shown names were read last
-	clock     skew
-	failing   time.Time // the time since which scans fail; zero if they succeed
+	watched      map[string]func() // the functions that end the watches, by name
+	scannedAt    time.Time         // when the last scan ended
+	scanTime     time.Duration     // how long the last scan took
+	pause        time.Duration     // the pause after the last scan
+	readDue      time.Time         // when the next batch of names may be read
+	refreshedAt  time.Time         // when all shown names were read last
+	clock        skew
+	failingSince time.Time // zero if scans succeed
 }
 
-// due returns when to scan all names, to read those that have changed, and to read the
-// shown ones between two scans. It returns the time in an hour for a thing that is not
-// due.
-func (r *runner) due(now time.Time, wanted bool) (scan, read, fresh time.Time) {
-	later := now.Add(time.Hour)
-	scan, read, fresh = later, later, later
-	if !wanted {
-		if r.o.Background > 0 {
-			scan = r.scannedAt.Add(max(r.o.Background, r.pause))
+// dueTimes returns the times at which to scan all names, to read the changed names, and
+// to read the shown names between two scans. For each of these that has no time yet, it
+// returns the time in an hour.
+func (r *runner) dueTimes(now time.Time, hasViewers bool) (scan, read, refresh time.Time) {
+	inAnHour := now.Add(time.Hour)
+	scan, read, refresh = inAnHour, inAnHour, inAnHour
+	if !hasViewers {
+		if r.o.BackgroundInterval > 0 {
+			scan = r.scannedAt.Add(max(r.o.BackgroundInterval, r.pause))
 		}
-		return scan, read, fresh
+		return scan, read, refresh
 	}
 	scan = r.scannedAt.Add(r.pause)
 	if r.pause > maxShownAge {
-		fresh = r.fresh.Add(maxShownAge)
+		refresh = r.refreshedAt.Add(maxShownAge)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.changed) > 0 {
 		read = r.readDue
 	}
-	return scan, read, fresh
+	return scan, read, refresh
 }
 
-// follow watches the names that are shown, and no others.
-func (r *runner) follow(shown map[string]struct{}) {
+// updateWatches watches the names that are shown, and no others.
+func (r *runner) updateWatches(shown map[string]struct{}) {
 	for name, stop := range r.watched {
-		if _, still := shown[name]; !still {
+		if _, isShown := shown[name]; !isShown {
 			stop()
 			delete(r.watched, name)
 		}
@@ -100,7 +100,7 @@ func (r *runner) scan(ctx context.Context) {
 	v.Push = r.watcher != nil && v.Properties.PushesChanges
 	began := time.Now()
 	r.mu.Lock()
-	clear(r.changed) // this scan may not see the changes from here on
+	clear(r.changed) // this scan may miss only changes from here on
 	r.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, scanTimeout)
 	err := v.list(bounded, r.c, r.o.Prefix)
@@ -109,47 +109,47 @@ func (r *runner) scan(ctx context.Context) {
 		return
 	}
 	r.scannedAt = time.Now()
-	r.fresh, v.ScanTime = r.scannedAt, r.scannedAt.Sub(began)
-	r.pause = pace(min(v.ScanTime, r.took), len(v.Rows)) // one slow scan does not make the pause longer
-	r.took = v.ScanTime
+	r.refreshedAt, v.ScanTime = r.scannedAt, r.scannedAt.Sub(began)
+	r.pause = pace(min(v.ScanTime, r.scanTime), len(v.Rows)) // one slow scan does not make the pause longer
+	r.scanTime = v.ScanTime
 	v.Pace = r.pause
 	if err != nil {
-		r.failed(last, v, err)
+		r.publishFailure(last, v, err)
 		return
 	}
-	v.ScannedAt, r.failing = r.scannedAt, time.Time{}
-	r.clock.see(last, v)
+	v.ScannedAt, r.failingSince = r.scannedAt, time.Time{}
+	r.clock.update(last, v)
 	v.Offset = r.clock.offset()
-	v.inherit(last)
+	v.inheritTTLs(last)
 	r.history.compare(last, v)
 	r.publish(v)
 }
 
-// failed publishes the old view again, with the error.
-func (r *runner) failed(last, v *View, err error) {
+// publishFailure publishes the old view again, with the error.
+func (r *runner) publishFailure(last, v *View, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &pawl.BackendError{
 			Backend: v.Properties.Location, Op: "list", Err: errors.New("no answer within " + scanTimeout.String()),
 			Hint: "check the server and the network",
 		}
 	}
-	if r.failing.IsZero() {
-		r.failing = r.scannedAt
+	if r.failingSince.IsZero() {
+		r.failingSince = r.scannedAt
 	}
 	old := last.copy()
 	old.Properties, old.Push, old.ScanTime = v.Properties, v.Push, v.ScanTime
-	old.Err, old.ErrSince = err, r.failing
+	old.Err, old.ErrSince = err, r.failingSince
 	r.pause = failurePause
 	old.Pace = r.pause
 	r.publish(old)
 }
 
-// pace returns the pause after a scan that took so long, over so many names.
-func pace(took time.Duration, names int) time.Duration {
-	return min(max(minPause, pauseFactor*took, time.Duration(names)*pausePerName), maxPause)
+// pace returns the pause after a scan of so many names that took scanTime.
+func pace(scanTime time.Duration, names int) time.Duration {
+	return min(max(minPause, pauseFactor*scanTime, time.Duration(names)*pausePerName), maxPause)
 }
 
-// read reads the next of the names that have changed.
+// read reads the next batch of changed names.
 func (r *runner) read(ctx context.Context) {
 	var names []string
 	r.mu.Lock()
@@ -175,7 +175,7 @@ func (r *runner) read(ctx context.Context) {
 	if ctx.Err() != nil || last.ScannedAt.IsZero() {
 		return
 	}
-	v.inherit(last)
+	v.inheritTTLs(last)
 	r.history.compare(last, v)
 	r.publish(v)
 }
@@ -183,14 +183,14 @@ func (r *runner) read(ctx context.Context) {
 // A skew estimates how far the backend's clock is ahead of this process's, without asking
 // the backend. No lease began in the future, and a new one began after the previous scan:
 // these facts bound the difference.
-type skew struct{ least, most time.Duration } // the bounds of the difference
+type skew struct{ min, max time.Duration } // the bounds of the difference
 
 // anySkew has the bounds that are known before any view.
 var anySkew = skew{-1 << 62, 1 << 62}
 
-// see learns from a view, and from the view before it.
-func (s *skew) see(last, v *View) {
-	whole := !last.ScannedAt.IsZero() && last.Err == nil && !last.More
+// update narrows the bounds by a view and the view before it.
+func (s *skew) update(last, v *View) {
+	complete := !last.ScannedAt.IsZero() && last.Err == nil && !last.More
 	for _, r := range v.Rows {
 		before, old := last.ScannedAt, last.Row(r.Name)
 		if old != nil {
@@ -198,16 +198,16 @@ func (s *skew) see(last, v *View) {
 		}
 		for i := range r.Holders {
 			h := &r.Holders[i]
-			s.least = max(s.least, h.Since.Sub(r.At))
-			if whole && (old == nil || old.Fence < h.Fence) {
-				s.most = min(s.most, h.Since.Sub(before.Add(-last.ScanTime)))
+			s.min = max(s.min, h.Since.Sub(r.At))
+			if complete && (old == nil || old.Fence < h.Fence) {
+				s.max = min(s.max, h.Since.Sub(before.Add(-last.ScanTime)))
 			}
 		}
 	}
-	if s.least > s.most { // one of the clocks was set: begin again
+	if s.min > s.max { // one of the clocks was set
 		*s = anySkew
 	}
 }
 
-// offset returns the smallest difference that agrees with all views.
-func (s *skew) offset() time.Duration { return min(max(0, s.least), s.most) }
+// offset returns the smallest difference, 0 or more, that agrees with all views.
+func (s *skew) offset() time.Duration { return min(max(0, s.min), s.max) }

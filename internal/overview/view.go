@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A View has all names as they were at one time. It never changes, and all viewers share
-// it, so its content is read only.
+// A View has all names as they were at one time. It never changes. All viewers share it,
+// so they must not change it.
 type View struct {
 	Rows      []*Row    // in byte order of their names
 	Damaged   []Damage  // names that could not be read
@@ -89,7 +89,7 @@ func (v *View) put(e pawl.Entry, at time.Time) {
 	}
 }
 
-// Row is the row of a name, or nil if the name is not in use.
+// Row returns the row of a name, or nil if the name is not in use.
 func (v *View) Row(name string) *Row {
 	if i, found := v.find(name); found {
 		return v.Rows[i]
@@ -101,10 +101,10 @@ func (v *View) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.Rows, name, func(r *Row, name string) int { return strings.Compare(r.Name, name) })
 }
 
-// inherit gives each lease the longest time left that was ever seen. Holder.TTL may be
-// longer: a lease that was granted to a waiter lasts only as long as its place in the
+// inheritTTLs gives each lease the longest time left that was ever seen. Holder.TTL may
+// be longer: a lease that was granted to a waiter lasts only as long as its place in the
 // queue, until the new holder's next request.
-func (v *View) inherit(last *View) {
+func (v *View) inheritTTLs(last *View) {
 	for _, r := range v.Rows {
 		if r.TTLs != nil {
 			continue // the row is from last
@@ -123,7 +123,7 @@ func (v *View) inherit(last *View) {
 	}
 }
 
-// holder is the index of the lease with a fence, or -1.
+// holder returns the index of the lease with a fence, or -1.
 func (r *Row) holder(fence uint64) int {
 	return slices.IndexFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == fence })
 }
@@ -134,16 +134,16 @@ func (r *Row) Left(i int, now time.Time) time.Duration {
 	return max(0, r.Holders[i].ExpiresIn-now.Sub(r.At))
 }
 
-// Overdue reports whether the i-th holder was not renewed in time. A holder renews at a
-// third of its TTL. If less than half was left at the read, the holder has failed to
-// renew, or does not renew at all, like a lease that is left to another process. The age
-// of the view does not matter.
+// Overdue reports whether the i-th holder did not renew in time. A holder renews at a
+// third of its TTL. If less than half of it was left at the read, the holder has failed
+// to renew, or does not renew at all, as with a detached lease. The age of the view does
+// not matter.
 func (r *Row) Overdue(i int) bool {
 	h := &r.Holders[i]
 	return !h.Released && h.ExpiresIn < r.TTLs[i]/2
 }
 
-// AnyOverdue reports whether one of the holders was not renewed in time.
+// AnyOverdue reports whether any holder did not renew in time.
 func (r *Row) AnyOverdue() bool {
 	for i := range r.Holders {
 		if r.Overdue(i) {
@@ -176,7 +176,7 @@ func (v *View) Waits(r *Row, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// KindWords are the kind of a claim, and the number of its permits.
+// KindWords returns the kind of a claim, or the number of its permits and the limit.
 func KindWords(weight, limit int) string {
 	if k := driver.KindOf(weight, limit); k != driver.KindPermits {
 		return string(k)
