@@ -27,20 +27,20 @@ const (
 	triesPause   = 6 * time.Second
 	maxAddresses = 1024 // the largest number of remembered addresses
 
-	sparePause = 50 * time.Millisecond // between two tokens that are compared although their addresses are throttled
+	throttledPause = 50 * time.Millisecond // between two tokens of throttled addresses that are compared anyway
 )
 
 // auth checks the token, and keeps the sessions of browsers. A cookie does not have the
 // token in it: its value is random. A restart ends all sessions.
 type auth struct {
-	asked bool
-	token [sha256.Size]byte // hashed, so that all comparisons have one length
+	required bool              // Options.Token is set
+	token    [sha256.Size]byte // hashed, so that all comparisons have one length
 
 	mu       sync.Mutex           // protects all below
 	sessions map[string]time.Time // their ends, by the values of their cookies
-	tries    map[string]time.Time
+	tries    map[string]time.Time // see throttledFor
 
-	spared time.Time // before this time no token of a throttled address is compared
+	nextThrottled time.Time // before this time no token of a throttled address is compared
 }
 
 // allow reports whether a request has the token, or a valid cookie.
@@ -49,10 +49,10 @@ func (a *auth) allow(w http.ResponseWriter, r *http.Request) bool {
 	return a.hasSession(r) || bearer && a.checkToken(w, r, given, true)
 }
 
-// hasSession reports whether a request has a valid cookie, or needs none. It ignores a
-// token in a header, which might be a guess: only checkToken counts wrong tokens.
+// hasSession reports whether a request has a valid cookie, or needs none. It compares no
+// token in a header, which might be a guess, because only checkToken counts wrong tokens.
 func (a *auth) hasSession(r *http.Request) bool {
-	if !a.asked {
+	if !a.required {
 		return true
 	}
 	c, err := r.Cookie(cookieName(r))
@@ -64,14 +64,14 @@ func (a *auth) hasSession(r *http.Request) bool {
 	return time.Now().Before(a.sessions[c.Value])
 }
 
-// stillAllowed reports whether a request that was admitted is still allowed.
+// stillAllowed reports whether a request that allow has let pass is still allowed.
 func (a *auth) stillAllowed(r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	return a.hasSession(r) || bearer && a.is(given)
+	return a.hasSession(r) || bearer && a.isToken(given)
 }
 
-// is compares a token in constant time.
-func (a *auth) is(given string) bool {
+// isToken compares a token in constant time.
+func (a *auth) isToken(given string) bool {
 	sum := sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
 }
@@ -91,30 +91,30 @@ func cookieName(r *http.Request) string {
 }
 
 // checkToken compares a token, unless too many wrong tokens came from its address. With
-// spare it also accepts some tokens of a throttled address, because a program with the
-// token may share its address, such as a proxy's, with a program that guesses.
-func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string, spare bool) bool {
+// evenThrottled it also compares some tokens of a throttled address, because a program
+// with the token may share its address, such as a proxy's, with a program that guesses.
+func (a *auth) checkToken(w http.ResponseWriter, r *http.Request, given string, evenThrottled bool) bool {
 	now, from := time.Now(), addressOf(r)
-	if wait := a.throttled(from, now); wait > 0 && !(spare && a.spares(now) && a.is(given)) {
+	if wait := a.throttledFor(from, now); wait > 0 && !(evenThrottled && a.allowThrottled(now) && a.isToken(given)) {
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		return false
 	}
-	if a.is(given) {
+	if a.isToken(given) {
 		return true
 	}
-	a.wrong(from, now)
+	a.countWrong(from, now)
 	return false
 }
 
-// spares reports whether to compare a token although its address is throttled. That
-// happens 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
-func (a *auth) spares(now time.Time) bool {
+// allowThrottled reports whether to compare a token although its address is throttled,
+// which happens 20 times a second at most. Guessing 16 bytes at this rate takes for ever.
+func (a *auth) allowThrottled(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Before(a.spared) {
+	if now.Before(a.nextThrottled) {
 		return false
 	}
-	a.spared = now.Add(sparePause)
+	a.nextThrottled = now.Add(throttledPause)
 	return true
 }
 
@@ -139,10 +139,10 @@ func addressOf(r *http.Request) string {
 // allAddresses is the key for all addresses together.
 const allAddresses = ""
 
-// throttled returns the time for which the dashboard compares no token of an address.
+// throttledFor returns the time for which the dashboard compares no token of an address.
 // Each wrong token moves the time of its address forward by a pause. While that time is
 // more than triesAtOnce-1 pauses ahead of now, the address is throttled.
-func (a *auth) throttled(from string, now time.Time) time.Duration {
+func (a *auth) throttledFor(from string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := max(0, a.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
@@ -150,7 +150,7 @@ func (a *auth) throttled(from string, now time.Time) time.Duration {
 	return max(one, all)
 }
 
-func (a *auth) wrong(from string, now time.Time) {
+func (a *auth) countWrong(from string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.tries == nil {
@@ -173,8 +173,8 @@ func (a *auth) wrong(from string, now time.Time) {
 	a.tries[allAddresses] = later(a.tries[allAddresses], triesPause/10)
 }
 
-// admit begins a session. If there are too many, it first ends all others.
-func (a *auth) admit(w http.ResponseWriter, r *http.Request) {
+// startSession starts a session. If there are too many, it first ends all others.
+func (a *auth) startSession(w http.ResponseWriter, r *http.Request) {
 	session, now := rand.Text(), time.Now()
 	setCookie(w, r, session, int(sessionLifetime.Seconds()))
 	a.mu.Lock()
@@ -186,9 +186,9 @@ func (a *auth) admit(w http.ResponseWriter, r *http.Request) {
 	a.sessions[session] = now.Add(sessionLifetime)
 }
 
-// leave deletes the cookie, and ends its session, because there may be a copy of the
+// endSession deletes the cookie, and ends its session, because there may be a copy of the
 // cookie.
-func (a *auth) leave(w http.ResponseWriter, r *http.Request) {
+func (a *auth) endSession(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName(r)); err == nil {
 		a.mu.Lock()
 		delete(a.sessions, c.Value)
@@ -220,7 +220,7 @@ func (h *Handler) askToken(w http.ResponseWriter, r *http.Request, why string) {
 	h.write(w, r, page{title: "Sign in", status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
 			text("h1", "Sign in"), complaint,
-			text("p", "This page wants the token that it was started with."),
+			text("p", "Enter the token that this dashboard was started with."),
 			markup.El("form", markup.Attr("method", "post"), markup.Link("action", "login"), class("stack"),
 				text("label", "Token", markup.Attr("for", "token")),
 				markup.El("input", markup.Attr("type", "password"), markup.Attr("id", "token"), markup.Attr("name", "token"),
@@ -233,7 +233,7 @@ func (h *Handler) askToken(w http.ResponseWriter, r *http.Request, why string) {
 // login takes the token from the form, and sets a cookie. It takes no token from a URL,
 // because a URL stays in histories and logs.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
-	if !h.auth.asked {
+	if !h.auth.required {
 		http.Redirect(w, r, "./", http.StatusSeeOther)
 		return
 	}
@@ -242,11 +242,11 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		h.askToken(w, r, "This is not the token.")
 		return
 	}
-	h.auth.admit(w, r)
+	h.auth.startSession(w, r)
 	http.Redirect(w, r, "./", http.StatusSeeOther)
 }
 
 func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
-	h.auth.leave(w, r)
+	h.auth.endSession(w, r)
 	http.Redirect(w, r, "./", http.StatusSeeOther)
 }

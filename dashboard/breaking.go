@@ -23,25 +23,25 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// A wish is a request to break a lease.
-type wish struct {
+// A breakTarget is a lease to break.
+type breakTarget struct {
 	name  string
 	fence uint64
 }
 
-func wishOf(q url.Values) (w wish, err error) {
-	w.name = q.Get("name")
-	if err := driver.ValidateName(w.name); err != nil {
-		return w, err
+func breakTargetOf(q url.Values) (t breakTarget, err error) {
+	t.name = q.Get("name")
+	if err := driver.ValidateName(t.name); err != nil {
+		return t, err
 	}
-	w.fence, err = strconv.ParseUint(q.Get("fence"), 10, 64)
+	t.fence, err = strconv.ParseUint(q.Get("fence"), 10, 64)
 	if err != nil {
-		return w, &pawl.InvalidError{Argument: "fence", Problem: "is no number", Allowed: "one that the page of the name shows"}
+		return t, &pawl.InvalidError{Argument: "fence", Problem: "is no number", Allowed: "one that the page of the name shows"}
 	}
-	return w, driver.ValidateFence(w.fence)
+	return t, driver.ValidateFence(t.fence)
 }
 
-// breaking serves a page that breaks leases: a GET asks, and a POST breaks.
+// breaking serves the page that breaks a lease: GET shows a form, and POST breaks.
 func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
 	if !h.o.AllowBreak {
 		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
@@ -55,71 +55,71 @@ func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
 		}
 		values = r.PostForm
 	}
-	wanted, err := wishOf(values)
+	target, err := breakTargetOf(values)
 	switch {
 	case err != nil:
 		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 	case r.Method == http.MethodPost:
-		h.breakLease(w, r, wanted)
+		h.breakLease(w, r, target)
 	default:
-		h.breakForm(w, r, wanted, 0, "")
+		h.breakForm(w, r, target, 0, "")
 	}
 }
 
 // breakForm shows the lease to break, and asks for its name.
-func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish, status int, complaint string) {
-	number := strconv.FormatUint(wanted.fence, 10)
-	who, said := text("p", "No lease with this fence is seen now: it may be over already.", class("notice")), markup.HTML{}
+func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, target breakTarget, status int, complaint string) {
+	number := strconv.FormatUint(target.fence, 10)
+	lease, alert := text("p", "The name has no lease with this fence now: it may be over already.", class("notice")), markup.HTML{}
 	m := h.latest(r)
-	row, err := h.rowOf(m, wanted.name)
+	row, err := h.rowOf(m, target.name)
 	if err != nil {
-		who = text("p", unread(err), class("notice bad"))
+		lease = text("p", unreadText(err), class("notice bad"))
 	} else {
 		for i := range row.Holders {
-			if x := &row.Holders[i]; x.Fence == wanted.fence {
-				who = markup.Join(markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
+			if x := &row.Holders[i]; x.Fence == target.fence {
+				lease = markup.Join(markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
 					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it.")),
 					labels(x.Owner))
 			}
 		}
 	}
 	if complaint != "" {
-		said = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
+		alert = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
 	}
-	after := "The next one may get the name at once, before Pawl has notified the holder."
-	if delay := h.delay(row, wanted.fence); delay >= 0 {
+	consequence := "The next one may get the name at once, before Pawl has notified the holder."
+	if delay := h.delay(row, target.fence); delay >= 0 {
 		closed := "the TTL of the lease"
 		if delay > 0 {
 			closed = delay.String()
 		}
-		after = "Pawl notifies the holder. The name stays closed for " + closed + ", so that the holder can stop, and then the next one gets it."
+		consequence = "Pawl notifies the holder. The name stays closed for " + closed + ", so that the holder can stop, and then the next one gets it."
 	}
-	h.write(w, r, page{title: "Break " + wanted.name, status: status, body: []markup.Part{
+	h.write(w, r, page{title: "Break " + target.name, status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
-			markup.El("h1", markup.Text("Break the lease of "), isolatedText(wanted.name)),
-			who,
-			markup.El("p", markup.Text("Only the lease with fence "), fenceOf(wanted.fence), markup.Text(" is broken. One that came after it is left alone.")),
-			text("p", after),
+			markup.El("h1", markup.Text("Break the lease of "), isolatedText(target.name)),
+			lease,
+			markup.El("p", markup.Text("Only the lease with fence "), fenceOf(target.fence), markup.Text(" is broken. A later lease stays as it is.")),
+			text("p", consequence),
 			text("p", "Pawl cannot notify a holder that is paused or cut off. Only a check of the fence refuses what it writes later."),
-			said,
+			alert,
 			markup.El("form", markup.Attr("method", "post"), markup.Link("action", "break"), class("stack"),
-				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "name"), markup.Attr("value", wanted.name)),
+				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "name"), markup.Attr("value", target.name)),
 				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "fence"), markup.Attr("value", number)),
-				markup.El("label", markup.Attr("for", "typed"), markup.Text("To confirm, type the name "), markup.El("strong", isolatedText(wanted.name))),
+				markup.El("label", markup.Attr("for", "typed"), markup.Text("To confirm, type the name "), markup.El("strong", isolatedText(target.name))),
 				markup.El("input", markup.Attr("type", "text"), markup.Attr("id", "typed"), markup.Attr("name", "typed"), markup.Attr("required", ""),
 					markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto")),
 				text("button", "Break the lease", markup.Attr("type", "submit"), class("danger"))),
-			markup.El("p", markup.El("a", markup.Link("href", nameURL(wanted.name)), markup.Text("← Back, and break nothing"))),
+			markup.El("p", markup.El("a", markup.Link("href", nameURL(target.name)), markup.Text("← Back, and break nothing"))),
 		),
 	}})
 }
 
-// rowOf returns the row of a name. It reads the name if the last look did not find it.
+// rowOf returns the row of a name. It reads the name if the last scan did not find it.
 func (h *Handler) rowOf(m renderContext, name string) (*overview.Row, error) {
 	if row := m.v.Row(name); row != nil {
 		return row, nil
 	}
-	return new(unlisted).read(h, m, name)
+	return new(unlistedName).read(h, m, name)
 }
 
 // delay returns the Delay of pawl.BreakOptions for a lease: 0 if its TTL is not known.
@@ -131,10 +131,10 @@ func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
 }
 
 // breakLease breaks the lease with the fence that the page has shown, and no other. If
-// two people break it at once, the page tells the second that it is broken already.
-func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, wanted wish) {
-	if !isTyped(r.PostForm.Get("typed"), wanted.name) {
-		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
+// two people break it at once, the second one gets a page with an error.
+func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, target breakTarget) {
+	if !isTyped(r.PostForm.Get("typed"), target.name) {
+		h.breakForm(w, r, target, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
 		return
 	}
 	// Go on even if the browser leaves, so that the result is certain.
@@ -142,29 +142,29 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, wanted wish
 	defer cancel()
 	by := h.o.Identify(r)
 	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabel)], "") // for the holder
-	row, _ := h.rowOf(h.latest(r), wanted.name)                          // for the log; Break reads the name by itself
-	delay := h.delay(row, wanted.fence)
-	err := h.names.Client().Break(ctx, wanted.name, wanted.fence, &pawl.BreakOptions{Delay: delay, By: label})
-	h.audit(ctx, wanted, max(0, delay), by, err)
+	row, _ := h.rowOf(h.latest(r), target.name)                          // for the log; Break reads the name by itself
+	delay := h.delay(row, target.fence)
+	err := h.names.Client().Break(ctx, target.name, target.fence, &pawl.BreakOptions{Delay: delay, By: label})
+	h.audit(ctx, target, max(0, delay), by, err)
 	switch {
 	case err == nil:
-		h.names.History().Break(wanted.name, wanted.fence, by)
-		h.names.Refresh(wanted.name)
-		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10) + "&proof=" + h.proof(wanted)
+		h.names.History().Break(target.name, target.fence, by)
+		h.names.Refresh(target.name)
+		to := nameURL(target.name) + "&broke=" + strconv.FormatUint(target.fence, 10) + "&proof=" + h.proof(target)
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	case errors.Is(err, pawl.ErrNoSuchLease):
-		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
+		h.breakForm(w, r, target, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
 	case errors.Is(err, pawl.ErrInvalid):
-		h.breakForm(w, r, wanted, http.StatusBadRequest, "Nothing was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusBadRequest, "Nothing was broken: "+visible.Text(bare(err)))
 	case errors.Is(err, errors.ErrUnsupported):
-		h.breakForm(w, r, wanted, http.StatusNotImplemented, "Nothing was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusNotImplemented, "Nothing was broken: "+visible.Text(bare(err)))
 	default: // the answer may have been lost
-		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
 }
 
-// isTyped reports whether a person typed a name, as it is or escaped as on the page. It
-// ignores how many spaces there are, because a page does not show that.
+// isTyped reports whether typed is the name, raw or escaped as on the page. It ignores
+// the number of spaces, which a page does not show.
 func isTyped(typed, name string) bool {
 	words := strings.Fields(typed)
 	return slices.Equal(words, strings.Fields(name)) || slices.Equal(words, strings.Fields(visible.Text(name)))
@@ -172,17 +172,17 @@ func isTyped(typed, name string) bool {
 
 // proof makes a parameter of the page after a break. Without a valid proof, no URL can
 // make the page claim that a lease is broken.
-func (h *Handler) proof(w wish) string {
+func (h *Handler) proof(t breakTarget) string {
 	m := hmac.New(sha256.New, h.proofKey[:])
-	fmt.Fprintf(m, "%d %s", w.fence, w.name)
+	fmt.Fprintf(m, "%d %s", t.fence, t.name)
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// audit logs a break, with the stored name, which distinguishes tenants.
-func (h *Handler) audit(ctx context.Context, wanted wish, delay time.Duration, by string, err error) {
+// audit logs a break with the stored name, which contains the tenant's namespace.
+func (h *Handler) audit(ctx context.Context, target breakTarget, delay time.Duration, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
-		slog.String("name", h.names.Client().StoredName(wanted.name)), slog.Uint64("fence", wanted.fence), slog.Duration("delay", delay), slog.String("by", by),
+		slog.String("name", h.names.Client().StoredName(target.name)), slog.Uint64("fence", target.fence), slog.Duration("delay", delay), slog.String("by", by),
 	}
 	if err != nil {
 		words = "pawl: lease not broken"

@@ -39,7 +39,7 @@ type Options struct {
 	// which a holder that cannot be reached gives up. A negative value means no time.
 	BreakDelay time.Duration
 
-	// Log gets a line for each broken lease: who, when, which fence. Default:
+	// Log gets a line for each break: who broke which fence, and when. Default:
 	// slog.Default().
 	Log *slog.Logger
 
@@ -73,16 +73,16 @@ type Handler struct {
 
 	proofKey [sha256.Size]byte
 
-	life context.Context //nolint:containedctx // ends with Close
-	end  context.CancelFunc
-	ran  sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 }
 
 // A route serves the last part of a path.
 type route struct {
 	get, post http.HandlerFunc
-	open      bool // served without the token, too
-	under     hosts
+	public    bool // served without the token, too
+	hosts     hostSet
 }
 
 // New returns a dashboard that reads the client's backend until Close. The error matches
@@ -92,21 +92,21 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 	if o != nil {
 		h.o = *o
 	}
-	if err := h.o.settle(c); err != nil {
+	if err := h.o.prepare(c); err != nil {
 		return nil, err
 	}
-	h.life, h.end = context.WithCancel(context.Background())
+	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.names = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
-	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
+	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), required: h.o.Token != ""}
 	_, _ = rand.Read(h.proofKey[:]) // it never fails
 	h.streams = make(chan struct{}, h.o.MaxStreams)
-	h.routes = h.table()
-	h.ran.Go(func() { h.names.Run(h.life) })
+	h.routes = h.routeTable()
+	h.running.Go(func() { h.names.Run(h.ctx) })
 	return h, nil
 }
 
-func (o *Options) settle(c *pawl.Client) error {
+func (o *Options) prepare(c *pawl.Client) error {
 	switch {
 	case c == nil || access.Driver(c) == nil:
 		return &pawl.InvalidError{Argument: "client", Problem: "is missing", Allowed: "one of Open or New"}
@@ -119,7 +119,7 @@ func (o *Options) settle(c *pawl.Client) error {
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Identify == nil {
-		o.Identify = who
+		o.Identify = senderOf
 	}
 	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
 	o.PollInterval = cmp.Or(o.PollInterval, 5*time.Second)
@@ -128,36 +128,36 @@ func (o *Options) settle(c *pawl.Client) error {
 
 // Close ends all streams, and stops reading the backend. It leaves the client open.
 func (h *Handler) Close() {
-	h.end()
-	h.ran.Wait()
+	h.cancel()
+	h.running.Wait()
 }
 
-// table returns the routes, by the last part of their paths. There is only one level, so
-// all links are relative, and the dashboard works under any path.
-func (h *Handler) table() map[string]route {
+// routeTable returns the routes, by the last part of their paths. There is only one
+// level, so all links are relative, and the dashboard works under any path.
+func (h *Handler) routeTable() map[string]route {
 	return map[string]route{
 		"":          {get: h.list},
 		"name":      {get: h.name},
 		"break":     {get: h.breaking, post: h.breaking},
 		"health":    {get: h.healthPage},
-		"metrics":   {get: h.metrics, under: addresses},
-		"healthz":   {get: h.healthz, open: true, under: allHosts},
-		"login":     {get: func(w http.ResponseWriter, r *http.Request) { h.askToken(w, r, "") }, post: h.login, open: true},
-		"logout":    {post: h.logout, open: true},
+		"metrics":   {get: h.metrics, hosts: addresses},
+		"healthz":   {get: h.healthz, public: true, hosts: allHosts},
+		"login":     {get: func(w http.ResponseWriter, r *http.Request) { h.askToken(w, r, "") }, post: h.login, public: true},
+		"logout":    {post: h.logout, public: true},
 		"events":    {get: h.events},
-		"icon.svg":  {get: asset("icon.svg", "image/svg+xml"), open: true},
-		"style.css": {get: asset("style.css", "text/css; charset=utf-8"), open: true},
-		"theme.js":  {get: asset("theme.js", "text/javascript; charset=utf-8"), open: true},
-		"app.js":    {get: asset("app.js", "text/javascript; charset=utf-8"), open: true},
+		"icon.svg":  {get: asset("icon.svg", "image/svg+xml"), public: true},
+		"style.css": {get: asset("style.css", "text/css; charset=utf-8"), public: true},
+		"theme.js":  {get: asset("theme.js", "text/javascript; charset=utf-8"), public: true},
+		"app.js":    {get: asset("app.js", "text/javascript; charset=utf-8"), public: true},
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	_, last := path.Split(r.URL.Path)
 	to, found := h.routes[last]
-	if !h.guard.passes(w, r, to.under) {
+	if !h.guard.passes(w, r, to.hosts) {
 		return
 	}
 	serve := to.get
@@ -175,7 +175,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusMethodNotAllowed, "This page takes "+strings.Join(to.methods(), ", ")+".")
 		return
 	}
-	if !to.open && !h.auth.allow(w, r) {
+	if !to.public && !h.auth.allow(w, r) {
 		h.askToken(w, r, "")
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// secure sets the headers of every answer. No page has inline scripts or styles, so the
-// headers forbid the browser to run any.
-func secure(h http.Header) {
+// setSecurityHeaders sets the headers of every answer. No page has inline scripts or
+// styles, so the headers forbid the browser to run any.
+func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -25,20 +25,20 @@ func secure(h http.Header) {
 
 // The largest requests.
 const (
-	mostBody = 4 << 10
-	mostURL  = 4 << 10
+	maxBodySize = 4 << 10
+	maxURLSize  = 4 << 10
 )
 
 // LocalHosts are the names of the host itself, the default of Options.Hosts: localhost,
 // 127.0.0.1 and ::1. The caller owns the slice.
 func LocalHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
-// hosts are the hosts under which a route answers.
-type hosts int
+// A hostSet is the set of host names under which a route answers.
+type hostSet int
 
 const (
-	ownHosts  hosts = iota // Options.Hosts
-	addresses              // Options.Hosts, and all IP addresses, which DNS rebinding cannot use
+	ownHosts  hostSet = iota // Options.Hosts
+	addresses                // Options.Hosts, and all IP addresses, which DNS rebinding cannot use
 	allHosts
 )
 
@@ -67,35 +67,35 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// passes refuses a request with a wrong host name, a change from another site, and a
-// request that is too large. It checks the host first, on every request: if another
-// site's host name resolves to this address, the browser counts its page as the same
-// origin. A kubelet and Prometheus use the pod's address, which is not known in advance,
-// as the host.
-func (g *guard) passes(w http.ResponseWriter, r *http.Request, under hosts) bool {
+// passes refuses a wrong host name, a change from another site, and a request that is too
+// large; it returns true for other requests. It checks the host first, on every request:
+// if another site's host name resolves to this address, the browser counts its page as
+// the same origin. A kubelet and Prometheus use the pod's address, which is not known in
+// advance, as the host.
+func (g *guard) passes(w http.ResponseWriter, r *http.Request, hosts hostSet) bool {
 	host := hostOf(r.Host)
 	_, notAddress := netip.ParseAddr(host)
-	answers := under == allHosts || under == addresses && notAddress == nil || slices.Contains(g.hosts, host)
+	answers := hosts == allHosts || hosts == addresses && notAddress == nil || slices.Contains(g.hosts, host)
 	switch {
 	case !answers:
 		http.Error(w, "pawl: this dashboard does not answer for this host; see Hosts, or --host of pawl serve", http.StatusMisdirectedRequest)
-	case len(r.URL.RawQuery)+len(r.URL.Path) > mostURL:
+	case len(r.URL.RawQuery)+len(r.URL.Path) > maxURLSize:
 		http.Error(w, "pawl: the URL is too long", http.StatusRequestURITooLong)
-	case r.ContentLength > mostBody:
+	case r.ContentLength > maxBodySize:
 		http.Error(w, "pawl: the request is too large", http.StatusRequestEntityTooLarge)
-	case g.cross.Check(r) != nil || isForeign(r):
+	case g.cross.Check(r) != nil || isCrossOrigin(r):
 		http.Error(w, "pawl: this request comes from another site", http.StatusForbidden)
 	default:
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBodySize)
 		return true
 	}
 	return false
 }
 
-// isForeign reports whether a request that changes something has the Origin of another
-// site, though its Sec-Fetch-Site says that a person has typed the URL. No browser sends
-// such a request, but http.CrossOriginProtection lets it pass.
-func isForeign(r *http.Request) bool {
+// isCrossOrigin reports whether a request that changes something has the Origin of
+// another site, though its Sec-Fetch-Site says that a person has typed the URL. No
+// browser sends such a request, but http.CrossOriginProtection lets it pass.
+func isCrossOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || r.Header.Get("Sec-Fetch-Site") != "none" || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
@@ -104,8 +104,8 @@ func isForeign(r *http.Request) bool {
 	return err != nil || from.Host != r.Host
 }
 
-// who returns the default name of a sender for the log.
-func who(r *http.Request) string {
+// senderOf returns the default name of a sender for the log.
+func senderOf(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName + " " + r.RemoteAddr
 	}

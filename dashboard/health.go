@@ -19,13 +19,13 @@ import (
 // maxFindingsAge is the time for which pages reuse the doctor's findings.
 const maxFindingsAge = 30 * time.Second
 
-// findings are the last findings of the doctor. The doctor runs on demand, once for all
+// findings has the last findings of the doctor. The doctor runs on demand, once for all
 // pages.
 type findings struct {
-	mu    sync.Mutex // protects all below; held while the doctor runs
-	at    time.Time
-	found []pawl.Finding
-	err   error
+	mu   sync.Mutex // protects all below; held while the doctor runs
+	at   time.Time
+	list []pawl.Finding
+	err  error
 }
 
 func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, time.Time, error) {
@@ -34,22 +34,22 @@ func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, ti
 	if f.at.IsZero() || time.Since(f.at) > maxFindingsAge {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
-		f.found, f.err = c.Diagnose(ctx)
+		f.list, f.err = c.Diagnose(ctx)
 		f.at = time.Now()
 	}
-	return f.found, f.at, f.err
+	return f.list, f.at, f.err
 }
 
 func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	m, c := h.latest(r), h.names.Client()
-	found, at, err := h.health.read(h.life, c)
+	found, at, err := h.health.read(h.ctx, c)
 	took, pinged := h.ping(r.Context())
-	h.write(w, r, page{title: "Health", at: "health", body: []markup.Part{
+	h.write(w, r, page{title: "Health", navLink: "health", body: []markup.Part{
 		region("div", "notices", map[string]markup.HTML{"notices": m.notices()}),
 		text("h1", "Health"),
 		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+preciseDuration(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
-		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.way(m, took, pinged)),
-		text("h2", "Renewals"), lateOf(m), h.failed(),
+		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.connection(m, took, pinged)),
+		text("h2", "Renewals"), overdueList(m), h.failedRenewals(),
 		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guarantees(m.v.Properties)),
 		markup.El("p", markup.El("a", markup.Link("href", "health"), markup.Text("Look again"))),
 	}})
@@ -78,12 +78,12 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	case err != nil:
 		return text("p", "It could not be examined: "+visible.Text(bare(err)), class("notice bad"))
 	}
-	well := markup.HTML{}
+	noProblems := markup.HTML{}
 	if !slices.ContainsFunc(found, func(f pawl.Finding) bool { return !f.IsFact() }) {
-		well = text("p", "No problems found.", class("notice good"))
+		noProblems = text("p", "No problems found.", class("notice good"))
 	}
 	if len(found) == 0 {
-		return well
+		return noProblems
 	}
 	items := []markup.Part{class("findings"), markup.Attr("role", "list")}
 	for _, f := range found {
@@ -94,31 +94,31 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 		}
 		items = append(items, markup.El("li", item...))
 	}
-	return markup.Join(well, markup.El("ul", items...))
+	return markup.Join(noProblems, markup.El("ul", items...))
 }
 
-func (h *Handler) way(m renderContext, took time.Duration, err error) markup.HTML {
+func (h *Handler) connection(m renderContext, took time.Duration, err error) markup.HTML {
 	answer := preciseDuration(took) + " to read one name"
 	if err != nil {
 		answer = visible.Text(bare(err))
 	}
-	news := "Asked again and again: changes are seen by the next look."
+	changes := "Not pushed: the next scan of all names shows them."
 	if m.v.Push {
-		news = "Pushed: changes of what is shown come at once. The next look finds new names."
+		changes = "Pushed: the page shows changes of its names at once. The next scan finds new names."
 	}
 	return markup.Join(
 		fact("Answers in", markup.Text(answer)),
 		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+preciseDuration(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while a page is open")),
-		fact("Changes", markup.Text(news)),
+		fact("Changes", markup.Text(changes)),
 		fact("Pages open", markup.Text(count(h.names.Viewers(), "page")+", for which the backend is asked once")),
 	)
 }
 
-const maxLateNames = 20
+const maxOverdueNames = 20
 
-// lateOf lists the leases that were not renewed in time.
-func lateOf(m renderContext) markup.HTML {
-	p := m.v.Page(overview.Query{Limit: maxLateNames})
+// overdueList lists the leases that were not renewed in time.
+func overdueList(m renderContext) markup.HTML {
+	p := m.v.Page(overview.Query{Limit: maxOverdueNames})
 	items := []markup.Part{class("card"), markup.Attr("role", "list")}
 	for _, r := range p.Rows {
 		for i := range r.Holders {
@@ -129,14 +129,14 @@ func lateOf(m renderContext) markup.HTML {
 		}
 	}
 	if p.Counts.Overdue == 0 {
-		return text("p", "Every lease that is seen was renewed in time.", class("notice good"))
+		return text("p", "Every lease was renewed in time.", class("notice good"))
 	}
 	return markup.Join(text("p", count(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
 }
 
-// failed counts the failed renewals of this process's own clients, if Metrics counts
-// them.
-func (h *Handler) failed() markup.HTML {
+// failedRenewals counts the failed renewals of this process's own clients, if Metrics
+// counts them.
+func (h *Handler) failedRenewals() markup.HTML {
 	if h.o.Metrics == nil {
 		return markup.HTML{}
 	}
@@ -144,7 +144,7 @@ func (h *Handler) failed() markup.HTML {
 }
 
 func guarantees(p pawl.Properties) markup.HTML {
-	yes := func(b bool, yes, no string) markup.HTML {
+	choose := func(b bool, yes, no string) markup.HTML {
 		if b {
 			return markup.Text(yes)
 		}
@@ -154,31 +154,31 @@ func guarantees(p pawl.Properties) markup.HTML {
 		pawl.ClockProcess: "this process's: leases are of this process only", pawl.ClockHost: "that of the host", pawl.ClockServer: "that of the server",
 	}
 	clock := cmp.Or(clocks[p.Clock], string(p.Clock))
-	where := markup.HTML{}
+	location := markup.HTML{}
 	if p.Location != "" {
-		where = fact("Where", isolatedText(p.Location))
+		location = fact("Where", isolatedText(p.Location))
 	}
-	shortest := "10ms, as everywhere"
+	shortest := "10ms, as on every backend"
 	if p.MinTTL > 0 {
 		shortest = p.MinTTL.String()
 	}
 	return markup.Join(
 		fact("Backend", isolatedText(p.Backend)),
-		where,
+		location,
 		fact("Whose clock decides what has expired", markup.Text(clock)),
 		fact("Fences rise across", markup.Text(p.FenceSurvives.String())),
 		fact("Shortest TTL", markup.Text(shortest)),
-		fact("Waiters are woken", yes(p.PushesGrants, "by push", "by asking again")),
-		fact("Changes for who only watches", yes(p.PushesChanges, "by push", "by asking again")),
-		fact("A lease that is deleted by hand", yes(p.ReportsDeletions, "its holder hears of it at once", "its holder finds out by its next renewal")),
+		fact("Waiters are woken", choose(p.PushesGrants, "by push", "by asking again")),
+		fact("Changes of a watched name", choose(p.PushesChanges, "by push", "by asking again")),
+		fact("A lease that is deleted by hand", choose(p.ReportsDeletions, "its holder is notified at once", "its holder detects it at its next renewal")),
 	)
 }
 
-// healthz is for the supervisor of this process. It answers 200 while the process serves,
+// healthz serves the supervisor of this process. It answers 200 while the process serves,
 // even if the backend fails, because a restart would not help.
 func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if h.life.Err() != nil {
+	if h.ctx.Err() != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "closed\n")
 		return

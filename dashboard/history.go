@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// history shows the leases of a name that were seen since the process started: as a
-// timeline, as charts, and as a table with the same content.
+// history shows the leases of a name since the process started: as a timeline, as charts,
+// and as a table with the same content.
 func (h *Handler) history(m renderContext, name string) markup.HTML {
 	record := h.names.History()
 	leases := record.Of(name)
@@ -22,25 +22,25 @@ func (h *Handler) history(m renderContext, name string) markup.HTML {
 	for i := range leases {
 		rows = append(rows, m.historyRow(&leases[i]))
 	}
-	drawn := markup.HTML{}
+	charts := markup.HTML{}
 	if len(leases) > 0 {
-		drawn = markup.Join(timeline(leases, end), durations(leases))
+		charts = markup.Join(timeline(leases, end), durations(leases))
 	}
-	return markup.Join(drawn,
+	return markup.Join(charts,
 		markup.El("div", class("sheet"), tableOf("Recent leases, the latest first", "Nothing was seen yet.",
 			[]string{"Fence", "Holder", "Waited", "Held", "Ended"}, rows)),
 		text("p", fmt.Sprintf("Remembered here, by this process, since %s: the last %d leases of each of the last %d names. "+
-			"What came and went between two looks is not in it.",
+			"Leases that began and ended between two scans are missing.",
 			record.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MostLeases, overview.MostNames), class("aside")))
 }
 
-// endWords describe how a lease ended.
+// endWords says how a lease ended.
 var endWords = map[overview.End]string{
 	overview.Held: "held now", overview.Released: "released", overview.Expired: "lost: not renewed in time",
-	overview.Broken: "lost: broken", overview.Unseen: "over; how was not seen",
+	overview.Broken: "lost: broken", overview.Unseen: "ended; how is not known",
 }
 
-func lost(l *overview.PastLease) bool { return l.End == overview.Expired || l.End == overview.Broken }
+func isLost(l *overview.PastLease) bool { return l.End == overview.Expired || l.End == overview.Broken }
 
 func (m renderContext) historyRow(l *overview.PastLease) markup.HTML {
 	state, held := "", markup.Text(preciseDuration(l.Held))
@@ -56,22 +56,22 @@ func (m renderContext) historyRow(l *overview.PastLease) markup.HTML {
 		words += " by " + visible.Text(l.By)
 	}
 	ended := []markup.Part{markup.Text(words)}
-	if lost(l) {
+	if isLost(l) {
 		state, ended = "late", []markup.Part{badge("bad", words)}
 	}
 	if !l.Ended.IsZero() {
-		ended = append(ended, markup.Text(", "), m.untilNow(l.Ended), markup.Text(" ago"))
+		ended = append(ended, markup.Text(", "), m.agoLocal(l.Ended), markup.Text(" ago"))
 	}
-	return rowOf(state, fenceOf(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
+	return tableRow(state, fenceOf(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
 }
 
-// The pictures have these sizes. The browser scales them to the room that there is.
+// The sizes of the pictures, which the browser scales to the page.
 const (
-	wide      = 960
-	laneHigh  = 26
-	mostLanes = 12
-	mostBars  = 50
-	barsHigh  = 120
+	pictureWidth = 960
+	laneHeight   = 26
+	maxLanes     = 12
+	maxBars      = 50
+	barsHeight   = 120
 )
 
 func box(class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
@@ -83,19 +83,19 @@ func label(class_, words string, x, y float64) markup.HTML {
 	return text("text", words, class(class_), markup.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), markup.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)))
 }
 
-// picture fills the width of the page. On a narrow page, such as on a phone, the reader
-// scrolls it sideways, with a finger or the keyboard.
+// picture fills the width of the page. On a narrow page, for example on a phone, the
+// reader scrolls it sideways, with a finger or the keyboard.
 func picture(words string, height int, parts ...markup.Part) markup.HTML {
 	svg := markup.El("svg", append([]markup.Part{
 		markup.Attr("role", "img"), markup.Attr("aria-label", words), class("picture"),
-		markup.Attr("viewBox", fmt.Sprintf("0 0 %d %d", wide, height)),
+		markup.Attr("viewBox", fmt.Sprintf("0 0 %d %d", pictureWidth, height)),
 	}, parts...)...)
 	return markup.El("div", class("scroll"), markup.Attr("tabindex", "0"), markup.Attr("role", "group"), markup.Attr("aria-label", "Picture"), svg)
 }
 
 // timeline shows who held the name when, a lane for each lease, and how long it waited.
 func timeline(leases []overview.PastLease, end time.Time) markup.HTML {
-	leases = slices.Clone(leases[:min(len(leases), mostLanes)])
+	leases = slices.Clone(leases[:min(len(leases), maxLanes)])
 	slices.Reverse(leases)
 	begin := end
 	for i := range leases {
@@ -104,18 +104,18 @@ func timeline(leases []overview.PastLease, end time.Time) markup.HTML {
 		}
 	}
 	all := max(end.Sub(begin), time.Second)
-	const left, right = 190.0, wide - 10.0
+	const left, right = 190.0, pictureWidth - 10.0
 	x := func(t time.Time) float64 {
 		return left + (right-left)*min(1, max(0, t.Sub(begin).Seconds()/all.Seconds()))
 	}
 	var parts []markup.Part
 	for i := range leases {
-		l, y := &leases[i], float64(i*laneHigh)
+		l, y := &leases[i], float64(i*laneHeight)
 		held, class_ := l.Since.Add(l.Held), "held"
 		switch {
 		case l.End == overview.Held:
 			held, class_ = end, "held now"
-		case lost(l):
+		case isLost(l):
 			class_ = "held lost"
 		}
 		parts = append(parts, label("who", short(overview.Process(l.Owner)), 0, y+17))
@@ -125,14 +125,14 @@ func timeline(leases []overview.PastLease, end time.Time) markup.HTML {
 		}
 		parts = append(parts, box(class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
 	}
-	high := len(leases)*laneHigh + 22
-	parts = append(parts, label("axis", brief(all)+" ago", left, float64(high-4)), text("text", "now", class("axis end"),
-		markup.Attr("x", strconv.Itoa(int(right))), markup.Attr("y", strconv.Itoa(high-4))))
-	return markup.El("figure", class("card"), picture("Who held the name when, and waited before. The table below says the same.", high, parts...),
+	height := len(leases)*laneHeight + 22
+	parts = append(parts, label("axis", brief(all)+" ago", left, float64(height-4)), text("text", "now", class("axis end"),
+		markup.Attr("x", strconv.Itoa(int(right))), markup.Attr("y", strconv.Itoa(height-4))))
+	return markup.El("figure", class("card"), picture("Who held the name when, and waited before. The table below says the same.", height, parts...),
 		markup.El("figcaption", text("span", "waited", class("key waited")), text("span", "held", class("key held")), text("span", "lost", class("key lost"))))
 }
 
-// short cuts a name to the room in front of a lane.
+// short cuts a name to the width in front of a lane.
 func short(s string) string {
 	s = visible.Text(s)
 	if r := []rune(s); len(r) > 24 {
@@ -144,36 +144,36 @@ func short(s string) string {
 // durations shows how long leases waited and were held, in two charts. Each chart has its
 // own scale, because a job of hours may wait for a second.
 func durations(leases []overview.PastLease) markup.HTML {
-	var over []overview.PastLease
+	var endedLeases []overview.PastLease
 	for i := range leases {
-		if leases[i].End != overview.Held && len(over) < mostBars {
-			over = append(over, leases[i])
+		if leases[i].End != overview.Held && len(endedLeases) < maxBars {
+			endedLeases = append(endedLeases, leases[i])
 		}
 	}
-	if len(over) < 2 {
+	if len(endedLeases) < 2 {
 		return markup.HTML{}
 	}
-	slices.Reverse(over)
+	slices.Reverse(endedLeases)
 	var waits, holds time.Duration
-	for i := range over {
-		waits, holds = max(waits, over[i].Waited), max(holds, over[i].Held)
+	for i := range endedLeases {
+		waits, holds = max(waits, endedLeases[i].Waited), max(holds, endedLeases[i].Held)
 	}
-	chart := func(top float64, most time.Duration, words, class_ string, of func(*overview.PastLease) time.Duration) (parts []markup.Part) {
+	chart := func(top float64, longest time.Duration, words, class_ string, of func(*overview.PastLease) time.Duration) (parts []markup.Part) {
 		const left = 190.0
-		step := min((wide-left)/float64(len(over)), 40)
-		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+preciseDuration(most), 0, top+36))
-		for i := range over {
-			high := float64(barsHigh-14) * of(&over[i]).Seconds() / max(most.Seconds(), 1e-6)
+		step := min((pictureWidth-left)/float64(len(endedLeases)), 40)
+		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+preciseDuration(longest), 0, top+36))
+		for i := range endedLeases {
+			height := float64(barsHeight-14) * of(&endedLeases[i]).Seconds() / max(longest.Seconds(), 1e-6)
 			c := class_
-			if lost(&over[i]) && class_ == "held" {
+			if isLost(&endedLeases[i]) && class_ == "held" {
 				c = "held lost"
 			}
-			parts = append(parts, box(c, left+float64(i)*step, top+barsHigh-high, max(1, step-3), high))
+			parts = append(parts, box(c, left+float64(i)*step, top+barsHeight-height, max(1, step-3), height))
 		}
-		return append(parts, box("base", left, top+barsHigh, wide-left, 1))
+		return append(parts, box("base", left, top+barsHeight, pictureWidth-left, 1))
 	}
 	parts := chart(0, waits, "waited", "waited", func(l *overview.PastLease) time.Duration { return l.Waited })
-	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.PastLease) time.Duration { return l.Held })...)
+	parts = append(parts, chart(barsHeight+12, holds, "held", "held", func(l *overview.PastLease) time.Duration { return l.Held })...)
 	return markup.El("figure", class("card"), picture(fmt.Sprintf("How long the last %d leases waited, %s at most, and were held, %s at most.",
-		len(over), preciseDuration(waits), preciseDuration(holds)), 2*barsHigh+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
+		len(endedLeases), preciseDuration(waits), preciseDuration(holds)), 2*barsHeight+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
 }

@@ -24,7 +24,7 @@ func listQuery(q url.Values) overview.Query {
 	return overview.Query{Prefix: q.Get("prefix"), Sort: by, Reversed: q.Get("reversed") != "", Offset: offset, Limit: rowsPerPage}
 }
 
-// listValues are the parameters of a list in a URL.
+// listValues returns the parameters of a list in a URL.
 func listValues(q overview.Query) url.Values {
 	v := url.Values{}
 	if q.Prefix != "" {
@@ -49,7 +49,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	all, _ := listView(q)(h.latest(r))
 	live := listValues(q)
 	live.Set("view", "list")
-	h.write(w, r, page{title: "Names", at: "./", live: "events?" + live.Encode(), body: []markup.Part{
+	h.write(w, r, page{title: "Names", navLink: "./", live: "events?" + live.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
 		region("div", "counts", all, class("counts")),
@@ -127,7 +127,7 @@ func listView(q overview.Query) pageView {
 			case m.v.ScannedAt.IsZero():
 				words = "Nothing was seen yet."
 			case q.Prefix != "":
-				words = "No name that is held begins so."
+				words = "No name in use begins with this."
 			}
 			rows = append(rows, markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", ""),
 				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(columns))), class("empty"))))
@@ -162,7 +162,7 @@ func countsOf(p overview.Page, q overview.Query) markup.HTML {
 	)
 }
 
-// cell is a cell with the head of its column, which a narrow table shows in it.
+// cell returns a cell that has the head of its column, which a narrow table shows in it.
 func cell(head string, parts ...markup.Part) markup.HTML {
 	return markup.El("td", append([]markup.Part{markup.Attr("role", "cell"), markup.Attr("data-head", head)}, parts...)...)
 }
@@ -179,7 +179,7 @@ func (m renderContext) listRow(r *overview.Row) markup.HTML {
 	}
 	if len(r.Holders) > 0 {
 		h := &r.Holders[0]
-		name = append(name, kind(heldOf(r), h.Limit), labels(h.Owner))
+		name = append(name, kind(totalPermits(r), h.Limit), labels(h.Owner))
 		holder = append(holder, owner(h.Owner))
 		if n := len(r.Holders) - 1; n > 0 {
 			holder = append(holder, markup.Text(" "), text("span", fmt.Sprintf("and %d more", n), class("more")))
@@ -187,13 +187,13 @@ func (m renderContext) listRow(r *overview.Row) markup.HTML {
 		holder = append(holder, released(h))
 		number = append(number, fenceOf(h.Fence))
 		held = append(held, m.ago(h.Since))
-		least := 0
+		shortest := 0
 		for i := range r.Holders {
-			if r.Overdue(i) || !r.Overdue(least) && r.Holders[i].ExpiresIn < r.Holders[least].ExpiresIn {
-				least = i
+			if r.Overdue(i) || !r.Overdue(shortest) && r.Holders[i].ExpiresIn < r.Holders[shortest].ExpiresIn {
+				shortest = i
 			}
 		}
-		left = append(left, m.left(r, least))
+		left = append(left, m.left(r, shortest))
 		if state == "late" {
 			left = append(left, badge("bad", "overdue"))
 		}
@@ -205,9 +205,8 @@ func (m renderContext) listRow(r *overview.Row) markup.HTML {
 		cell("Time left", left...), cell("Waiting", m.firstWaiters(r)))
 }
 
-// heldOf returns the weight that all holders of a name have together: for a semaphore,
-// the number of permits.
-func heldOf(r *overview.Row) int {
+// totalPermits returns the permits of all holders together, or driver.Exclusive.
+func totalPermits(r *overview.Row) int {
 	all := 0
 	for i := range r.Holders {
 		if all += r.Holders[i].Permits; r.Holders[i].Permits == driver.Exclusive {
@@ -241,8 +240,8 @@ func pager(p overview.Page) markup.HTML {
 	if p.Total <= p.Query.Limit {
 		return markup.HTML{}
 	}
-	link := func(words, rel string, offset int, there bool) markup.HTML {
-		if !there {
+	link := func(words, rel string, offset int, isLink bool) markup.HTML {
+		if !isLink {
 			return text("span", words, class("off"))
 		}
 		q := p.Query

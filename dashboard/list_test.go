@@ -78,7 +78,7 @@ func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
 				t.Errorf("%.20s begins with %q", odd, names[:1])
 			}
 		}
-		wants(t, s.get(t, "?prefix=nothing"), "No name that is held begins so.", `href="name?name=nothing"`)
+		wants(t, s.get(t, "?prefix=nothing"), "No name in use begins with this.", `href="name?name=nothing"`)
 	})
 }
 

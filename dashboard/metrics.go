@@ -24,7 +24,7 @@ type Metrics struct {
 	holds    histogram
 }
 
-// A histogram counts durations by the bounds of its buckets.
+// A histogram counts durations in the buckets that bounds separates.
 type histogram struct {
 	counts [len(bounds) + 1]uint64
 	sum    time.Duration
@@ -104,13 +104,13 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	if m.v.Err == nil && !m.v.ScannedAt.IsZero() {
 		up = 1
 	}
-	x.gauge("pawl_backend_up", "Whether the backend answered the last look.", up)
-	x.gauge("pawl_look_duration_seconds", "How long the last look at all names took.", m.v.ScanTime.Seconds())
+	x.gauge("pawl_backend_up", "Whether the backend answered the last scan.", up)
+	x.gauge("pawl_look_duration_seconds", "How long the last scan of all names took.", m.v.ScanTime.Seconds())
 	x.gauge("pawl_names", "Names that are held, waited for or closed.", float64(c.Names))
-	x.gauge("pawl_leases", "Leases that are held, by whomever.", float64(c.Held))
+	x.gauge("pawl_leases", "Leases that are held, by any client.", float64(c.Held))
 	x.gauge("pawl_waiters", "Claims that wait in the backend.", float64(c.Waiters))
 	x.gauge("pawl_overdue_names", "Names with a lease that was not renewed in time.", float64(c.Overdue))
-	x.gauge("pawl_closed_names", "Names on which nothing is granted for a while.", float64(c.Closed))
+	x.gauge("pawl_closed_names", "Names that grant nothing for a while.", float64(c.Closed))
 	x.gauge("pawl_damaged_names", "Names that cannot be read.", float64(len(m.v.Damaged)))
 	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.v.Blocks().Deadlocks)))
 	x.gauge("pawl_longest_wait_seconds", "The longest time that a waiter has been waiting.", longest.Seconds())

@@ -31,7 +31,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", isolatedText(name)), region("p", "how", all, class("how"))),
-		h.wasBroken(r.URL.Query()),
+		h.brokenMessage(r.URL.Query()),
 		region("div", "state", all),
 		text("h2", "Holders"), region("div", "holders", all, class("sheet")), h.howToBreak(),
 		text("h2", "Queue"), region("div", "queue", all, class("sheet")),
@@ -51,20 +51,20 @@ func (h *Handler) howToBreak() markup.HTML {
 }
 
 func (h *Handler) nameView(name string) pageView {
-	var none unlisted
+	var cached unlistedName
 	return func(m renderContext) (map[string]markup.HTML, []string) {
 		row, err := m.v.Row(name), error(nil)
 		if row == nil {
-			row, err = none.read(h, m, name)
+			row, err = cached.read(h, m, name)
 		} else {
-			none = unlisted{} // outdated: the name must be read again when it disappears
+			cached = unlistedName{} // outdated, because a scan has found the name
 		}
 		parts := map[string]markup.HTML{
 			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "blocks": blocksOf(m.v, name), "past": h.history(m, name),
 		}
 		if err != nil { // a name that cannot be read is not shown as free
 			unknown := text("p", "Not known.", class("empty"))
-			parts["state"], parts["holders"], parts["queue"] = text("p", unread(err), class("state")), unknown, unknown
+			parts["state"], parts["holders"], parts["queue"] = text("p", unreadText(err), class("state")), unknown, unknown
 		} else {
 			parts["state"], parts["holders"], parts["queue"] = m.state(row), h.holders(m, row), m.queue(row)
 		}
@@ -72,48 +72,48 @@ func (h *Handler) nameView(name string) pageView {
 	}
 }
 
-// unlisted is a name that the last look has not found: an unused name with a value, a
-// lease that is newer than the look, or a damaged row. The page reads it once, and again
-// after unlistedKeep, or after unreadKeep if it could not be read.
-type unlisted struct {
-	until time.Time // the page does not read the name again before
+// unlistedName is a name that the last scan has not found: an unused name with a value, a
+// lease that is newer than the scan, or a damaged row. The page reads it once, and again
+// after unlistedMaxAge, or after failedReadMaxAge if the read failed.
+type unlistedName struct {
+	until time.Time // before that, the page does not read the name again
 	row   *overview.Row
 	err   error // why there is no row
 }
 
 const (
-	unlistedKeep = 15 * time.Second
-	unreadKeep   = time.Second
+	unlistedMaxAge   = 15 * time.Second
+	failedReadMaxAge = time.Second
 )
 
-func (f *unlisted) read(h *Handler, m renderContext, name string) (*overview.Row, error) {
+func (f *unlistedName) read(h *Handler, m renderContext, name string) (*overview.Row, error) {
 	if m.now.Before(f.until) {
 		return f.row, f.err
 	}
-	ctx, cancel := context.WithTimeout(h.life, unlistedTimeout)
+	ctx, cancel := context.WithTimeout(h.ctx, unlistedTimeout)
 	defer cancel()
 	e, err := h.names.Client().Inspect(ctx, name)
-	now := time.Now() // the request may have taken longer than unreadKeep
+	now := time.Now() // the request may have taken longer than failedReadMaxAge
 	if err != nil {
-		*f = unlisted{until: now.Add(unreadKeep), err: err}
+		*f = unlistedName{until: now.Add(failedReadMaxAge), err: err}
 		return nil, err
 	}
 	row := &overview.Row{Entry: e, At: now, TTLs: make([]time.Duration, len(e.Holders))}
 	for i := range e.Holders {
 		row.TTLs[i] = e.Holders[i].ExpiresIn
 	}
-	*f = unlisted{until: now.Add(unlistedKeep), row: row}
+	*f = unlistedName{until: now.Add(unlistedMaxAge), row: row}
 	return row, nil
 }
 
-func unread(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
+func unreadText(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
 
 // state describes the state of a name in a sentence or two.
 func (m renderContext) state(r *overview.Row) markup.HTML {
 	var words []markup.Part
 	add := func(more ...markup.Part) { words = append(words, more...) }
 	switch n := len(r.Holders); {
-	case n > 0 && m.allOver(r):
+	case n > 0 && m.allExpired(r):
 		add(markup.Text("It was held by " + count(n, "lease") + " when it was last read. No lease has time left unless it was renewed since. "))
 	case n > 0:
 		oldest := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return a.Since.Compare(b.Since) })
@@ -133,13 +133,13 @@ func (m renderContext) state(r *overview.Row) markup.HTML {
 		add(markup.Text("Its last fence is "), fenceOf(r.Fence), markup.Text(". "))
 	}
 	if r.Value != nil {
-		add(markup.Text("It keeps the value "), markup.El("code", isolatedText(valueWords(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
+		add(markup.Text("It keeps the value "), markup.El("code", isolatedText(valueText(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
 	}
 	return markup.El("p", append(words, class("state"))...)
 }
 
-// allOver reports whether no lease of a row has time left, by the last look.
-func (m renderContext) allOver(r *overview.Row) bool {
+// allExpired reports whether no lease of a row has time left, by the last read.
+func (m renderContext) allExpired(r *overview.Row) bool {
 	for i := range r.Holders {
 		if r.Left(i, m.now) > 0 {
 			return false
@@ -148,8 +148,8 @@ func (m renderContext) allOver(r *overview.Row) bool {
 	return true
 }
 
-// valueWords are the beginning of a value, or its length if it is not text.
-func valueWords(value []byte) string {
+// valueText returns the beginning of a value, or its length if it is not text.
+func valueText(value []byte) string {
 	if !utf8.Valid(value) {
 		return fmt.Sprintf("%d bytes that are no text", len(value))
 	}
@@ -159,7 +159,7 @@ func valueWords(value []byte) string {
 	return string(value)
 }
 
-// tableOf is a table with these heads, or a sentence if there are no rows.
+// tableOf returns a table with these heads, or a sentence if there are no rows.
 func tableOf(caption, empty string, heads []string, rows []markup.HTML) markup.HTML {
 	if len(rows) == 0 {
 		return text("p", empty, class("empty"))
@@ -173,7 +173,7 @@ func tableOf(caption, empty string, heads []string, rows []markup.HTML) markup.H
 		markup.El("tbody", markup.Attr("role", "rowgroup"), markup.Join(rows...)))
 }
 
-func rowOf(state string, first markup.HTML, cells ...markup.Part) markup.HTML {
+func tableRow(state string, first markup.HTML, cells ...markup.Part) markup.HTML {
 	parts := []markup.Part{
 		markup.Attr("role", "row"), markup.If(state != "", "class", state),
 		markup.El("th", markup.Attr("scope", "row"), markup.Attr("role", "rowheader"), first),
@@ -202,7 +202,7 @@ func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
 			cells = append(cells, cell("Break", markup.El("a", markup.Link("href", to), class("button"),
 				markup.Text("Break…"), text("span", " the lease with fence "+strconv.FormatUint(x.Fence, 10), class("unseen")))))
 		}
-		rows = append(rows, rowOf(state, markup.Join(owner(x.Owner), released(x), labels(x.Owner)), cells...))
+		rows = append(rows, tableRow(state, markup.Join(owner(x.Owner), released(x), labels(x.Owner)), cells...))
 	}
 	return tableOf("Holders", "Nobody holds it.", heads, rows)
 }
@@ -211,7 +211,7 @@ func (m renderContext) queue(r *overview.Row) markup.HTML {
 	var rows []markup.HTML
 	for i := range r.Waiters[:min(len(r.Waiters), maxQueueRows)] {
 		w := &r.Waiters[i]
-		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner)),
+		rows = append(rows, tableRow("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner)),
 			cell("Kind", kind(w.Permits, w.Limit)), cell("Waits for", m.ago(w.Since))))
 	}
 	all := tableOf("Queue, in the order in which it will be served", "Nobody waits.", []string{"Place", "Waiter", "Kind", "Waits for"}, rows)
@@ -221,25 +221,25 @@ func (m renderContext) queue(r *overview.Row) markup.HTML {
 	return all
 }
 
-// blocksOf lists processes that wait for this name and hold another, and the reverse.
+// blocksOf lists processes that wait for this name and hold another, or the reverse.
 func blocksOf(v *overview.View, name string) markup.HTML {
 	b := v.Blocks()
 	var all []markup.HTML
-	said := map[[2]string]bool{} // the sentences so far, by waiter and name
+	shown := map[[2]string]bool{} // the sentences so far, by waiter and name
 	for _, circle := range b.DeadlocksOf(name) {
 		var steps []markup.Part
 		for _, x := range circle {
-			said[[2]string{x.Waiter, x.Name}] = true
-			steps = append(steps, markup.El("li", blockWords(x)))
+			shown[[2]string{x.Waiter, x.Name}] = true
+			steps = append(steps, markup.El("li", blockText(x)))
 		}
 		all = append(all, markup.El("div", class("notice bad"), text("strong", "A deadlock."),
 			markup.Text(" Each waits for the next, and the last for the first. None of them goes on until one gives up, or its lease is broken."),
 			markup.El("ol", steps...)))
 	}
 	var rows []markup.Part
-	blocks := slices.DeleteFunc(b.Of(name), func(x overview.Block) bool { return said[[2]string{x.Waiter, x.Name}] })
+	blocks := slices.DeleteFunc(b.Of(name), func(x overview.Block) bool { return shown[[2]string{x.Waiter, x.Name}] })
 	for _, x := range blocks[:min(len(blocks), maxQueueRows)] {
-		rows = append(rows, markup.El("li", blockWords(x)))
+		rows = append(rows, markup.El("li", blockText(x)))
 	}
 	if len(rows) > 0 {
 		all = append(all, markup.El("ul", append(rows, class("blocks"))...))
@@ -253,7 +253,7 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 
 const maxHeldNames = 5 // how many held names a sentence lists
 
-func blockWords(x overview.Block) markup.HTML {
+func blockText(x overview.Block) markup.HTML {
 	all := []markup.HTML{isolatedText(x.Waiter), markup.Text(" holds ")}
 	for i, held := range x.Holds[:min(len(x.Holds), maxHeldNames)] {
 		if i > 0 {
@@ -267,9 +267,9 @@ func blockWords(x overview.Block) markup.HTML {
 	return markup.Join(append(all, markup.Text(" and waits for "), nameLink(x.Name), markup.Text(", which "), isolatedText(x.Holder), markup.Text(" holds."))...)
 }
 
-// wasBroken is the message after a break.
-func (h *Handler) wasBroken(q url.Values) markup.HTML {
-	w := wish{name: q.Get("name")}
+// brokenMessage returns the message after a break.
+func (h *Handler) brokenMessage(q url.Values) markup.HTML {
+	w := breakTarget{name: q.Get("name")}
 	w.fence, _ = strconv.ParseUint(q.Get("broke"), 10, 64)
 	if w.fence == 0 || subtle.ConstantTimeCompare([]byte(q.Get("proof")), []byte(h.proof(w))) != 1 {
 		return markup.HTML{}

@@ -82,7 +82,7 @@ func TestTheHealthOfABackend(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		page := s.get(t, "health")
-		wants(t, page, "cannot examine itself", "memory", "Every lease that is seen was renewed in time.", "to read one name", "1 name read in", "at once")
+		wants(t, page, "cannot examine itself", "memory", "Every lease was renewed in time.", "to read one name", "1 name read in", "at once")
 		time.Sleep(25 * time.Second)
 		wants(t, s.get(t, "health"), "1 name with a lease that was not renewed in time")
 		if w := s.request(t, http.MethodGet, "healthz", nil, nil); w.Code != http.StatusOK || w.Body.String() != "ok\n" {

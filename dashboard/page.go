@@ -26,11 +26,11 @@ func asset(name, kind string) http.HandlerFunc {
 
 // A page is a document with its layout.
 type page struct {
-	title  string
-	at     string // its link in the navigation
-	status int    // default: 200
-	live   string // the URL of its stream, or empty
-	body   []markup.Part
+	title   string
+	navLink string // of navLinks, or ""
+	status  int    // default: 200
+	live    string // the URL of its stream, or empty
+	body    []markup.Part
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
@@ -47,7 +47,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 	main := append([]markup.Part{markup.Attr("id", "main"), markup.If(p.live != "", "data-live", p.live)}, p.body...)
 	body := markup.El("body",
 		markup.El("a", class("skip"), markup.Link("href", "#main"), markup.Text("Skip to the content")),
-		h.header(p.at),
+		h.header(p.navLink),
 		markup.El("main", main...),
 		h.footer(r),
 	)
@@ -60,19 +60,19 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// The links of the navigation.
-var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}}
+// navLinks has the links of the navigation.
+var navLinks = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}}
 
 func (h *Handler) header(at string) markup.HTML {
 	links := []markup.Part{markup.Attr("role", "list")}
-	for _, p := range places {
+	for _, p := range navLinks {
 		links = append(links, markup.El("li",
 			markup.El("a", markup.Link("href", p.url), markup.If(p.url == at, "aria-current", "page"), markup.Text(p.words))))
 	}
 	tools := []markup.Part{class("tools")}
 	tools = append(tools, markup.El("button", markup.Attr("type", "button"), markup.Attr("id", "theme"), markup.Attr("hidden", ""),
 		markup.Text("Dark theme")))
-	if h.auth.asked && at != "" {
+	if h.auth.required && at != "" {
 		tools = append(tools, markup.El("form", markup.Attr("method", "post"), markup.Link("action", "logout"),
 			text("button", "Sign out", markup.Attr("type", "submit"))))
 	}
@@ -85,15 +85,15 @@ func (h *Handler) header(at string) markup.HTML {
 
 // footer shows where the locks are, if the reader may know.
 func (h *Handler) footer(r *http.Request) markup.HTML {
-	said := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
+	status := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
 	if !h.auth.hasSession(r) {
-		return markup.El("footer", said)
+		return markup.El("footer", status)
 	}
 	p := h.names.Client().Properties()
 	where := cmp.Or(p.Location, p.Backend)
 	return markup.El("footer",
 		markup.El("p", markup.Text("Locks on "), isolatedText(where), markup.Text(". Times are by its clock.")),
-		said,
+		status,
 	)
 }
 
@@ -110,8 +110,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why
 // names whose changes it needs at once. A stream sends a part again when it changes.
 type pageView func(m renderContext) (parts map[string]markup.HTML, names []string)
 
-// maxViewAge is the greatest age of a page's view. If a request gets only an older view
-// in time, the page shows that, with its age.
+// maxViewAge is the greatest age of a page's view. If viewTimeout passes before there is
+// such a view, the page shows an older one, with its age.
 const maxViewAge = time.Second
 
 func (h *Handler) latest(r *http.Request) renderContext {
@@ -128,7 +128,7 @@ func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) m
 	return markup.El(tag, append(more, markup.Attr("id", id), parts[id])...)
 }
 
-// notices are the warnings at the top of every page.
+// notices returns the warnings at the top of every page.
 func (m renderContext) notices() markup.HTML {
 	var all []markup.HTML
 	say := func(class_, head, words string) {
@@ -145,7 +145,7 @@ func (m renderContext) notices() markup.HTML {
 		}
 		all = append(all, markup.El("div", class("notice bad"),
 			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(bare(v.Err))+". This has been so for "),
-			m.untilNow(v.ErrSince), markup.Text(shown+". Pawl keeps asking.")))
+			m.agoLocal(v.ErrSince), markup.Text(shown+". Pawl keeps asking.")))
 	}
 	if n := len(v.Blocks().Deadlocks); n > 0 {
 		first := v.Blocks().Deadlocks[0][0].Name
@@ -163,9 +163,9 @@ func (m renderContext) notices() markup.HTML {
 	return markup.Join(all...)
 }
 
-// untilNow returns the time since t, by this process's clock.
-func (m renderContext) untilNow(t time.Time) markup.HTML {
-	return m.ticking("data-since", t, m.now.Sub(t))
+// agoLocal returns the time since t, by this process's clock.
+func (m renderContext) agoLocal(t time.Time) markup.HTML {
+	return m.liveDuration("data-since", t, m.now.Sub(t))
 }
 
 // pushMode describes how changes reach the page. It rounds to whole seconds, so that the

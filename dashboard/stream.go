@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// quietInterval is the silence after which a stream sends a comment, so that no proxy
-// takes it for dead.
+// quietInterval is the time without updates after which a stream sends a comment, so that
+// no proxy closes it as dead.
 const quietInterval = 15 * time.Second
 
-// pageViewOf is the pageView of a stream, or nil.
+// pageViewOf returns the pageView of a stream, or nil.
 func (h *Handler) pageViewOf(q url.Values) pageView {
 	switch name := q.Get("name"); {
 	case q.Get("view") == "list":
@@ -29,8 +29,8 @@ func (h *Handler) pageViewOf(q url.Values) pageView {
 // events sends the parts of a page that change, until the browser leaves or the dashboard
 // closes. It sends markup, in which names are escaped, as on the page.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
-	see := h.pageViewOf(r.URL.Query())
-	if see == nil {
+	render := h.pageViewOf(r.URL.Query())
+	if render == nil {
 		http.Error(w, "pawl: there is no such stream", http.StatusBadRequest)
 		return
 	}
@@ -47,7 +47,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	h.send(w, r, see)
+	h.send(w, r, render)
 }
 
 // An update is one message of a stream.
@@ -57,15 +57,15 @@ type update struct {
 	Parts map[string]string `json:"parts"`
 }
 
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, render pageView) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the stream reads nothing
 	viewer := h.names.Join()
 	defer viewer.Leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
-	sent, wrote := map[string]string{}, time.Now()
+	defer context.AfterFunc(h.ctx, cancel)()
+	sent, lastWrite := map[string]string{}, time.Now()
 	for v := h.names.View(); v != nil; v = h.await(ctx, viewer, v, control, w, r) {
 		if !h.auth.stillAllowed(r) {
 			return // its session is over
@@ -74,23 +74,23 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see pageView) {
 			continue // there is no view yet, and the page already says so
 		}
 		m := renderContext{v: v, now: time.Now(), stream: true}
-		parts, names := see(m)
+		parts, names := render(m)
 		viewer.Show(names)
-		news := map[string]string{}
+		changed := map[string]string{}
 		for id, html := range parts {
 			s := html.String()
-			if last, was := sent[id]; !was || last != s { // at first also send empty parts: the page may be older
-				news[id], sent[id] = s, s
+			if last, wasSent := sent[id]; !wasSent || last != s { // first also send empty parts, because the page may be older
+				changed[id], sent[id] = s, s
 			}
 		}
 		switch {
-		case len(news) > 0:
-		case m.now.Sub(wrote) < quietInterval:
+		case len(changed) > 0:
+		case m.now.Sub(lastWrite) < quietInterval:
 			continue
 		default:
-			news = nil
+			changed = nil
 		}
-		if wrote = m.now; write(control, w, update{m.now.UnixMilli(), v.Err != nil && !v.Unsupported(), news}) != nil {
+		if lastWrite = m.now; write(control, w, update{m.now.UnixMilli(), v.Err != nil && !v.Unsupported(), changed}) != nil {
 			return
 		}
 	}
@@ -113,7 +113,7 @@ func (h *Handler) await(
 	}
 }
 
-// write sends the parts that have changed, or a sign of life if there are none.
+// write sends the parts that have changed, or a comment if there are none.
 func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
 	if u.Parts != nil {

@@ -23,28 +23,28 @@ type renderContext struct {
 	stream bool
 }
 
-// stamp is a time for the browser, in milliseconds of this process's clock.
-func stamp(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
+// browserTime returns a time for app.js, in milliseconds of this process's clock.
+func browserTime(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
 
 // ago returns the time since t, by the backend's clock. The browser keeps counting.
 func (m renderContext) ago(t time.Time) markup.HTML {
-	return m.ticking("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
+	return m.liveDuration("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
 }
 
-// until is the time left until t, by this process's clock.
+// until returns the time left until t, by this process's clock.
 func (m renderContext) until(t time.Time) markup.HTML {
-	return m.ticking("data-until", t, max(0, t.Sub(m.now)))
+	return m.liveDuration("data-until", t, max(0, t.Sub(m.now)))
 }
 
-func (m renderContext) ticking(how string, t time.Time, d time.Duration) markup.HTML {
+func (m renderContext) liveDuration(how string, t time.Time, d time.Duration) markup.HTML {
 	text := brief(d)
 	if m.stream {
 		text = ""
 	}
-	return markup.El("span", markup.Attr("class", "t"), markup.Int(how, stamp(t)), markup.Text(text))
+	return markup.El("span", markup.Attr("class", "t"), markup.Int(how, browserTime(t)), markup.Text(text))
 }
 
-// left is the time left of a lease, as a bar and in words.
+// left returns the time left of a lease, as a bar and in words.
 func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 	end, ttl := r.At.Add(r.Holders[i].ExpiresIn), max(r.TTLs[i], 1).Round(100*time.Millisecond)
 	class, words := "left", "time left"
@@ -66,9 +66,9 @@ func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 		left = over
 	}
 	bar := markup.El("progress", markup.Attr("class", class), markup.Attr("aria-label", words),
-		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", stamp(end)))
+		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", browserTime(end)))
 	return markup.Join(bar, markup.Text(" "),
-		markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", stamp(end)), markup.Attr("data-over", over), markup.Text(left)))
+		markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", browserTime(end)), markup.Attr("data-over", over), markup.Text(left)))
 }
 
 // brief formats a duration for people. app.js does the same.
@@ -108,7 +108,7 @@ func owner(o pawl.Owner) markup.HTML {
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), isolatedText(o.ShortString()))
 }
 
-// labels lists what owner leaves out.
+// labels lists the details that owner leaves out.
 func labels(o pawl.Owner) markup.HTML {
 	var items []markup.HTML
 	for _, d := range o.Details() {
@@ -120,7 +120,7 @@ func labels(o pawl.Owner) markup.HTML {
 	return markup.El("ul", markup.Attr("class", "labels"), markup.Attr("role", "list"), markup.Attr("aria-label", "labels"), markup.Join(items...))
 }
 
-// released is the remark about a holder that has released its lease.
+// released returns the remark about a holder that has released its lease.
 func released(h *pawl.Holder) markup.HTML {
 	if !h.Released {
 		return markup.HTML{}
@@ -146,7 +146,7 @@ func nameLink(name string) markup.HTML {
 	return markup.El("a", markup.Link("href", nameURL(name)), isolatedText(name))
 }
 
-// count is a number of things: "1 name", "2 names".
+// count returns a number of things: "1 name", "2 names".
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
