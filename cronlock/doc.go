@@ -8,8 +8,8 @@
 //
 // Package gocronlock is a separate package, because it imports gocron. The lock of a job
 // is named "cron:" and the job's name ([Options.Prefix]), so name the job with
-// gocron.WithName, the same on all instances. Or all jobs run on the one instance that
-// leads:
+// gocron.WithName, the same on all instances. Alternatively, all jobs run on the instance
+// that leads:
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"), nil)))
 //

@@ -37,7 +37,7 @@ func NewElector(ctx context.Context, e *pawl.Election, o *Options) *Elector {
 // otherwise the error of Err. While the backend does not answer, it retries for
 // Options.RetryFor.
 func (e *Elector) IsLeader(ctx context.Context) error {
-	err := e.o.again(ctx, e.ended, e.Err)
+	err := e.o.retry(ctx, e.ended, e.Err)
 	if err != nil {
 		e.o.Skipped("", err)
 	}

@@ -53,30 +53,30 @@ func (j *Job) Run() {
 		j.o.Skipped(j.name, &pawl.InvalidError{Argument: "schedule", Problem: "is nil", Allowed: "one with a Next"})
 		return
 	}
-	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))
+	key := pawl.TimeKey(lastTick(j.schedule, time.Now().In(j.o.Location)))
 	ran := false
-	var failed, unanswered error
-	err := j.o.again(ctx, nil, func() (err error) {
+	var jobErr, unavailableErr error
+	err := j.o.retry(ctx, nil, func() (err error) {
 		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
-			failed, err = err, nil // f must not run again, whatever the error
+			jobErr, err = err, nil // f must not run again, whatever the error
 		}
 		if err != nil {
-			unanswered = err
+			unavailableErr = err
 		}
 		return err
 	})
 	switch {
-	case !ran && err == nil && unanswered != nil: // the unanswered try may have stored the tick
-		j.o.Skipped(j.name, unanswered)
+	case !ran && err == nil && unavailableErr != nil: // the try without an answer may have stored the tick
+		j.o.Skipped(j.name, unavailableErr)
 	case !ran:
 		j.o.Skipped(j.name, err)
-	case failed != nil:
-		j.o.Failed(j.name, failed)
+	case jobErr != nil:
+		j.o.Failed(j.name, jobErr)
 	}
 }
 
-// last returns the last tick of a schedule, up to now.
-func last(s Schedule, now time.Time) time.Time {
+// lastTick returns the last tick of a schedule, up to now.
+func lastTick(s Schedule, now time.Time) time.Time {
 	tick := now
 	for back := time.Second; back < 10*366*24*time.Hour; back *= 4 {
 		if tick = s.Next(now.Add(-back)); !tick.After(now) && !tick.IsZero() {

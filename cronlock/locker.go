@@ -23,7 +23,7 @@ func NewLocker(locks *pawl.Client, o *Options) *Locker { return &Locker{locks, o
 func (l *Locker) Lock(ctx context.Context, job string) (*pawl.Lease, error) {
 	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
 	var lease *pawl.Lease
-	err := l.o.again(ctx, nil, func() (err error) {
+	err := l.o.retry(ctx, nil, func() (err error) {
 		lease, err = m.TryLock(ctx)
 		return err
 	})

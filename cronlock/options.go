@@ -45,17 +45,17 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	out := *cmp.Or(o, &Options{})
-	out.Prefix = cmp.Or(out.Prefix, "cron:")
-	out.MinHold = max(0, cmp.Or(out.MinHold, 500*time.Millisecond))
-	out.Location = cmp.Or(out.Location, time.Local)
-	if out.Skipped == nil {
-		out.Skipped = logSkipped
+	result := *cmp.Or(o, &Options{})
+	result.Prefix = cmp.Or(result.Prefix, "cron:")
+	result.MinHold = max(0, cmp.Or(result.MinHold, 500*time.Millisecond))
+	result.Location = cmp.Or(result.Location, time.Local)
+	if result.Skipped == nil {
+		result.Skipped = logSkipped
 	}
-	if out.Failed == nil {
-		out.Failed = func(job string, err error) { slog.Error("job failed", "job", job, "error", err) }
+	if result.Failed == nil {
+		result.Failed = func(job string, err error) { slog.Error("job failed", "job", job, "error", err) }
 	}
-	return out
+	return result
 }
 
 func logSkipped(job string, err error) {
@@ -69,9 +69,9 @@ func logSkipped(job string, err error) {
 	}
 }
 
-// again repeats try until the backend answers, RetryFor has passed, ctx ends, or ended is
+// retry repeats try until the backend answers, RetryFor has passed, ctx ends, or ended is
 // closed.
-func (o *Options) again(ctx context.Context, ended <-chan struct{}, try func() error) error {
+func (o *Options) retry(ctx context.Context, ended <-chan struct{}, try func() error) error {
 	for began, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := try()
 		if err == nil || !errors.Is(err, pawl.ErrUnavailable) || time.Since(began)+pause > o.RetryFor {
