@@ -31,25 +31,25 @@ var (
 	ops = []string{"acquire", "renew", "release"}
 )
 
-// The bounds reach from a try that is answered at once to a job of a day.
+// The bounds suit both a try that returns at once and a job of a day.
 var (
-	waits = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)
-	holds = metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400)
+	waitBounds = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)
+	holdBounds = metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400)
 )
 
 // instruments are the instruments and the counts of an observer.
 //
 // Measuring is slow compared with a cycle on Redis, mostly because OpenTelemetry's code
 // is not in the processor's cache then. So a goroutine that locks only queues a
-// measurement. They are recorded many at a time, or when the metrics are read.
+// measurement. The queued ones are recorded many at a time, or when the metrics are read.
 type instruments struct {
 	wait, hold       metric.Float64Histogram
 	waiting, held    metric.Int64ObservableUpDownCounter
 	losses, failures metric.Int64Counter
 
-	names   bool
-	known   map[label]metric.MeasurementOption // the attributes, prepared; empty with Names
-	reading metric.Registration
+	names        bool
+	prepared     map[label]metric.MeasurementOption // the attributes; empty with Names
+	registration metric.Registration
 
 	mu      sync.Mutex         // protects all below
 	counts  map[string]*counts // by name; without Names, only ""
@@ -62,23 +62,23 @@ type counts struct{ waiting, held int64 }
 // A measurement is a duration to be recorded in a histogram later.
 type measurement struct {
 	histogram metric.Float64Histogram
-	ctx       context.Context // nil unless the caller's span is sampled, which then becomes an exemplar
+	ctx       context.Context // has the caller's span, for an exemplar, if it is sampled; otherwise nil
 	name      string
 	outcome   string
 	seconds   float64
 }
 
 const (
-	maxPending = 64   // the number of measurements that are recorded at once
-	idleNames  = 1000 // with more names than this, those without a holder or waiter are dropped
+	maxPending   = 64   // the number of measurements that are recorded at once
+	maxIdleNames = 1000 // beyond this number, names without a holder or waiter are dropped
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
-	i := &instruments{names: names, known: map[label]metric.MeasurementOption{}, counts: map[string]*counts{}}
+	i := &instruments{names: names, prepared: map[label]metric.MeasurementOption{}, counts: map[string]*counts{}}
 	var stale metric.Int64Counter
 	var errs [7]error
-	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waits)
-	i.hold, errs[1] = m.Float64Histogram("pawl.hold.duration", metric.WithUnit("s"), metric.WithDescription("How long leases were held."), holds)
+	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waitBounds)
+	i.hold, errs[1] = m.Float64Histogram("pawl.hold.duration", metric.WithUnit("s"), metric.WithDescription("How long leases were held."), holdBounds)
 	i.waiting, errs[2] = m.Int64ObservableUpDownCounter("pawl.waiting", metric.WithUnit("{claim}"), metric.WithDescription("Claims that wait."))
 	i.held, errs[3] = m.Int64ObservableUpDownCounter("pawl.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that are held."))
 	i.losses, errs[4] = m.Int64Counter("pawl.lost", metric.WithUnit("{lease}"), metric.WithDescription("Leases that were lost."))
@@ -89,36 +89,36 @@ func newInstruments(m metric.Meter, names bool) (*instruments, error) {
 	}
 	if !names {
 		i.counts[""] = &counts{}
-		i.begin(stale)
+		i.prepare(stale)
 	}
 	var err error
-	i.reading, err = m.RegisterCallback(i.read, i.waiting, i.held)
+	i.registration, err = m.RegisterCallback(i.read, i.waiting, i.held)
 	return i, err
 }
 
 func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
 	return m.Int64Counter("pawl.stale.writes", metric.WithUnit("{write}"),
-		metric.WithDescription("Writes that were refused, for their fence was stale."))
+		metric.WithDescription("Writes that were refused, because their fence was stale."))
 }
 
-// begin prepares all attributes, and begins the counters at 0. A counter that appears
-// with its first event has no rate then, so an alert would miss the first lost lease.
-func (i *instruments) begin(stale metric.Int64Counter) {
+// prepare makes all attributes, and starts the counters at 0. A counter that appears with
+// its first event has no rate then, so an alert would miss the first lost lease.
+func (i *instruments) prepare(stale metric.Int64Counter) {
 	ctx := context.Background()
-	know := func(key, value string) metric.MeasurementOption {
+	prepareLabel := func(key, value string) metric.MeasurementOption {
 		attributes := i.label("", key, value)
-		i.known[label{key, value}] = attributes
+		i.prepared[label{key, value}] = attributes
 		return attributes
 	}
-	stale.Add(ctx, 0, know("", ""))
+	stale.Add(ctx, 0, prepareLabel("", ""))
 	for _, reason := range reasons {
-		i.losses.Add(ctx, 0, know(reasonKey, reason))
+		i.losses.Add(ctx, 0, prepareLabel(reasonKey, reason))
 	}
 	for _, op := range ops {
-		i.failures.Add(ctx, 0, know(opKey, op))
+		i.failures.Add(ctx, 0, prepareLabel(opKey, op))
 	}
 	for _, outcome := range outcomes {
-		know(outcomeKey, outcome)
+		prepareLabel(outcomeKey, outcome)
 	}
 }
 
@@ -139,7 +139,7 @@ func (i *instruments) record(n measurement, waiting, held int64) {
 	}
 	c.waiting += waiting
 	c.held += held
-	if *c == (counts{}) && len(i.counts) > idleNames {
+	if *c == (counts{}) && len(i.counts) > maxIdleNames {
 		delete(i.counts, n.name)
 	}
 	if n.histogram != nil {
@@ -194,7 +194,7 @@ func (i *instruments) close() {
 	batch := i.takeLocked()
 	i.mu.Unlock()
 	i.measure(batch)
-	if err := i.reading.Unregister(); err != nil {
+	if err := i.registration.Unregister(); err != nil {
 		otel.Handle(err)
 	}
 }
@@ -202,11 +202,11 @@ func (i *instruments) close() {
 // A label is an attribute of a measurement, besides the name.
 type label struct{ key, value string }
 
-// label returns the attributes of a measurement. begin has prepared most labels, because
-// making labels takes longer than measuring.
+// label returns the attributes of a measurement. prepare has made most of them, because
+// making them takes longer than measuring.
 func (i *instruments) label(name, key, value string) metric.MeasurementOption {
-	if known, ok := i.known[label{key, value}]; ok {
-		return known
+	if prepared, ok := i.prepared[label{key, value}]; ok {
+		return prepared
 	}
 	var attributes []attribute.KeyValue
 	if key != "" {

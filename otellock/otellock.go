@@ -7,7 +7,7 @@
 // # Metrics
 //
 //   - pawl.wait.duration (s): how long claims waited, by "pawl.outcome": acquired, held
-//     (a try that was skipped), gave_up, unavailable, invalid, closed, done (a tick that
+//     (a try of a held lock), gave_up, unavailable, invalid, closed, done (a tick that
 //     was done before).
 //   - pawl.hold.duration (s): how long leases were held, by "pawl.outcome": released,
 //     lost, detached.
@@ -88,7 +88,7 @@ const scope = "github.com/pawl-go/pawl/otellock"
 // New makes an observer, for one client or several; [pawl.JoinObservers] joins it with
 // other observers. o may be nil. The error is OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
-	t := &teller{o: o.withDefaults()}
+	t := &observer{o: o.withDefaults()}
 	t.tracer = t.o.TracerProvider.Tracer(scope)
 	var err error
 	if t.instruments, err = newInstruments(t.o.MeterProvider.Meter(scope), t.o.Names); err != nil {
@@ -96,12 +96,12 @@ func New(o *Options) (*pawl.Observer, error) {
 	}
 	runtime.AddCleanup(t, (*instruments).close, t.instruments)
 	return &pawl.Observer{
-		Queued: t.queued, NotAcquired: t.refused, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
+		Queued: t.queued, NotAcquired: t.notAcquired, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
 	}, nil
 }
 
-// A teller is one observer.
-type teller struct {
+// An observer reports the events of the clients that share it.
+type observer struct {
 	o      Options
 	tracer trace.Tracer
 	*instruments
@@ -110,14 +110,14 @@ type teller struct {
 	spans sync.Map // the traced leases: trace.Span by Event.Claim
 }
 
-func (t *teller) queued(e pawl.QueuedEvent) {
+func (t *observer) queued(e pawl.QueuedEvent) {
 	if _, before := t.queue.LoadOrStore(e.Claim, struct{}{}); !before {
 		t.record(measurement{name: e.Name}, 1, 0)
 	}
 }
 
-// answered records the end of a claim, and the duration of its wait.
-func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, held int64) {
+// claimEnded records the end of a claim, and the duration of its wait.
+func (t *observer) claimEnded(e pawl.Event, waited time.Duration, outcome string, held int64) {
 	waiting := int64(0)
 	if _, queued := t.queue.LoadAndDelete(e.Claim); queued {
 		waiting = -1
@@ -127,7 +127,7 @@ func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, he
 
 // waitSpan makes a span for a wait that is over, or returns nil if the caller is not
 // traced.
-func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
+func (t *observer) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 	if !trace.SpanContextFromContext(e.Ctx).IsSampled() {
 		return nil
 	}
@@ -136,9 +136,9 @@ func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 	return span
 }
 
-func (t *teller) refused(e pawl.NotAcquiredEvent) {
+func (t *observer) notAcquired(e pawl.NotAcquiredEvent) {
 	outcome := outcomeOf(e.Err)
-	t.answered(e.Event, e.Waited, outcome, 0)
+	t.claimEnded(e.Event, e.Waited, outcome, 0)
 	span := t.waitSpan(e.Event, e.Waited)
 	if span == nil {
 		return
@@ -166,8 +166,8 @@ func outcomeOf(err error) string {
 	return "unavailable"
 }
 
-func (t *teller) acquired(e pawl.AcquiredEvent) {
-	t.answered(e.Event, e.Waited, "acquired", 1)
+func (t *observer) acquired(e pawl.AcquiredEvent) {
+	t.claimEnded(e.Event, e.Waited, "acquired", 1)
 	wait := t.waitSpan(e.Event, e.Waited)
 	if wait == nil {
 		return
@@ -182,8 +182,8 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 	}
 }
 
-// over records the end of a lease, and the duration for which it was held.
-func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
+// leaseEnded records the end of a lease, and the duration for which it was held.
+func (t *observer) leaseEnded(e pawl.Event, held time.Duration, outcome string, err error) {
 	t.record(measurement{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
 	if span, ok := t.spans.LoadAndDelete(e.Claim); ok {
 		span := span.(trace.Span) //nolint:forcetypeassert // nothing else is stored there
@@ -195,19 +195,19 @@ func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err erro
 	}
 }
 
-func (t *teller) released(e pawl.ReleasedEvent) {
+func (t *observer) released(e pawl.ReleasedEvent) {
 	outcome := "released"
 	if errors.Is(e.Err, pawl.ErrDetached) {
 		outcome = "detached"
 	}
-	t.over(e.Event, e.Held, outcome, e.Err)
+	t.leaseEnded(e.Event, e.Held, outcome, e.Err)
 }
 
-func (t *teller) lost(e pawl.LostEvent) {
-	t.over(e.Event, e.Held, "lost", e.Err)
+func (t *observer) lost(e pawl.LostEvent) {
+	t.leaseEnded(e.Event, e.Held, "lost", e.Err)
 	t.losses.Add(e.Ctx, 1, t.label(e.Name, reasonKey, reasons[e.Err.Reason]))
 }
 
-func (t *teller) failed(e pawl.FailedEvent) {
+func (t *observer) failed(e pawl.FailedEvent) {
 	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, string(e.Op)))
 }

@@ -27,17 +27,17 @@ func Stale(ctx context.Context, err error, o *Options) error {
 	}
 	trace.SpanFromContext(ctx).RecordError(err)
 	settings := o.withDefaults()
-	counter, bad := staleWrites(settings.MeterProvider.Meter(scope))
-	if bad != nil {
-		otel.Handle(bad) // the caller needs err, not the error of the counter
+	counter, counterErr := staleWrites(settings.MeterProvider.Meter(scope))
+	if counterErr != nil {
+		otel.Handle(counterErr) // the caller needs err, not the error of the counter
 		return err
 	}
-	var about []attribute.KeyValue
+	var attributes []attribute.KeyValue
 	if settings.Names {
 		if refused, ok := errors.AsType[*fence.StaleError](err); ok {
-			about = append(about, attribute.String("pawl.resource", refused.Resource))
+			attributes = append(attributes, attribute.String("pawl.resource", refused.Resource))
 		}
 	}
-	counter.Add(ctx, 1, metric.WithAttributes(about...))
+	counter.Add(ctx, 1, metric.WithAttributes(attributes...))
 	return err
 }
