@@ -55,7 +55,7 @@ func held(e *pawl.Entry) (n int) {
 
 func (b *Backend) entry(name string) pawl.Entry {
 	b.t.Helper()
-	e, err := b.look.Inspect(context.Background(), name)
+	e, err := b.driver.Inspect(context.Background(), name)
 	if err != nil {
 		b.t.Errorf("pawltest: read %q: %v", name, err)
 	}

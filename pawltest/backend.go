@@ -60,32 +60,32 @@ type TB interface {
 
 // Backend is a backend in memory, for one test. Many goroutines may use it.
 type Backend struct {
-	t      TB
-	memory *memlock.Memory
-	look   engine.Driver // the operator's own driver, which has no faults
-	born   time.Time
-	ahead  atomic.Int64 // how far the backend's clock has jumped
+	t           TB
+	memory      *memlock.Memory
+	driver      engine.Driver // the operator's own driver, which has no faults
+	startTime   time.Time
+	clockOffset atomic.Int64 // how far the backend's clock has jumped
 
-	mu      sync.Mutex // protects all below
-	clients map[*pawl.Client]*process
-	all     fault // the fault of clients that are made later
+	mu           sync.Mutex // protects all below
+	clients      map[*pawl.Client]*process
+	defaultFault fault // the fault of clients that are made later
 }
 
 // New returns a backend without locks. It ends with the test.
 func New(t TB) *Backend {
 	t.Helper()
-	b := &Backend{t: t, born: time.Now(), clients: map[*pawl.Client]*process{}}
+	b := &Backend{t: t, startTime: time.Now(), clients: map[*pawl.Client]*process{}}
 	b.memory = memlock.NewMemory(&memlock.Options{Now: b.now})
-	b.look = engine.Full(b.memory.Driver())
-	t.Cleanup(func() { _ = b.look.Close() })
+	b.driver = engine.Full(b.memory.Driver())
+	t.Cleanup(func() { _ = b.driver.Close() })
 	return b
 }
 
-// patience is the time within which all that a test began has to end. It is longer than
+// endTimeout is the time in which all that a test began must end. It is longer than
 // 3.25 s, because the backend may grant an unanswered request that late.
-const patience = 5 * time.Second
+const endTimeout = 5 * time.Second
 
-// Client returns a new client, as if of another process. o may be nil. When the test
+// Client returns a new client, which acts as another process. o may be nil. When the test
 // ends, the backend calls Restore, and then [pawl.Client.Shutdown], so a leader resigns.
 // The test fails if a part of the client has not ended by itself 5 s later: a goroutine
 // that waits in Lock, Do, Election.Run, Watch or WaitUntilFree, a lease, or a function of
@@ -99,31 +99,31 @@ func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 		b.t.Fatalf("pawltest: %v", err)
 	}
 	b.mu.Lock()
-	p.set(b.all) // New has sent no request yet
+	p.set(b.defaultFault) // New has sent no request yet
 	b.clients[c] = p
 	b.mu.Unlock()
-	b.t.Cleanup(func() { b.end(c, p) })
+	b.t.Cleanup(func() { b.endClient(c, p) })
 	return c
 }
 
-// end closes a client, and reports everything that the test left behind.
-func (b *Backend) end(c *pawl.Client, p *process) {
+// endClient closes a client, and reports everything that the test left behind.
+func (b *Backend) endClient(c *pawl.Client, p *process) {
 	b.Restore()
-	own := error(nil) // the error of the test's own Close, which a fault may have caused
+	closeErr := error(nil) // the error of the test's own Close, which a fault may have caused
 	if p.isClosed() {
-		own = c.Close()
+		closeErr = c.Close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	for p.blocked() != "" && backoff.Wait(ctx, 10*time.Millisecond) == nil {
 	}
-	blocked, before := p.blocked(), b.shown()
+	blocked, before := p.blocked(), b.describeAll()
 	if blocked != "" {
-		ctx, cancel = context.WithTimeout(context.Background(), patience)
+		ctx, cancel = context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 	}
 	err := c.Shutdown(ctx)
-	if own != nil && err != nil && err.Error() == own.Error() {
+	if closeErr != nil && err != nil && err.Error() == closeErr.Error() {
 		err = nil
 	}
 	switch {
@@ -134,9 +134,9 @@ func (b *Backend) end(c *pawl.Client, p *process) {
 	}
 }
 
-// shown returns a description of all names, for messages.
-func (b *Backend) shown() (lines string) {
-	for e, err := range b.look.List(context.Background(), "") {
+// describeAll describes all names, for messages.
+func (b *Backend) describeAll() (lines string) {
+	for e, err := range b.driver.List(context.Background(), "") {
 		if err == nil {
 			lines += describe(&e) + "\n"
 		}
@@ -158,7 +158,7 @@ func describe(e *driver.Entry) string {
 	return fmt.Sprintf("%q is free, %d wait", e.Name, len(e.Waiters))
 }
 
-// now reads the backend's clock.
+// now returns the time of the backend's clock.
 func (b *Backend) now() time.Time {
-	return b.born.Round(0).Add(time.Since(b.born) + time.Duration(b.ahead.Load()))
+	return b.startTime.Round(0).Add(time.Since(b.startTime) + time.Duration(b.clockOffset.Load()))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// errDown is the error of a backend that fails, if the test sets no other.
+// errDown is the error of Fail without an error.
 var errDown = errors.New("pawltest: the backend is down")
 
 // Fail makes each request of these clients fail with err until Restore; a nil err means
@@ -19,21 +19,21 @@ func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	if err == nil {
 		err = errDown
 	}
-	b.fault(fault{fails: err}, clients)
+	b.fault(fault{err: err}, clients)
 }
 
 // Hang makes each request of these clients wait until Restore, or until its caller gives
 // up. The backend pushes nothing to them meanwhile. Without clients, Hang affects all
 // clients, even later ones. It replaces their earlier fault.
 func (b *Backend) Hang(clients ...*pawl.Client) {
-	b.fault(fault{hangs: make(chan struct{})}, clients)
+	b.fault(fault{hang: make(chan struct{})}, clients)
 }
 
 // Delay makes each answer to these clients arrive d late, until Restore. The backend acts
 // on the request at once. Without clients, Delay affects all clients, even later ones. It
 // replaces their earlier fault.
 func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
-	b.fault(fault{late: d}, clients)
+	b.fault(fault{delay: d}, clients)
 }
 
 // Restore ends what Fail, Hang and Delay began, for all clients.
@@ -43,7 +43,7 @@ func (b *Backend) fault(f fault, clients []*pawl.Client) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(clients) == 0 {
-		b.all = f
+		b.defaultFault = f
 		for _, p := range b.clients {
 			p.set(f)
 		}
@@ -66,7 +66,7 @@ func (b *Backend) Forget() { b.memory.Forget() }
 
 // Jump moves the backend's clock by d, which may be negative. The clients' own clocks do
 // not move.
-func (b *Backend) Jump(d time.Duration) { b.ahead.Add(int64(d)) }
+func (b *Backend) Jump(d time.Duration) { b.clockOffset.Add(int64(d)) }
 
 // Expire ends all leases on a name as if they had not been renewed in time. The name goes
 // to the next in the queue at once. The holders detect the loss at their next renewal,
@@ -78,7 +78,7 @@ func (b *Backend) Expire(name string) {
 	defer b.mu.Unlock()
 	ended := 0
 	for _, p := range b.clients {
-		for _, token := range p.holds(name) {
+		for _, token := range p.tokensOf(name) {
 			if p.Driver.Release(context.Background(), driver.LeaseRef{Name: name, Token: token}) == nil {
 				ended++
 			}
@@ -96,7 +96,7 @@ func (b *Backend) Break(name string) {
 	b.t.Helper()
 	e := b.entry(name)
 	for _, h := range e.Holders {
-		if err := b.look.Break(context.Background(), name, h.Fence, 0, driver.Owner{Client: "pawltest"}); err != nil {
+		if err := b.driver.Break(context.Background(), name, h.Fence, 0, driver.Owner{Client: "pawltest"}); err != nil {
 			b.t.Errorf("pawltest: break %q: %v", name, err)
 		}
 	}
