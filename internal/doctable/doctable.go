@@ -1,5 +1,5 @@
 // Package doctable generates tables of the documents from rows that tests compute. A test
-// fails where a document has other rows. With the flag -update it writes them.
+// fails if a document has other rows. With the flag -update it writes its own.
 package doctable
 
 import (
@@ -18,13 +18,13 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Rows returns the rows of the table with this head in a document, by their first cells.
+// Rows returns the rows of a document's table with this head, by their first cells.
 func Rows(tb TB, file, head string) map[string]string {
 	tb.Helper()
 	_, table, _ := cut(tb, file, head)
 	rows := map[string]string{}
 	for row := range strings.Lines(table) {
-		rows[first(row)] = strings.TrimSuffix(row, "\n")
+		rows[firstCell(row)] = strings.TrimSuffix(row, "\n")
 	}
 	return rows
 }
@@ -37,10 +37,10 @@ func Want(tb TB, file, head string, rows []string) {
 	before, table, after := cut(tb, file, head)
 	var order []string
 	for row := range strings.Lines(table) {
-		order = append(order, first(row))
+		order = append(order, firstCell(row))
 	}
 	place := func(row string) int {
-		if i := slices.Index(order, first(row)); i >= 0 {
+		if i := slices.Index(order, firstCell(row)); i >= 0 {
 			return i
 		}
 		return len(order)
@@ -52,7 +52,7 @@ func Want(tb TB, file, head string, rows []string) {
 		return
 	}
 	if !*update {
-		tb.Errorf("%s: a table is not current; go test -update writes it. It has\n%s\nwant\n%s", file, without(table, want), without(want, table))
+		tb.Errorf("%s: a table is not current; go test -update writes it. It has\n%s\nwant\n%s", file, extraRows(table, want), extraRows(want, table))
 		return
 	}
 	if err := os.WriteFile(file, []byte(before+want+after), 0o600); err != nil {
@@ -68,8 +68,8 @@ func cut(tb TB, file, head string) (before, rows, after string) {
 		tb.Fatalf("%v", err)
 	}
 	before, rest, found := strings.Cut(string(text), "\n"+head+"\n")
-	ruler, rest, ruled := strings.Cut(rest, "\n")
-	if !found || !ruled {
+	ruler, rest, hasRuler := strings.Cut(rest, "\n")
+	if !found || !hasRuler {
 		tb.Fatalf("%s has no table that begins with %s", file, head)
 	}
 	for row := range strings.Lines(rest) {
@@ -81,8 +81,8 @@ func cut(tb TB, file, head string) (before, rows, after string) {
 	return before + "\n" + head + "\n" + ruler + "\n", rows, rest[len(rows):]
 }
 
-// without returns the rows of one table that another table lacks.
-func without(table, other string) (rows string) {
+// extraRows returns the rows of a table that the other table lacks.
+func extraRows(table, other string) (rows string) {
 	for row := range strings.Lines(table) {
 		if !strings.Contains("\n"+other, "\n"+row) {
 			rows += row
@@ -91,8 +91,8 @@ func without(table, other string) (rows string) {
 	return rows
 }
 
-// first returns the first cell of a row.
-func first(row string) string {
+// firstCell returns the first cell of a row.
+func firstCell(row string) string {
 	cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
 	return cell
 }

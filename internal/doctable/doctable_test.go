@@ -29,7 +29,7 @@ func (f *failures) Errorf(format string, args ...any) {
 }
 func (f *failures) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
 
-func TestRowsThatDifferFail(t *testing.T) {
+func TestOtherRowsFailTheTest(t *testing.T) {
 	file, tb := document(t), &failures{}
 	if Want(tb, file, head, []string{"| a | 2 |", "| gone | 3 |", "| b | 1 |"}); len(tb.all) > 0 {
 		t.Errorf("the same rows: %q", tb.all)

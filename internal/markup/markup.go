@@ -1,13 +1,11 @@
 // Package markup writes HTML in which text stays text, whatever it contains.
 //
-// Only this package makes an [HTML]. Other text goes in by [Text] and [Attr], which
-// escape it, and by [Link], which refuses a URL that leads to a script. Names of elements
-// and of attributes are constants of the program, and a name that could run something
-// panics.
+// Only this package makes an [HTML]. [Text] and [Attr] escape other text, and [Link]
+// refuses a URL that leads to a script. Names of elements and of attributes are constants
+// of the program, and a name that could run something panics.
 //
-// Package html/template would do this, and more than is needed. But it calls methods by
-// name, so the linker keeps every method of every type. With it, the command would be
-// half as large again.
+// Package html/template can do this, too. But it calls methods by name, so the linker
+// keeps every method of every type, and the command would be 1.5 times as large.
 package markup
 
 import (
@@ -31,10 +29,10 @@ type Attribute struct{ key, value string }
 func (HTML) part()      {}
 func (Attribute) part() {}
 
-// void are the elements without contents or end tag.
+// void has the elements without contents or end tag.
 var void = map[string]bool{"br": true, "hr": true, "input": true, "link": true, "meta": true}
 
-// El is an element.
+// El returns an element.
 func El(tag string, parts ...Part) HTML {
 	mustBeName(tag)
 	var b strings.Builder
@@ -69,13 +67,13 @@ func Join(all ...HTML) HTML {
 	return HTML{b.String()}
 }
 
-// Document is a whole document in English.
+// Document returns a whole document in English.
 func Document(head, body HTML) HTML {
 	return HTML{"<!doctype html>\n" + El("html", Attr("lang", "en"), El("head", head), body).s + "\n"}
 }
 
-// Attr is an attribute with a text as its value. Use [Link] for a URL. Attributes with a
-// program or a style panic.
+// Attr returns an attribute with a text as its value. It panics for an attribute with a
+// program or a style, and for one with a URL, which is for [Link].
 func Attr(key, value string) Attribute {
 	mustBeName(key)
 	switch {
@@ -87,7 +85,7 @@ func Attr(key, value string) Attribute {
 	return Attribute{key, value}
 }
 
-// If is the attribute if present is true, and otherwise nothing.
+// If returns the attribute if present is true, and otherwise none.
 func If(present bool, key, value string) Attribute {
 	if !present {
 		return Attribute{}
@@ -95,10 +93,10 @@ func If(present bool, key, value string) Attribute {
 	return Attr(key, value)
 }
 
-// Int is an attribute with a number as its value.
+// Int returns an attribute with a number as its value.
 func Int(key string, n int64) Attribute { return Attr(key, strconv.FormatInt(n, 10)) }
 
-// Link is an attribute with a URL as its value: href, src or action. A URL that is
+// Link returns an attribute with a URL as its value: href, src or action. A URL that is
 // neither relative nor http or https becomes "#".
 func Link(key, url string) Attribute {
 	switch key {
@@ -128,7 +126,7 @@ func harmless(url string) bool {
 	return strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http")
 }
 
-// escape turns any string into text. Invalid UTF-8, and the character 0, which HTML does
+// escape returns any string as text. Invalid UTF-8, and the character 0, which HTML does
 // not allow, become U+FFFD.
 func escape(s string) string {
 	plain := func(r rune) bool { return r != utf8.RuneError && !strings.ContainsRune("\x00&<>\"'`", r) }
@@ -152,7 +150,7 @@ func escape(s string) string {
 }
 
 // mustBeName panics if s has other characters than letters, digits and dashes, or is an
-// element that could run something. Script makes the only one that is needed.
+// element that could run something; Script makes script elements.
 func mustBeName(s string) {
 	if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
 		panic("markup: " + strconv.Quote(s) + " is no name")
@@ -163,15 +161,15 @@ func mustBeName(s string) {
 	}
 }
 
-// Script is an external script. It runs when the document is complete, or, if early is
-// set, before the document is drawn.
+// Script returns an external script. It runs when the document is complete, or, if early
+// is set, before the document is drawn.
 func Script(url string, early bool) HTML {
 	if !harmless(url) {
 		panic("markup: a script from " + strconv.Quote(url))
 	}
-	wait := " defer"
+	deferred := " defer"
 	if early {
-		wait = ""
+		deferred = ""
 	}
-	return HTML{`<script src="` + escape(url) + `"` + wait + `></script>`}
+	return HTML{`<script src="` + escape(url) + `"` + deferred + `></script>`}
 }

@@ -28,7 +28,7 @@ func FuzzTextStaysText(f *testing.F) {
 	f.Fuzz(wantText)
 }
 
-// wantText puts a string where strings go, and wants nothing but it there, and no markup.
+// wantText uses s as a value and as a text, and wants s there and no markup.
 func wantText(t *testing.T, s string) {
 	want := strings.Map(func(r rune) rune {
 		if r == 0 {
@@ -88,7 +88,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestWhatCouldRunSomethingPanics(t *testing.T) {
+func TestScriptsAndStylesPanic(t *testing.T) {
 	for what, f := range map[string]func(){
 		"an event":            func() { markup.Attr("onclick", "x") },
 		"a style":             func() { markup.Attr("style", "x") },
@@ -102,7 +102,7 @@ func TestWhatCouldRunSomethingPanics(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it went through")
+					t.Error("it did not panic")
 				}
 			}()
 			f()

@@ -1,54 +1,54 @@
 package main
 
-// A stroke is one bar of a chart, and what is written beside it.
+// A stroke is one bar of a chart, with the texts beside it.
 type stroke struct {
-	label  string
-	value  float64
-	more   float64 // a second part of the bar, behind the first
-	beside string
-	ratio  string // how many times as good as Pawl
-	better bool   // than Pawl
-	ours   bool   // is Pawl's
+	label    string
+	value    float64
+	second   float64 // a second part of the bar, behind the first
+	note     string
+	ratio    string // how many times as good as Pawl
+	isBetter bool   // than Pawl
+	isPawl   bool
 }
 
 const (
-	chartLeft    = 190 // where bars begin
-	chartLongest = 330
-	strokeApart  = 20
-	groupApart   = 22
-	groupHead    = 26
+	chartLeft   = 190 // where bars begin
+	maxBarWidth = 330
+	strokeStep  = 20
+	groupGap    = 22
+	groupHead   = 26
 )
 
 // groupHeight returns the height of a group of bars.
-func groupHeight(strokes int) float64 { return groupHead + strokeApart*float64(strokes) + groupApart }
+func groupHeight(strokes int) float64 { return groupHead + strokeStep*float64(strokes) + groupGap }
 
-// group draws bars below a title, the longest of them as long as there is room for, and
-// returns where the next group begins.
+// group draws bars below a title, the longest of them maxBarWidth long, and returns where
+// the next group begins.
 func (c *canvas) group(y float64, title string, strokes []stroke) float64 {
 	most := 0.0
 	for _, s := range strokes {
-		most = max(most, s.value+s.more)
+		most = max(most, s.value+s.second)
 	}
 	c.text(16, y+14, "bold", title)
 	y += groupHead
 	for _, s := range strokes {
 		c.text(chartLeft-8, y+13, "end small", s.label)
-		long := chartLongest * s.value / most
-		all := chartLongest * (s.value + s.more) / most
+		long := maxBarWidth * s.value / most
+		all := maxBarWidth * (s.value + s.second) / most
 		class := "grey"
-		if s.ours {
+		if s.isPawl {
 			class = "holds"
 		}
-		if s.value+s.more > 0 {
-			c.rect(class, chartLeft, y+1, max(long, 1), strokeApart-5, 2)
-			if s.more > 0 {
-				c.rect("grey", chartLeft+long, y+1, all-long, strokeApart-5, 2)
+		if s.value+s.second > 0 {
+			c.rect(class, chartLeft, y+1, max(long, 1), strokeStep-5, 2)
+			if s.second > 0 {
+				c.rect("grey", chartLeft+long, y+1, all-long, strokeStep-5, 2)
 			}
 		}
-		c.text(chartLeft+max(all, 1)+7, y+13, "small", s.beside)
-		y += strokeApart
+		c.text(chartLeft+max(all, 1)+7, y+13, "small", s.note)
+		y += strokeStep
 	}
-	return y + groupApart
+	return y + groupGap
 }
 
 // A panel is a group of bars in a grid, so that a chart fits a screen.
@@ -60,13 +60,13 @@ type panel struct {
 const (
 	panelRow    = 17
 	panelHead   = 40
-	panelApart  = 14
+	panelGap    = 14
 	panelMargin = 16
 	gridWidth   = 900
 )
 
 // panelHeight returns the height of a panel in a grid.
-func panelHeight(strokes int) float64 { return panelHead + panelRow*float64(strokes) + panelApart }
+func panelHeight(strokes int) float64 { return panelHead + panelRow*float64(strokes) + panelGap }
 
 // grid draws panels side by side, row by row, and returns where the last row ends.
 func (c *canvas) grid(y float64, columns int, label float64, panels []panel) float64 {
@@ -84,7 +84,7 @@ func (c *canvas) grid(y float64, columns int, label float64, panels []panel) flo
 }
 
 func (c *canvas) panel(x, y, wide, label float64, p panel) {
-	const figures = 112 // room for a figure and a ratio
+	const figuresWidth = 112 // of a figure and a ratio
 	most := 0.0
 	for _, s := range p.strokes {
 		most = max(most, s.value)
@@ -95,17 +95,17 @@ func (c *canvas) panel(x, y, wide, label float64, p panel) {
 	for _, s := range p.strokes {
 		c.text(x+label-6, y+11, "end tiny", s.label)
 		class := "grey"
-		if s.ours {
+		if s.isPawl {
 			class = "holds"
 		}
 		long := 0.0
 		if s.value > 0 {
-			long = max((wide-label-figures)*s.value/most, 1)
+			long = max((wide-label-figuresWidth)*s.value/most, 1)
 			c.rect(class, x+label, y, long, panelRow-4, 2)
 		}
-		c.text(x+label+long+5, y+11, "tiny", s.beside)
+		c.text(x+label+long+5, y+11, "tiny", s.note)
 		class = "end tiny dim"
-		if s.better {
+		if s.isBetter {
 			class = "end tiny better"
 		}
 		c.text(x+wide-12, y+11, class, s.ratio)

@@ -11,7 +11,7 @@ import (
 // redisChart compares Pawl with its peers on Redis, by the tables of the document.
 func redisChart(docs string) (*canvas, error) {
 	const file = "internals/benchmarks-redis.md"
-	return contenders(docs, "Pawl on Redis, beside its peers", 2, 130, []figures{
+	return comparison(docs, "Pawl on Redis, beside its peers", 2, 130, []tableColumn{
 		{file, "", "own-64", "cycles/s", "64 goroutines, names of their own"},
 		{file, "", "own-1", "cycles/s", "one goroutine"},
 		{file, "", "local-64", "cycles/s", "64 goroutines of a process, one name"},
@@ -24,17 +24,17 @@ func redisChart(docs string) (*canvas, error) {
 // databasesChart compares Pawl with its peers on other databases.
 func databasesChart(docs string) (*canvas, error) {
 	const sql, other = "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"
-	var all []figures
+	var all []tableColumn
 	for _, engine := range []struct{ file, heading string }{{sql, "PostgreSQL"}, {sql, "MariaDB"}, {other, "etcd"}, {other, "NATS"}} {
 		all = append(all,
-			figures{engine.file, engine.heading, "own-64", "cycles/s", "64 names"},
-			figures{engine.file, engine.heading, "one-8-2ms", "ms/hand-over", "8 clients, one name"},
-			figures{engine.file, engine.heading, "one-8-2ms", "longest wait ms", "fairness"})
+			tableColumn{engine.file, engine.heading, "own-64", "cycles/s", "64 names"},
+			tableColumn{engine.file, engine.heading, "one-8-2ms", "ms/hand-over", "8 clients, one name"},
+			tableColumn{engine.file, engine.heading, "one-8-2ms", "longest wait ms", "fairness"})
 	}
-	return contenders(docs, "Pawl on other databases, beside what is used there", 3, 114, all)
+	return comparison(docs, "Pawl on other databases, beside what is used there", 3, 114, all)
 }
 
-// units say what a column is, and which way it is better.
+// units has the unit of each column, and whether more or less is better.
 var units = map[string]string{
 	"cycles/s":        "locks and releases a second, more is better",
 	"ms/hand-over":    "ms from a release to the next grant, less is better",
@@ -42,14 +42,14 @@ var units = map[string]string{
 	"B/lease":         "bytes of the client for each, less is better",
 }
 
-// figures are the figures of one column of a table.
-type figures struct{ file, heading, scenario, column, title string }
+// A tableColumn is one column of a table.
+type tableColumn struct{ file, heading, scenario, column, title string }
 
-func contenders(docs, title string, columns int, label float64, all []figures) (*canvas, error) {
+func comparison(docs, title string, columns int, label float64, all []tableColumn) (*canvas, error) {
 	var panels []panel
 	rows := 0.0
 	for _, f := range all {
-		tables, err := printed(docs, f.file)
+		tables, err := codeTables(docs, f.file)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func contenders(docs, title string, columns int, label float64, all []figures) (
 		if i < 0 {
 			return nil, fmt.Errorf("%s has no %s of %s", f.file, f.scenario, f.heading)
 		}
-		p := panel{title: f.title, unit: units[f.column], strokes: beside(tables[i], f.column)}
+		p := panel{title: f.title, unit: units[f.column], strokes: strokesOf(tables[i], f.column)}
 		if f.heading != "" {
 			p.title = f.heading + ": " + p.title
 		}
@@ -78,15 +78,15 @@ func contenders(docs, title string, columns int, label float64, all []figures) (
 	return c, nil
 }
 
-// beside returns the bars of a column. Each shows the ratio to Pawl's bar.
-func beside(t table, column string) []stroke {
+// strokesOf returns the bars of a column. Each shows the ratio to Pawl's bar.
+func strokesOf(t table, column string) []stroke {
 	var strokes []stroke
 	pawl := 0.0
 	for _, row := range t.rows {
-		s := stroke{label: row[0], ours: strings.HasPrefix(row[0], "pawl"), beside: "failed"}
+		s := stroke{label: row[0], isPawl: strings.HasPrefix(row[0], "pawl"), note: "failed"}
 		if x, ok := t.figure(row, column); ok {
-			s.value, s.beside = x, grouped(x)
-			if pawl == 0 && s.ours {
+			s.value, s.note = x, groupThousands(x)
+			if pawl == 0 && s.isPawl {
 				pawl = x
 			}
 		}
@@ -94,14 +94,14 @@ func beside(t table, column string) []stroke {
 	}
 	for i := range strokes {
 		s := &strokes[i]
-		if pawl == 0 || s.value == 0 || s.value == pawl && s.ours {
+		if pawl == 0 || s.value == 0 || s.value == pawl && s.isPawl {
 			continue
 		}
 		good := s.value / pawl
 		if column != "cycles/s" {
 			good = pawl / s.value
 		}
-		s.ratio, s.better = fmt.Sprintf("%.2f×", good), good > 1
+		s.ratio, s.isBetter = fmt.Sprintf("%.2f×", good), good > 1
 	}
 	return strokes
 }
@@ -110,7 +110,7 @@ func beside(t table, column string) []stroke {
 func leasesChart(docs string) (*canvas, error) {
 	var strokes []stroke
 	for _, file := range []string{"internals/benchmarks-redis.md", "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"} {
-		tables, err := printed(docs, file)
+		tables, err := codeTables(docs, file)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +129,8 @@ func leasesChart(docs string) (*canvas, error) {
 				server, ok2 := t.figure(row, "server %core")
 				if row[0] == "pawl" && ok && ok2 {
 					strokes = append(strokes, stroke{
-						label: engine + ", " + grouped(float64(n)), value: client, more: server, ours: true,
-						beside: fmt.Sprintf("%.3g and %.3g %%", client, server),
+						label: engine + ", " + groupThousands(float64(n)), value: client, second: server, isPawl: true,
+						note: fmt.Sprintf("%.3g and %.3g %%", client, server),
 					})
 				}
 			}
@@ -148,7 +148,7 @@ func leasesChart(docs string) (*canvas, error) {
 
 // reliabilityChart draws the number of schedules after which each planted bug is found.
 func reliabilityChart(docs string) (*canvas, error) {
-	rows, err := marked(docs, "internals/reliability.md", "Planted bugs")
+	rows, err := tableRows(docs, "internals/reliability.md", "Planted bugs")
 	if err != nil {
 		return nil, err
 	}
@@ -163,31 +163,31 @@ func reliabilityChart(docs string) (*canvas, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the seed of %q: %w", row[0], err)
 		}
-		strokes = append(strokes, stroke{label: row[0], value: float64(seed), ours: true, beside: grouped(float64(seed))})
+		strokes = append(strokes, stroke{label: row[0], value: float64(seed), isPawl: true, note: groupThousands(float64(seed))})
 	}
 	slices.SortStableFunc(strokes, func(a, b stroke) int { return int(b.value - a.value) })
-	return faults(strokes), nil
+	return bugBars(strokes), nil
 }
 
-// faults draws bars whose labels are sentences.
-func faults(strokes []stroke) *canvas {
+// bugBars draws bars whose labels are sentences.
+func bugBars(strokes []stroke) *canvas {
 	const left, longest = 420, 220
-	c := newCanvas(52+strokeApart*float64(len(strokes)), "After how many schedules each planted bug is found",
+	c := newCanvas(52+strokeStep*float64(len(strokes)), "After how many schedules each planted bug is found",
 		"A bar for each bug that was planted, as long as the logarithm of how many schedules it took to find it.")
 	c.text(16, 22, "bold", "Planted bugs: found after so many schedules (the scale is a logarithm)")
 	y, most := 38.0, math.Log10(2*strokes[0].value)
 	for _, s := range strokes {
 		c.text(left-8, y+13, "end small", s.label)
-		long := longest * math.Log10(2*s.value) / most // once is a bar, too
-		c.rect("holds", left, y+1, long, strokeApart-5, 2)
-		c.text(left+long+7, y+13, "small", s.beside)
-		y += strokeApart
+		long := longest * math.Log10(2*s.value) / most // a bug that the first schedule finds has a bar, too
+		c.rect("holds", left, y+1, long, strokeStep-5, 2)
+		c.text(left+long+7, y+13, "small", s.note)
+		y += strokeStep
 	}
 	return c
 }
 
-// grouped formats a number with its thousands apart, as the documents do.
-func grouped(x float64) string {
+// groupThousands formats a number like 12 345, as the documents do.
+func groupThousands(x float64) string {
 	if x < 1000 {
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}

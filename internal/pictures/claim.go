@@ -1,6 +1,6 @@
 package main
 
-// claim is the life of a claim on a day on which all goes well.
+// claim draws the life of a claim without failures.
 func claim() *canvas {
 	c := newCanvas(306, "The life of a claim",
 		"web-3 asks for a name that web-2 holds. It gets a place in the queue, and keeps it by asking again. When web-2 releases, "+

@@ -1,7 +1,7 @@
 package main
 
-// end draws the reasons for two rules: a request has an end, and a client releases twice
-// what it gave up.
+// end draws the reasons for two rules: a request has an end, and a client that gives up
+// releases twice.
 func end() *canvas {
 	c := newCanvas(342, "A request that comes after its end changes nothing",
 		"A client asks for a name, and says that the request ends at second 5. At second 2 its caller gives up, and the client releases at once. "+

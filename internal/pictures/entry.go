@@ -1,7 +1,6 @@
 package main
 
-// entry draws the entry that a backend keeps of one name, and the weights that claims
-// take out of a limit.
+// entry draws the entry that a backend keeps of one name, and the weights of claims.
 func entry() *canvas {
 	c := newCanvas(372, "The entry of a name, and its queue",
 		"All that a backend keeps of one name: the last fence, who holds it until when, the queue in the order of arrival, a value, "+

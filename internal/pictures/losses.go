@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The columns of the table of what locks lose.
+// The columns of the table in locks-lose.md.
 const (
 	lostOn = iota
 	lostContender
@@ -14,15 +14,15 @@ const (
 	lostUpdates
 	_ // overlaps
 	_ // lost holders
-	lostNotTold
+	lostWithoutNotice
 	_ // median
-	lostToldWorst
+	lostLatestNotice
 )
 
-// lossesChart draws the losses of locks under faults, and the times at which they notify
-// a lost holder, by the table of the document.
+// lossesChart draws the lost updates of locks under faults, and the times at which they
+// notify a lost holder, by the table of the document.
 func lossesChart(docs string) (*canvas, error) {
-	rows, err := marked(docs, "internals/locks-lose.md", "The results")
+	rows, err := tableRows(docs, "internals/locks-lose.md", "The results")
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func lossesChart(docs string) (*canvas, error) {
 		if row[lostOn] == "on" {
 			continue
 		}
-		if len(row) <= lostToldWorst {
+		if len(row) <= lostLatestNotice {
 			return nil, fmt.Errorf("the row of %q is too short", row[0])
 		}
 		if n := len(panels); n == 0 || !strings.HasPrefix(panels[n-1].title, row[lostOn]+":") {
@@ -39,15 +39,15 @@ func lossesChart(docs string) (*canvas, error) {
 				panel{title: row[lostOn] + ": lost updates", unit: "in 10 000 sections, less is better"},
 				panel{title: row[lostOn] + ": a lost holder is told", unit: "s after another client got the name, at worst"})
 		}
-		updates, told := &panels[len(panels)-2], &panels[len(panels)-1]
-		ours := strings.HasPrefix(row[lostContender], "Pawl")
-		often, _, _ := strings.Cut(row[lostUpdates], " ")
-		value, err := strconv.ParseFloat(often, 64)
+		updates, notices := &panels[len(panels)-2], &panels[len(panels)-1]
+		isPawl := strings.HasPrefix(row[lostContender], "Pawl")
+		lostUpdatesCell, _, _ := strings.Cut(row[lostUpdates], " ")
+		value, err := strconv.ParseFloat(lostUpdatesCell, 64)
 		if err != nil {
 			return nil, fmt.Errorf("the lost updates of %q: %w", row[lostContender], err)
 		}
-		updates.strokes = append(updates.strokes, stroke{label: row[lostContender], value: value, ours: ours, beside: often})
-		told.strokes = append(told.strokes, toldStroke(row, ours))
+		updates.strokes = append(updates.strokes, stroke{label: row[lostContender], value: value, isPawl: isPawl, note: lostUpdatesCell})
+		notices.strokes = append(notices.strokes, noticeStroke(row, isPawl))
 	}
 	height := 16.0
 	for i := 0; i < len(panels); i += 2 {
@@ -59,19 +59,18 @@ func lossesChart(docs string) (*canvas, error) {
 	return c, nil
 }
 
-// toldStroke returns the stroke for the time from the grant to another client until the
-// lock notified its lost holder, at worst. The text beside it is negative if the notice
-// came first.
-func toldStroke(row []string, ours bool) stroke {
-	s := stroke{label: row[lostContender], ours: ours, beside: row[lostToldWorst]}
-	number, _, _ := strings.Cut(row[lostToldWorst], " ")
+// noticeStroke returns the stroke for the longest time from the grant to another client
+// until the lock notified its lost holder. Its note is negative if the notice came first.
+func noticeStroke(row []string, isPawl bool) stroke {
+	s := stroke{label: row[lostContender], isPawl: isPawl, note: row[lostLatestNotice]}
+	number, _, _ := strings.Cut(row[lostLatestNotice], " ")
 	if x, err := strconv.ParseFloat(number, 64); err == nil {
 		s.value = max(x, 0)
 	}
-	if row[lostToldWorst] == "-" {
-		s.beside = "none was lost"
-	} else if n := row[lostNotTold]; n != "0" && s.beside != "never" {
-		s.beside += ", and " + n + " never"
+	if row[lostLatestNotice] == "-" {
+		s.note = "none was lost"
+	} else if n := row[lostWithoutNotice]; n != "0" && s.note != "never" {
+		s.note += ", and " + n + " never"
 	}
 	return s
 }

@@ -1,7 +1,7 @@
 package main
 
-// lost shows how the client notifies a holder that it lost its lease before the server
-// grants the name again, with the default TTL of 30 s, and the margin of a tenth of it.
+// lost draws how the client notifies a holder of the loss of its lease before the server
+// grants the name again, with the default TTL of 30 s and its margin, a tenth of the TTL.
 func lost() *canvas {
 	c := newCanvas(376, "How the client notifies a holder that it lost its lease, before another client gets the name",
 		"With a TTL of 30 seconds. web-3 is granted the name, and renews its lease after 10 seconds. Then the backend is out of its reach. "+

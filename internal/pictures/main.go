@@ -1,7 +1,6 @@
-// Command pictures draws the pictures of the documents. The illustrations of how Pawl
-// works are drawn by functions here. The charts show numbers that the command reads from
-// the documents. `make pictures` runs it in the root of the repository, and a test checks
-// that docs/pictures has the pictures that it draws.
+// Command pictures draws the pictures of the documents: illustrations of how Pawl works,
+// and charts of numbers that it reads from the documents. `make pictures` runs it in the
+// root of the repository, and a test checks that docs/pictures has these pictures.
 package main
 
 import (

@@ -15,7 +15,7 @@ const docs = "../../docs"
 
 // After a change of a document's number, or of a drawing, the test fails until make
 // pictures has run.
-func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
+func TestPicturesAreCurrent(t *testing.T) {
 	drawn := map[string]bool{}
 	for _, p := range pictures {
 		drawn[p.name+".svg"] = true
@@ -24,7 +24,7 @@ func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
 			t.Fatalf("%s: %v", p.name, err)
 		}
 		if there, err := os.ReadFile(filepath.Join(docs, "pictures", p.name+".svg")); err != nil || string(there) != c.String() {
-			t.Errorf("docs/pictures/%s.svg is not what is drawn now: run `make pictures`, and look at it (%v)", p.name, err)
+			t.Errorf("docs/pictures/%s.svg is not current: run `make pictures`, and look at it (%v)", p.name, err)
 		}
 	}
 	there, err := filepath.Glob(filepath.Join(docs, "pictures", "*.svg"))
@@ -32,16 +32,16 @@ func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range there {
-		// make growth measures what those show, on a server for each engine.
+		// make growth draws these, from measurements on a server for each engine.
 		if name := filepath.Base(file); !drawn[name] && !strings.HasPrefix(name, "growth-") {
 			t.Errorf("nothing draws %s", file)
 		}
 	}
 }
 
-// Each picture of the documents is well-formed, says what it shows to those who cannot
-// see it, has colours for the dark, and is shown by a page with words in its place.
-func TestEachPictureCanBeReadByAll(t *testing.T) {
+// Each picture of the documents is well-formed, has a title and a description for readers
+// who cannot see it, has colours for the dark mode, and a page shows it with an alt text.
+func TestPicturesAreAccessible(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.svg", "pictures/*.svg"} {
 		found, err := filepath.Glob(filepath.Join(docs, pattern))
@@ -74,7 +74,7 @@ func TestEachPictureCanBeReadByAll(t *testing.T) {
 		}
 		shown := regexp.MustCompile(`!\[[^\]]{10,}\]\([\w/.]*` + regexp.QuoteMeta(filepath.Base(file)) + `\)`)
 		if !shown.MatchString(pages) {
-			t.Errorf("no page shows %s with words in its place", file)
+			t.Errorf("no page shows %s with an alt text", file)
 		}
 	}
 }
@@ -98,8 +98,8 @@ func pages(t *testing.T) string {
 	return all.String()
 }
 
-// The document is written for the test. The figures are the numbers that a chart draws.
-func TestFiguresAreThoseOfTheTable(t *testing.T) {
+// The test writes a document, and reads the numbers that a chart would draw.
+func TestReadTables(t *testing.T) {
 	dir := t.TempDir()
 	text := "# Engine 1, one server\n\n```\nown-1: one goroutine, one name\n" +
 		"             contender  cycles/s  ratio\n                  pawl     14380   0.60\n   rueidislock (1 key)    failed  context deadline exceeded\n\n" +
@@ -107,7 +107,7 @@ func TestFiguresAreThoseOfTheTable(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := printed(dir, "x.md")
+	tables, err := codeTables(dir, "x.md")
 	if err != nil || len(tables) != 2 {
 		t.Fatalf("%+v, %v; want two tables", tables, err)
 	}
@@ -119,16 +119,16 @@ func TestFiguresAreThoseOfTheTable(t *testing.T) {
 		t.Errorf("cycles/s: %v, %v", x, ok)
 	}
 	if x, ok := own.figure(own.rows[1], "cycles/s"); ok {
-		t.Errorf("who failed has %v", x)
+		t.Errorf("a contender that failed has %v", x)
 	}
 	if x, ok := held.figure(held.rows[0], "B/lease"); !ok || x != 930 {
 		t.Errorf("B/lease: %v, %v", x, ok)
 	}
-	rows, err := marked(dir, "x.md", "Bugs")
+	rows, err := tableRows(dir, "x.md", "Bugs")
 	if err != nil || len(rows) != 2 || rows[1][1] != "315" {
 		t.Errorf("%q, %v", rows, err)
 	}
-	if got := grouped(1234567); got != "1 234 567" {
+	if got := groupThousands(1234567); got != "1 234 567" {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// quorum is five nodes, one of them down, and how a fence gets through. The numbers are
-// short here: they are microseconds.
+// quorum draws how five nodes, one of them down, agree on a fence. Real fences are longer
+// numbers: microseconds.
 func quorum() *canvas {
 	c := newCanvas(396, "A quorum of five nodes, one of them down, and how a fence gets through",
 		"web-2 asks all five nodes. D is down; A and C give fence 108, B gives 109, and E gives 110. No number has a majority, so the highest, "+

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A table is the output of one scenario of `make peers`, as a document has it.
+// A table is the output of one scenario of `make peers`, in a document.
 type table struct {
-	heading string // of the part of the document that it stands in
+	heading string // of its part of the document
 	name    string // of the scenario: own-64
 	what    string // "64 goroutines on names of their own"
 	columns []string
@@ -20,12 +20,12 @@ type table struct {
 }
 
 var (
-	title  = regexp.MustCompile(`^([a-z]+(?:-\w+)*): (.+)$`)
-	blanks = regexp.MustCompile(`\s{2,}`)
+	title   = regexp.MustCompile(`^([a-z]+(?:-\w+)*): (.+)$`)
+	cellGap = regexp.MustCompile(`\s{2,}`)
 )
 
-// printed reads the tables that stand as code in a document.
-func printed(docs, file string) ([]table, error) {
+// codeTables reads the tables in the code blocks of a document.
+func codeTables(docs, file string) ([]table, error) {
 	text, err := os.ReadFile(filepath.Join(docs, file))
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func printed(docs, file string) ([]table, error) {
 		case m != nil:
 			found = append(found, table{heading: heading, name: m[1], what: m[2]})
 		case strings.HasPrefix(line, "  ") && len(found) > 0:
-			last, cells := &found[len(found)-1], blanks.Split(strings.TrimSpace(line), -1)
+			last, cells := &found[len(found)-1], cellGap.Split(strings.TrimSpace(line), -1)
 			if last.columns == nil {
 				last.columns = cells
 			} else {
@@ -61,7 +61,7 @@ func printed(docs, file string) ([]table, error) {
 	return found, nil
 }
 
-// figure is one number of a row. ok is false if the cell has no number, because the
+// figure returns one number of a row. ok is false if the cell has no number, because the
 // contender failed.
 func (t table) figure(row []string, column string) (x float64, ok bool) {
 	i := slices.Index(t.columns, column)
@@ -72,9 +72,9 @@ func (t table) figure(row []string, column string) (x float64, ok bool) {
 	return x, err == nil
 }
 
-// marked reads the rows of a document's own tables in the part with a heading, as cells,
-// the head of each table before its rows.
-func marked(docs, file, heading string) ([][]string, error) {
+// tableRows reads the Markdown tables in the part of a document with this heading. It
+// returns the head of each table, and then its rows, as cells.
+func tableRows(docs, file, heading string) ([][]string, error) {
 	text, err := os.ReadFile(filepath.Join(docs, file))
 	if err != nil {
 		return nil, err
