@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A job has died between acquire and release. The tries of its successor, which has the
+// A job has died between acquire and release. The attempts of the next job, which has the
 // same file, must not renew the lease: it ends after its TTL.
-func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
+func TestRefusedAcquireDoesNotRenewTheOldLease(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
 		bubble.Test(t, func(t *testing.T) {
 			loc := &location{namespace: namespace}
@@ -24,7 +24,7 @@ func TestAcquireThatIsRefusedDoesNotRenewTheLeaseOfItsFile(t *testing.T) {
 			noError(t, err)
 			handle, err := lease.Detach(t.Context())
 			noError(t, err)
-			h := &handleFile{path: "f", old: string(handle), since: time.Now().Add(-2 * fenceRetention)}
+			h := &handleFile{path: "f", old: string(handle), modTime: time.Now().Add(-2 * fenceRetention)}
 			for range 3 {
 				if err := h.checkReplaceable(t.Context(), c, loc); !errors.Is(err, errNotAcquired) {
 					t.Errorf("the lease is held; checkReplaceable returns %v", err)

@@ -11,7 +11,7 @@ import (
 )
 
 // kill -9 of pawl ends the command at once, long before the lease expires.
-func TestKill9TakesTheCommandAlong(t *testing.T) {
+func TestKill9OfPawlKillsTheCommand(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "1000", "x", "--", "sh", "-c", `trap "" TERM INT HUP; echo $$ > group; while :; do sleep 0.01; done`)
 	pid := b.group()
@@ -19,20 +19,20 @@ func TestKill9TakesTheCommandAlong(t *testing.T) {
 	p.code()
 	eventually(t, "the command is gone", func() bool { return allDead(pid) })
 	if len(b.entry("x").Holders) == 0 {
-		t.Error("the lease is gone, too: what was waited for?")
+		t.Error("the lease is gone, too, so the command may have ended with it")
 	}
 }
 
-// A stopped process receives only SIGKILL and SIGCONT. So timeout(1) sends SIGCONT after
-// its signal.
-func TestASignalThatAsksToEndReachesACommandThatIsStopped(t *testing.T) {
+// A stopped process receives only SIGKILL and SIGCONT. So pawl, like timeout(1), sends
+// SIGCONT after the signal.
+func TestEndSignalsReachAStoppedCommand(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		t.Run(unix.SignalName(s), func(t *testing.T) { reachesWhatIsStopped(t, s) })
+		t.Run(unix.SignalName(s), func(t *testing.T) { testSignalToStopped(t, s) })
 	}
 }
 
-func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
+func testSignalToStopped(t *testing.T, s syscall.Signal) {
 	b := newLab(t)
 	p := b.start("run", "x", "--", "sh", "-c", `trap "echo tidy > tidy; exit 7" INT TERM HUP QUIT; echo $$ > group; kill -STOP $$; while :; do sleep 0.01; done`)
 	eventually(t, "it is stopped", func() bool { return state(b.group()) == "T" })
@@ -43,9 +43,9 @@ func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// A shell that sees the others of the group stopped may continue all of them before pawl
-// has stopped, and only once.
-func TestASIGCONTThatIsEarlierThanOurStopCounts(t *testing.T) {
+// A shell may continue the group, once, as soon as the others have stopped, and so before
+// pawl has stopped.
+func TestSIGCONTBeforeTheStopCounts(t *testing.T) {
 	newLab(t).startAs("stop-after").wantCode(0)
 }
 
@@ -56,9 +56,9 @@ func stopAfterIsContinued() {
 }
 
 // If the kill is overdue because pawl itself was stopped, the killed processes still get
-// their time to end. This needs a process of its own: startChild reaps every child of its
-// process, also the children of other tests.
-func TestWhatIsKilledLateHasItsTimeToGo(t *testing.T) {
+// their time to end. This needs a process of its own, because startChild reaps every
+// child of its process, even those of other tests.
+func TestAfterALateSIGKILLStopStillWaits(t *testing.T) {
 	b := newLab(t)
 	b.startAs("kill-late").wantCode(0)
 }
@@ -74,7 +74,7 @@ func killLate() {
 	gone := c.stop(func(begun time.Time) time.Time { return begun.Add(-time.Hour) })
 	c.close()
 	if !gone {
-		fmt.Fprintln(os.Stderr, "something is said to be left")
+		fmt.Fprintln(os.Stderr, "stop reports that a process is left")
 		os.Exit(1)
 	}
 	os.Exit(0)

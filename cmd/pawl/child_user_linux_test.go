@@ -10,7 +10,7 @@ import (
 )
 
 // startCommandOfAnotherUser starts a pawl whose command changes its user, as sudo does.
-// Root may signal it all the same, so pawl runs without CAP_KILL.
+// Root may signal any user's processes, so pawl runs without CAP_KILL.
 func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 	b.t.Helper()
 	if os.Getuid() != 0 {
@@ -21,10 +21,10 @@ func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 	}
 	args = append([]string{"--bounding-set", "-kill", "--inh-caps", "-kill", "pawl", "run"}, args...)
 	return b.startAs("setpriv", append(args, "x", "--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c",
-		`echo $$ > group; trap "echo told > told" TERM; echo ready > ready; while ! test -e go; do sleep 0.01; done`)...)
+		`echo $$ > group; trap "echo signaled > signaled" TERM; echo ready > ready; while ! test -e go; do sleep 0.01; done`)...)
 }
 
-func TestASignalThatCannotBeDeliveredIsSaidOnce(t *testing.T) {
+func TestUndeliveredSignalIsReportedOnce(t *testing.T) {
 	b := newLab(t)
 	p := b.startCommandOfAnotherUser()
 	b.awaitFile("ready")
@@ -34,17 +34,17 @@ func TestASignalThatCannotBeDeliveredIsSaidOnce(t *testing.T) {
 	b.awaitHeld("x")
 	b.write("go", "")
 	p.wantCode(0) // the command ended with that
-	if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 || b.read("told") != "" {
-		t.Errorf("it said %q, and the command was told %q", got, b.read("told"))
+	if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 || b.read("signaled") != "" {
+		t.Errorf("pawl printed %q, and the command received %q", got, b.read("signaled"))
 	}
 }
 
-// After a loss pawl cannot stop the command, and says so.
-func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
+// After a loss pawl cannot stop the command, and reports that.
+func TestUnstoppableCommandIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
-		args []string
-		code int
-		lose bool
+		args   []string
+		code   int
+		breaks bool
 	}{
 		"Lost":    {[]string{"--grace", "0.1"}, exitLost, true},
 		"MaxHold": {[]string{"--grace", "0.1", "--max-hold", "1"}, exitTooLong, false},
@@ -55,7 +55,7 @@ func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
 			b.awaitFile("ready")
 			group := b.group()
 			t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
-			if c.lose {
+			if c.breaks {
 				if r, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
 					t.Fatalf("break: %d, %s", code, r.stderr.String())
 				}
@@ -63,7 +63,7 @@ func TestACommandThatCannotBeStoppedIsSaidToRun(t *testing.T) {
 			p.wantCode(c.code)
 			got := p.stderr.String()
 			if strings.Count(got, "did not reach the command: operation not permitted") != 1 || !strings.Contains(got, "a process of the command is still running") {
-				t.Errorf("it said %q", got)
+				t.Errorf("it printed %q", got)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func newHungJob(t *testing.T) *job {
 	}
 }
 
-func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
+func TestWaitBoundsAnOpenThatIgnoresItsCtx(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		began := time.Now()
@@ -46,7 +46,7 @@ func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
 	})
 }
 
-func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
+func TestASignalEndsAnOpenThatIgnoresItsCtx(t *testing.T) {
 	for _, signals := range []int{1, 2} {
 		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
@@ -66,7 +66,7 @@ func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
 }
 
 // One deadline bounds opening and waiting together.
-func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
+func TestWaitIncludesTheOpen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		client := func() *pawl.Client {
@@ -95,7 +95,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 	})
 }
 
-// hung is a backend that was opened, and then stops answering.
+// hung is a backend that answers no request.
 type hung struct{ driver.Driver }
 
 func (hung) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
@@ -108,8 +108,9 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 	return ctx.Err()
 }
 
-// Pawl takes back what is on its way if it can, but not longer than --wait allows.
-func TestWaitBoundsTheLeavingToo(t *testing.T) {
+// After --wait, pawl releases a grant that may still arrive, for lateAnswerTimeout at
+// most.
+func TestWaitBoundsTheRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.maxWait = 10 * time.Second
@@ -127,26 +128,26 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 	})
 }
 
-// The end of a backend's own bound, such as a dial timeout, is not the end of --wait.
-func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
-	trouble := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
+// A backend's own timeout, such as a dial timeout, is not the end of --wait.
+func TestADialTimeoutIsNotTheEndOfWait(t *testing.T) {
+	dialErr := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
 	for _, maxWait := range []time.Duration{0, 30 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {
 			j := newHungJob(t)
 			j.maxWait = maxWait
 			j.open = func(context.Context) (*pawl.Client, error) {
 				time.Sleep(5 * time.Second)
-				return nil, trouble
+				return nil, dialErr
 			}
 			err := j.run()
-			if e, ok := errors.AsType[*exit](err); !ok || e.code != exitUnavailable || e.err != error(trouble) {
-				t.Errorf("maxWait %v: it ends with %v; want %v", maxWait, err, trouble)
+			if e, ok := errors.AsType[*exit](err); !ok || e.code != exitUnavailable || e.err != error(dialErr) {
+				t.Errorf("maxWait %v: it ends with %v; want %v", maxWait, err, dialErr)
 			}
 		})
 	}
 }
 
-func TestAnAnswerAtTheEndOfThePatienceIsItsEnd(t *testing.T) {
+func TestAnErrorAtTheEndOfWaitReportsTheWait(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.open = func(ctx context.Context) (*pawl.Client, error) {

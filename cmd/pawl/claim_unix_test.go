@@ -20,17 +20,16 @@ func hungServer(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// A user who reads the message in cron's mail must learn which server it was, and what to
-// check.
-func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
+// The message, perhaps in a mail of cron, must name the server and what to check.
+func TestNoWaitNamesTheServerThatDidNotAnswer(t *testing.T) {
 	for _, backend := range listed.All {
-		scheme, at, server := strings.Cut(backend.URL, "://")
-		if !server {
+		scheme, at, hasServer := strings.Cut(backend.URL, "://")
+		if !hasServer {
 			continue // it has no server
 		}
 		t.Run(scheme, func(t *testing.T) {
 			b := newLab(t)
-			b.env = []string{briefVariable + "=1"}
+			b.env = []string{shortTimeoutsVariable + "=1"}
 			addr := hungServer(t)
 			b.url = scheme + "://joe:hunter2@" + addr
 			if _, path, _ := strings.Cut(at, "/"); path != "" {
@@ -47,7 +46,7 @@ func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
 			got := p.stderr.String()
 			hinted := regexp.MustCompile(`\((check the|.*can it be reached|.*nodes failed)`).MatchString(got)
 			if !strings.Contains(got, addr) || !hinted || strings.Contains(got, "hunter2") {
-				t.Errorf("it says %q", got)
+				t.Errorf("it printed %q", got)
 			}
 			t.Log(got)
 		})

@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// unoffered are names, and parts of labels, that a shell would run or take for something
-// else.
-var unoffered = []string{
+// unsafeParts has texts that a shell would run, or would not take literally.
+var unsafeParts = []string{
 	"`touch canary`", "$(touch canary)", "${IFS}", "$HOME", "<(touch canary)", ";touch canary", "&touch canary", "|touch canary",
 	">canary", "'", `"`, `\`, " ", "\u00a0", "\u200b", "\u202e", "\u201c", "~", "!", "!!", "*", "?", "[a]", "{a,b}", "#", "%self", "^a^b",
 }
@@ -28,7 +27,7 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 			plain = append(plain, "a"+string(r))
 		}
 	}
-	for _, part := range unoffered {
+	for _, part := range unsafeParts {
 		held = append(held, part, "x"+part+"y")
 	}
 	b.holdAll(held)
@@ -38,16 +37,16 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 	}
 	offered := strings.Split(strings.TrimSpace(p.stdout.String()), "\n")
 	if last := len(offered) - 1; offered[last] != ":4" {
-		t.Errorf("the directive is %s, and so files are completed", offered[last])
+		t.Errorf("the directive is %s, so the shell completes files", offered[last])
 	} else if got, want := offered[:last], slices.Sorted(slices.Values(plain)); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("offered are\n%q, want\n%q", got, want)
+		t.Errorf("pawl offers\n%q, want\n%q", got, want)
 	}
 }
 
 // holdAll holds all these names until the test ends, with a client that it returns.
 func (b *lab) holdAll(names []string) *pawl.Client {
 	b.t.Helper()
-	c, err := pawl.Open(b.t.Context(), b.url, patient)
+	c, err := pawl.Open(b.t.Context(), b.url, patientOptions)
 	noError(b.t, err)
 	b.t.Cleanup(func() { _ = closeSoon(c) })
 	for _, name := range names {
@@ -56,7 +55,7 @@ func (b *lab) holdAll(names []string) *pawl.Client {
 	return c
 }
 
-// This runs real shells with the scripts of pawl completion. cobra's script for bash
+// Real shells run the scripts of pawl completion. cobra's script for bash
 // escapes a single candidate, but inserts the common beginning of several unescaped. The
 // next TAB evaluates the line.
 func TestCompletionRunsNothing(t *testing.T) {
@@ -84,7 +83,7 @@ func TestCompletionRunsNothing(t *testing.T) {
 			}
 			s.finish("pawl show --json sa\t1 >out")
 			if got := b.read("out"); !strings.Contains(got, `"safe-1"`) {
-				t.Errorf("completed, it says %q", got)
+				t.Errorf("the completed command printed %q", got)
 			}
 			for i := range payloads {
 				s.finish("pawl show " + fmt.Sprint("pair", i) + "\t\t")

@@ -36,10 +36,10 @@ func (c *crontab) write(name, text string) {
 	c.lab.write(filepath.Join(c.host, name), text)
 }
 
-// startCron starts cron on a crontab of a host whose clock shows this time, also to the
-// programs of its jobs except pawl. Where this user may not make namespaces, the test is
-// skipped. Where cron is missing it fails, if PAWL_TEST_REQUIRE is set.
-func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
+// startCron starts cron on a crontab of a host. Cron and its jobs, except pawl, see
+// clockTime as the current time. If this user may not make namespaces, the test is
+// skipped. If cron is missing, it is skipped, or fails if PAWL_TEST_REQUIRE is set.
+func (b *lab) startCron(host string, clockTime time.Time, lines string) *crontab {
 	b.t.Helper()
 	path, err := exec.LookPath("cron")
 	if err != nil {
@@ -51,13 +51,13 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 		}
 		b.t.Skipf("cron is missing (%v): install it to run this test", err)
 	}
-	b.mayIsolate()
+	b.skipWithoutNamespaces()
 	c := &crontab{lab: b, host: host}
 	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {
 		noError(b.t, os.MkdirAll(c.file(folder), perm))
 	}
-	// No crontab of the system, but the test's; cron, and a sendmail that keeps its
-	// input; no rules of the system about logins.
+	// Replace the system's crontabs by the test's, sendmail by one that keeps its input,
+	// and the system's rules about logins.
 	c.write("setup", fmt.Sprintf(`set -e; cd %q
 		hostname %s
 		mount -t tmpfs tmpfs /run
@@ -76,16 +76,16 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 	noError(b.t, err)
 	clock, env := timeshift.New(b.t, c.file("clock"))
 	c.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+strings.Join(env, "\n")+"\n"+lines+"\n")
-	clock.Set(time.Until(shows))
-	c.cron = exec.Command("unshare", append(isolated("sh", c.file("setup"), "--", "TZ="+centralEurope), env...)...)
-	var said strings.Builder
-	c.cron.Stdout, c.cron.Stderr = &said, &said
+	clock.Set(time.Until(clockTime))
+	c.cron = exec.Command("unshare", append(isolationArgs("sh", c.file("setup"), "--", "TZ="+centralEurope), env...)...)
+	var output strings.Builder
+	c.cron.Stdout, c.cron.Stderr = &output, &output
 	c.cron.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	noError(b.t, c.cron.Start())
 	b.t.Cleanup(func() {
 		c.stop()
 		if b.t.Failed() {
-			b.t.Logf("cron said: %s; mail: %s", said.String(), c.read("mail"))
+			b.t.Logf("cron printed: %s; mail: %s", output.String(), c.read("mail"))
 		}
 	})
 	return c
@@ -94,16 +94,16 @@ func (b *lab) startCron(host string, shows time.Time, lines string) *crontab {
 // centralEurope is a time zone with summer time.
 const centralEurope = "CET-1CEST,M3.5.0,M10.5.0/3"
 
-// isolated are the arguments with which unshare runs a command as on a host of its own.
-func isolated(command ...string) []string {
+// isolationArgs are the arguments with which unshare runs a command as on its own host.
+func isolationArgs(command ...string) []string {
 	return append([]string{"--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}, command...)
 }
 
-// mayIsolate skips the test where this user may not make namespaces.
-func (b *lab) mayIsolate() {
+// skipWithoutNamespaces skips the test if this user may not make namespaces.
+func (b *lab) skipWithoutNamespaces() {
 	b.t.Helper()
-	if said, err := exec.Command("unshare", isolated("true")...).CombinedOutput(); err != nil {
-		skip.Unproven(b.t, "a host of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, said)
+	if output, err := exec.Command("unshare", isolationArgs("true")...).CombinedOutput(); err != nil {
+		skip.Unproven(b.t, "a host of its own needs the rights of root, and CAP_SYS_ADMIN: %v: %s", err, output)
 	}
 }
 
@@ -116,10 +116,10 @@ func (c *crontab) stop() {
 }
 
 // Three hosts, whose clocks differ by a second each, have the same lines in their
-// crontabs. Their starts straddle the end of a minute, an hour and a day, and the begin
-// and the end of summer time. Each time one of them runs each line, and cron mails
-// nothing.
-func TestInACrontabOneOfManyHostsRunsItOnce(t *testing.T) {
+// crontabs. Their starts straddle the end of a minute, an hour and a day, and the
+// beginning and the end of summer time. Each time one of them runs each line, and cron
+// mails nothing.
+func TestOneOfManyHostsRunsACrontabLine(t *testing.T) {
 	nightly(t, "it runs three crons for a minute")
 	const every = 12 * time.Second // half of it is shorter than the time between two boundaries
 	for backend, url := range cronBackends {
@@ -143,7 +143,7 @@ func TestInACrontabOneOfManyHostsRunsItOnce(t *testing.T) {
 					hosts = append(hosts, b.startCron(fmt.Sprintf("host%d", i), at.Add(-time.Duration(6+i)*time.Second), lines))
 				}
 				eventually(t, boundary+": all have ended", func() bool { return strings.Count(b.read("ended"), "\n") == runs-1 })
-				b.judgeCron(boundary, every, hosts)
+				b.checkCron(boundary, every, hosts)
 			}
 			if got := b.read("skipped"); got == "" || strings.Contains(got, "\n") {
 				t.Errorf("what summer time skips ran at %q", got)
@@ -157,9 +157,9 @@ var cronBackends = map[string]func(*testing.T, *lab) string{
 	"Redis":  func(t *testing.T, _ *lab) string { return "redis://" + redistest.Start(t).Addr },
 }
 
-// judgeCron ends the hosts, and fails the test if a line ran on none of them, or on more
+// checkCron ends the hosts, and fails the test if a line ran on none of them, or on more
 // than one.
-func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) {
+func (b *lab) checkCron(boundary string, every time.Duration, hosts []*crontab) {
 	b.t.Helper()
 	for _, c := range hosts {
 		c.stop()
@@ -177,7 +177,7 @@ func (b *lab) judgeCron(boundary string, every time.Duration, hosts []*crontab) 
 		first, last = min(first, at), max(last, at)
 	}
 	if last-first >= every.Seconds()/2-1 {
-		skip.Unproven(b.t, "the hosts started %.1f s after each other: too slow a machine for --every %v", last-first, every)
+		skip.Unproven(b.t, "the hosts started %.1f s apart: the machine is too slow for --every %v", last-first, every)
 	}
 	if got := b.read("ended"); strings.Trim(got, "0\n") != "" {
 		b.t.Errorf("%s: they ended with %q", boundary, got)

@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A backend's text may have several lines: they stay lines, and nothing in them moves the
-// cursor.
-func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
+// A backend's text may have several lines. They stay lines, and cannot move the cursor.
+func TestFindingsKeepTheirLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	err := printFindings(&out, []pawl.Finding{{Severity: "error", Subject: "file", Detail: "quick_check says:\n  page 3\x1b[2J\npage 4\n", Advice: "stop\nall"}})
@@ -26,13 +25,13 @@ func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
 	}
 }
 
-func TestSeveralErrorsAreSaidInOneLine(t *testing.T) {
+func TestJoinedErrorsArePrintedOnOneLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	v := &output{err: &out}
 	v.sayError(joined{"pawl: one\npawl: two\n"})
 	if got := out.String(); got != "pawl: one; two\n" || strings.Contains(got, `\n`) {
-		t.Errorf("it says %q", got)
+		t.Errorf("it prints %q", got)
 	}
 }
 

@@ -13,24 +13,24 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// refusing is a backend whose password was changed after the opening.
+// refusing is a backend whose password has changed since it was opened.
 type refusing struct{ driver.Driver }
 
 func (refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("wrong password"), Permanent: true}
 }
 
-// Elect does not promise to try again when it ends.
-func TestElectEndsOnAnErrorThatARetryCannotMend(t *testing.T) {
+// When elect ends, it does not print that it tries again.
+func TestElectEndsOnAPermanentError(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
-		e := &election{job: &job{v: &output{err: &said}, name: "x"}, terms: make(chan electionTerm)}
+		var messages bytes.Buffer
+		e := &election{job: &job{v: &output{err: &messages}, name: "x"}, terms: make(chan electionTerm)}
 		e.open = func(context.Context) (*pawl.Client, error) {
 			return pawl.New(refusing{engine.Full(memlock.New(nil))}, e.observe((&claimFlags{}).options(e.v, &location{v: e.v})))
 		}
 		e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil }
-		if err := e.run(); !codeIs(err, exitUnavailable) || said.Len() > 0 {
-			t.Errorf("it ends with %v, and has said %q", err, said.String())
+		if err := e.run(); !codeIs(err, exitUnavailable) || messages.Len() > 0 {
+			t.Errorf("it ends with %v, and printed %q", err, messages.String())
 		}
 	})
 }

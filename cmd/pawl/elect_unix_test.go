@@ -25,16 +25,16 @@ func TestNoTwoLeadersAtOnce(t *testing.T) {
 			p.wantCode(0)
 			b.wantGone(group)
 			if b.read("ran") == "" || b.read("overlap") != "" {
-				t.Errorf("VIOLATION: when it led again there was %q", b.read("overlap"))
+				t.Errorf("VIOLATION: when it led again, this process was alive: %q", b.read("overlap"))
 			}
 			if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 {
-				t.Errorf("it said %q", got)
+				t.Errorf("it printed %q", got)
 			}
 		})
 	}
 }
 
-// While it leads, the command gets the signal. Before, the signal ends the campaign.
+// While pawl leads, its command gets the signal. Otherwise the signal ends the campaign.
 func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 	b := newLab(t)
 	p := b.start("elect", "x", "--", "sh", "-c", `trap "exit 9" USR1; echo ready > ready; while :; do sleep 0.01; done`)
@@ -63,7 +63,7 @@ func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 
 // SIGTERM hands the lead over as soon as the command has ended, without waiting for the
 // TTL, which is 30 days here.
-func TestALeaderThatIsToldToEndHandsOver(t *testing.T) {
+func TestSIGTERMHandsTheLeadOver(t *testing.T) {
 	b := newLab(t)
 	p := b.start("elect", "--ttl", "720h", "x", "--", "sh", "-c", children["Willing"])
 	b.awaitFile("group")
@@ -84,7 +84,7 @@ func TestASignalEndsAcquireAndWait(t *testing.T) {
 	b.signal(p, syscall.SIGTERM)
 	p.wantCode(128 + int(syscall.SIGTERM))
 	if got := b.file("h"); b.read("h") != "" || len(b.entry("x").Waiters) > 0 {
-		t.Errorf("%s is there, or it still waits", got)
+		t.Errorf("%s exists, or acquire still waits", got)
 	}
 	b.signal(holder, syscall.SIGTERM)
 	holder.wantCode(128 + int(syscall.SIGTERM))

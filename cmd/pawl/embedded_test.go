@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The tag embedded leaves out the clients of servers, and errors say so.
+// The tag embedded leaves out the clients of servers, which errors mention.
 func TestTheEmbeddedBuild(t *testing.T) {
 	nightly(t, "it builds the command once more")
 	t.Parallel()

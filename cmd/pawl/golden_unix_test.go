@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files: what the command says")
+var update = flag.Bool("update", false, "rewrite the golden files of the command's output")
 
 var golden, _ = filepath.Abs("testdata/golden") // absolute, because some tests change the folder
 
@@ -29,7 +29,7 @@ func wantGolden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || got != string(want) {
-		t.Errorf("%s is not what it says now: see the diff after go test ./cmd/pawl -update\n%s", file, got)
+		t.Errorf("the output differs from %s: see the diff after go test ./cmd/pawl -update\n%s", file, got)
 	}
 }
 
@@ -43,15 +43,15 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
 		}
 		wantGolden(t, strings.Join(path, "-")+".txt", out.String())
-		wantUnwritten(t, append(path[1:], "--help")...)
+		wantWriteError(t, append(path[1:], "--help")...)
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			if len(line) > 80 {
 				t.Errorf("%s --help is wider than 80 columns: %s", c.CommandPath(), line)
 			}
 		}
-		for _, below := range c.Commands() {
-			if c.Name() != "completion" && !below.Hidden { // the rest is cobra's, or hidden
-				each(below)
+		for _, sub := range c.Commands() {
+			if c.Name() != "completion" && !sub.Hidden { // the rest is cobra's, or hidden
+				each(sub)
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func (fullDisk) Write([]byte) (int, error) {
 	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 }
 
-// wantUnwritten checks the error when standard output cannot be written.
-func wantUnwritten(t *testing.T, args ...string) {
+// wantWriteError checks the error when standard output cannot be written.
+func wantWriteError(t *testing.T, args ...string) {
 	t.Helper()
-	var said bytes.Buffer
-	code := execute(&output{out: fullDisk{}, err: &said}, args)
-	if want := "write /dev/stdout: no space left on device\n"; code != exitOther || !strings.HasSuffix(said.String(), want) {
-		t.Errorf("pawl %s on a full disk: exit code %d and %q", strings.Join(args, " "), code, said.String())
+	var messages bytes.Buffer
+	code := execute(&output{out: fullDisk{}, err: &messages}, args)
+	if want := "write /dev/stdout: no space left on device\n"; code != exitOther || !strings.HasSuffix(messages.String(), want) {
+		t.Errorf("pawl %s on a full disk: exit code %d and %q", strings.Join(args, " "), code, messages.String())
 	}
 }
 
@@ -90,6 +90,6 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		{"bench", "--clients", "1", "--duration", "100ms", urlFlag}, {"break", "--yes", "--delay", "0", urlFlag, "x"},
 		{"prove", "--check", filepath.Join(dir, "short.jsonl")},
 	} {
-		wantUnwritten(t, args...)
+		wantWriteError(t, args...)
 	}
 }

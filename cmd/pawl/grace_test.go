@@ -17,9 +17,9 @@ type lostLease struct {
 
 func (l lostLease) Err() error { return l.err }
 
-func TestAGraceThatIsAcceptedIsGivenWhole(t *testing.T) {
+func TestAnAcceptedGraceIsGivenInFull(t *testing.T) {
 	for _, ttl := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second, time.Hour} {
-		most := time.Duration(0)
+		longest := time.Duration(0)
 		for grace := time.Duration(0); grace < ttl/2; grace += max(ttl/1000, time.Millisecond) {
 			f := &commandFlags{}
 			cmd := &cobra.Command{}
@@ -28,13 +28,13 @@ func TestAGraceThatIsAcceptedIsGivenWhole(t *testing.T) {
 			if f.checkGrace(cmd, ttl) != nil {
 				continue
 			}
-			most = grace
+			longest = grace
 			begun := time.Now()
 			lease := lostLease{err: &pawl.LostError{StopBy: begun.Add(f.margin(cmd, ttl))}}
 			if got := killTime(lease, begun, grace).Sub(begun); got != grace {
 				t.Errorf("ttl %v: of a grace of %v the command gets %v", ttl, grace, got)
 			}
 		}
-		t.Logf("ttl %v: the longest grace is %v", ttl, most)
+		t.Logf("ttl %v: the longest grace is %v", ttl, longest)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// One signal ends what only looks, although no process reads its output, and pawl dies of
-// that signal. The output is more than the smallest pipe takes.
-func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
+// One signal ends a command that only reads the database, although no process reads its
+// output, and pawl dies of that signal. The smallest pipe cannot hold the output.
+func TestOneSignalEndsACommandThatOnlyReads(t *testing.T) {
 	all := newLab(t)
 	for range 150 {
 		mustGet(all.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()))(t)
@@ -43,7 +43,7 @@ func TestOneSignalEndsWhatOnlyLooks(t *testing.T) {
 	}
 }
 
-// Ctrl-C also ends a script that watches, instead of making it go on with its next line.
+// Ctrl-C also ends a script that runs watch; it does not go on with its next line.
 func TestTerminalCtrlCEndsAScriptThatWatches(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("only bash checks what pawl dies of: %v", err)
@@ -65,6 +65,6 @@ func (p *process) wantKilledBy(s syscall.Signal) {
 	p.b.t.Helper()
 	p.code()
 	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != s {
-		p.b.t.Errorf("it ended with %v, not by %v; it said %s", p.ProcessState, s, p.stderr.String())
+		p.b.t.Errorf("it ended with %v, not by %v; it printed %s", p.ProcessState, s, p.stderr.String())
 	}
 }

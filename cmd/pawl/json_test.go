@@ -62,7 +62,7 @@ func TestTheValueOfAName(t *testing.T) {
 }
 
 // Every field of a lease or a place is printed, for people and for programs.
-func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
+func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	t.Parallel()
 	peopleDoNot := []string{"Waiter.ExpiresIn"}
 	now := time.Now()
@@ -140,8 +140,8 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 		Holders: []pawl.Holder{{Permits: 1, Limit: 1, Owner: pawl.Owner{Host: evil, Client: evil, PID: 1, Labels: map[string]string{evil: evil}}}},
 		Waiters: []pawl.Waiter{{Permits: 1, Limit: 1, Owner: pawl.Owner{Client: evil}}},
 	}
-	var list, entry, asJSON, said bytes.Buffer
-	v := &output{err: &said}
+	var list, entry, asJSON, messages bytes.Buffer
+	v := &output{err: &messages}
 	v.say("lost %s, %v", evil, e.Holders[0].Owner)
 	for _, err := range []error{
 		printList(&list, []pawl.Entry{e}, time.Now()),
@@ -150,17 +150,17 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	} {
 		noError(t, err)
 	}
-	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": said.String()} {
+	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": messages.String()} {
 		for _, r := range text {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Errorf("%s: %q is printed as it is", what, r)
 			}
 		}
 		if !strings.Contains(text, "fine: é 漢 😀") {
-			t.Errorf("%s: what can be shown is not: %s", what, text)
+			t.Errorf("%s: printable text is missing: %s", what, text)
 		}
 	}
-	for what, lines := range map[string][2]int{"ls": {strings.Count(list.String(), "\n"), 2}, "say": {strings.Count(said.String(), "\n"), 1}, "--json": {strings.Count(asJSON.String(), "\n"), 1}} {
+	for what, lines := range map[string][2]int{"ls": {strings.Count(list.String(), "\n"), 2}, "say": {strings.Count(messages.String(), "\n"), 1}, "--json": {strings.Count(asJSON.String(), "\n"), 1}} {
 		if lines[0] != lines[1] {
 			t.Errorf("%s: %d lines, want %d", what, lines[0], lines[1])
 		}

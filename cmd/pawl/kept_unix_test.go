@@ -38,7 +38,7 @@ func (f *frail) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, e
 	return f.Driver.Renew(ctx, leases)
 }
 
-// Inspect shows no holder, like an answer that is outdated.
+// Inspect shows no holder, like an outdated answer.
 func (f *frail) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	e, err := f.Driver.Inspect(ctx, name)
 	e.Holders = nil

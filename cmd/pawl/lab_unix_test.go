@@ -17,11 +17,11 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// poll waits for a condition. Only a hang makes it return an error, after hangTime.
+// poll waits until f returns true. It returns an error after hangTime.
 func poll(f func() bool) error {
 	for end := time.Now().Add(hangTime); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("waited %v in vain", hangTime)
+			return fmt.Errorf("it did not happen within %v", hangTime)
 		}
 	}
 	return nil
@@ -46,16 +46,16 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
-	return newLabAlone(t)
+	return newSerialLab(t)
 }
 
-// newLabAlone is newLab without t.Parallel, for a test that loads the machine.
-func newLabAlone(t *testing.T) *lab {
+// newSerialLab is newLab without t.Parallel, for a test that loads the machine.
+func newSerialLab(t *testing.T) *lab {
 	t.Helper()
 	b := &lab{t: t, dir: t.TempDir()}
 	b.url = fileURL(filepath.Join(b.dir, "locks.db"))
 	var err error
-	b.c, err = pawl.Open(t.Context(), b.url, patient)
+	b.c, err = pawl.Open(t.Context(), b.url, patientOptions)
 	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(b.c) })
 	return b
@@ -100,8 +100,8 @@ func (b *lab) awaitWaiters(name string, n int) {
 	eventually(b.t, fmt.Sprintf("%d wait for %s", n, name), func() bool { return len(b.entry(name).Waiters) == n })
 }
 
-// An outputFile is the output of a process. It is a file and not a pipe: processes that
-// are left behind may keep the file open, and Wait does not wait for them.
+// An outputFile is the output of a process. It is a file, not a pipe, because Wait would
+// wait for background processes that keep a pipe open.
 type outputFile struct{ file *os.File }
 
 func (p *outputFile) String() string {
@@ -136,7 +136,7 @@ func (b *lab) start(args ...string) *process {
 	return b.startAs("pawl", args...)
 }
 
-// startAs starts another command, which becomes pawl.
+// startAs starts another command, which usually runs pawl.
 func (b *lab) startAs(name string, args ...string) *process {
 	b.t.Helper()
 	return b.startWith(func(*exec.Cmd) {}, name, args...)
@@ -178,10 +178,10 @@ func (p *process) code() int {
 	select {
 	case <-p.done:
 	case <-time.After(hangTime):
-		p.b.t.Fatalf("pawl does not end; it said %s", p.stderr.String())
+		p.b.t.Fatalf("pawl does not end; it printed %s", p.stderr.String())
 	}
 	if p.ProcessState == nil {
-		p.b.t.Fatalf("Wait: %v; it said %s", p.waitErr, p.stderr.String())
+		p.b.t.Fatalf("Wait: %v; it printed %s", p.waitErr, p.stderr.String())
 	}
 	return p.ProcessState.ExitCode()
 }
@@ -189,7 +189,7 @@ func (p *process) code() int {
 func (p *process) wantCode(want int) {
 	p.b.t.Helper()
 	if got := p.code(); got != want {
-		p.b.t.Errorf("exit code %d, want %d; it said %s", got, want, p.stderr.String())
+		p.b.t.Errorf("exit code %d, want %d; it printed %s", got, want, p.stderr.String())
 	}
 }
 
@@ -198,7 +198,7 @@ func (b *lab) signal(p *process, s os.Signal) {
 	noError(b.t, p.Process.Signal(s))
 }
 
-// group is the process group that wrote its number to the file "group".
+// group returns the process group that wrote its number to the file "group".
 func (b *lab) group() int {
 	b.t.Helper()
 	pid, err := strconv.Atoi(b.awaitFile("group"))
@@ -209,6 +209,6 @@ func (b *lab) group() int {
 func (b *lab) wantGone(group int) {
 	b.t.Helper()
 	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) && !allDead(group) {
-		b.t.Errorf("something of the group %d is still there: %v", group, err)
+		b.t.Errorf("the group %d still has a process: %v", group, err)
 	}
 }

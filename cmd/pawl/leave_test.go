@@ -33,19 +33,19 @@ func (gone) Release(ctx context.Context, _ driver.LeaseRef) error {
 // server does. A second signal ends it at once.
 func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
-		backend driver.Driver
-		asked   bool            // a signal has ended the command
-		signals []time.Duration // after its end
-		within  time.Duration
-		warns   bool
+		backend  driver.Driver
+		signaled bool            // a signal has ended the command
+		signals  []time.Duration // after its end
+		within   time.Duration
+		warns    bool
 	}{
-		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, asked: true, within: signalTimeout, warns: true},
-		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
-		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, asked: true, signals: []time.Duration{sameSignalWindow / 2}, within: signalTimeout, warns: true},
+		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, within: signalTimeout, warns: true},
+		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
+		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{sameSignalWindow / 2}, within: signalTimeout, warns: true},
 		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + signalTimeout, warns: true},
 		"BothLate":     {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
 		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + releaseTimeout, warns: true},
-		"WellAndAsked": {backend: memlock.New(nil), asked: true},
+		"WellAndAsked": {backend: memlock.New(nil), signaled: true},
 		"Well":         {backend: memlock.New(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,9 +54,9 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				noError(t, err)
 				lease, err := client.Mutex("x").Lock(t.Context())
 				noError(t, err)
-				var said bytes.Buffer
-				j := &job{v: &output{err: &said}, name: "x", ran: true, signals: make(chan os.Signal, 2)}
-				if c.asked {
+				var messages bytes.Buffer
+				j := &job{v: &output{err: &messages}, name: "x", started: true, signals: make(chan os.Signal, 2)}
+				if c.signaled {
 					j.startEndTimeout()
 				}
 				began := time.Now()
@@ -67,8 +67,8 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				if took := time.Since(began); took > c.within || name != "NoSignal" && took != c.within {
 					t.Errorf("it took %v, want %v", took, c.within)
 				}
-				if warns := strings.Contains(said.String(), "stay"); warns != c.warns {
-					t.Errorf("it said %q", said.String())
+				if warns := strings.Contains(messages.String(), "stay"); warns != c.warns {
+					t.Errorf("it printed %q", messages.String())
 				}
 				if e, err := client.Inspect(t.Context(), "x"); !c.warns && err == nil && len(e.Holders) > 0 {
 					t.Errorf("it is left held: %+v", e)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// children are commands. One stops willingly; each of the others is hard to stop in its
-// own way. They write the number of their group, and then that they are ready.
+// children are commands. SIGTERM ends the first; each of the others is hard to stop in
+// its own way. They write the number of their group, and then that they are ready.
 var children = map[string]string{
 	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
 	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
@@ -55,10 +55,10 @@ func TestLostByABreak(t *testing.T) {
 				q.wantCode(0)
 			}
 			if (b.read("ran") == "") != testing.Short() || b.read("overlap") != "" {
-				t.Errorf("VIOLATION: when the next holder started there was %q", b.read("overlap"))
+				t.Errorf("VIOLATION: when the next holder started, this process was alive: %q", b.read("overlap"))
 			}
 			if got := p.stderr.String(); !strings.Contains(got, `pawl: lost "x" (fence `) || !strings.Contains(got, "broken by ") || strings.Count(got, "pawl: ") != 1 {
-				t.Errorf("it said %q", got)
+				t.Errorf("it printed %q", got)
 			}
 		})
 	}
@@ -79,14 +79,14 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			last := time.Now() // a renewal sent later than about now gets no answer
+			last := time.Now() // the last time at which a renewal may have succeeded
 			p.wantCode(exitLost)
 			b.wantGone(group)
 			if took := time.Since(last); took < 500*time.Millisecond {
 				t.Errorf("the lease ended after %v, though half of it was left", took)
 			}
 			if got := p.stderr.String(); !strings.Contains(got, "unreachable") {
-				t.Errorf("it said %q", got)
+				t.Errorf("it printed %q", got)
 			}
 		})
 	}
@@ -102,19 +102,19 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 	b.awaitFile("ready")
 	stopped := time.Now()
 	b.signal(p, syscall.SIGSTOP)
-	eventually(t, "x is free, and so for long", func() bool {
+	eventually(t, "x has been free for long", func() bool {
 		return len(b.entry("x").Holders) == 0 && time.Since(stopped) > ttl+killTimeout+100*time.Millisecond
 	})
 	b.signal(p, syscall.SIGCONT)
 	p.wantCode(exitLost) // at once, whatever the grace
 	b.wantGone(b.group())
 	if got := p.stderr.String(); strings.Contains(got, "still running") || !strings.Contains(got, "stopping the command") {
-		t.Errorf("it said %q", got)
+		t.Errorf("it printed %q", got)
 	}
 }
 
-// After kill -9 of pawl the next holder comes when the lease expires: not before, and
-// soon after.
+// After kill -9 of pawl, the next holder gets the lock soon after the lease has expired,
+// and not before.
 func TestKill9(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
@@ -134,9 +134,9 @@ func TestKill9(t *testing.T) {
 	b.awaitFile("ran")
 	e := b.entry("x")
 	if since := e.Holders[0].Since; since.Before(expires.Truncate(time.Microsecond)) {
-		t.Errorf("the next one was let in %v too early", expires.Sub(since))
+		t.Errorf("the next holder got the lock %v too early", expires.Sub(since))
 	} else if since.After(expires.Add(15 * time.Second)) {
-		t.Errorf("the next one was let in %v after the lease expired", since.Sub(expires))
+		t.Errorf("the next holder got the lock %v after the lease expired", since.Sub(expires))
 	}
 	if e.Holders[0].Fence <= holders[0].Fence {
 		t.Errorf("the fence is %d after %d", e.Holders[0].Fence, holders[0].Fence)

@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// damagedFile is the URL of a file in which names are held, some of them with damaged
-// rows.
+// damagedFile returns the URL of a file in which names are held, some of them with
+// damaged rows.
 func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "locks.db")
-	c, err := pawl.Open(t.Context(), fileURL(path), patient)
+	c, err := pawl.Open(t.Context(), fileURL(path), patientOptions)
 	noError(t, err)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	for _, name := range held {
@@ -31,14 +31,14 @@ func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	return fileURL(path)
 }
 
-// A damaged row is named, and all other names are listed.
-func TestLsGoesOnBehindADamagedRow(t *testing.T) {
+// Ls reports each damaged row, and lists all other names.
+func TestLsListsTheNamesAfterADamagedRow(t *testing.T) {
 	t.Parallel()
 	url := damagedFile(t, []string{"a", "b", "c", "d"}, []string{"b", "d"})
 	for _, flag := range []string{"", "--json"} {
-		var out, said bytes.Buffer
+		var out, messages bytes.Buffer
 		args := append([]string{"ls", "--url", url}, strings.Fields(flag)...)
-		if code := execute(&output{out: &out, err: &said}, args); code != exitUnavailable {
+		if code := execute(&output{out: &out, err: &messages}, args); code != exitUnavailable {
 			t.Errorf("ls %s: exit code %d, want %d", flag, code, exitUnavailable)
 		}
 		for _, name := range []string{"a", "c"} {
@@ -46,9 +46,9 @@ func TestLsGoesOnBehindADamagedRow(t *testing.T) {
 				t.Errorf("ls %s does not list %s:\n%s", flag, name, &out)
 			}
 		}
-		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		lines := strings.Split(strings.TrimSpace(messages.String()), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], `list "b": `) || !strings.Contains(lines[1], `list "d": `) {
-			t.Errorf("ls %s says\n%s", flag, &said)
+			t.Errorf("ls %s printed\n%s", flag, &messages)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestLsGoesOnBehindADamagedRow(t *testing.T) {
 func TestANameWithADamagedRowIsCompleted(t *testing.T) {
 	t.Parallel()
 	url := damagedFile(t, []string{"a", "b", "c"}, []string{"b"})
-	// In a process of its own it is patient, see TestMain.
+	// A process of its own has long timeouts: see TestMain.
 	out, err := exec.CommandContext(t.Context(), "pawl", "__complete", "--url", url, "show", "").Output()
 	if err != nil || !strings.HasPrefix(string(out), "a\nb\nc\n") {
 		t.Errorf("completed with\n%s%v", out, err)

@@ -18,20 +18,20 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Functions that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
 func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
-// for some of these seconds.
+// hangTime is the time after which a step counts as hung that takes seconds at most. It
+// is long, because the machine may pause.
 const hangTime = 3 * time.Minute
 
-// patient are options of clients that wait while the machine stands still.
-var patient = &pawl.Options{RequestTimeout: time.Minute}
+// patientOptions are for clients that wait while the machine pauses.
+var patientOptions = &pawl.Options{RequestTimeout: time.Minute}
 
-// briefVariable makes the command give up as soon as it does for users.
-const briefVariable = "PAWL_TEST_BRIEF"
+// shortTimeoutsVariable makes the command give up as early as it does for users.
+const shortTimeoutsVariable = "PAWL_TEST_BRIEF"
 
 // The command under test is this test binary, so the race detector checks it, too.
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	commands := map[string]func(){
 		"pawl": func() {
 			completionTimeout = hangTime // a loaded machine with the race detector is slow to open a file
-			if os.Getenv(briefVariable) == "" {
+			if os.Getenv(shortTimeoutsVariable) == "" {
 				tryTimeout = hangTime
 			}
 			os.Exit(pawlMain())
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(signalsByDefault{m}, commands)
 }
 
-// signalsByDefault runs tests whose children need the default action for signals, even if
+// signalsByDefault gives the children of tests the default action for signals, even if
 // the parent of the tests ignores these, like nohup or a shell's &: children inherit
 // ignored signals, but not caught ones. A process that is a command does not run this.
 type signalsByDefault struct{ testscript.TestingM }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The manual pages say what --help says: two are enough to see their form.
+// The manual pages have the text of --help, so two golden files suffice for their form.
 func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 	dir := t.TempDir()
 	if code := execute(&output{out: os.Stderr, err: os.Stderr}, []string{"man", dir}); code != 0 {

@@ -25,13 +25,13 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The command lines of the golden file are refused, or answered, without a lock.
+// Pawl refuses or answers the command lines of the golden file without taking a lock.
 func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
-	t.Setenv(urlVariable, "") // so that it is as before at the end
+	t.Setenv(urlVariable, "") // which restores it after the test
 	must(os.Unsetenv(urlVariable))
 	noError(t, os.CopyFS(dir, os.DirFS(filepath.Join(golden, "../histories"))))
 	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
@@ -49,12 +49,12 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
 	for line := range strings.Lines(string(file)) {
-		command, is := strings.CutPrefix(line, "$ ")
-		if !is {
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		if !isCommand {
 			continue
 		}
 		out.WriteString(line)
-		t.Run(strings.TrimSpace(command), func(t *testing.T) { // its environment is its own
+		t.Run(strings.TrimSpace(command), func(t *testing.T) { // so that Setenv ends with the command
 			args := split(t, command)
 			for ; args[0] != "pawl"; args = args[1:] {
 				name, value, _ := strings.Cut(args[0], "=")
@@ -66,7 +66,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 		})
 		out.WriteByte('\n')
 	}
-	wantGolden(t, "refused.txt", still(t, out.String(), dir))
+	wantGolden(t, "refused.txt", normalized(t, out.String(), dir))
 }
 
 // split returns the words of a line, some of which are quoted.
@@ -82,13 +82,13 @@ func split(t *testing.T, line string) (words []string) {
 	return words
 }
 
-// handleOf is a handle with this content, and its checksum.
-func handleOf(says string) string {
-	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
+// handleOf returns a handle with this content, and its checksum.
+func handleOf(content string) string {
+	b := binary.BigEndian.AppendUint32([]byte(content), crc32.ChecksumIEEE([]byte(content)))
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// The messages that a script cannot bring about, or not in each form.
+// The messages that no script can cause, or not in each form.
 func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
@@ -96,11 +96,11 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	sayLosses(t, &out, v)
 	sayTables(t, &out, v)
 	sayProve(t, &out, v)
-	wantGolden(t, "messages.txt", still(t, out.String(), t.TempDir()))
+	wantGolden(t, "messages.txt", normalized(t, out.String(), t.TempDir()))
 }
 
-// still removes from a text what changes from run to run, and with each backend.
-func still(t *testing.T, text, dir string) string {
+// normalized replaces the parts of a text that change from run to run or with the build.
+func normalized(t *testing.T, text, dir string) string {
 	t.Helper()
 	host, err := os.Hostname()
 	noError(t, err)
@@ -122,25 +122,25 @@ var (
 	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
 )
 
-// sayClaims prints how a claim can end, and the messages on the way.
+// sayClaims prints the messages of claims.
 func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	j := &job{v: v, name: "x", maxWait: time.Minute}
-	tries := &job{v: v, name: "x", noWait: true, maxWait: tryTimeout}
+	tryJob := &job{v: v, name: "x", noWait: true, maxWait: tryTimeout}
 	for _, c := range []struct {
-		what string
-		j    *job
-		over bool
-		err  error
+		what     string
+		j        *job
+		timedOut bool
+		err      error
 	}{
-		{"held, with -n", tries, false, held},
+		{"held, with -n", tryJob, false, held},
 		{"held, with -w 1m", j, true, held},
 		{"no answer, with -w 1m", j, true, context.DeadlineExceeded},
 		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachable)},
 		{"unavailable", j, false, unreachable},
 	} {
 		fmt.Fprintf(out, "\n# %s\n", c.what)
-		v.sayError(c.j.claimError(c.over, c.err).(*exit).err)
+		v.sayError(c.j.claimError(c.timedOut, c.err).(*exit).err)
 	}
 
 	c, err := pawl.New(memlock.New(nil), nil)

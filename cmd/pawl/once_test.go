@@ -17,12 +17,12 @@ import (
 
 // A host starts `pawl once`, as its cron does.
 type host struct {
-	client *pawl.Client
-	ahead  time.Duration // of its clock
+	client     *pawl.Client
+	clockError time.Duration // how far the host's clock is ahead
 }
 
-// once starts it, and runs a command for so long if it is granted.
-func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
+// once is one `pawl once`. If the lock is granted, it holds the lock for that duration.
+func (h *host) once(t *testing.T, f *onceFlags, duration time.Duration) (ran bool) {
 	f.startTime = time.Now()
 	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
 	lease, err := f.claim(t.Context(), h.client, j, f.lockOptions(0))
@@ -33,17 +33,17 @@ func (h *host) once(t *testing.T, f *onceFlags, runs time.Duration) (ran bool) {
 		t.Error(err)
 		return false
 	}
-	time.Sleep(runs)
+	time.Sleep(duration)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 	return true
 }
 
-func newHosts(t *testing.T, ahead ...time.Duration) (hosts []*host) {
+func newHosts(t *testing.T, clockErrors ...time.Duration) (hosts []*host) {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
-	for _, d := range ahead {
+	for _, d := range clockErrors {
 		c, err := pawl.New(memory.Driver(), nil)
 		noError(t, err)
 		hosts = append(hosts, &host{c, d})
@@ -55,9 +55,9 @@ func newOnceFlags(every time.Duration) *onceFlags {
 	return &onceFlags{jobFlags: newJobFlags(), every: seconds(every)}
 }
 
-// Five hosts have one line in their crontabs. Their clocks differ by seconds, and some
-// come late by less than half of the period. Ticks are also at the middle of an hour and
-// of a day in UTC, and at both changes of summer time.
+// Five hosts have the same line in their crontabs. Their clocks differ by seconds, and
+// some start late, by less than half of the period. Some ticks are in the middle of an
+// hour or of a UTC day, or at a change of summer time.
 func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	noError(t, err)
@@ -93,9 +93,9 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				const skew = 3 * time.Second
 				hosts := newHosts(t, -skew, -time.Second, 0, time.Second, skew)
-				late := c.every/2 - 2*skew - 100*time.Millisecond
+				maxDelay := c.every/2 - 2*skew - 100*time.Millisecond
 				if c.shortest > 0 {
-					late -= c.every - c.shortest
+					maxDelay -= c.every - c.shortest
 				}
 				random := rand.New(rand.NewPCG(1, 2))
 				tick := time.Now().Add(time.Minute)
@@ -104,14 +104,14 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 					var ran atomic.Int32
 					var all sync.WaitGroup
 					for _, h := range hosts {
-						start := tick.Add(-h.ahead)
+						start := tick.Add(-h.clockError)
 						if random.IntN(3) == 0 {
-							start = start.Add(time.Duration(random.Int64N(int64(late))))
+							start = start.Add(time.Duration(random.Int64N(int64(maxDelay))))
 						}
-						runs := time.Duration(random.Int64N(int64(10 * time.Second))) // longer ones take many renewals
+						duration := time.Duration(random.Int64N(int64(10 * time.Second))) // longer ones take many renewals
 						all.Go(func() {
 							time.Sleep(time.Until(start))
-							if h.once(t, newOnceFlags(c.every), runs) {
+							if h.once(t, newOnceFlags(c.every), duration) {
 								ran.Add(1)
 							}
 						})
@@ -130,7 +130,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 }
 
 // The clock of a host may be wrong by a year: the server's clock decides.
-func TestOnceEveryGoesByTheServersClock(t *testing.T) {
+func TestOnceEveryUsesTheServersClock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		now := func() time.Time { return time.Now().AddDate(1, 0, 0) }
 		c, err := pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil)
@@ -147,9 +147,9 @@ func TestOnceEveryGoesByTheServersClock(t *testing.T) {
 	})
 }
 
-// A run that takes longer than the period delays the next ones, and skips none. Hosts
+// A run that takes longer than the period delays the next ticks, and skips none. Hosts
 // that waited for it do not run its tick again.
-func TestOnceEveryCountsFromTheStartOfPawlAndNotFromTheGrant(t *testing.T) {
+func TestOnceEveryCountsFromTheStartOfPawl(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		hosts := newHosts(t, 0, 0)
 		var ran atomic.Int32
@@ -177,7 +177,7 @@ func TestOnceEveryCountsFromTheStartOfPawlAndNotFromTheGrant(t *testing.T) {
 func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 	for _, c := range []struct {
 		stored, key string
-		fits        bool
+		sameForm    bool
 	}{
 		{"2026-01-02", "2026-01-03", true},
 		{"2026-01-03", "2026-01-02", true},
@@ -202,8 +202,8 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 			f := newOnceFlags(0)
 			f.key = c.key
 			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, f.lockOptions(0))
-			if other := new(otherFormError); errors.As(err, &other) == c.fits {
-				t.Errorf("after %q the key %q is answered by %v", c.stored, c.key, err)
+			if other := new(otherFormError); errors.As(err, &other) == c.sameForm {
+				t.Errorf("after %q, the key %q returns %v", c.stored, c.key, err)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	}
 }
 
-// listedParameters are all NAME= of a package comment.
+// listedParameters returns all NAME= of a package comment.
 func listedParameters(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.go")

@@ -12,50 +12,50 @@ import (
 	"time"
 )
 
-// A proving is a run of pawl prove that has ended.
-type proving struct {
+// A proveRun is a run of pawl prove that has ended.
+type proveRun struct {
 	code   int
-	said   string
+	output string
 	report string // the path
 }
 
-// prove runs pawl prove, with a TTL that is long for a busy machine with the race
-// detector, and few workers.
-func (b *lab) prove(d time.Duration, args ...string) *proving {
+// prove runs pawl prove with few workers and a long TTL, for a busy machine with the race
+// detector.
+func (b *lab) prove(d time.Duration, args ...string) *proveRun {
 	b.t.Helper()
 	report := b.file("report-" + d.String() + ".html")
 	p := b.start(append([]string{"prove", "--for", d.String(), "--ttl", "3s", "--workers", "4", "--rate", "60", "--out", report}, args...)...)
 	select {
 	case <-p.done:
 	case <-time.After(d + 4*time.Minute):
-		b.t.Fatalf("pawl prove does not end; it said %s", p.stderr.String())
+		b.t.Fatalf("pawl prove does not end; it printed %s", p.stderr.String())
 	}
-	r := &proving{p.ProcessState.ExitCode(), p.stdout.String() + p.stderr.String(), report}
+	r := &proveRun{p.ProcessState.ExitCode(), p.stdout.String() + p.stderr.String(), report}
 	if _, err := os.Stat(report); err != nil && r.code != exitUnavailable {
-		b.t.Fatalf("exit code %d, and there is no report: %s", r.code, r.said)
+		b.t.Fatalf("exit code %d, and there is no report: %s", r.code, r.output)
 	}
 	return r
 }
 
-// proveLonger runs pawl prove until it is content, or for the last of these times. A run
-// on a busy machine may be too short for a fault.
-func (b *lab) proveLonger(content func(*proving) bool, args ...string) *proving {
+// proveLonger runs pawl prove, and again for longer unless isEnough accepts the first
+// run, which may be too short for a fault on a busy machine.
+func (b *lab) proveLonger(isEnough func(*proveRun) bool, args ...string) *proveRun {
 	b.t.Helper()
 	short := b.prove(15*time.Second, args...)
-	if content(short) {
+	if isEnough(short) {
 		return short
 	}
-	b.t.Logf("a longer one follows: %s", short.said)
+	b.t.Logf("a longer run follows: %s", short.output)
 	return b.prove(45*time.Second, args...)
 }
 
-// broke reports whether a run broke a rule.
-func (r *proving) broke(rule string) bool {
-	return regexp.MustCompile(`violation \d+: ` + regexp.QuoteMeta(rule) + ": ").MatchString(r.said)
+// brokeRule reports whether a run broke a rule.
+func (r *proveRun) brokeRule(rule string) bool {
+	return regexp.MustCompile(`violation \d+: ` + regexp.QuoteMeta(rule) + ": ").MatchString(r.output)
 }
 
-// logHistory logs the history of a run: a temporary folder is gone when it is looked for.
-func (r *proving) logHistory(t *testing.T) {
+// logHistory logs the history of a run, because the test deletes its temporary folder.
+func (r *proveRun) logHistory(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(historyPath(r.report))
 	if err != nil {

@@ -26,14 +26,14 @@ func TestProveFindsNothing(t *testing.T) {
 		"Redis":  {func(t *testing.T, _ *lab) string { return "redis://" + redistest.Start(t).Addr }, "overstay,swallow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newLabAlone(t)
-			r := b.proveLonger(func(r *proving) bool { return r.code != exitOther }, "--faults", c.faults, c.url(t, b))
+			b := newSerialLab(t)
+			r := b.proveLonger(func(r *proveRun) bool { return r.code != exitOther }, "--faults", c.faults, c.url(t, b))
 			switch {
-			case r.code == 0 && strings.Contains(r.said, "the locks held\n"):
-			case r.code == exitOther && strings.Contains(r.said, "proves nothing: "):
-				t.Logf("this machine is too busy: %s", r.said)
+			case r.code == 0 && strings.Contains(r.output, "the locks held\n"):
+			case r.code == exitOther && strings.Contains(r.output, "proves nothing: "):
+				t.Logf("this machine is too busy: %s", r.output)
 			default:
-				t.Errorf("exit code %d: %s", r.code, r.said)
+				t.Errorf("exit code %d: %s", r.code, r.output)
 				r.logHistory(t)
 			}
 		})
@@ -41,7 +41,7 @@ func TestProveFindsNothing(t *testing.T) {
 }
 
 // The command has each flag that was given, but no secret.
-func TestTheCommandThatRepeatsARunOfProve(t *testing.T) {
+func TestRepeatCommand(t *testing.T) {
 	p := &proof{
 		loc: &location{namespace: "secret"}, duration: seconds(time.Minute), ttl: seconds(time.Second), workers: 8, rate: 100, seed: 7,
 		faults: []string{"stop", "kill"}, planted: "two-leaders", mayForget: true,
@@ -54,8 +54,8 @@ func TestTheCommandThatRepeatsARunOfProve(t *testing.T) {
 	}
 }
 
-// The bugs are at the edges of Pawl: in what the backend does, in what it answers, and in
-// what the holder hears.
+// The planted bugs are at the edges of Pawl: in the backend's steps, in its answers, and
+// in the notification of the holder.
 func TestProveFindsPlantedBugs(t *testing.T) {
 	nightly(t, "its workers and those of other tests would starve each other")
 	for bug, rules := range map[string][]string{
@@ -64,18 +64,18 @@ func TestProveFindsPlantedBugs(t *testing.T) {
 		"loss-not-told":         {"lost-not-told", "overlap"},
 	} {
 		t.Run(bug, func(t *testing.T) {
-			b := newLabAlone(t)
-			finds := func(r *proving) bool { return r.code == exitUnsound && slices.ContainsFunc(rules, r.broke) }
+			b := newSerialLab(t)
+			finds := func(r *proveRun) bool { return r.code == exitUnsound && slices.ContainsFunc(rules, r.brokeRule) }
 			r := b.proveLonger(finds, "--faults", "stop,overstay", "--planted", bug, "redis://"+redistest.Start(t).Addr)
 			if !finds(r) {
-				t.Errorf("exit code %d, and none of %q is broken: %s", r.code, rules, r.said)
+				t.Errorf("exit code %d, and none of %q is broken: %s", r.code, rules, r.output)
 				r.logHistory(t)
 			}
 		})
 	}
 }
 
-// An operator who has seen enough gets the report of what there was.
+// An operator can end prove early, and gets the report of the run so far.
 func TestProveEndsOnASignal(t *testing.T) {
 	b := newLab(t)
 	p := b.start("prove", "--for", "1h", "--ttl", "30s", "--workers", "2", "--rate", "60", "--out", b.file("report.html"), b.url)
@@ -87,11 +87,11 @@ func TestProveEndsOnASignal(t *testing.T) {
 	})
 	b.signal(p, os.Interrupt)
 	p.wantCode(exitOther)
-	if said := p.stdout.String(); !strings.Contains(said, "proves nothing: The run was interrupted after ") || !strings.Contains(b.read("report.html"), "</html>") {
-		t.Errorf("it ended without a report: %s %s", said, p.stderr.String())
+	if output := p.stdout.String(); !strings.Contains(output, "proves nothing: The run was interrupted after ") || !strings.Contains(b.read("report.html"), "</html>") {
+		t.Errorf("it ended without a report: %s %s", output, p.stderr.String())
 	}
-	if said := p.stderr.String(); !strings.Contains(said, ": 1h0m0s with 2 workers; the report will be in "+b.file("report.html")) {
-		t.Errorf("it does not say what it does: %s", said)
+	if output := p.stderr.String(); !strings.Contains(output, ": 1h0m0s with 2 workers; the report will be in "+b.file("report.html")) {
+		t.Errorf("the message about the run is missing: %s", output)
 	}
 	for e, err := range b.c.List(t.Context(), "") {
 		if err != nil || len(e.Holders)+len(e.Waiters) > 0 {
@@ -104,8 +104,8 @@ func TestProveNeedsAServerThatStays(t *testing.T) {
 	b := newLab(t)
 	p := b.start("prove", "--server-cmd", "true", "--out", b.file("report.html"), "redis://127.0.0.1:"+servertest.FreePort(t))
 	p.wantCode(exitOther)
-	if said := p.stderr.String(); !strings.Contains(said, "has ended; the command must not return while the server runs") {
-		t.Errorf("it says %s", said)
+	if output := p.stderr.String(); !strings.Contains(output, "has ended; the command must not return while the server runs") {
+		t.Errorf("it printed %s", output)
 	}
 	if files, err := os.ReadDir(b.dir); err != nil || slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "report") }) {
 		t.Errorf("it left %v, %v", files, err)

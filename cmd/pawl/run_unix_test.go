@@ -19,9 +19,9 @@ import (
 )
 
 // Fifty processes take all processors while they start.
-func TestFiftyAtOnceCountToFifty(t *testing.T) {
+func TestFiftyProcessesCountToFifty(t *testing.T) {
 	nightly(t, "fifty processes are a crowd")
-	b := newLabAlone(t)
+	b := newSerialLab(t)
 	b.start("run", "count", "--", "true").wantCode(0) // makes the file
 	b.write("count", "0\n")
 	var all sync.WaitGroup
@@ -37,14 +37,14 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 
 // On Linux the command is killed when the thread that started it ends. Renewals start and
 // end threads of pawl.
-func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
+func TestTheLockIsRenewedWhileTheCommandRuns(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
 	fence := b.awaitHeld("x").Fence
 	p.wantCode(0)
 	if e := b.entry("x"); e.Fence != fence || len(e.Holders) > 0 {
-		t.Errorf("it ended with %+v, and had begun with the fence %d", e, fence)
+		t.Errorf("it ended with %+v; the first fence was %d", e, fence)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// A signal may be for pawl only, as from kill(1) and from systemd with KillMode=mixed, or
-// for pawl's group, as from a shell or timeout(1).
+// The sender signals only pawl, like kill(1) and systemd with KillMode=mixed, or pawl's
+// group, like a shell and timeout(1).
 func TestASignalReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(pid int, s syscall.Signal) error{
@@ -95,7 +95,7 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 			}
 			p.wantCode(3)
 			if got := b.read("heard"); got != heard {
-				t.Errorf("it heard %q", got)
+				t.Errorf("it received %q", got)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 
 	j.signals <- syscall.SIGTERM
 	if err := j.hold(lease); !codeIs(err, 128+15) {
-		t.Errorf("hold answers %v, want 143", err)
+		t.Errorf("hold returned %v, want 143", err)
 	}
 
 	// And a signal that comes with the grant.
@@ -127,7 +127,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 		return lease, nil
 	}
 	if err := j.run(); !codeIs(err, 128+15) {
-		t.Errorf("run answers %v, want 143", err)
+		t.Errorf("run returned %v, want 143", err)
 	}
 	if _, err := os.Stat(dir + "/ran"); err == nil {
 		t.Error("the command ran")
@@ -137,7 +137,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 	}
 }
 
-// The shell dies of the signal at once, and its children still tidy up, under the lock.
+// The shell dies of the signal at once. Its children tidy up while pawl keeps the lock.
 func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "150", "--grace", "60", "x", "--", "sh", "-c", `
@@ -150,19 +150,18 @@ func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	b.signal(p, syscall.SIGTERM)
 	b.awaitFile("tidying")
 	if got := b.read("next"); got != "" {
-		t.Error("the next one started while the first tidied up")
+		t.Error("the next command started while the first tidied up")
 	}
 	b.write("go", "0\n")
 	p.wantCode(128 + 15)
 	next.wantCode(0)
 	if got := b.read("next"); got != "after" {
-		t.Errorf("the next one started %s the first had ended", got)
+		t.Errorf("the next command started %s the first had ended", got)
 	}
 }
 
-// Another process kills the first process of the group, or it ends by itself after the
-// signal.
-func TestTheRestOfTheGroupEndsWhicheverWayTheFirstEnds(t *testing.T) {
+// Another process kills the first process of the group, or that one exits after SIGTERM.
+func TestTheRestOfTheGroupEndsAfterItsLeader(t *testing.T) {
 	const rest = `; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 & while :; do sleep 0.01; done`
 	for name, c := range map[string]struct {
 		grace, child string
@@ -197,7 +196,7 @@ func TestBackgroundJobsOutliveACommandThatEndsByItself(t *testing.T) {
 	b := newLab(t)
 	p, code := b.run("run", "x", "--", "sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo done > done) >/dev/null 2>&1 & exit 3`)
 	if code != 3 {
-		t.Errorf("exit code %d, want 3; it said %s", code, p.stderr.String())
+		t.Errorf("exit code %d, want 3; it printed %s", code, p.stderr.String())
 	}
 	if e := b.entry("x"); len(e.Holders) != 0 {
 		t.Errorf("it is still held by %v", e.Holders)

@@ -17,13 +17,13 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The scripts in testdata are the manual, as tests. Besides the commands of testscript
-// they have
+// The scripts in testdata test the statements of the manual. Besides the commands of
+// testscript they have
 //
 //	exits CODE COMMAND...           run it, and want that exit code
-//	waitfor held|free|closed NAME   until the name is so
-//	waitfor waiters N NAME          until so many wait for it
-//	waitfor file FILE               until it is there
+//	waitfor held|free|closed NAME   until the name is held, free or closed
+//	waitfor waiters N NAME          until N claims wait for it
+//	waitfor file FILE               until the file exists
 //	mode FILE PERM                  its permissions are these
 func TestScripts(t *testing.T) { scripts(t, "testdata", "") }
 
@@ -57,11 +57,11 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	code := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		failed, ok := errors.AsType[*exec.ExitError](err)
+		exitErr, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			ts.Fatalf("%v", err)
 		}
-		code = failed.ExitCode()
+		code = exitErr.ExitCode()
 	}
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
@@ -79,7 +79,7 @@ func scriptWaitfor(ts *testscript.TestScript, _ bool, args []string) {
 	if url == "" {
 		url = fileURL(filepath.Join(ts.Getenv("XDG_STATE_HOME"), "pawl", "locks.db"))
 	}
-	c, err := pawl.Open(context.Background(), url, patient)
+	c, err := pawl.Open(context.Background(), url, patientOptions)
 	ts.Check(err)
 	defer func() { ts.Check(closeSoon(c)) }()
 	name := rest[len(rest)-1]
@@ -97,7 +97,7 @@ func scriptWaitfor(ts *testscript.TestScript, _ bool, args []string) {
 		case "waiters":
 			return strconv.Itoa(len(e.Waiters)) == rest[0]
 		}
-		ts.Fatalf("waitfor: what is %q?", what)
+		ts.Fatalf("waitfor does not know %q", what)
 		return false
 	})
 	if err != nil {

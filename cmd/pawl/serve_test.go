@@ -26,24 +26,24 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// written is the output of a command while it runs.
-type written = basictest.Lines
+// messages is the output of a command while it runs.
+type messages = basictest.Lines
 
-// served is a page, and its messages on standard error, until the test ends.
-func served(t *testing.T, s serveCommand) (page string, client *pawl.Client, said *written) {
+// servePage runs serve until the test ends. log is its standard error.
+func servePage(t *testing.T, s serveCommand) (page string, client *pawl.Client, log *messages) {
 	t.Helper()
 	client, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
-	page, said = servedOf(t, s, client)
-	return page, client, said
+	page, log = servePageOf(t, s, client)
+	return page, client, log
 }
 
-// servedOf is the page of a client, which it closes.
-func servedOf(t *testing.T, s serveCommand, client *pawl.Client) (page string, said *written) {
+// servePageOf runs serve with a client, and closes the client.
+func servePageOf(t *testing.T, s serveCommand, client *pawl.Client) (page string, log *messages) {
 	t.Helper()
 	in, out := io.Pipe()
-	said = &written{}
-	s.v = &output{out: out, err: said}
+	log = &messages{}
+	s.v = &output{out: out, err: log}
 	if s.listen == "" {
 		s.listen = "127.0.0.1:0"
 	}
@@ -63,7 +63,7 @@ func servedOf(t *testing.T, s serveCommand, client *pawl.Client) (page string, s
 	})
 	page, err := bufio.NewReader(in).ReadString('\n')
 	noError(t, err)
-	return strings.TrimSpace(page), said
+	return strings.TrimSpace(page), log
 }
 
 func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
@@ -84,7 +84,7 @@ func get(t *testing.T, to string) *http.Request {
 }
 
 func TestServeShowsAndBreaks(t *testing.T) {
-	page, client, said := served(t, serveCommand{allowBreak: true})
+	page, client, log := servePage(t, serveCommand{allowBreak: true})
 	lease, err := client.Mutex("nightly").Lock(t.Context())
 	noError(t, err)
 	if code, body := fetch(t, http.DefaultClient, get(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
@@ -99,8 +99,8 @@ func TestServeShowsAndBreaks(t *testing.T) {
 	}
 	<-lease.Done()
 	for _, want := range []string{"pawl: lease broken", "name=nightly", fmt.Sprintf("fence=%d", lease.Fence()), "by=127.0.0.1:"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("there is no %s in %s", want, said)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("there is no %s in %s", want, log)
 		}
 	}
 	r := get(t, page)
@@ -110,10 +110,10 @@ func TestServeShowsAndBreaks(t *testing.T) {
 	}
 }
 
-// An open stream does not keep serve from ending: the cleanup requires that it returns no
-// error.
+// An open stream does not prevent the end of serve. The cleanup requires that serve then
+// returns no error.
 func TestServeEndsWithAStreamOpen(t *testing.T) {
-	page, _, _ := served(t, serveCommand{})
+	page, _, _ := servePage(t, serveCommand{})
 	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
 	noError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
@@ -125,9 +125,9 @@ func TestServeEndsWithAStreamOpen(t *testing.T) {
 func TestServeForOthersAsksForTheToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	noError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
-	page, _, said := served(t, serveCommand{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
-	if !strings.HasPrefix(page, "http://locks.example:") || !strings.Contains(said.String(), "unencrypted") {
-		t.Errorf("the page is %s, and it says %s", page, said)
+	page, _, log := servePage(t, serveCommand{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
+	if !strings.HasPrefix(page, "http://locks.example:") || !strings.Contains(log.String(), "unencrypted") {
+		t.Errorf("the page is %s, and the log has %s", page, log)
 	}
 	_, port, _ := net.SplitHostPort(strings.Trim(strings.TrimPrefix(page, "http://"), "/"))
 	r := get(t, "http://127.0.0.1:"+port+"/")
@@ -141,7 +141,7 @@ func TestServeForOthersAsksForTheToken(t *testing.T) {
 	}
 }
 
-// visit asks for a page with an operator's certificate, or without one if that is nil.
+// visit opens a page with an operator's certificate, or without one if that is nil.
 func visit(t *testing.T, page string, ca *certtest.Authority, operator *certtest.Identity) (code int, err error) {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
@@ -163,7 +163,7 @@ func visit(t *testing.T, page string, ca *certtest.Authority, operator *certtest
 func TestServeWithCertificatesOfBothSides(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	own, operator := certtest.NewIdentity(t, t.TempDir(), ca, "localhost"), certtest.NewIdentity(t, t.TempDir(), ca, "operator")
-	page, _, _ := served(t, serveCommand{listen: "0.0.0.0:0", cert: own.Cert, key: own.Key, clientCA: own.CA})
+	page, _, _ := servePage(t, serveCommand{listen: "0.0.0.0:0", cert: own.Cert, key: own.Key, clientCA: own.CA})
 	if !strings.HasPrefix(page, "https://localhost:") {
 		t.Errorf("the page is %s", page)
 	}
@@ -187,7 +187,7 @@ func TestServeWithCertificatesOfBothSides(t *testing.T) {
 	}
 }
 
-func TestServeRefusesACAThatIsNone(t *testing.T) {
+func TestServeRefusesAnInvalidCA(t *testing.T) {
 	own := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "localhost")
 	s := serveCommand{cert: own.Cert, key: own.Key}
 	for file, want := range map[string]string{own.Key: "has no certificate", own.Key + ".none": "cannot use the client CA"} {
@@ -198,18 +198,18 @@ func TestServeRefusesACAThatIsNone(t *testing.T) {
 	}
 }
 
-// A panicking driver panics when a name is read.
+// A panicking driver panics in Inspect.
 type panicking struct{ driver.Driver }
 
 func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic("a fault of ours") }
 
-// The panic ends the answer, and is logged; serve goes on.
-func TestServeTellsOfAPanic(t *testing.T) {
+// The panic ends the answer, serve logs it, and goes on.
+func TestServeLogsAPanic(t *testing.T) {
 	client, err := pawl.New(panicking{engine.Full(memlock.New(nil))}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, said := servedOf(t, serveCommand{}, client)
+	page, log := servePageOf(t, serveCommand{}, client)
 	answer, err := http.DefaultClient.Do(get(t, page+"health"))
 	if err == nil {
 		_, err = io.ReadAll(answer.Body)
@@ -219,22 +219,22 @@ func TestServeTellsOfAPanic(t *testing.T) {
 		t.Error("it was answered")
 	}
 	for _, want := range []string{"level=ERROR", `msg="pawl: panic"`, "path=/health", `panic="a fault of ours"`, "serve_test.go"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("there is no %s in %s", want, said)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("there is no %s in %s", want, log)
 		}
 	}
 	if code, _ := fetch(t, http.DefaultClient, get(t, page+"healthz")); code != http.StatusOK {
-		t.Errorf("then it answers with %d", code)
+		t.Errorf("after the panic, it answers %d", code)
 	}
 }
 
 // http.ErrAbortHandler, with which a handler gives up an answer, is not a fault.
-func TestAnAnswerGivenUpIsNoPanic(t *testing.T) {
-	var said bytes.Buffer
-	h := logPanics(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&said, nil)))
+func TestAnAbortedAnswerIsNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	h := logPanics(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&log, nil)))
 	defer func() {
-		if why := recover(); why != http.ErrAbortHandler || said.Len() > 0 {
-			t.Errorf("it panics with %v, and says %s", why, &said)
+		if why := recover(); why != http.ErrAbortHandler || log.Len() > 0 {
+			t.Errorf("it panics with %v, and logs %s", why, &log)
 		}
 	}()
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRunTrue measures the whole process `pawl run x -- true`, on an existing file;
-// and, for comparison, starting two processes without pawl, one of which runs the other.
+// BenchmarkRunTrue measures the whole process `pawl run x -- true`, on an existing file.
+// For comparison, it starts two processes without pawl, one of which runs the other.
 func BenchmarkRunTrue(b *testing.B) {
 	exe := filepath.Join(b.TempDir(), "pawl")
 	if runtime.GOOS == "windows" {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// unread prepares commands whose standard error takes nothing, and is never read.
-var unread = map[string]func(t *testing.T) func(*exec.Cmd){
+// blockedStderr gives commands a standard error that no process reads, and that is full.
+var blockedStderr = map[string]func(t *testing.T) func(*exec.Cmd){
 	"Pipe": func(t *testing.T) func(*exec.Cmd) {
 		w := fullPipe(t)
 		return func(cmd *exec.Cmd) { cmd.Stderr = w }
@@ -34,7 +34,7 @@ var unread = map[string]func(t *testing.T) func(*exec.Cmd){
 	},
 }
 
-// fullPipe is a pipe that takes nothing, and is never read.
+// fullPipe returns a pipe that is full and never read.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -61,13 +61,13 @@ func wantFull(t *testing.T, fd int) {
 	}
 }
 
-// works is a command that ends with code 0 when it is asked to. A shell would print that
-// a signal has ended the sleep.
-const works = `exec 2>/dev/null; trap "echo told > told; exit 0" TERM; echo ready > ready; while :; do sleep 0.01; done`
+// endsOnTERM is a command that ends with code 0 after SIGTERM. It hides its messages, in
+// which the shell says that a signal has ended the sleep.
+const endsOnTERM = `exec 2>/dev/null; trap "echo ended > ended; exit 0" TERM; echo ready > ready; while :; do sleep 0.01; done`
 
 // Pawl stops its command, passes signals on and ends, although no process reads its
 // messages.
-func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
+func TestUnreadMessagesBlockNothing(t *testing.T) {
 	t.Parallel()
 	breaks := func(delay string) func(b *lab, _ *process) {
 		return func(b *lab, _ *process) {
@@ -81,7 +81,7 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 		b.awaitFile("ready")
 		b.signal(p, syscall.SIGTERM)
 	}
-	toldWhileWaiting := func(b *lab, p *process) {
+	endWhileWaiting := func(b *lab, p *process) {
 		b.awaitWaiters("x", 1)
 		b.signal(p, syscall.SIGTERM)
 	}
@@ -90,41 +90,41 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 		b.write("go", "")
 		requestEnd(b, p)
 	}
-	const again = "test -e told || { " + works + "; }" // of a leader that leads for the second time
+	const onlyOnce = "test -e ended || { " + endsOnTERM + "; }" // the second term ends at once
 	for name, c := range map[string]struct {
-		args string // of pawl, up to the command
-		line string // of the command; default works
-		held bool   // by another client, until there is a file "go"
-		do   func(b *lab, p *process)
-		code int
-		told bool // the command was asked to end
+		args        string // of pawl, up to the command
+		line        string // of the command; default endsOnTERM
+		held        bool   // by another client, until there is a file "go"
+		do          func(b *lab, p *process)
+		code        int
+		endsCommand bool // the command received SIGTERM
 	}{
-		"Lost":            {args: "pawl run x", do: breaks("1000"), code: exitLost, told: true},
-		"OnceLost":        {args: "pawl once x k1", do: breaks("1000"), code: exitLost, told: true},
-		"LeadLost":        {args: "pawl elect x", line: again, do: breaks("1"), told: true},
-		"MaxHold":         {args: "pawl run --max-hold 1 x", code: exitTooLong, told: true},
-		"OnceMaxHold":     {args: "pawl once --max-hold 1 x k1", code: exitTooLong, told: true},
-		"Health":          {args: "pawl run --ttl 6 --health false x", code: exitLost, told: true},
-		"OnceHealth":      {args: "pawl once --ttl 6 --health false x k1", code: exitLost, told: true},
-		"ElectHealth":     {args: "pawl elect --ttl 6 --health false x", line: again, told: true},
-		"Waiting":         {args: "pawl run -v x", held: true, do: afterAWait, told: true},
-		"OnceWaiting":     {args: "pawl once -v x k1", held: true, do: afterAWait, told: true},
-		"ElectWaiting":    {args: "pawl elect -v x", held: true, do: afterAWait, told: true},
-		"WarningOfMemory": {args: "pawl --url mem: run x", do: requestEnd, told: true},
-		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: requestEnd, told: true},
-		"Deadlock":        {args: "pawl run x", line: "exec pawl run x true", do: toldWhileWaiting, code: 128 + 15},
+		"Lost":            {args: "pawl run x", do: breaks("1000"), code: exitLost, endsCommand: true},
+		"OnceLost":        {args: "pawl once x k1", do: breaks("1000"), code: exitLost, endsCommand: true},
+		"LeadLost":        {args: "pawl elect x", line: onlyOnce, do: breaks("1"), endsCommand: true},
+		"MaxHold":         {args: "pawl run --max-hold 1 x", code: exitTooLong, endsCommand: true},
+		"OnceMaxHold":     {args: "pawl once --max-hold 1 x k1", code: exitTooLong, endsCommand: true},
+		"Health":          {args: "pawl run --ttl 6 --health false x", code: exitLost, endsCommand: true},
+		"OnceHealth":      {args: "pawl once --ttl 6 --health false x k1", code: exitLost, endsCommand: true},
+		"ElectHealth":     {args: "pawl elect --ttl 6 --health false x", line: onlyOnce, endsCommand: true},
+		"Waiting":         {args: "pawl run -v x", held: true, do: afterAWait, endsCommand: true},
+		"OnceWaiting":     {args: "pawl once -v x k1", held: true, do: afterAWait, endsCommand: true},
+		"ElectWaiting":    {args: "pawl elect -v x", held: true, do: afterAWait, endsCommand: true},
+		"WarningOfMemory": {args: "pawl --url mem: run x", do: requestEnd, endsCommand: true},
+		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: requestEnd, endsCommand: true},
+		"Deadlock":        {args: "pawl run x", line: "exec pawl run x true", do: endWhileWaiting, code: 128 + 15},
 		"NotReleased":     {args: "pawl run x", line: "for f in locks.db*; do echo junk > $f; done; exit 7", code: 7},
 		"NotStarted":      {args: "pawl run x no-such-command", code: exitNotFound},
 		"NotAcquired":     {args: "pawl run -n x", held: true, code: exitHeld},
 	} {
-		for where, prepare := range unread {
+		for where, prepare := range blockedStderr {
 			t.Run(name+where, func(t *testing.T) {
 				b := newLab(t)
 				if c.held {
 					b.start("run", "x", "--", "sh", "-c", "while ! test -e go; do sleep 0.01; done")
 					b.awaitHeld("x")
 				}
-				args := append(strings.Fields(c.args), "--", "sh", "-c", cmp.Or(c.line, works))
+				args := append(strings.Fields(c.args), "--", "sh", "-c", cmp.Or(c.line, endsOnTERM))
 				p := b.startWith(prepare(t), args[0], args[1:]...)
 				if c.do != nil {
 					c.do(b, p)
@@ -133,17 +133,17 @@ func TestNoLineOfTextHoldsAnythingUp(t *testing.T) {
 				if strings.Contains(c.args, "--max-hold") && b.read("ready") == "" {
 					skip.Unproven(t, "the command was not ready when --max-hold was over")
 				}
-				if told := b.read("told") != ""; told != c.told {
-					t.Errorf("the command was asked to end: %v, want %v", told, c.told)
+				if ended := b.read("ended") != ""; ended != c.endsCommand {
+					t.Errorf("the command received SIGTERM: %v, want %v", ended, c.endsCommand)
 				}
 			})
 		}
 	}
 }
 
-// A signal ends pawl acquire although nothing reads its handle, and frees the name: no
-// process could release it.
-func TestAHandleThatIsNotReadIsTakenBack(t *testing.T) {
+// A signal ends pawl acquire although no process reads its handle. It releases the lease,
+// because no other process could.
+func TestAnUnreadHandleIsReleased(t *testing.T) {
 	b := newLab(t)
 	w := fullPipe(t)
 	p := b.startWith(func(cmd *exec.Cmd) { cmd.Stdout = w }, "pawl", "acquire", "x")
@@ -155,7 +155,7 @@ func TestAHandleThatIsNotReadIsTakenBack(t *testing.T) {
 	}
 }
 
-// An error does not wait for a reader either.
+// A command that prints an error ends without a reader.
 func TestNoErrorWaitsForAReader(t *testing.T) {
 	b := newLab(t)
 	w := fullPipe(t)

@@ -50,7 +50,7 @@ func TestLinesComeOutInOrder(t *testing.T) {
 	})
 }
 
-func TestLinesThatFindNoRoomAreCounted(t *testing.T) {
+func TestDroppedLinesAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &stalled{resume: make(chan struct{})}
 		w := newAsyncWriter(s)
@@ -92,7 +92,7 @@ func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 
 // Elect warns that the backend fails, and keeps campaigning, although no process reads
 // the warning.
-func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *testing.T) {
+func TestElectLeadsAlthoughItsMessagesAreNotRead(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
 			s := &stalled{resume: make(chan struct{})}
@@ -107,8 +107,8 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 			noError(t, err)
 			defer client.Close()
 			ctx, cancel := context.WithCancel(t.Context())
-			over := make(chan error, 1)
-			go func() { over <- client.Election("x").Run(ctx, e.lead) }()
+			ended := make(chan error, 1)
+			go func() { ended <- client.Election("x").Run(ctx, e.lead) }()
 			time.Sleep(12 * time.Second)
 			backend.down.Store(false)
 			select {
@@ -118,7 +118,7 @@ func TestElectLeadsAsSoonAsTheBackendIsBackAlthoughStandardErrorIsNotRead(t *tes
 				t.Error("the backend is back, and the election does not lead")
 			}
 			cancel()
-			<-over
+			<-ended
 		})
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/text/width"
 )
 
-// An emulator is a terminal: it takes what a program writes, and has what a person would
-// see. It knows the few sequences that pawl and tcell send, and records any other. Its
-// methods may be called from any goroutine.
+// An emulator is a terminal: a program writes to it, and it has the text that a person
+// would see. It knows the few sequences that pawl and tcell send, and records all others.
+// Many goroutines may use it.
 type emulator struct {
-	mu        sync.Mutex // protects all below
-	width     int
-	height    int
-	main, alt *page
-	modes     map[string]bool // the modes that are not as the shell left them
-	pending   []byte          // the beginning of a sequence
-	odd       []string
+	mu         sync.Mutex // protects all below
+	width      int
+	height     int
+	main, alt  *page
+	modes      map[string]bool // true for a mode that the program has changed
+	pending    []byte          // the beginning of a sequence
+	unexpected []string
 }
 
 // A page is one of the two screens of a terminal.
@@ -53,7 +53,7 @@ func (e *emulator) resize(width, height int) {
 	e.main, e.alt = e.blank(), e.blank()
 }
 
-// text is the text on the terminal, without the blanks at the ends of lines.
+// text returns the text on the terminal, without the blanks at the ends of lines.
 func (e *emulator) text() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +64,8 @@ func (e *emulator) text() string {
 	return b.String()
 }
 
-// changed lists the modes that a program has set, and must undo before its end.
-func (e *emulator) changed() (modes []string) {
+// changedModes lists the modes that the program has changed, and must restore.
+func (e *emulator) changedModes() (modes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for mode, changed := range e.modes {
@@ -76,11 +76,11 @@ func (e *emulator) changed() (modes []string) {
 	return modes
 }
 
-// unknown lists what was written that a program should never send to a terminal.
-func (e *emulator) unknown() []string {
+// unexpectedOutput lists the output that a program should never send to a terminal.
+func (e *emulator) unexpectedOutput() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.odd
+	return e.unexpected
 }
 
 func (e *emulator) page() *page {
@@ -90,7 +90,7 @@ func (e *emulator) page() *page {
 	return e.main
 }
 
-// Write takes what a program writes, and never fails.
+// Write handles a program's output, and never fails.
 func (e *emulator) Write(sent []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +121,7 @@ func (e *emulator) take(sent []byte) int {
 	case c == 0x1b:
 		return e.escape(sent)
 	case c < ' ' || c == 0x7f:
-		e.odd = append(e.odd, fmt.Sprintf("%q", c))
+		e.unexpected = append(e.unexpected, fmt.Sprintf("%q", c))
 	default:
 		if !utf8.FullRune(sent) {
 			return 0
@@ -165,9 +165,8 @@ func (e *emulator) put(p *page, r rune) {
 	}
 }
 
-// These begin the sequences of terminals: a control with its parameters and its last
-// character, a string up to BEL or ESC \, a character set, a mode of the keypad, the end
-// of a link.
+// The beginnings of sequences: a control with its parameters and its last character, a
+// string up to BEL or ESC \, a character set, a mode of the keypad, the end of a link.
 var (
 	control    = regexp.MustCompile(`^\x1b\[([0-?]*)([ -/]*[@-~])`)
 	unfinished = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*|[\]P][^\x1b\a]*\x1b?|[()]?)$`)
@@ -186,7 +185,7 @@ func (e *emulator) escape(sent []byte) int {
 	if m := ignored.Find(sent); m != nil {
 		return len(m)
 	}
-	e.odd = append(e.odd, fmt.Sprintf("%q", sent[:2]))
+	e.unexpected = append(e.unexpected, fmt.Sprintf("%q", sent[:2]))
 	return 1
 }
 
@@ -208,7 +207,7 @@ func (e *emulator) control(parameters, final string) {
 		e.mode(parameters, final == "h")
 	case final == "t" && (parameters == "22;2" || parameters == "23;2"): // the title is kept, and restored
 	default:
-		e.odd = append(e.odd, "CSI "+parameters+final)
+		e.unexpected = append(e.unexpected, "CSI "+parameters+final)
 	}
 }
 
@@ -229,7 +228,7 @@ func (e *emulator) mode(which string, on bool) {
 		}
 		fallthrough
 	default:
-		e.odd = append(e.odd, fmt.Sprintf("mode %s: %t", which, on))
+		e.unexpected = append(e.unexpected, fmt.Sprintf("mode %s: %t", which, on))
 	}
 	e.modes[which] = on
 }

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell runs on a terminal of its own, with a person who types.
+// A shell runs on a terminal of its own, on which the test types.
 type shell struct {
 	b      *lab
 	master *os.File
 	readMu sync.Mutex // held during each read of the terminal's output; a test that holds it makes the terminal hang
 	mu     sync.Mutex
-	screen *emulator // what a person sees
+	screen *emulator // has the text that a person sees
 	shown  bytes.Buffer
 	seen   int // how much of shown the test has read
 	pid    int
@@ -140,7 +140,7 @@ func (s *shell) foreground(what string, f func(group int) bool) {
 	}
 }
 
-// state is the state of a process: R, S, T (stopped), Z, ...
+// state returns the state of a process: R, S, T (stopped), Z, ...
 func state(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -149,8 +149,8 @@ func state(pid int) string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]
 }
 
-// The command has the terminal: it reads what is typed. Ctrl-Z gives the shell its
-// prompt, fg continues the command, and Ctrl-C ends it, only once.
+// The command reads from the terminal. Ctrl-Z brings back the shell's prompt, fg
+// continues the command, and Ctrl-C ends it.
 func TestTerminal(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -182,7 +182,7 @@ func TestTerminal(t *testing.T) {
 	s.line(`echo code $?`)
 	s.await("\ncode 130\r\n")
 	if n := len(b.entry("x").Holders); n != 0 {
-		t.Errorf("%d hold it", n)
+		t.Errorf("x has %d holders", n)
 	}
 }
 
@@ -218,14 +218,14 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	}
 }
 
-// In the background the command does not get the terminal. It stops when it reads from
-// it, and fg gives it the terminal.
+// A command in the background stops when it reads from the terminal. fg gives it the
+// terminal.
 func TestTerminalInTheBackground(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line' &`)
 	group := b.group()
-	eventually(t, "it stops for want of the terminal", func() bool { return state(group) == "T" && state(b.awaitHeld("x").Owner.PID) == "T" })
+	eventually(t, "it stops without the terminal", func() bool { return state(group) == "T" && state(b.awaitHeld("x").Owner.PID) == "T" })
 	s.foreground("the shell keeps its terminal", func(g int) bool { return g == s.pid })
 	s.line("fg")
 	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
@@ -236,17 +236,17 @@ func TestTerminalInTheBackground(t *testing.T) {
 	s.await("\ncode 0\r\n")
 }
 
-// In a pipe the others have the terminal until the command needs it. Ctrl-C still reaches
-// the command.
+// In a pipe, the other processes have the terminal until the command needs it. Ctrl-C
+// still reaches the command.
 func TestTerminalInAPipe(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line; exec sleep 1000' | cat`)
 	group := b.group()
-	s.foreground("the command gets the foreground when it wants it", func(g int) bool { return g == group })
+	s.foreground("the command gets the foreground when it reads", func(g int) bool { return g == group })
 	s.line("this")
 	s.await("\ngot this\r\n")
-	// Not before: a shell may swallow it between two commands.
+	// Press Ctrl-C only now: between two commands, a shell may ignore it.
 	eventually(t, "it sleeps", func() bool {
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", group))
 		return string(comm) == "sleep\n"
@@ -271,7 +271,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return state(group) == "" })
 }
 
-// Ctrl-C also ends a script, instead of making it go on with its next line.
+// Ctrl-C also ends a script, which does not go on with its next line.
 func TestTerminalCtrlCEndsAScript(t *testing.T) {
 	for _, interpreter := range []string{"sh", "bash"} {
 		if _, err := exec.LookPath(interpreter); err != nil {
@@ -293,14 +293,14 @@ func TestTerminalCtrlCEndsAScript(t *testing.T) {
 				t.Errorf("the terminal shows %q", got)
 			}
 			if n := len(b.entry("x").Holders); n != 0 {
-				t.Errorf("%d hold it", n)
+				t.Errorf("x has %d holders", n)
 			}
 		})
 	}
 }
 
 // A killed command cannot restore the terminal's modes.
-func TestTerminalModesAreRepaired(t *testing.T) {
+func TestTerminalModesAreRestored(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'stty raw -echo; kill -9 $$'; echo code $?; stty -a`)
@@ -351,7 +351,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 }
 
 // The default file excludes no other hosts. Pawl says that once, and only on a terminal.
-func TestTerminalIsToldOfTheReachOfTheDefaultFile(t *testing.T) {
+func TestTerminalShowsTheReachOfTheDefaultFile(t *testing.T) {
 	const reach = "pawl: the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL\r\n"
 	s := newLab(t).shell()
 	s.line("unset PAWL_URL; pawl run x -- pawl run y -- echo 'r'an; echo code $?")

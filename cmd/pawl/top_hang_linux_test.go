@@ -15,8 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// withMaster calls f with the descriptor of the terminal's master end, which the test
-// has.
+// withMaster calls f with the descriptor of the terminal's master, which the test has.
 func (s *shell) withMaster(f func(fd int) error) {
 	s.b.t.Helper()
 	raw, err := s.master.SyscallConn()
@@ -28,8 +27,7 @@ func (s *shell) withMaster(f func(fd int) error) {
 	}
 }
 
-// tty opens the terminal's end for programs. The shell has to write its name to the file
-// tty.
+// tty opens the terminal's slave. The shell must have written its name to the file tty.
 func (s *shell) tty() *os.File {
 	s.b.t.Helper()
 	tty, err := os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -40,8 +38,8 @@ func (s *shell) tty() *os.File {
 	return tty
 }
 
-// A signal ends top even if the terminal takes no output, and a user who comes back finds
-// the terminal as it was.
+// A signal ends top even if the terminal takes no output. When it takes output again, its
+// modes are restored.
 func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 	t.Run("a connection that hangs", func(t *testing.T) {
 		b := newLab(t)
@@ -59,7 +57,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		}()
 		tty := s.tty()
 		width, stuck := 79, 0
-		eventually(t, "what is drawn fills the terminal, and a write does not end", func() bool {
+		eventually(t, "the frames fill the terminal, and a write blocks", func() bool {
 			width = 159 - width
 			s.withMaster(func(fd int) error {
 				return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)})
@@ -76,7 +74,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		eventually(t, "it has ended", func() bool { return state(top) == "" })
 		s.readMu.Unlock()
 		locked = false
-		eventually(t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
+		eventually(t, "the terminal is given back", func() bool { return len(s.screen.changedModes()) == 0 })
 	})
 	t.Run("a terminal that was stopped", func(t *testing.T) {
 		b := newLab(t)
@@ -93,8 +91,8 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 	})
 }
 
-// Before a panic is printed, the terminal is in its earlier mode again.
-func TestTheScreenIsGivenBackBeforeAPanicIsPrinted(t *testing.T) {
+// Go restores the terminal before it prints a panic.
+func TestTheTerminalIsRestoredBeforeAPanicIsPrinted(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("echo before; panics-on-the-screen; echo code $?")
 	s.sees(`before\n(?s:.*)panic: on purpose(?s:.*)code 2\n`)
@@ -133,7 +131,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\)\n`)
 	s.key("/night\r")
 	s.sees(`have night in them`)
-	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the look has failed, and others follow
+	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the scan has failed
 	server.Resume()
 	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.text(), "has not answered") })
 	s.sees(`(?m)^>nightly `)

@@ -49,9 +49,9 @@ func (s *shell) sees(patterns ...string) {
 // awaitRestored waits until the program has restored the modes of the terminal.
 func (s *shell) awaitRestored() {
 	s.b.t.Helper()
-	eventually(s.b.t, "the terminal is given back", func() bool { return len(s.screen.changed()) == 0 })
-	if odd := s.screen.unknown(); len(odd) > 0 {
-		s.b.t.Errorf("the terminal was sent %q", odd)
+	eventually(s.b.t, "the terminal is given back", func() bool { return len(s.screen.changedModes()) == 0 })
+	if unexpected := s.screen.unexpectedOutput(); len(unexpected) > 0 {
+		s.b.t.Errorf("the terminal was sent %q", unexpected)
 	}
 }
 
@@ -66,8 +66,8 @@ func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	return leases
 }
 
-// top shows a lease that the test takes, a waiter, a hand-over, and the filter;
-// afterwards the terminal is as before.
+// top shows a lease, a waiter, a hand-over and the filter, and then restores the
+// terminal.
 func TestTopShowsWhatHappens(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -148,14 +148,14 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	s.key("x\r")
 	s.sees(fmt.Sprintf(`nothing was broken: no lease of "x" has the fence %d`, fence))
 	if err := third.Release(t.Context()); err != nil {
-		t.Errorf("the later holder was hit: %v", err)
+		t.Errorf("the later holder lost its lease: %v", err)
 	}
 	s.key("q")
 	s.awaitRestored()
 }
 
-// Ctrl-Z gives the shell its terminal, and fg continues top. After a change of its size
-// the window is drawn again.
+// Ctrl-Z gives the shell its terminal, and fg continues top. Top draws again after a
+// change of the window's size.
 func TestTopIsSuspendedAndResized(t *testing.T) {
 	b := newLab(t)
 	b.hold("nightly")
@@ -192,7 +192,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	// discarded.
 	eventually(t, "Ctrl-C ends it", func() bool {
 		s.key("\x03")
-		return len(s.screen.changed()) == 0
+		return len(s.screen.changedModes()) == 0
 	})
 	s.awaitRestored()
 	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
@@ -205,7 +205,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	})
 }
 
-// child is the process in the foreground.
+// child returns the process in the foreground.
 func (s *shell) child() (pid int) {
 	s.b.t.Helper()
 	s.foreground("top is in the foreground", func(group int) bool { pid = group; return group != s.pid })

@@ -14,17 +14,17 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A deafDriver does not answer questions about a name while deaf is set: it fails with
-// err, or hangs if that is nil.
-type deafDriver struct {
+// An unresponsiveDriver does not answer Inspect while unresponsive is set: it fails with
+// err, or hangs if err is nil.
+type unresponsiveDriver struct {
 	driver.Driver
 
-	deaf atomic.Bool
-	err  error
+	unresponsive atomic.Bool
+	err          error
 }
 
-func (d *deafDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if !d.deaf.Load() {
+func (d *unresponsiveDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if !d.unresponsive.Load() {
 		return d.Driver.Inspect(ctx, name)
 	}
 	if d.err != nil {
@@ -34,34 +34,33 @@ func (d *deafDriver) Inspect(ctx context.Context, name string) (driver.Entry, er
 	return driver.Entry{}, ctx.Err()
 }
 
-// When its time is up, wait reports the current state, not the last one that the watch
-// saw.
-func TestWaitEndsWithWhatIsSo(t *testing.T) {
+// When --wait has passed, wait reports the current state, not the last one of the watch.
+func TestWaitReportsTheCurrentState(t *testing.T) {
 	for _, c := range []struct {
-		what string
-		err  error
-		deaf bool
-		back time.Duration // then the lease is released, and the database answers
-		code int
+		what          string
+		err           error
+		unresponsive  bool
+		recoversAfter time.Duration // then the lease is released, and the database answers
+		code          int
 	}{
 		{what: "still held", code: exitHeld},
-		{what: "the database hangs", deaf: true, code: exitUnavailable},
-		{what: "the database is down", deaf: true, err: errors.New("down"), code: exitUnavailable},
-		{what: "free, and the watch missed it", deaf: true, err: errors.New("down"), back: 1500 * time.Millisecond},
+		{what: "the database hangs", unresponsive: true, code: exitUnavailable},
+		{what: "the database is down", unresponsive: true, err: errors.New("down"), code: exitUnavailable},
+		{what: "free, and the watch missed it", unresponsive: true, err: errors.New("down"), recoversAfter: 1500 * time.Millisecond},
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			memory := memlock.NewMemory(nil)
-			d := &deafDriver{Driver: engine.Full(memory.Driver()), err: c.err}
+			d := &unresponsiveDriver{Driver: engine.Full(memory.Driver()), err: c.err}
 			locks, err := pawl.New(d, nil)
 			noError(t, err)
 			defer locks.Close()
 			lease, err := locks.Mutex("x").Lock(t.Context())
 			noError(t, err)
-			time.AfterFunc(time.Second, func() { d.deaf.Store(c.deaf) })
-			if c.back > 0 {
-				time.AfterFunc(time.Second+c.back, func() {
+			time.AfterFunc(time.Second, func() { d.unresponsive.Store(c.unresponsive) })
+			if c.recoversAfter > 0 {
+				time.AfterFunc(time.Second+c.recoversAfter, func() {
 					_ = lease.Release(context.Background())
-					d.deaf.Store(false)
+					d.unresponsive.Store(false)
 				})
 			}
 			w := &waitCommand{name: "x", maxWait: 2*time.Second + 600*time.Millisecond}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A line of JSON has more than the line for people, so it shows more changes.
+// A line of JSON has more fields than the line for people, so watch prints more of them.
 func TestWatchJSONPrintsEachState(t *testing.T) {
 	holder := pawl.Holder{Owner: pawl.Owner{Host: "web-1", PID: 7}, Fence: 17, Permits: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Minute, ExpiresIn: time.Second}
 	first := pawl.Waiter{Owner: pawl.Owner{Host: "web-1", PID: 7}, Permits: 1, Limit: 2, ExpiresIn: time.Second}
@@ -66,21 +66,21 @@ func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 		noError(t, err)
 		defer c.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		var out, said bytes.Buffer
-		w := &watchCommand{v: &output{out: &out, err: &said}}
-		over := make(chan error, 1)
-		go func() { over <- w.run(ctx, c, "x") }()
+		var out, messages bytes.Buffer
+		w := &watchCommand{v: &output{out: &out, err: &messages}}
+		ended := make(chan error, 1)
+		go func() { ended <- w.run(ctx, c, "x") }()
 		for _, down := range []bool{false, true, false, true, false} {
 			backend.down.Store(down)
 			time.Sleep(time.Minute)
 		}
 		cancel()
-		if err := <-over; err != nil {
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		const again = "pawl: the database answers again\n"
-		if strings.Count(said.String(), again) != 2 || !strings.HasSuffix(said.String(), again) || strings.Count(out.String(), "\n") != 1 {
-			t.Errorf("it said %q, and printed %q", said.String(), out.String())
+		if strings.Count(messages.String(), again) != 2 || !strings.HasSuffix(messages.String(), again) || strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("its messages are %q, its output %q", messages.String(), out.String())
 		}
 	})
 }

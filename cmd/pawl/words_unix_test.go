@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// notSaid has literals of several words that are in no golden file, and why.
-var notSaid = map[string]string{
+// notGolden has literals of several words that are in no golden file, and why.
+var notGolden = map[string]string{
 	"Write the manual pages into a folder":                 "hidden",
 	".FlagUsagesWrapped 80 ":                               "a part of a template",
 	"pawl %s\n%s %s/%s\nbackends: %s\n":                    "differs with each build; testdata/version.txt",
@@ -40,8 +40,8 @@ var notSaid = map[string]string{
 	"everyone who can list processes on this host sees the password in --url; %s hides it":                               "on a terminal only; terminal_linux_test.go",
 }
 
-// Each string of several words in the source of the command is in a golden file, with
-// anything in the place of a verb.
+// Each string of several words in the source of the command is in a golden file; a verb
+// such as %s matches any text.
 func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	var all strings.Builder
 	files, err := filepath.Glob(filepath.Join(golden, "*"))
@@ -56,20 +56,20 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 		all.Write(text)
 		all.WriteString(strings.ReplaceAll(string(text), `\`, "")) // a script has patterns
 	}
-	said := oneSpace(all.String())
+	goldenText := oneSpace(all.String())
 	sources, err := filepath.Glob("*.go")
 	noError(t, err)
-	below, err := filepath.Glob("top/*.go")
+	topSources, err := filepath.Glob("top/*.go")
 	noError(t, err)
-	for _, file := range append(sources, below...) {
+	for _, file := range append(sources, topSources...) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") ||
 			strings.HasSuffix(file, "_linux.go") && runtime.GOOS != "linux" {
 			continue
 		}
 		for at, text := range literals(t, file) {
 			pattern := verb.ReplaceAllString(regexp.QuoteMeta(oneSpace(text)), ".*?")
-			if notSaid[text] == "" && !regexp.MustCompile(pattern).MatchString(said) {
-				t.Errorf("%s: it is not seen when %q changes", at, text)
+			if notGolden[text] == "" && !regexp.MustCompile(pattern).MatchString(goldenText) {
+				t.Errorf("%s: no golden file shows a change of %q", at, text)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func oneSpace(s string) string {
 	return strings.TrimSpace(space.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
 }
 
-// literals are the strings of several words in a file.
+// literals returns the strings of several words in a file, by their positions.
 func literals(t *testing.T, file string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
