@@ -21,12 +21,12 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The steps that all tests share.
+// Functions that all tests share.
 var noError = basictest.NoError
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// instances are clients of one backend in virtual time, one for each process.
+// instances returns clients of one backend in memory, one for each process.
 func instances(t *testing.T, n int) []*pawl.Client {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
@@ -44,7 +44,7 @@ func instances(t *testing.T, n int) []*pawl.Client {
 type runs struct {
 	mu sync.Mutex
 	at []time.Time
-	n  int // now
+	n  int // how many run now
 	t  *testing.T
 }
 
@@ -106,7 +106,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 		stop()
 		r.want(10, 10)
 		if _, ok := skips.Load("reporttrue"); !ok {
-			t.Error("nobody was told of the runs that were skipped")
+			t.Error("Skipped was not called for the skipped runs")
 		}
 	})
 }
@@ -129,13 +129,13 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 			t.Errorf("the first does not lead: %v", err)
 		}
 		if err := electors[1].IsLeader(ctx); !errors.Is(err, pawl.ErrHeld) || !errors.Is(electors[1].Err(), pawl.ErrHeld) {
-			t.Errorf("the second does not say who leads: %v", err)
+			t.Errorf("the second does not return who leads: %v", err)
 		}
 		resign()
 		<-electors[0].Done()
 		time.Sleep(50 * time.Second)
 		if err := electors[0].IsLeader(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(electors[0].Err(), context.Canceled) {
-			t.Errorf("the first does not say that it has resigned: %v", err)
+			t.Errorf("the first does not return that it has resigned: %v", err)
 		}
 		if err := electors[1].IsLeader(t.Context()); err != nil {
 			t.Errorf("the second does not lead: %v", err)
@@ -147,9 +147,8 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 	})
 }
 
-// Ten instances have clocks that differ by more than the job lasts. One instance is late
-// by minutes.
-func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
+// The clocks of ten instances differ by more than a run takes. The last is minutes late.
+func TestATickOfRobfigsCronRunsOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		noError(t, err)
@@ -172,7 +171,7 @@ func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 	})
 }
 
-func TestAJobIsOneOfAChain(t *testing.T) {
+func TestAJobWorksInAChain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		noError(t, err)
@@ -185,15 +184,15 @@ func TestAJobIsOneOfAChain(t *testing.T) {
 	})
 }
 
-func TestWhatAJobReturnsIsTold(t *testing.T) {
+func TestFailedGetsTheErrorOfAJob(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		own := errors.New("no disk")
-		var told error
+		wantErr := errors.New("no disk")
+		var jobErr error
 		schedule, _ := cron.ParseStandard("* * * * *")
-		o := &cronlock.Options{Failed: func(_ string, err error) { told = err }}
-		cronlock.NewJob(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return own }).Run()
-		if !errors.Is(told, own) {
-			t.Errorf("told: %v", told)
+		o := &cronlock.Options{Failed: func(_ string, err error) { jobErr = err }}
+		cronlock.NewJob(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return wantErr }).Run()
+		if !errors.Is(jobErr, wantErr) {
+			t.Errorf("Failed got %v", jobErr)
 		}
 	})
 }

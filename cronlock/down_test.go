@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// down is a backend that does not answer until it is up.
+// down is a backend that fails until it is up.
 type down struct {
 	engine.Driver
 
@@ -38,8 +38,8 @@ func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	return d.Driver.Acquire(ctx, c)
 }
 
-// minutely are the ways to run a job each minute, on the minute, until stop.
-var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
+// eachMinute has the ways to run a job each minute, on the minute, until stop.
+var eachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
 	"GocronLocker": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
 		return onTheMinute(t, gocron.WithDistributedLocker(gocronlock.NewLocker(locks, o)), job)
 	},
@@ -78,23 +78,23 @@ func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func(
 	}
 }
 
-// The backend is down at the first minute, and up 20 s later. Then no instance runs the
-// job: the observer counts the failures, and Skipped gets the run. With RetryFor, the run
-// is late instead.
-func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
-	for way, start := range minutely {
+// The backend is down at the first minute, and up 20 s later. No instance runs the job at
+// that minute: the observer counts the failures, and Skipped gets the run. With RetryFor,
+// the run is late instead.
+func TestWithoutTheBackendNoInstanceRuns(t *testing.T) {
+	for way, start := range eachMinute {
 		for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": 40 * time.Second} {
 			t.Run(way+"/"+name, func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					begin := time.Now() // midnight
-					var refused, failed atomic.Int64
+					var refusals, failures atomic.Int64
 					locks, err := pawl.New(down{engine.Full(memlock.New(nil)), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
 						NotAcquired: func(e pawl.NotAcquiredEvent) {
 							if errors.Is(e.Err, pawl.ErrUnavailable) {
-								refused.Add(1)
+								refusals.Add(1)
 							}
 						},
-						Failed: func(pawl.FailedEvent) { failed.Add(1) },
+						Failed: func(pawl.FailedEvent) { failures.Add(1) },
 					}})
 					noError(t, err)
 					defer locks.Close()
@@ -104,12 +104,12 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 					stop := start(t, locks, o, func() { ran <- time.Since(begin).Round(time.Second) })
 					time.Sleep(150 * time.Second)
 					stop()
-					if refused.Load() == 0 || failed.Load() == 0 {
-						t.Errorf("counted: %d claims that were refused, %d requests that failed", refused.Load(), failed.Load())
+					if refusals.Load() == 0 || failures.Load() == 0 {
+						t.Errorf("counted: %d claims that were refused, %d requests that failed", refusals.Load(), failures.Load())
 					}
 					if retry > 0 {
-						if late := <-ran; len(skipped) != 0 || late < 80*time.Second || late > 100*time.Second {
-							t.Errorf("it ran %v after midnight; skipped: %v", late, skipped)
+						if delay := <-ran; len(skipped) != 0 || delay < 80*time.Second || delay > 100*time.Second {
+							t.Errorf("it ran %v after midnight; skipped: %v", delay, skipped)
 						}
 					} else if len(skipped) != 1 || !errors.Is(skipped[0], pawl.ErrUnavailable) {
 						t.Errorf("skipped: %v", skipped)
@@ -123,11 +123,11 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 	}
 }
 
-// Without options, the log reports the run that no instance did, and no ordinary runs.
-func TestARunThatNobodyDoesIsLogged(t *testing.T) {
-	for way, start := range minutely {
+// Without options, the log has the run that no instance did, and no ordinary runs.
+func TestAMissedRunIsLogged(t *testing.T) {
+	for way, start := range eachMinute {
 		t.Run(way, func(t *testing.T) {
-			said := logged(t)
+			output := captureLog(t)
 			bubble.Test(t, func(t *testing.T) {
 				d := down{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
 				locks, err := pawl.New(d, nil)
@@ -143,22 +143,22 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 				stop()
 				stopOther()
 			})
-			if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="job is not run"`) || !strings.Contains(text, "network down") {
+			if text := output.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="job is not run"`) || !strings.Contains(text, "network down") {
 				t.Errorf("logged:\n%s", text)
 			}
 		})
 	}
 }
 
-// logged returns the output of the default log during a test.
-func logged(t *testing.T) *bytes.Buffer {
+// captureLog returns the output of the default log during a test.
+func captureLog(t *testing.T) *bytes.Buffer {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {
 		slog.SetDefault(before)
 		log.SetOutput(os.Stderr)
 		log.SetFlags(flags)
 	})
-	said := &bytes.Buffer{}
-	slog.SetDefault(slog.New(slog.NewTextHandler(said, nil)))
-	return said
+	output := &bytes.Buffer{}
+	slog.SetDefault(slog.New(slog.NewTextHandler(output, nil)))
+	return output
 }
