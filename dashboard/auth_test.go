@@ -24,9 +24,9 @@ func signIn(s *site, t *testing.T, given string, change func(*http.Request)) (in
 	return w.Code, nil
 }
 
-func with(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
+func withCookie(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
 
-func TestWithoutTheTokenNothingIsShown(t *testing.T) {
+func TestWithoutTheTokenNoPageIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token, AllowBreak: true})
 		g := s.take(t, claim("secret-job", 1))
@@ -56,7 +56,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
 			t.Fatalf("%d, %+v", code, cookie)
 		}
-		wants(t, s.request(t, "GET", "", nil, with(cookie)).Body.String(), "host:1", "Sign out", "Locks on")
+		wants(t, s.request(t, "GET", "", nil, withCookie(cookie)).Body.String(), "host:1", "Sign out", "Locks on")
 		bearer := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
 		wants(t, bearer.Body.String(), "pawl_names 1")
 
@@ -64,7 +64,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 			t.Errorf("over TLS the cookie is %+v", c)
 		}
 		time.Sleep(12 * time.Hour)
-		if w := s.request(t, "GET", "", nil, with(cookie)); w.Code != http.StatusUnauthorized {
+		if w := s.request(t, "GET", "", nil, withCookie(cookie)); w.Code != http.StatusUnauthorized {
 			t.Errorf("after 12 hours it was answered with %d", w.Code)
 		}
 	})
@@ -75,15 +75,15 @@ func TestCookiesCannotBeForged(t *testing.T) {
 		s, other := newSite(t, &dashboard.Options{Token: token}), newSite(t, &dashboard.Options{Token: token})
 		_, cookie := signIn(other, t, token, nil)
 		for _, value := range []string{cookie.Value, "", "x", strings.Repeat("A", 54), strings.Repeat("A", 3000)} {
-			if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: cookie.Name, Value: value})); w.Code != http.StatusUnauthorized {
+			if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: cookie.Name, Value: value})); w.Code != http.StatusUnauthorized {
 				t.Errorf("%.20q was answered with %d", value, w.Code)
 			}
 		}
 		_, own := signIn(s, t, token, nil)
 		changed := []byte(own.Value)
 		changed[3] ^= 1
-		if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
-			t.Errorf("a changed one was answered with %d", w.Code)
+		if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
+			t.Errorf("a changed cookie was answered with %d", w.Code)
 		}
 	})
 }
@@ -115,34 +115,34 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 	})
 }
 
-func TestAWrongTokenAThousandTimes(t *testing.T) {
+func TestWrongTokensFromOneAddress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, before := signIn(s, t, token, nil)
-		looked := 0
+		compared := 0
 		for i := range 1000 {
 			switch code, c := signIn(s, t, fmt.Sprintf("wrong %d", i), nil); {
 			case c != nil:
-				t.Fatal("it was let in")
+				t.Fatal("it got a session")
 			case code == http.StatusUnauthorized:
-				looked++
+				compared++
 			case code != http.StatusTooManyRequests:
 				t.Fatalf("it was answered with %d", code)
 			}
 		}
-		if looked != 10 {
-			t.Errorf("%d were looked at, want 10", looked)
+		if compared != 10 {
+			t.Errorf("%d tokens were compared, want 10", compared)
 		}
 		if code, _ := signIn(s, t, token, nil); code != http.StatusTooManyRequests {
-			t.Errorf("then the right one was answered with %d", code)
+			t.Errorf("then the right token was answered with %d", code)
 		}
 		for _, given := range []string{"Bearer " + token, "bearer  " + token, "BEARER " + token} {
 			header := func(r *http.Request) { r.Header.Set("Authorization", given) }
 			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusOK {
-				t.Errorf("a program with the right one was answered with %d for %q", w.Code, given)
+				t.Errorf("a program with the right token was answered with %d for %q", w.Code, given)
 			}
 			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusTooManyRequests {
-				t.Errorf("at once again it was answered with %d: so all guesses are compared", w.Code)
+				t.Errorf("its next request was answered with %d, so all guesses are compared", w.Code)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -150,10 +150,10 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 			t.Errorf("a token of another scheme was answered with %d", w.Code)
 		}
 		if code, _ := signIn(s, t, token, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" }); code != http.StatusSeeOther {
-			t.Errorf("from elsewhere it was answered with %d", code)
+			t.Errorf("from another address it was answered with %d", code)
 		}
-		if w := s.request(t, "GET", "", nil, with(before)); w.Code != http.StatusOK {
-			t.Errorf("who was in is out: %d", w.Code)
+		if w := s.request(t, "GET", "", nil, withCookie(before)); w.Code != http.StatusOK {
+			t.Errorf("an earlier session was answered with %d", w.Code)
 		}
 		time.Sleep(time.Minute)
 		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
@@ -164,18 +164,18 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 
 // The limit also applies to requests from many addresses. The handler remembers a bounded
 // number of addresses.
-func TestWrongTokensFromEverywhere(t *testing.T) {
+func TestWrongTokensFromManyAddresses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
-		looked := 0
+		compared := 0
 		for i := range 5000 {
 			code, _ := signIn(s, t, "wrong", func(r *http.Request) { r.RemoteAddr = fmt.Sprintf("10.%d.%d.1:1", i/250, i%250) })
 			if code == http.StatusUnauthorized {
-				looked++
+				compared++
 			}
 		}
-		if looked != 100 {
-			t.Errorf("%d were looked at, want 100", looked)
+		if compared != 100 {
+			t.Errorf("%d tokens were compared, want 100", compared)
 		}
 	})
 }
@@ -192,17 +192,17 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 			"a network":     {"2001:db8:1:2:%x::%x", "2001:db8:1:2::ffff"},
 			"a link's zone": {"fe80::%x:%x%%eth0", "fe80::ffff%eth1"},
 		} {
-			looked := 0
+			compared := 0
 			for i := range 1000 {
 				if code, _ := signIn(s, t, "wrong", from(fmt.Sprintf(addresses[0], i/250+1, i%250+1))); code == http.StatusUnauthorized {
-					looked++
+					compared++
 				}
 			}
-			if looked != 10 {
-				t.Errorf("%s: %d were looked at, want 10", network, looked)
+			if compared != 10 {
+				t.Errorf("%s: %d tokens were compared, want 10", network, compared)
 			}
 			if code, _ := signIn(s, t, token, from(addresses[1])); code != http.StatusTooManyRequests {
-				t.Errorf("%s: then the right one was answered with %d", network, code)
+				t.Errorf("%s: then the right token was answered with %d", network, code)
 			}
 		}
 		for _, elsewhere := range []string{"2001:db8:1:3::1", "::ffff:10.0.0.1", "::1"} {
@@ -221,8 +221,8 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 	})
 }
 
-// The page tells the client how long to wait, and after that accepts the token.
-func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
+// The answer has the time to wait. After that, the page accepts the token.
+func TestRetryAfterTooManyWrongTokens(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		for range 10 {
@@ -250,25 +250,25 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, one := signIn(s, t, token, nil)
 		_, other := signIn(s, t, token, nil)
-		stream := s.openWith(t.Context(), "events?view=list", with(one))
-		left := s.openWith(t.Context(), "events?view=list", with(other))
+		stream := s.openWith(t.Context(), "events?view=list", withCookie(one))
+		left := s.openWith(t.Context(), "events?view=list", withCookie(other))
 		byHeader := s.openWith(t.Context(), "events?view=list", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
 		time.Sleep(time.Minute)
 		if ended(stream) {
 			t.Fatal("the stream has ended before")
 		}
-		s.request(t, "POST", "logout", url.Values{}, with(one))
+		s.request(t, "POST", "logout", url.Values{}, withCookie(one))
 		time.Sleep(time.Minute)
 		for c, want := range map[*http.Cookie]int{one: http.StatusUnauthorized, other: http.StatusOK} {
-			if w := s.request(t, "GET", "", nil, with(c)); w.Code != want {
+			if w := s.request(t, "GET", "", nil, withCookie(c)); w.Code != want {
 				t.Errorf("it was answered with %d, want %d", w.Code, want)
 			}
 		}
 		if !ended(stream) || ended(left) || ended(byHeader) {
-			t.Errorf("its stream has ended: %v, those of others: %v, %v", ended(stream), ended(left), ended(byHeader))
+			t.Errorf("its stream has ended: %v, the others have ended: %v, %v", ended(stream), ended(left), ended(byHeader))
 		}
 		if testing.Short() {
-			return // make test-all runs the rest: in 12 hours, the backend is read each second
+			return // make test-all runs the rest: 12 hours with a scan each second
 		}
 		time.Sleep(12 * time.Hour)
 		if !ended(left) || ended(byHeader) {
@@ -282,15 +282,15 @@ func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, first := signIn(s, t, token, nil)
-		s.request(t, "POST", "logout", url.Values{}, with(first))
+		s.request(t, "POST", "logout", url.Values{}, withCookie(first))
 		for i := range 1100 {
 			_, c := signIn(s, t, token, nil)
-			s.request(t, "POST", "logout", url.Values{}, with(c))
+			s.request(t, "POST", "logout", url.Values{}, withCookie(c))
 			if i%50 != 0 && i < 1020 {
 				continue
 			}
-			if w := s.request(t, "GET", "", nil, with(first)); w.Code != http.StatusUnauthorized {
-				t.Fatalf("when %d others had signed out it was answered with %d", i+1, w.Code)
+			if w := s.request(t, "GET", "", nil, withCookie(first)); w.Code != http.StatusUnauthorized {
+				t.Fatalf("after %d other sign-outs it was answered with %d", i+1, w.Code)
 			}
 		}
 	})
@@ -298,7 +298,7 @@ func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 
 func ended(s *stream) bool {
 	select {
-	case <-s.over:
+	case <-s.done:
 		return true
 	default:
 		return false

@@ -18,7 +18,7 @@ func breaking(name string, fence uint64, typed string) url.Values {
 	return url.Values{"name": {name}, "fence": {fmt.Sprint(fence)}, "typed": {typed}}
 }
 
-func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
+func TestWithoutAllowBreakNoLeaseIsBroken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		g := s.take(t, claim("job", 1))
@@ -39,7 +39,7 @@ func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
 	})
 }
 
-func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
+func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job <1>", 1))
@@ -91,15 +91,15 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 		page := s.get(t, "break?"+url.Values{"name": {name}, "fence": {fmt.Sprint(g.Fence)}}.Encode())
 		wants(t, page, "<strong><bdi>"+shown+"</bdi></strong>", "<bdi>ticket</bdi>=<bdi>4711</bdi>")
 		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, "zerojob"), nil); w.Code != http.StatusUnprocessableEntity {
-			t.Errorf("without what cannot be seen it was answered with %d", w.Code)
+			t.Errorf("without its invisible characters it was answered with %d", w.Code)
 		}
 		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, shown), nil); w.Code != http.StatusSeeOther {
-			t.Errorf("as it is shown it was answered with %d", w.Code)
+			t.Errorf("with its escapes it was answered with %d", w.Code)
 		}
 	})
 }
 
-// A page collapses spaces, so what it shows is enough; all characters but spaces count.
+// A page collapses spaces, so their number does not count. All other characters do.
 func TestANameWithSpacesIsBroken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
@@ -116,7 +116,7 @@ func TestANameWithSpacesIsBroken(t *testing.T) {
 }
 
 // The log has the stored name, which distinguishes two tenants.
-func TestTheLogSaysInWhichNamespaceALeaseWasBroken(t *testing.T) {
+func TestTheLogHasTheNamespaceOfABrokenLease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		s := siteIn(t, "acme", memory.Driver(), memory, &dashboard.Options{AllowBreak: true})
@@ -141,7 +141,7 @@ func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
 	})
 }
 
-func TestALaterHolderIsNotHit(t *testing.T) {
+func TestABreakLeavesALaterHolder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		first, second := claim("job", 1), claim("job", 2)
@@ -159,15 +159,15 @@ func TestALaterHolderIsNotHit(t *testing.T) {
 	})
 }
 
-// Where the backend cannot break, or the request is refused before it is sent, the page
-// says that nothing was broken, as pawl top does.
-func TestThePageKnowsThatNothingWasBroken(t *testing.T) {
+// If the backend cannot break leases, or the client refuses the request, the page shows
+// that nothing was broken, as pawl top does.
+func TestThePageShowsThatNoLeaseWasBroken(t *testing.T) {
 	tooLong := strings.Repeat("n", driver.MaxName)
 	for _, c := range []struct {
 		name, namespace string
 		breaks          bool // the backend can break leases
 		code            int
-		said            string
+		text            string
 	}{
 		{"job", "", false, http.StatusNotImplemented, "Nothing was broken: the backend memory cannot break a lease"},
 		{tooLong, "acme", true, http.StatusBadRequest, "Nothing was broken: name "},
@@ -183,25 +183,25 @@ func TestThePageKnowsThatNothingWasBroken(t *testing.T) {
 			if w.Code != c.code {
 				t.Errorf("%.10s: it was answered with %d, want %d", c.name, w.Code, c.code)
 			}
-			wants(t, w.Body.String(), c.said)
+			wants(t, w.Body.String(), c.text)
 			lacks(t, w.Body.String(), "It is not known")
 		})
 	}
 }
 
-// The page of a name shows a lease that came after the last look at all names. So does
-// the form that breaks it.
-func TestALeaseThatNoLookHasFoundYetIsShown(t *testing.T) {
+// The page of a name, and the form that breaks a lease, show a lease that came after the
+// last scan of all names.
+func TestALeaseThatNoScanHasFoundYetIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
-		s.get(t, "") // a look, so that the next pages do not wait for one
+		s.get(t, "") // causes a scan, so that the next pages do not wait for one
 		g := s.take(t, claim("job", 1))
 		wants(t, s.get(t, "name?name=job"), fmt.Sprintf("fence=%d", g.Fence))
 		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "Held by ", "host:1")
 	})
 }
 
-func TestAWishThatMakesNoSenseIsRefused(t *testing.T) {
+func TestABreakOfAnInvalidLeaseIsRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		for _, q := range []string{"", "name=job", "name=job&fence=x", "name=job&fence=-1", "name=job&fence=0", "fence=5", "name=a%00&fence=5"} {

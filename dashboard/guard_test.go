@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// routes are all routes, each with its method.
+// routes has all routes, each with its method.
 var routes = map[string]string{
 	"": "GET", "name?name=job": "GET", "events?view=list": "GET", "break?name=job&fence=5": "GET", "health": "GET", "healthz": "GET",
 	"login": "GET", "logout": "POST", "metrics": "GET", "style.css": "GET", "app.js": "GET", "theme.js": "GET", "nowhere": "GET",
@@ -43,8 +43,8 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 	})
 }
 
-// Prometheus finds pods by their addresses. A page of another site cannot have this
-// address as its host, so a foreign name that resolves to this address reads nothing.
+// Prometheus uses the address of a pod as the host. A page of another site cannot do
+// that, because its host is the name of that site.
 func TestMetricsAnswerToAnyAddress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: "0123456789abcdef"})
@@ -66,7 +66,7 @@ func TestMetricsAnswerToAnyAddress(t *testing.T) {
 	})
 }
 
-func TestHostsAreThoseThatAreGiven(t *testing.T) {
+func TestHostsReplaceTheDefault(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Hosts: []string{"Ops.Example"}})
 		for host, want := range map[string]int{"ops.example:443": http.StatusOK, "localhost": http.StatusMisdirectedRequest} {
@@ -111,7 +111,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
 				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {
-					t.Errorf("%s from elsewhere was answered with %d", to, w.Code)
+					t.Errorf("%s from another site was answered with %d", to, w.Code)
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 	})
 }
 
-func TestWhatIsTooLargeIsRefused(t *testing.T) {
+func TestLargeRequestsAreRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
@@ -179,7 +179,7 @@ func TestItWorksUnderAnyPath(t *testing.T) {
 	})
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, o := range []*dashboard.Options{{Token: "short"}, {MaxStreams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
@@ -188,7 +188,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 			}
 		}
 		if _, err := dashboard.New((*pawl.Client)(nil), nil); err == nil {
-			t.Error("without a client it is made")
+			t.Error("New without a client returned no error")
 		}
 	})
 }

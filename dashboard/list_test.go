@@ -17,7 +17,7 @@ import (
 func TestTheListShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
-		time.Sleep(2900 * time.Millisecond) // the next look begins 100 ms later
+		time.Sleep(2900 * time.Millisecond) // the next scan begins 100 ms later
 		g := s.take(t, claim("report:nightly", 1))
 		for i := range 5 {
 			s.queue(t, claim("report:nightly", 2+i))
@@ -82,7 +82,7 @@ func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
 	})
 }
 
-func TestAnEmptyBackendSaysSo(t *testing.T) {
+func TestThePageOfAnEmptyBackend(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		wants(t, newSite(t, nil).get(t, ""), "No name is held or waited for.", "<b>0</b> names")
 	})
@@ -95,7 +95,7 @@ var attacks = []string{
 }
 
 // Text of other processes stays text, on every page and in every stream.
-func TestWhatOthersWroteIsText(t *testing.T) {
+func TestTextOfOthersStaysText(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for i, attack := range attacks {
@@ -142,7 +142,7 @@ func onlyOurs(t *testing.T, page string) {
 	quoted := regexp.MustCompile(`="[^"]*"`).ReplaceAllString(page, `=""`)
 	switch {
 	case !pieces.MatchString(page):
-		t.Errorf("this is not whole:\n%s", page)
+		t.Errorf("the markup is not complete:\n%s", page)
 	case handlers.MatchString(quoted), strings.Contains(page, `href="javascript`):
 		t.Errorf("this runs something:\n%s", page)
 	}

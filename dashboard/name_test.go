@@ -44,7 +44,7 @@ func TestAFreeNameIsNoError(t *testing.T) {
 	})
 }
 
-func TestADeadlockIsSaid(t *testing.T) {
+func TestADeadlockIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("a", 1))

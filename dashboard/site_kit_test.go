@@ -26,13 +26,13 @@ import (
 // A site is a dashboard of a memory, and another driver of the same memory.
 type site struct {
 	*dashboard.Handler
-	beside engine.Driver
+	others engine.Driver
 	client *pawl.Client
 	log    *lines
 }
 
-// newSite returns a site in a bubble. Its first look is over, and so old that the next
-// page waits for a new look. So each test sees its own changes.
+// newSite returns a site in a bubble. Its first scan is so old that the next page waits
+// for a new scan. So each test sees its own changes.
 func newSite(t testing.TB, o *dashboard.Options) *site {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
@@ -49,7 +49,7 @@ func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboar
 // siteIn returns a site of a namespace.
 func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
 	t.Helper()
-	s := &site{beside: engine.Full(memory.Driver()), log: &lines{}}
+	s := &site{others: engine.Full(memory.Driver()), log: &lines{}}
 	var err error
 	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard", Namespace: namespace}); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Mem
 	return s
 }
 
-// lines are the lines of a log.
+// lines is the text of a log.
 type lines = basictest.Lines
 
 // request sends a request from this host. change may change it before.
@@ -131,20 +131,20 @@ func claim(name string, pid int) driver.Claim {
 
 func (s *site) take(t testing.TB, c driver.Claim) driver.Grant {
 	t.Helper()
-	return servertest.Gets(t, s.beside, c)
+	return servertest.Gets(t, s.others, c)
 }
 
-func (s *site) queue(t testing.TB, c driver.Claim) { t.Helper(); servertest.Waits(t, s.beside, c) }
+func (s *site) queue(t testing.TB, c driver.Claim) { t.Helper(); servertest.Waits(t, s.others, c) }
 
-func (s *site) release(t testing.TB, c driver.Claim) { t.Helper(); servertest.Releases(t, s.beside, c) }
+func (s *site) release(t testing.TB, c driver.Claim) { t.Helper(); servertest.Releases(t, s.others, c) }
 
-// A stream is the part of a stream that a browser has received.
+// A stream has the part of a stream that a browser has received.
 type stream struct {
 	mu     sync.Mutex
 	header http.Header
 	code   int
 	got    bytes.Buffer
-	over   chan struct{} // closed when the handler has returned
+	done   chan struct{} // closed when the handler has returned
 }
 
 func (s *stream) Header() http.Header { return s.header }
@@ -169,18 +169,18 @@ func (s *stream) take() string {
 	return s.got.String()
 }
 
-// open opens a stream, until ctx ends.
+// open opens a stream that ends with ctx.
 func (s *site) open(ctx context.Context, to string) *stream { return s.openWith(ctx, to, nil) }
 
-// openWith is open with a request that change has changed.
+// openWith is open, but change may change the request.
 func (s *site) openWith(ctx context.Context, to string, change func(*http.Request)) *stream {
-	out := &stream{header: http.Header{}, over: make(chan struct{})}
+	out := &stream{header: http.Header{}, done: make(chan struct{})}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost:7420/"+to, nil)
 	if change != nil {
 		change(r)
 	}
 	go func() {
-		defer close(out.over)
+		defer close(out.done)
 		s.ServeHTTP(out, r)
 	}()
 	return out

@@ -18,14 +18,14 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestAStreamSaysAtOnceWhatHasChanged(t *testing.T) {
+func TestAStreamSendsChangesAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		first, second := claim("job", 1), claim("job", 2)
 		s.take(t, first)
 		time.Sleep(10 * time.Second)
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
-		time.Sleep(time.Second + 50*time.Millisecond) // between two looks
+		time.Sleep(time.Second + 50*time.Millisecond) // between two scans
 		for _, live := range []*stream{all, one} {
 			wants(t, live.take(), "data: {", "host:1", `"now":`)
 		}
@@ -67,12 +67,12 @@ func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 			t.Errorf("a stream too many was answered with %d", w.Code)
 		}
 		leave()
-		<-gone.over
+		<-gone.done
 		stays := s.open(t.Context(), "events?view=list")
 		time.Sleep(time.Second)
 		wants(t, stays.take(), "data: ")
 		s.Close()
-		<-stays.over
+		<-stays.done
 	})
 }
 
@@ -87,7 +87,7 @@ func TestAStreamOfNothingIsRefused(t *testing.T) {
 	})
 }
 
-// A failing driver fails to list while fails is true.
+// A failing driver cannot list names while fails is true.
 type failing struct {
 	engine.Driver
 	fails atomic.Bool
@@ -100,7 +100,7 @@ func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 	return d.Driver.List(ctx, prefix)
 }
 
-func TestABackendThatHasNeverAnsweredIsSaid(t *testing.T) {
+func TestThePageOfABackendThatHasNeverAnswered(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &failing{Driver: engine.Full(memory.Driver())}
@@ -113,7 +113,7 @@ func TestABackendThatHasNeverAnsweredIsSaid(t *testing.T) {
 	})
 }
 
-func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
+func TestAStreamShowsAnOutage(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &failing{Driver: engine.Full(memory.Driver())}
@@ -147,10 +147,9 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 	return d.Driver.List(ctx, prefix)
 }
 
-// A browser that was connected to another process before may show anything. So its first
-// message has all parts, even parts that are empty, or unchanged since before the first
-// look.
-func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
+// A page of an earlier process may show anything. So the first message has all parts,
+// even parts that are empty, or unchanged since before the first scan.
+func TestAStreamThatBeginsBeforeTheFirstScanSendsAllParts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &slow{engine.Full(memory.Driver()), make(chan struct{})}
@@ -158,7 +157,7 @@ func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(time.Second)
 		if got := all.take() + one.take(); got != "" {
-			t.Errorf("before anything was seen it sent\n%s", got)
+			t.Errorf("before the first scan it sent\n%s", got)
 		}
 		close(d.lists)
 		time.Sleep(time.Second)
@@ -189,24 +188,24 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 	for i := range 10_000 {
 		c := claim(fmt.Sprintf("shard:%05d", i), i)
 		c.TTL = time.Hour
-		if _, err := s.beside.Acquire(b.Context(), c); err != nil {
+		if _, err := s.others.Acquire(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}
 	}
 	all := func() bool { return strings.Contains(s.get(b, ""), "1–50 of 10000") }
 	for !all() {
-		time.Sleep(time.Second) // the first look was before all of them waited
+		time.Sleep(time.Second) // the first scan began before the last name was taken
 	}
 	for b.Loop() {
 		if !all() {
-			b.Fatal("they are not there")
+			b.Fatal("the page does not show all names")
 		}
 	}
 }
 
-// While the backend does not answer, the page marks old information: the stream does so,
-// and each lease whose time is over.
-func TestWhatIsFromBeforeIsNotShownAsSo(t *testing.T) {
+// While the backend does not answer, the stream marks its information as old, and the
+// page marks each lease whose time is over.
+func TestOldInformationIsMarked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &failing{Driver: engine.Full(memory.Driver())}

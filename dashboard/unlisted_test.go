@@ -16,25 +16,25 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// While is is true, a damaged driver cannot read one name, and lists the others.
+// While isDamaged is true, a damaged driver cannot read a single name, but lists names.
 type damaged struct {
 	engine.Driver
-	is atomic.Bool
+	isDamaged atomic.Bool
 }
 
 func (d *damaged) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if d.is.Load() {
+	if d.isDamaged.Load() {
 		return driver.Entry{}, errors.New("the row is <damaged>")
 	}
 	return d.Driver.Inspect(ctx, name)
 }
 
 // The page does not call a name free if the driver cannot read it.
-func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
+func TestAnUnreadableNameIsNotShownAsFree(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		d := &damaged{Driver: engine.Full(memory.Driver())}
-		d.is.Store(true)
+		d.isDamaged.Store(true)
 		s := siteOver(t, d, memory, &dashboard.Options{AllowBreak: true})
 		time.Sleep(2 * time.Second)
 		page := s.get(t, "name?name=job")
@@ -42,24 +42,24 @@ func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
 		lacks(t, page, "It is free.", "Nobody holds it.", "Nobody waits.")
 		form := s.request(t, http.MethodGet, "break?name=job&fence=5", nil, nil).Body.String()
 		wants(t, form, "It cannot be read now: ", "the row is &#60;damaged&#62;", "Break the lease")
-		lacks(t, form, "No lease with this fence is seen now")
+		lacks(t, form, "The name has no lease with this fence now")
 
 		live := s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(2 * time.Second)
 		wants(t, live.take(), "It cannot be read now: ")
-		d.is.Store(false)
-		time.Sleep(4 * time.Second) // an error is cached for less time than a row
+		d.isDamaged.Store(false)
+		time.Sleep(4 * time.Second) // the page keeps an error for less time than a row
 		wants(t, live.take(), "It is free.", "Nobody holds it.", "Nobody waits.")
-		wants(t, s.get(t, "break?name=job&fence=5"), "No lease with this fence is seen now")
+		wants(t, s.get(t, "break?name=job&fence=5"), "The name has no lease with this fence now")
 	})
 }
 
-// A stream has shown a lease before a look found it. After the look, the stream drops its
-// own older information.
-func TestALeaseThatIsOverDoesNotComeBack(t *testing.T) {
+// A stream shows a lease that no scan has found yet. After the next scan, the stream
+// drops what it read itself.
+func TestAnEndedLeaseDoesNotComeBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
-		s.get(t, "") // starts a look, so that the stream does not begin with one
+		s.get(t, "") // causes a scan, so that the stream does not begin with one
 		c := claim("job", 1)
 		g := s.take(t, c)
 		live := s.open(t.Context(), "events?view=name&name=job")

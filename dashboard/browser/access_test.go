@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// axe finds no serious fault in any page, in both themes and at the width of a phone.
+// axe finds no serious violation in any page, in both themes and at the width of a phone.
 func TestThePagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	w := newWorld(t, s.backend, &dashboard.Options{AllowBreak: true})
-	b := open(t, w.url, look{})
-	b.until("the lease is seen before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
+	b := open(t, w.url, viewSettings{})
+	b.until("the lease is shown before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
 	s.advance(0)
 	b.until("it is late", row("warm-cache")+`.classList.contains("late")`)
 	for _, p := range []struct{ path, ready string }{
@@ -26,14 +26,14 @@ func TestThePagesAreAccessible(t *testing.T) {
 		{fmt.Sprintf("break?name=nightly-report&fence=%d", s.holders("nightly-report")[0].Fence), `document.getElementById("typed") != null`},
 		{"health", `document.querySelector("h1") != null`},
 	} {
-		b.look(look{})
+		b.emulate(viewSettings{})
 		b.visit(w.url+p.path, http.StatusOK)
-		b.until("it is there", p.ready)
-		b.accessible(p.path + " light")
-		b.look(look{dark: true})
-		b.accessible(p.path + " dark")
-		b.look(look{dark: true, phone: true})
-		b.accessible(p.path + " phone")
+		b.until("the page is complete", p.ready)
+		b.wantAccessible(p.path + " light")
+		b.emulate(viewSettings{dark: true})
+		b.wantAccessible(p.path + " dark")
+		b.emulate(viewSettings{dark: true, phone: true})
+		b.wantAccessible(p.path + " phone")
 		if wide := js[int](b, `document.scrollingElement.scrollWidth - innerWidth`); wide > 0 {
 			t.Errorf("%s: on a phone it is %d pixels wider than the window", p.path, wide)
 		}
@@ -41,7 +41,7 @@ func TestThePagesAreAccessible(t *testing.T) {
 	for _, e := range []string{"name?name=", "nowhere"} {
 		b.allow("status of 4")
 		b.visit(w.url+e, map[string]int64{"nowhere": 404, "name?name=": 400}[e])
-		b.accessible(e)
+		b.wantAccessible(e)
 	}
 }
 
@@ -51,11 +51,11 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	w.take(mutex("report", "web-1", 4127))
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the lease is shown", live+` && `+rowSays("report", "web-1:4127"))
 	b.do(chromedp.KeyEvent(kb.Tab))
 	if got := js[string](b, `document.activeElement.innerText`); got != "Skip to the content" {
-		t.Errorf("the first is %q", got)
+		t.Errorf("the first focus is on %q", got)
 	}
 	reached := map[string]bool{}
 	for range 40 {
@@ -66,7 +66,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 		}
 		reached[at] = true
 		if !js[bool](b, `document.activeElement == document.body || getComputedStyle(document.activeElement).outlineStyle != "none"`) {
-			t.Errorf("the focus on %q is not seen", at)
+			t.Errorf("the focus on %q is not visible", at)
 		}
 	}
 	for _, want := range []string{"prefix", "Search", "theme"} {
@@ -74,7 +74,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 			t.Errorf("the keyboard does not reach %s, but %v", want, reached)
 		}
 	}
-	w.queue(mutex("report", "web-2", 3380)) // the row is new now, and the focus stays in it
+	w.queue(mutex("report", "web-2", 3380)) // redraws the row, and the focus stays in it
 	b.until("the waiter is shown", rowSays("report", "web-2:3380"))
 	if at := js[string](b, `document.activeElement.innerText`); at != "report" {
 		t.Errorf("when the row changed, the focus went to %q", at)
@@ -85,10 +85,10 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 
 // The theme is the system's until a reader chooses one. Then every page has the chosen
 // theme.
-func TestTheThemeIsChosen(t *testing.T) {
+func TestAReaderChoosesTheTheme(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	b := open(t, w.url, look{dark: true})
+	b := open(t, w.url, viewSettings{dark: true})
 	ground := `getComputedStyle(document.body).backgroundColor`
 	dark := js[string](b, ground)
 	b.click("#theme")

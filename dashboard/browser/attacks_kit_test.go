@@ -2,8 +2,8 @@ package browser
 
 import "strings"
 
-// attacks are texts that an attacker writes to make a page run a script, send a reader to
-// another page, or show something false. Each calls pwned in its own way.
+// attacks has texts of an attacker that try to run a script, to lead to another page, or
+// to show something false. A script that runs calls pwned.
 var attacks = []string{
 	`<script>pwned()</script>`,
 	`"><img src=x onerror=pwned()>`,

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// attacked returns a backend in which other processes have written only attacks: names,
-// hosts, labels and values, of holders and waiters.
-func attacked(t *testing.T, b *backend) (names []string) {
+// addAttacks takes and queues claims with attacks as their names, hosts, labels and
+// values. It returns the names.
+func addAttacks(t *testing.T, b *backend) (names []string) {
 	t.Helper()
 	for i, a := range attacks {
 		if driver.ValidateName(a) != nil {
@@ -33,12 +33,12 @@ func attacked(t *testing.T, b *backend) (names []string) {
 // alarm defines pwned, which an attack calls if it runs. pwned records each call.
 const alarm = `globalThis.hits = []; globalThis.pwned = (...a) => hits.push(String(new Error().stack));`
 
-// unharmed checks that no attack has run, and that the page contains nothing that could
-// run.
-func (b *tab) unharmed(where string) {
+// wantUnharmed checks that no attack has run, and that the page contains nothing that
+// could run.
+func (b *tab) wantUnharmed(where string) {
 	b.t.Helper()
 	if hits := js[[]string](b, `hits`); len(hits) > 0 {
-		b.t.Errorf("%s: it ran: %q", where, hits)
+		b.t.Errorf("%s: an attack ran: %q", where, hits)
 	}
 	dangerous := js[[]string](b, `[...document.querySelectorAll("*")].filter(e =>
 		["IFRAME", "OBJECT", "EMBED", "BASE", "STYLE", "MATH", "IMG"].includes(e.tagName) ||
@@ -59,50 +59,50 @@ func (b *tab) unharmed(where string) {
 // Text of other processes stays text, in the first page and in later messages.
 func TestAttacksDoNothingInTheList(t *testing.T) {
 	t.Parallel()
-	for _, l := range []look{{}, {phone: true}} {
+	for _, l := range []viewSettings{{}, {phone: true}} {
 		w := newWorld(t, newBackend(t, nil), nil)
 		b := newTab(t, l)
 		b.before(alarm)
 		b.visit(w.url+"?sort=name", 200)
 		b.until("the page is live", live)
-		names := attacked(t, w.backend)
+		names := addAttacks(t, w.backend)
 		slices.Sort(names)
 		b.until("all are shown", fmt.Sprintf(`document.querySelectorAll("#rows > tr").length == %d`, len(names)))
 		if got := js[[]string](b, `[...document.querySelectorAll("#rows > tr")].map(r => decodeURIComponent(r.dataset.key.replaceAll("+", " ")))`); !slices.Equal(got, names) {
 			t.Errorf("the names are %q, want %q", got, names)
 		}
-		b.unharmed("sent")
+		b.wantUnharmed("sent")
 		b.visit(w.url+"?sort=name", 200) // now the attacks are in the first page
 		b.until("the page is live", live)
-		b.unharmed("first page")
+		b.wantUnharmed("first page")
 		for _, plain := range []string{`<script>pwned()</script>`, `&lt;script&gt;pwned()&lt;/script&gt;`, `javascript:pwned()`} {
 			if got := js[string](b, row(plain)+`.querySelector("th a").innerText`); got != plain {
 				t.Errorf("%q is shown as %q", plain, got)
 			}
 		}
 		if got, want := js[string](b, row("nightly\u202etroper\u202c")+`.querySelector("th a").innerText`), `nightly\u202etroper\u202c`; got != want {
-			t.Errorf("what turns the direction is shown as %q, want %q", got, want)
+			t.Errorf("the direction controls are shown as %q, want %q", got, want)
 		}
 		b.visit(w.url+"?sort=name&prefix="+url.QueryEscape(attacks[1]), 200) // in the search field
 		if got := js[string](b, `document.getElementById("prefix").value`); got != attacks[1] {
 			t.Errorf("the field has %q", got)
 		}
-		b.unharmed("search")
+		b.wantUnharmed("search")
 	}
 }
 
-// The page of a name shows all of its text. Each page shows the text of three other
-// claims, so a third of the pages shows all attacks.
+// The page of a name shows its claims: one with its own attack, and three with others. So
+// a third of the pages shows all attacks.
 func TestAttacksDoNothingInTheirOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	names := attacked(t, w.backend)
-	b := newTab(t, look{})
+	names := addAttacks(t, w.backend)
+	b := newTab(t, viewSettings{})
 	b.before(alarm)
 	for i := 0; i < len(names); i += 3 {
 		name := names[i]
 		b.visit(w.url+"name?name="+url.QueryEscape(name), 200)
 		b.until("the page is live", live)
-		b.unharmed(fmt.Sprintf("%q", name))
+		b.wantUnharmed(fmt.Sprintf("%q", name))
 	}
 }

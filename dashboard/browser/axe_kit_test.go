@@ -11,7 +11,7 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axe string
 
-// A violation is a violation of one rule that axe reports.
+// A violation is a broken rule that axe reports.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct {
@@ -20,8 +20,8 @@ type violation struct {
 	}
 }
 
-// accessible fails the test for each fault that axe calls serious or critical.
-func (b *tab) accessible(where string) {
+// wantAccessible fails the test for each violation that axe calls serious or critical.
+func (b *tab) wantAccessible(where string) {
 	b.t.Helper()
 	js[bool](b, axe+"\n;true")
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](

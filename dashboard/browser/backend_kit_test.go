@@ -14,18 +14,17 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A backend is a memory that other processes use. A test makes the claims of those
-// processes.
+// A backend is a memory with claims of other processes, which the test makes.
 type backend struct {
 	t      testing.TB
 	memory *memlock.Memory
-	beside engine.Driver
+	others engine.Driver
 }
 
 func newBackend(t testing.TB, o *memlock.Options) *backend {
 	t.Helper()
 	m := memlock.NewMemory(o)
-	return &backend{t: t, memory: m, beside: engine.Full(m.Driver())}
+	return &backend{t: t, memory: m, others: engine.Full(m.Driver())}
 }
 
 // mutex returns a claim of the process with a pid on a host.
@@ -35,35 +34,35 @@ func mutex(name, host string, pid int) driver.Claim {
 	return c
 }
 
-// take checks that a claim is granted, queue that it has to wait.
+// take requires that a claim is granted, and queue that it waits.
 func (b *backend) take(c driver.Claim) driver.Grant {
 	b.t.Helper()
-	return servertest.Gets(b.t, b.beside, c)
+	return servertest.Gets(b.t, b.others, c)
 }
 
-func (b *backend) queue(c driver.Claim) { b.t.Helper(); servertest.Waits(b.t, b.beside, c) }
+func (b *backend) queue(c driver.Claim) { b.t.Helper(); servertest.Waits(b.t, b.others, c) }
 
-func (b *backend) release(c driver.Claim) { b.t.Helper(); servertest.Releases(b.t, b.beside, c) }
+func (b *backend) release(c driver.Claim) { b.t.Helper(); servertest.Releases(b.t, b.others, c) }
 
 // holders returns the holders of a name.
 func (b *backend) holders(name string) []driver.Holder {
 	b.t.Helper()
-	e, err := b.beside.Inspect(context.Background(), name)
+	e, err := b.others.Inspect(context.Background(), name)
 	noError(b.t, err)
 	return e.Holders
 }
 
-// A flaky driver fails while away is true.
+// A flaky driver fails while down is true.
 type flaky struct {
 	engine.Driver
-	away atomic.Bool
+	down atomic.Bool
 }
 
-var errAway = errors.New("dial tcp 10.0.3.17:6379: connect: connection refused")
+var errDown = errors.New("dial tcp 10.0.3.17:6379: connect: connection refused")
 
 func (f *flaky) fails() error {
-	if f.away.Load() {
-		return &driver.Error{Backend: "memory", Op: "list", Err: errAway}
+	if f.down.Load() {
+		return &driver.Error{Backend: "memory", Op: "list", Err: errDown}
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is the longest time that something may take on a busy machine.
-const patience = time.Minute
+// stepTimeout is the longest time that a step may take on a busy machine.
+const stepTimeout = time.Minute
 
-// chromium is the one browser of all tests. The first test that needs it starts it. Each
-// page in it has a profile of its own.
+// chromium is the browser of all tests. The first test that needs it starts it. Each tab
+// has a profile of its own.
 var chromium = sync.OnceValues(startBrowser)
 
 // stopBrowser ends the browser. If this process is killed before that, Linux kills the

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// The backend fails while the page is open. The page says so, keeps its rows, and
-// continues by itself later.
-func TestTheBackendGoesAndComesBack(t *testing.T) {
+// The backend fails while the page is open. The page shows that, keeps its rows, and goes
+// on by itself when the backend answers again.
+func TestThePageSurvivesAnOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	w.take(mutex("report", "web-1", 4127))
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the page is live", live+` && `+rowSays("report", "web-1:4127"))
-	w.seen.away.Store(true)
-	b.until("the page says so", `document.querySelector("#notices .bad").innerText.includes("does not answer")`)
+	w.flaky.down.Store(true)
+	b.until("the page shows that", `document.querySelector("#notices .bad").innerText.includes("does not answer")`)
 	b.until("it is not live", `document.getElementById("link").dataset.state == "down"`)
-	b.until("it keeps what it has", rowSays("report", "web-1:4127"))
+	b.until("it keeps its rows", rowSays("report", "web-1:4127"))
 	w.take(mutex("import", "web-2", 3380))
-	w.seen.away.Store(false)
+	w.flaky.down.Store(false)
 	b.until("it goes on", `document.getElementById("notices").innerText == "" && `+live+` && `+rowSays("import", "web-2:3380"))
 }
 
-// A proxy between the page and the dashboard cuts the stream. The page says so, and opens
-// another stream.
+// A proxy between the page and the dashboard cuts the stream. The page shows that, and
+// opens another stream.
 func TestTheStreamIsCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the page is live", live)
 	b.allow("net::ERR_") // the browser reports the cut of the stream
 	js[bool](b, `globalThis.wasDown = false, new MutationObserver(() => {
 		if (document.getElementById("link").dataset.state == "down") wasDown = true;
 	}).observe(document.getElementById("link"), {attributes: true}), true`)
 	w.server.CloseClientConnections()
-	b.until("the page says so", `wasDown`)
+	b.until("the page shows that", `wasDown`)
 	w.take(mutex("report", "web-1", 4127))
 	b.until("it goes on", live+` && `+rowSays("report", "web-1:4127"))
 }
@@ -45,7 +45,7 @@ func TestTheClockOfTheBrowserIsWrong(t *testing.T) {
 	w := newWorld(t, newBackend(t, nil), nil)
 	w.take(mutex("report", "web-1", 4127))
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
-		b := open(t, w.url, look{clockOff: off})
+		b := open(t, w.url, viewSettings{clockOffset: off})
 		wrong := js[float64](b, `Date.now()`) - float64(time.Now().UnixMilli())
 		if wrong*float64(off) < 0 || wrong < 3e6 && wrong > -3e6 {
 			t.Fatalf("the clock is wrong by %v ms, want %v", wrong, off)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/recordtest"
 )
 
-// The other tests depend on this: an error in a page fails the test.
-func TestAFaultOfAPageIsSeen(t *testing.T) {
+// An error in a page fails a test. The other tests depend on that.
+func TestAnErrorInAPageFailsTheTest(t *testing.T) {
 	t.Parallel()
 	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", "img-src 'none'")
@@ -20,13 +20,13 @@ func TestAFaultOfAPageIsSeen(t *testing.T) {
 	}))
 	defer bad.Close()
 	r := &recordtest.Recorder{TB: t}
-	b := open(r, bad.URL, look{})
+	b := open(r, bad.URL, viewSettings{})
 	b.until("the dialog was answered", `document.title == "answered"`)
-	b.accessible("the bad page")
-	said := strings.Join(r.End(), "\n")
+	b.wantAccessible("the bad page")
+	failures := strings.Join(r.End(), "\n")
 	for _, want := range []string{"said", "asked", "thrown", "img-src", "image-alt", "html-has-lang", "color-contrast"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("nothing was said of %s:\n%s", want, said)
+		if !strings.Contains(failures, want) {
+			t.Errorf("no failure mentions %s:\n%s", want, failures)
 		}
 	}
 }

@@ -2,12 +2,11 @@ package browser
 
 import "testing"
 
-// A hidden page gives its stream up for other pages. When it is visible again, it opens
-// one stream, and only one.
-func TestAPageThatIsHiddenHasNoStream(t *testing.T) {
+// A hidden page closes its stream. When it is visible again, it opens exactly one.
+func TestAHiddenPageHasNoStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	b := newTab(t, look{})
+	b := newTab(t, viewSettings{})
 	b.before(`{
 		globalThis.streams = [];
 		globalThis.EventSource = class extends EventSource {
@@ -25,25 +24,25 @@ func TestAPageThatIsHiddenHasNoStream(t *testing.T) {
 		})()`)
 	}
 	if n := hide("true"); n != 0 {
-		t.Errorf("hidden, it has %d streams", n)
+		t.Errorf("the hidden page has %d streams", n)
 	}
 	w.take(mutex("stock:eu", "worker-2", 1502))
 	if n := hide("false"); n != 1 {
 		t.Errorf("shown again, it has %d streams", n)
 	}
-	b.until("it shows what came meanwhile", live+" && "+rowSays("stock:eu", "worker-2"))
+	b.until("it shows the lease that began meanwhile", live+" && "+rowSays("stock:eu", "worker-2"))
 	again := `(() => { dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })); return ` + open + `; })()`
 	if n := js[int](b, again); n != 1 {
 		t.Errorf("shown twice, it has %d streams", n)
 	}
 }
 
-// If a stream is refused, the page opens it again. But it does not while the page is
-// hidden, or while it has another stream.
-func TestAPageThatIsHiddenDoesNotTryAgain(t *testing.T) {
+// If a stream is refused, the page opens it again, except while the page is hidden or has
+// another stream.
+func TestAHiddenPageDoesNotRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	b := newTab(t, look{})
+	b := newTab(t, viewSettings{})
 	b.before(`{
 		globalThis.tries = 0;
 		globalThis.EventSource = class { // every stream is refused at once
@@ -72,7 +71,7 @@ func TestAPageThatIsHiddenDoesNotTryAgain(t *testing.T) {
 	}
 	hide("true")
 	if n := js[int](b, `pending.size`); n != 0 {
-		t.Errorf("hidden, it would try again")
+		t.Errorf("the hidden page would retry")
 	}
 	hide("false")
 	b.until("it has tried at once, and waits again", `tries == 2 && pending.size == 1`)

@@ -11,9 +11,9 @@ import (
 func TestThePageFollowsALease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the page is live", live)
-	b.until("it says that there is nothing", `document.getElementById("rows").innerText.includes("No name is held")`)
+	b.until("the list is empty", `document.getElementById("rows").innerText.includes("No name is held")`)
 
 	first, second := mutex("report", "web-1", 4127), mutex("report", "web-2", 3380)
 	w.take(first)
@@ -44,20 +44,20 @@ func TestAnOverdueLeaseComesFirst(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	w := newWorld(t, s.backend, nil)
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the lease is shown", rowSays("warm-cache", "web-3:677"))
 	if js[bool](b, row("warm-cache")+`.classList.contains("late")`) {
-		t.Error("it was late before it was")
+		t.Error("it is marked before it is late")
 	}
 	s.advance(0)
 	b.until("it is marked", row("warm-cache")+`.classList.contains("late")`)
 	b.until("it is the first", `document.querySelector("#rows > tr").dataset.key == "warm-cache"`)
 	b.until("its bar is red", `getComputedStyle(`+row("warm-cache")+`.querySelector("progress.late + .t")).color == getComputedStyle(document.querySelector(".badge.bad")).color`)
-	b.until("the page says so", rowSays("warm-cache", "overdue"))
+	b.until("the page shows that", rowSays("warm-cache", "overdue"))
 }
 
-// Links and a form sort the names and search for them. So this works also without
-// scripts.
+// Links and a form sort the names and search for them, so this works without scripts,
+// too.
 func TestNamesAreSearchedAndSorted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
@@ -65,7 +65,7 @@ func TestNamesAreSearchedAndSorted(t *testing.T) {
 		w.take(mutex(name, "web-1", 1))
 	}
 	for _, scripts := range []bool{true, false} {
-		b := open(t, w.url, look{noScripts: !scripts})
+		b := open(t, w.url, viewSettings{noScripts: !scripts})
 		names := func(want ...string) {
 			t.Helper()
 			if got := js[[]string](b, `[...document.querySelectorAll("#rows > tr")].map(r => decodeURIComponent(r.dataset.key))`); !slices.Equal(got, want) {

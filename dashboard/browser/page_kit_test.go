@@ -20,24 +20,24 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Functions that all tests share.
 var noError = basictest.NoError
 
-// lines are the lines of a log.
+// lines is the text of a log.
 type lines = basictest.Lines
 
-// A look has the settings with which the browser shows a page.
-type look struct {
+// viewSettings are the settings with which the browser shows a page.
+type viewSettings struct {
 	dark          bool
 	phone         bool
 	noScripts     bool
-	clockOff      time.Duration // of the browser
+	clockOffset   time.Duration // of the browser
 	width, height int64         // default: 1280 x 900; a phone has its own
 	scale         float64       // default 1
 }
 
-// A tab is one page, with a profile of its own. It records the errors of the page, and
-// fails the test at the end: no page of ours may report an error.
+// A tab shows one page at a time, with a profile of its own. It records the errors of the
+// pages, and they fail the test at its end.
 type tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -48,7 +48,7 @@ type tab struct {
 }
 
 // open opens an address.
-func open(t testing.TB, url string, l look) *tab {
+func open(t testing.TB, url string, l viewSettings) *tab {
 	t.Helper()
 	b := newTab(t, l)
 	b.do(chromedp.Navigate(url))
@@ -56,12 +56,12 @@ func open(t testing.TB, url string, l look) *tab {
 }
 
 // newTab returns an empty tab.
-func newTab(t testing.TB, l look) *tab {
+func newTab(t testing.TB, l viewSettings) *tab {
 	t.Helper()
 	whole, err := chromium()
 	noError(t, err)
 	b := &tab{t: t}
-	ctx, cancel := chromedp.NewContext(whole, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.heard))
+	ctx, cancel := chromedp.NewContext(whole, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.recordError))
 	b.ctx = ctx
 	t.Cleanup(func() {
 		cancel()
@@ -74,12 +74,12 @@ func newTab(t testing.TB, l look) *tab {
 	if err := chromedp.Do(ctx); err != nil { // the tab ends with the ctx that opens it
 		t.Fatal(err)
 	}
-	b.look(l)
+	b.emulate(l)
 	return b
 }
 
-// look sets how the browser shows all later pages.
-func (b *tab) look(l look) {
+// emulate applies settings to this page and all later ones.
+func (b *tab) emulate(l viewSettings) {
 	b.t.Helper()
 	theme := "light"
 	if l.dark {
@@ -109,14 +109,14 @@ func (b *tab) look(l look) {
 			return chromedp.Void{}, err
 		})
 	}
-	if l.clockOff != 0 {
+	if l.clockOffset != 0 {
 		b.before(fmt.Sprintf(`{
 			const Real = Date, off = %d;
 			globalThis.Date = class extends Real {
 				constructor(...a) { a.length ? super(...a) : super(Real.now() + off); }
 				static now() { return Real.now() + off; }
 			};
-		}`, l.clockOff.Milliseconds()))
+		}`, l.clockOffset.Milliseconds()))
 	}
 }
 
@@ -129,16 +129,16 @@ func (b *tab) before(script string) {
 	})
 }
 
-// heard records an error. It runs in the loop that reads from the browser. So it must not
-// send a request to the browser.
-func (b *tab) heard(event any) {
+// recordError records an error that the browser reports. It runs in the loop that reads
+// from the browser, so it must not send a request to the browser.
+func (b *tab) recordError(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		said := e.ExceptionDetails.Text
+		text := e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {
-			said += " " + e.ExceptionDetails.Exception.Description
+			text += " " + e.ExceptionDetails.Exception.Description
 		}
-		b.fault("exception: " + said)
+		b.fault("exception: " + text)
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == "error" || e.Type == "warning" {
 			b.fault(fmt.Sprintf("console: %s %s", e.Type, values(e.Args)))
@@ -184,7 +184,7 @@ func (b *tab) allow(words ...string) {
 // do acts on the page.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatalf("%v\n%s", err, b.text())
@@ -194,7 +194,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 // js returns the value of an expression in the page, or the value of its promise.
 func js[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -203,11 +203,11 @@ func js[T any](b *tab, expression string) T {
 	return v
 }
 
-// until waits until an expression is true in the page, also while another document is
-// loaded. The browser checks it at each frame; nothing here sleeps.
+// until waits until an expression is true in the page, even while another document is
+// loaded. The browser evaluates it again and again.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	wait := `new Promise(done => {
 		const begun = performance.now();
@@ -224,13 +224,13 @@ func (b *tab) until(what, expression string) {
 			return
 		}
 	}
-	b.t.Fatalf("it did not come to pass that %s: %s\n%s", what, expression, b.text())
+	b.t.Fatalf("%s: this did not become true: %s\n%s", what, expression, b.text())
 }
 
 // visit opens an address, and checks the status of the answer.
 func (b *tab) visit(url string, status int64) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	r, err := chromedp.RunResponse(ctx, chromedp.Navigate(url))
 	switch {
@@ -244,7 +244,7 @@ func (b *tab) visit(url string, status int64) {
 // follow clicks on an element that leads to another page, and waits for that page.
 func (b *tab) follow(selector string) *network.Response {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	for {
 		r, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
@@ -258,8 +258,8 @@ func (b *tab) follow(selector string) *network.Response {
 	}
 }
 
-// replaced reports whether the element was gone before the click, because the live page
-// had drawn it again. Then the click did not happen.
+// replaced reports whether no click happened, because the page had just drawn the element
+// again.
 func replaced(err error) bool {
 	return strings.Contains(err.Error(), "Could not find node with given id")
 }
@@ -279,7 +279,7 @@ func (b *tab) fill(selector, text string) {
 
 // text returns the text of the page, or its beginning.
 func (b *tab) text() string {
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	s, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
 	if err != nil && !errors.Is(err, context.Canceled) {

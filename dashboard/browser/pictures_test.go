@@ -19,15 +19,15 @@ import (
 
 var into = flag.String("into", "", "the folder for the pictures")
 
-// TestPictures takes the pictures of the docs from the running page. `make screenshots`
-// runs it.
+// TestPictures takes the pictures for the documents from the running page. `make
+// screenshots` runs it.
 func TestPictures(t *testing.T) {
 	if *into == "" {
-		t.Fatal("-into says for which folder")
+		t.Fatal("-into FOLDER is missing")
 	}
 	s := newScene(t)
 	w := newWorld(t, s.backend, &dashboard.Options{AllowBreak: true})
-	b := open(t, w.url, look{})
+	b := open(t, w.url, viewSettings{})
 	b.until("the lease is seen before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
 	s.advance(0)
 	b.until("it is late", rowSays("warm-cache", "overdue"))
@@ -63,17 +63,17 @@ func past(b *tab, s *scene, w *world) {
 // the pages that operators use on the way.
 func (b *tab) pictures(name, url, ready string) {
 	b.t.Helper()
-	for kind, l := range map[string]look{
+	for kind, l := range map[string]viewSettings{
 		"light": {width: 1120, height: 400, scale: 1.5}, "dark": {width: 1120, height: 400, scale: 1.5, dark: true},
 		"phone": {phone: true, scale: 2},
 	} {
 		if l.phone && name != "names" && name != "name" {
 			continue
 		}
-		b.look(l)
+		b.emulate(l)
 		b.visit(url, http.StatusOK)
-		b.until("it is there", ready)
-		b.until("it is live, or never will be", `(l => !l || l.dataset.state == "up")(document.getElementById("link"))`)
+		b.until("the page is complete", ready)
+		b.until("it is live, or has no stream", `(l => !l || l.dataset.state == "up")(document.getElementById("link"))`)
 		b.picture("dashboard-" + name + "-" + kind)
 	}
 }
@@ -81,7 +81,7 @@ func (b *tab) pictures(name, url, ready string) {
 // picture saves a picture of the whole page.
 func (b *tab) picture(name string) {
 	b.t.Helper()
-	b.until("what arrived has arrived", `document.getAnimations().length == 0`)
+	b.until("no animation runs", `document.getAnimations().length == 0`)
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	noError(b.t, err)
 	noError(b.t, os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644))

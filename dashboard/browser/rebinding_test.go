@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/dashboard"
 )
 
-// attacker is a name that resolves to this machine. An attacker's DNS can return that.
+// attacker is a host name of an attacker that resolves to this machine.
 const attacker = "rebinding.attacker.test"
 
 // A page of another site has a name that resolves to the dashboard. To the browser, it
@@ -21,12 +21,12 @@ func TestARebindingReadsNothing(t *testing.T) {
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
 	w.take(mutex("secret-plan", "web-1", 4127))
 	there := strings.Replace(w.url, "127.0.0.1", attacker, 1)
-	b := newTab(t, look{})
+	b := newTab(t, viewSettings{})
 	b.allow("status of 421", "The Cross-Origin-Opener-Policy header has been ignored")
 	for _, path := range []string{"", "name?name=secret-plan", "events?view=list", "health", "metrics", "style.css"} {
 		b.visit(there+path, http.StatusMisdirectedRequest)
-		if said := b.text(); !strings.Contains(said, "does not answer for this host") {
-			t.Errorf("%s says %s", path, said)
+		if text := b.text(); !strings.Contains(text, "does not answer for this host") {
+			t.Errorf("%s shows %s", path, text)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
 	}))
 	defer evil.Close()
 	there := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
-	b := newTab(t, look{})
+	b := newTab(t, viewSettings{})
 	b.allow("") // the browser reports many errors here
 	b.visit(there, http.StatusOK)
 	if got := js[[]int](b, `asked`); strings.Trim(fmt.Sprint(got), "[0 ]") != "" {
-		t.Errorf("what it read has lengths %v, want nothing", got)
+		t.Errorf("it read answers of the lengths %v, want none", got)
 	}
 	b.until("the form was answered", `frames.length > 0 && performance.getEntriesByType("resource").length >= 4`)
 	if h := w.holders("secret-plan"); len(h) != 1 || h[0].Fence != g.Fence {

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A scene is an invented evening of a shop: the locks that its processes hold and wait
-// for. The scene sets its clock forward, so making it takes only a moment.
+// A scene has the locks of a shop on an invented evening. Its clock is set forward, so
+// making a scene takes only a moment.
 type scene struct {
 	*backend
 
-	behind atomic.Int64 // how far its clock is behind, in nanoseconds
-	living []driver.Claim
-	turn   int // which of living renews next
+	behind   atomic.Int64 // how far its clock is behind, in nanoseconds
+	renewing []driver.Claim
+	turn     int // the first of renewing that renews next
 }
 
-// evening has the claims of an evening, and how long before now each came.
-var evening = []struct {
+// shopClaims has the claims of a scene, and how long before now each came.
+var shopClaims = []struct {
 	ago   time.Duration
 	claim driver.Claim
 	dies  bool // the process does not renew
@@ -79,7 +79,7 @@ func permit(name, host string, pid, of int) driver.Claim {
 // overdue lease before it is overdue.
 const later = 38 * time.Second
 
-// newScene makes the evening, except the last part: see [scene.advance].
+// newScene makes a scene up to later before now; [scene.advance] makes the rest.
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{}
@@ -89,14 +89,14 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
-// advance sets the clock forward to a time before now. Meanwhile new claims come, and the
-// living processes renew.
+// advance sets the clock forward to a time before now. Meanwhile new claims come, and
+// processes renew.
 func (s *scene) advance(ago time.Duration) {
 	s.t.Helper()
 	const step = 5 * time.Second
 	for left := time.Duration(s.behind.Load()); left > ago; {
 		next := max(ago, left-step)
-		for _, e := range evening {
+		for _, e := range shopClaims {
 			if e.ago <= left && e.ago > next {
 				s.behind.Store(int64(e.ago))
 				s.come(e.claim, e.dies)
@@ -113,16 +113,16 @@ func (s *scene) come(c driver.Claim, dies bool) {
 	c.Token = driver.NewToken() // all scenes share the list
 	s.ask(c)
 	if !dies {
-		s.living = append(s.living, c)
+		s.renewing = append(s.renewing, c)
 	}
 }
 
-// keep renews the leases and the places of a third of the living processes. Called every
-// few seconds, it does what the processes would do.
+// keep renews the leases and the places of a third of the processes. A call every 5 s
+// does what the processes would do.
 func (s *scene) keep() {
 	s.t.Helper()
-	for i := s.turn; i < len(s.living); i += 3 {
-		s.ask(s.living[i])
+	for i := s.turn; i < len(s.renewing); i += 3 {
+		s.ask(s.renewing[i])
 	}
 	s.turn = (s.turn + 1) % 3
 }
@@ -130,7 +130,7 @@ func (s *scene) keep() {
 // ask claims a name, and accepts a place in the queue.
 func (s *scene) ask(c driver.Claim) {
 	s.t.Helper()
-	if _, err := s.beside.Acquire(s.t.Context(), c); err != nil && !errors.Is(err, driver.ErrHeld) {
+	if _, err := s.others.Acquire(s.t.Context(), c); err != nil && !errors.Is(err, driver.ErrHeld) {
 		s.t.Fatalf("%s: %v", c.Name, err)
 	}
 }

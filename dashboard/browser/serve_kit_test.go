@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// command is the path of the pawl command. The test of package dashboard has built it;
-// otherwise this builds it once.
+// command returns the path of the pawl command. Package dashboard's test has built it;
+// otherwise command builds it once.
 var command = sync.OnceValues(func() (string, error) {
 	if built := os.Getenv("PAWL_COMMAND"); built != "" {
 		return built, nil
@@ -26,15 +26,15 @@ var command = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(folder, "pawl")
 	build := exec.Command("go", "build", "-C", "../..", "-buildvcs=false", "-o", path, "./cmd/pawl")
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=")
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the command cannot be built: %w\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the command cannot be built: %w\n%s", err, output)
 	}
 	return path, nil
 })
 
 var removeCommand = func() {}
 
-// process starts a command. The end of the test kills it, if it still runs.
+// process returns a command that has not started. The end of the test kills it.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := command()
@@ -44,15 +44,15 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// served returns the address of the page of a `pawl serve`, which runs until the test
+// servePage returns the address of the page of a `pawl serve`, which runs until the test
 // ends.
-func served(t *testing.T, args ...string) string {
+func servePage(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	noError(t, err)
-	var said lines
-	cmd.Stderr = &said
+	var output lines
+	cmd.Stderr = &output
 	noError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // the end of t.Context kills it; if not, this signal ends it
@@ -60,7 +60,7 @@ func served(t *testing.T, args ...string) string {
 	})
 	url, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("pawl serve: %v: %s", err, &said)
+		t.Fatalf("pawl serve: %v: %s", err, &output)
 	}
 	return strings.TrimSpace(url)
 }

@@ -26,15 +26,15 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 			if err := process(t, "run", "--url", at, "report", "--", "true").Run(); err != nil { // creates the file
 				t.Fatal(err)
 			}
-			page := served(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")
-			b := newTab(t, look{})
+			page := servePage(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")
+			b := newTab(t, viewSettings{})
 			b.allow("status of 401")
 			b.visit(page, http.StatusUnauthorized)
-			b.accessible("sign in")
+			b.wantAccessible("sign in")
 			b.fill("#token", "a-wrong-token-0123456789")
 			b.follow(`button[type=submit].primary`)
-			if said := b.text(); !strings.Contains(said, "This is not the token.") {
-				t.Fatalf("a wrong token is answered with\n%s", said)
+			if output := b.text(); !strings.Contains(output, "This is not the token.") {
+				t.Fatalf("a wrong token is answered with\n%s", output)
 			}
 			b.fill("#token", "a-token-of-a-test-0123456789")
 			b.follow(`button[type=submit].primary`)
@@ -53,12 +53,12 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 			b.follow(`#holders a.button`)
 			b.fill("#typed", "report")
 			b.follow("button.danger")
-			b.until("it is remembered", `document.getElementById("past").innerText.includes("broken")`)
+			b.until("the history has it", `document.getElementById("past").innerText.includes("broken")`)
 			if err := holds.Wait(); err == nil || !strings.Contains(first.String(), "report") {
-				t.Errorf("the one that was broken ended with %v: %s", err, &first)
+				t.Errorf("the broken holder ended with %v: %s", err, &first)
 			}
 			if err := waits.Wait(); err != nil {
-				t.Errorf("the next one ended with %v", err)
+				t.Errorf("the next holder ended with %v", err)
 			}
 			b.until("the name is free", `document.getElementById("state").innerText.includes("It is free")`)
 		})

@@ -17,7 +17,7 @@ import (
 type world struct {
 	*backend
 
-	seen   *flaky // the dashboard's own driver
+	flaky  *flaky // the dashboard's own driver
 	server *httptest.Server
 	url    string // of the page of all names
 }
@@ -25,8 +25,8 @@ type world struct {
 // newWorld serves the dashboard of a backend. o may be nil.
 func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 	t.Helper()
-	w := &world{backend: b, seen: &flaky{Driver: engine.Full(b.memory.Driver())}}
-	w.server = httptest.NewServer(serve(t, w.seen, o))
+	w := &world{backend: b, flaky: &flaky{Driver: engine.Full(b.memory.Driver())}}
+	w.server = httptest.NewServer(serve(t, w.flaky, o))
 	t.Cleanup(w.server.Close) // runs before the dashboard's Close, which ends open requests
 	t.Cleanup(w.server.CloseClientConnections)
 	w.url = w.server.URL + "/"
@@ -60,7 +60,7 @@ func row(name string) string {
 	return `[...document.querySelectorAll("#rows > tr")].find(r => r.dataset.key == ` + quote(url.QueryEscape(name)) + `)`
 }
 
-// rowSays is true while the row of a name contains all of these words.
+// rowSays returns an expression: the row of a name contains all of these words.
 func rowSays(name string, words ...string) string {
 	e := "(r => r"
 	for _, w := range words {
@@ -69,5 +69,5 @@ func rowSays(name string, words ...string) string {
 	return e + ")(" + row(name) + ")"
 }
 
-// live is true while the page receives updates.
+// live is an expression: the page receives updates.
 const live = `document.getElementById("link").dataset.state == "up"`
