@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// Each element of script is a name. Its first digit is the process that holds the name.
-// The others wait for it.
+// blocksOf returns the blocks of a script. Each of its elements is a name: the first
+// digit is the process that holds the name, the others wait for it.
 func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestWhoBlocksWhom(t *testing.T) {
 	}
 }
 
-// A name is in a deadlock if one of its waiters keeps its holder waiting, over others
-// perhaps. A plain search from process to process finds that for each name.
+// A name is in a deadlock if one of its waiters keeps its holder waiting, perhaps through
+// other processes. A plain search finds that for each name.
 func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
 	const processes = 6
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -85,10 +85,10 @@ func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
 			}
 		}
 		reaches := waitsFor
-		for over := range processes {
+		for via := range processes {
 			for from := range processes {
 				for to := range processes {
-					reaches[from][to] = reaches[from][to] || reaches[from][over] && reaches[over][to]
+					reaches[from][to] = reaches[from][to] || reaches[from][via] && reaches[via][to]
 				}
 			}
 		}
@@ -171,8 +171,8 @@ func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 	})
 }
 
-// A client can create as many blocks as it likes. The page stays small enough to show.
-func TestBlocksHaveAnEnd(t *testing.T) {
+// Clients can create any number of blocks. The overview keeps 10 000.
+func TestBlocksAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 150 {

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
+func TestHistoryRecordsHowLeasesEnded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
 		time.Sleep(2 * time.Second)
 		if all := w.History().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
-			t.Errorf("it has %+v, which is held", all)
+			t.Errorf("the history of a held name is %+v", all)
 		}
 		w.queue(t, second)
 		time.Sleep(3 * time.Second)
@@ -25,7 +25,7 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 		time.Sleep(70 * time.Second) // the lease is not renewed, and expires
 		g := w.take(t, third)
 		time.Sleep(2 * time.Second)
-		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}))
+		noError(t, w.others.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}))
 		w.History().Break("job", g.Fence, "operator")
 		time.Sleep(2 * time.Second)
 
@@ -47,9 +47,9 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 	})
 }
 
-// An expiry closes a name with a lock-delay, and a break without a delay does not. A
-// break of others is seen by the closed name.
-func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
+// An expiry closes a name that has a lock-delay. A break without a delay closes none. The
+// closed name shows a break by another process.
+func TestAClosedNameDoesNotProveABreak(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		dead := claim("dead", 1)
@@ -57,8 +57,8 @@ func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 		w.take(t, dead)
 		g, other := w.take(t, claim("broken", 2)), w.take(t, claim("broken by others", 3))
 		time.Sleep(5 * time.Second)
-		noError(t, w.beside.Break(t.Context(), "broken by others", other.Fence, time.Minute, driver.Owner{}))
-		noError(t, w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}))
+		noError(t, w.others.Break(t.Context(), "broken by others", other.Fence, time.Minute, driver.Owner{}))
+		noError(t, w.others.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}))
 		w.History().Break("broken", g.Fence, "operator")
 		time.Sleep(30 * time.Second)
 		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken, "broken by others": overview.Broken} {
@@ -69,7 +69,7 @@ func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
 	})
 }
 
-func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
+func TestHistoryUsesTheBackendsClock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Hour) })
 		go view(t.Context(), w)
@@ -85,7 +85,7 @@ func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
 	})
 }
 
-func TestTheMemoryIsBounded(t *testing.T) {
+func TestHistoryIsBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		for i := range overview.MostNames + 500 {
@@ -105,7 +105,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 			}
 		}
 		if known != overview.MostNames {
-			t.Errorf("it knows %d names, want %d", known, overview.MostNames)
+			t.Errorf("it has %d names, want %d", known, overview.MostNames)
 		}
 		if all := w.History().Of("busy"); len(all) != overview.MostLeases || all[0].Fence <= all[1].Fence {
 			t.Errorf("it has %d leases, want the last %d, the latest first", len(all), overview.MostLeases)

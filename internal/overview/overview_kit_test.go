@@ -17,18 +17,18 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The steps that all tests share.
+// Functions that all tests share.
 var noError = basictest.NoError
 
 // A counted driver counts its calls, and can fail on demand.
 type counted struct {
 	engine.Driver
-	lists, reads atomic.Int64
-	watches      atomic.Int64 // watches that began
-	hangs        atomic.Bool  // lists get no answer
-	slow         atomic.Bool  // the next list takes 4 s
-	deaf         atomic.Bool  // watches report no changes
-	damaged      atomic.Value // a name that cannot be read
+	lists, reads  atomic.Int64
+	watches       atomic.Int64 // watches that began
+	hangs         atomic.Bool  // lists get no answer
+	slow          atomic.Bool  // the next list takes 4 s
+	pushesNothing atomic.Bool  // watches report no changes
+	damaged       atomic.Value // a name that cannot be read
 }
 
 func (d *counted) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
@@ -56,14 +56,14 @@ func (d *counted) Inspect(ctx context.Context, name string) (driver.Entry, error
 
 func (d *counted) Properties() driver.Properties {
 	p := d.Driver.Properties()
-	p.PushesChanges = p.PushesChanges && !d.deaf.Load()
+	p.PushesChanges = p.PushesChanges && !d.pushesNothing.Load()
 	return p
 }
 
 func (d *counted) Watch(name string, f func()) (stop func()) {
 	d.watches.Add(1)
 	return d.Driver.Watch(name, func() {
-		if !d.deaf.Load() {
+		if !d.pushesNothing.Load() {
 			f()
 		}
 	})
@@ -72,8 +72,8 @@ func (d *counted) Watch(name string, f func()) (stop func()) {
 // A world is a memory with a running overview, and another driver of the same memory.
 type world struct {
 	*overview.Overview
-	seen   *counted
-	beside engine.Driver // of other clients
+	driver *counted
+	others engine.Driver // of other clients
 }
 
 func newWorld(t *testing.T, o *overview.Options) *world {
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, o *overview.Options) *world {
 	return open(t, memlock.NewMemory(nil), o)
 }
 
-// newWorldOn returns a world whose backend has another clock.
+// newWorldOn returns a world whose backend has this clock.
 func newWorldOn(t *testing.T, now func() time.Time) *world {
 	t.Helper()
 	return open(t, memlock.NewMemory(&memlock.Options{Now: now}), nil)
@@ -89,8 +89,8 @@ func newWorldOn(t *testing.T, now func() time.Time) *world {
 
 func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 	t.Helper()
-	w := &world{seen: &counted{Driver: engine.Full(memory.Driver())}, beside: engine.Full(memory.Driver())}
-	c, err := pawl.New(w.seen, nil)
+	w := &world{driver: &counted{Driver: engine.Full(memory.Driver())}, others: engine.Full(memory.Driver())}
+	c, err := pawl.New(w.driver, nil)
 	noError(t, err)
 	w.Overview = overview.New(c, o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,15 +118,15 @@ func claim(name string, pid int) driver.Claim {
 
 func (w *world) take(t *testing.T, c driver.Claim) driver.Grant {
 	t.Helper()
-	return servertest.Gets(t, w.beside, c)
+	return servertest.Gets(t, w.others, c)
 }
 
-func (w *world) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.beside, c) }
+func (w *world) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.others, c) }
 
 func (w *world) release(t *testing.T, c driver.Claim) {
 	t.Helper()
-	servertest.Releases(t, w.beside, c)
+	servertest.Releases(t, w.others, c)
 }
 
-// asked returns the number of commands that the driver received.
-func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }
+// requests returns the number of requests that the driver received.
+func (w *world) requests() int64 { return w.driver.lists.Load() + w.driver.reads.Load() }

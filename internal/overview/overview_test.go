@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// view shows names for a time, as a page does, and counts the views that it received.
+// view shows names until ctx ends, as a page does, and counts the views that it gets.
 func view(ctx context.Context, w *world, names ...string) (views int) {
 	viewer := w.Join()
 	defer viewer.Leave()
@@ -28,8 +28,8 @@ func view(ctx context.Context, w *world, names ...string) (views int) {
 	}
 }
 
-func TestAHundredViewersCostWhatOneCosts(t *testing.T) {
-	var asked [2]int64
+func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
+	var requests [2]int64
 	for i, viewers := range []int{1, 100} {
 		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -39,49 +39,49 @@ func TestAHundredViewersCostWhatOneCosts(t *testing.T) {
 			for range viewers {
 				all.Go(func() {
 					if n := view(ctx, w, "x"); n < 50 {
-						t.Errorf("was shown %d views in a minute", n)
+						t.Errorf("it got %d views in a minute", n)
 					}
 				})
 			}
 			all.Wait()
-			asked[i] = w.asked()
+			requests[i] = w.requests()
 		})
 	}
-	if asked[0] != asked[1] || asked[0] > 120 || asked[0] < 50 {
-		t.Errorf("asked %d times for one viewer, %d for a hundred; want the same, and 2 a second at most", asked[0], asked[1])
+	if requests[0] != requests[1] || requests[0] > 120 || requests[0] < 50 {
+		t.Errorf("%d requests for one viewer, %d for a hundred; want the same, and 2 a second at most", requests[0], requests[1])
 	}
 }
 
-func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
+func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		time.Sleep(time.Hour)
-		if n := w.asked(); n != 0 {
-			t.Errorf("asked %d times before anybody looked", n)
+		if n := w.requests(); n != 0 {
+			t.Errorf("%d requests before there was a viewer", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		view(ctx, w)
 		time.Sleep(time.Second) // a scan that had begun before is over now
-		n := w.asked()
+		n := w.requests()
 		time.Sleep(time.Hour)
-		if n == 0 || w.asked() != n {
-			t.Errorf("asked %d times in a minute, then %d more", n, w.asked()-n)
+		if n == 0 || w.requests() != n {
+			t.Errorf("%d requests in a minute, then %d more", n, w.requests()-n)
 		}
 	})
 }
 
-func TestInTheBackgroundItLooksAtItsOwnPace(t *testing.T) {
+func TestBackgroundInterval(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{BackgroundInterval: 5 * time.Second})
 		time.Sleep(time.Minute - time.Second)
-		if n := w.asked(); n != 12 {
-			t.Errorf("asked %d times in a minute, want 12", n)
+		if n := w.requests(); n != 12 {
+			t.Errorf("%d requests in a minute, want 12", n)
 		}
 	})
 }
 
-func TestWhatIsShownIsPushed(t *testing.T) {
+func TestShownNamesArePushed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		viewer := w.Join()
@@ -98,10 +98,10 @@ func TestWhatIsShownIsPushed(t *testing.T) {
 	})
 }
 
-func TestWithoutPushChangesAreSeenByTheNextLook(t *testing.T) {
+func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.seen.deaf.Store(true)
+		w.driver.pushesNothing.Store(true)
 		viewer := w.Join()
 		defer viewer.Leave()
 		viewer.Show([]string{"job"})
@@ -127,50 +127,50 @@ func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			w.release(t, c)
 		}
-		if n := w.asked(); n > 250 || n < 100 {
-			t.Errorf("asked %d times in 10 s, want about 200", n)
+		if n := w.requests(); n > 250 || n < 100 {
+			t.Errorf("%d requests in 10 s, want about 200", n)
 		}
 	})
 }
 
-func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
+func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		viewer := w.Join()
 		defer viewer.Leave()
 		time.Sleep(time.Second)
-		w.seen.hangs.Store(true)
+		w.driver.hangs.Store(true)
 		time.Sleep(7 * time.Second)
 		v := w.View()
 		if v.Err == nil || v.ErrSince.IsZero() || v.Row("job") == nil {
-			t.Fatalf("%v since %v, rows %v; want the error, and what was seen before", v.Err, v.ErrSince, v.Rows)
+			t.Fatalf("%v since %v, rows %v; want the error, and the rows of the last scan", v.Err, v.ErrSince, v.Rows)
 		}
 		since := v.ErrSince
 		time.Sleep(7 * time.Second)
 		if v = w.View(); v.ErrSince != since {
-			t.Errorf("it fails since %v, before it did since %v", v.ErrSince, since)
+			t.Errorf("ErrSince is %v; it was %v before", v.ErrSince, since)
 		}
-		w.seen.hangs.Store(false)
+		w.driver.hangs.Store(false)
 		time.Sleep(7 * time.Second) // the hanging call ends, and a pause follows
 		if v = w.View(); v.Err != nil || time.Since(v.ScannedAt) > time.Second {
 			t.Errorf("%v; last scan %v ago", v.Err, time.Since(v.ScannedAt))
 		}
-		w.seen.hangs.Store(true)
+		w.driver.hangs.Store(true)
 		time.Sleep(7 * time.Second)
 		if v = w.View(); v.ErrSince.Sub(since) < 10*time.Second {
-			t.Errorf("it fails again, since %v after it did before", v.ErrSince.Sub(since))
+			t.Errorf("the second outage begins %v after the first", v.ErrSince.Sub(since))
 		}
 	})
 }
 
-func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
+func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		viewer := w.Join()
 		defer viewer.Leave()
 		time.Sleep(10 * time.Second)
-		w.seen.slow.Store(true)
+		w.driver.slow.Store(true)
 		time.Sleep(6 * time.Second)
 		if ago := time.Since(w.View().ScannedAt); ago > time.Second {
 			t.Errorf("last scan %v ago", ago)
@@ -188,7 +188,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 		viewer.Show([]string{"job"})
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
-		noError(t, w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
+		noError(t, w.others.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
 		v, err := viewer.Next(t.Context(), v)
 		if err != nil || v.Row("job") == nil || v.Row("job").Closed(time.Now()) < 59*time.Second {
 			t.Errorf("rows %v, with %v; want it closed for a minute", v.Rows, err)
@@ -196,8 +196,8 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 	})
 }
 
-// The overview read the pushed row later than the other rows.
-func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
+// The overview reads the pushed row later than the other row.
+func TestByLeftSortsByTheEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("a", 1))
@@ -212,33 +212,33 @@ func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
 		w.take(t, later)
 		v, err := viewer.Next(t.Context(), v)
 		if p := v.Page(overview.Query{Sort: overview.ByLeft}); err != nil || !slices.Equal(p.Names(), []string{"a", "b"}) || v.Row("b").At.Equal(v.Row("a").At) {
-			t.Errorf("shown are %q, with %v", p.Names(), err)
+			t.Errorf("the page has %q; %v", p.Names(), err)
 		}
 	})
 }
 
-func TestLatestIsFreshOrWhatThereIs(t *testing.T) {
+func TestLatestReturnsAnOldViewInAnOutage(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
 		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
-			t.Error("the first scan has not seen it")
+			t.Error("the first scan did not find it")
 		}
 		time.Sleep(time.Hour)
-		w.seen.hangs.Store(true)
+		w.driver.hangs.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if v := w.Latest(ctx, time.Second); v.Row("job") == nil || time.Since(v.ScannedAt) < time.Hour {
-			t.Errorf("rows %v, scanned %v ago; want those of an hour ago", v.Rows, time.Since(v.ScannedAt))
+			t.Errorf("rows %v, scanned %v ago; want the scan of an hour ago", v.Rows, time.Since(v.ScannedAt))
 		}
 	})
 }
 
-func TestADamagedNameStandsBesideTheOthers(t *testing.T) {
+func TestADamagedNameLeavesTheOthers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.take(t, claim("job", 1))
-		w.seen.damaged.Store("broken row")
+		w.driver.damaged.Store("broken row")
 		v := w.Latest(t.Context(), time.Second)
 		if len(v.Damaged) != 1 || v.Damaged[0].Name != "broken row" || v.Row("job") == nil || v.Err != nil {
 			t.Errorf("damaged %v, rows %v, %v", v.Damaged, v.Rows, v.Err)
@@ -246,7 +246,7 @@ func TestADamagedNameStandsBesideTheOthers(t *testing.T) {
 	})
 }
 
-func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
+func TestOverdue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		dead, alive := claim("dead", 1), claim("alive", 2)
@@ -256,7 +256,7 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 		for range 2 {
 			time.Sleep(10 * time.Second)
 			ref := driver.LeaseRef{Name: alive.Name, Token: alive.Token, TTL: alive.TTL}
-			if _, err := w.beside.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
+			if _, err := w.others.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -269,23 +269,23 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 			t.Errorf("%+v is overdue", v.Row("alive"))
 		}
 		if p := v.Page(overview.Query{}); !slices.Equal(p.Names(), []string{"dead", "alive"}) || p.Counts.Overdue != 1 {
-			t.Errorf("shown are %q, with %+v", p.Names(), p.Counts)
+			t.Errorf("the page has %q; %+v", p.Names(), p.Counts)
 		}
 	})
 }
 
-// A lease that the server keeps for its minimum hold was released. And a holder may renew
-// a lease for longer than it claimed the lease for.
-func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
+// A released lease that is kept for its minimum hold is not overdue. A holder may renew a
+// lease for longer than it claimed.
+func TestOverdueUsesTheLongestTTL(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
 		kept, longer := claim("kept", 1), claim("longer", 2)
 		w.take(t, kept)
 		w.take(t, longer)
 		time.Sleep(5 * time.Second)
-		noError(t, w.beside.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
+		noError(t, w.others.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
 		ref := driver.LeaseRef{Name: longer.Name, Token: longer.Token, TTL: time.Minute}
-		if _, err := w.beside.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
+		if _, err := w.others.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(40 * time.Second)
@@ -339,7 +339,7 @@ func TestPages(t *testing.T) {
 
 // The backend's clock is an hour ahead, or behind. The durations in the view stay
 // correct.
-func TestTheBackendsClockMayBeAnother(t *testing.T) {
+func TestTheBackendsClockMayBeAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		bubble.Test(t, func(t *testing.T) {
 			w := newWorldOn(t, func() time.Time { return time.Now().Add(ahead) })
@@ -373,9 +373,9 @@ func TestTheBackendsClockMayBeSet(t *testing.T) {
 	})
 }
 
-// A page shows more names than the overview can watch. The first watches stay, however
-// often other names come.
-func TestWatchesStayWhereTooMuchIsShown(t *testing.T) {
+// Viewers show more names than the overview can watch. The first watches stay when more
+// names come.
+func TestWatchesStayIfTooManyNamesAreShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for page := range 10 {
@@ -389,8 +389,8 @@ func TestWatchesStayWhereTooMuchIsShown(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)
-		if n := w.seen.watches.Load(); n != 256 {
-			t.Errorf("%d watches were begun, want 256", n)
+		if n := w.driver.watches.Load(); n != 256 {
+			t.Errorf("%d watches began, want 256", n)
 		}
 	})
 }
