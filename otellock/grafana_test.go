@@ -8,13 +8,12 @@ import (
 	"testing"
 )
 
-// The test of the dashboard uses the metrics that the observer really exports. It is in a
-// module of its own, so that no user's program depends on Prometheus: see
-// dashboard/doc.go.
-func TestTheDashboardShowsWhatIsExported(t *testing.T) {
+// The test of the dashboard uses the metrics that the observer really exports. It is a
+// separate module, so that no user's program depends on Prometheus: see dashboard/doc.go.
+func TestTheDashboardShowsTheMetrics(t *testing.T) {
 	nightly(t, "it builds and runs Prometheus")
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go command to build it with")
+		t.Skip("there is no go command")
 	}
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
 		t.Skip("it runs Prometheus")
@@ -25,15 +24,15 @@ func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 	}
 	build := exec.CommandContext(t.Context(), "go", "test", "-C", "dashboard", "-buildvcs=false", "-c", "-o", binary, ".")
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=", "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
+	if output, err := build.CombinedOutput(); err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			t.Fatalf("it cannot be built: %v\n%s", err, said)
+			t.Fatalf("it cannot be built: %v\n%s", err, output)
 		}
-		t.Skipf("it cannot be built: %v\n%s", err, said)
+		t.Skipf("it cannot be built: %v\n%s", err, output)
 	}
 	run := exec.CommandContext(t.Context(), binary)
 	run.Dir = "dashboard"
-	if said, err := run.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }

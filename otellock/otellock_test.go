@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// The steps that all tests share.
+// Functions that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
 // A lab has a client whose observer reports to the SDK, and another client of the same
@@ -89,7 +89,7 @@ func (l *lab) counts() (all []string) {
 	return all
 }
 
-// want checks that these counts, and only these, differ from their start.
+// want checks that these counts, and only these, differ from the first ones.
 func (l *lab) want(want ...string) {
 	l.t.Helper()
 	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.zero, line) })
@@ -98,7 +98,7 @@ func (l *lab) want(want ...string) {
 	}
 }
 
-func TestWhatHappensIsCounted(t *testing.T) {
+func TestEventsAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		ctx := t.Context()
@@ -159,7 +159,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	)
 }
 
-func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
+func TestNamesOption(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
 		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
@@ -191,7 +191,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 		}
 		wait, hold, parent := ended[0], ended[1], ended[2].SpanContext()
 		if wait.Parent().SpanID() != parent.SpanID() || wait.EndTime().Sub(wait.StartTime()) != 3*time.Second {
-			t.Errorf("the wait is of %v, %v long", wait.Parent(), wait.EndTime().Sub(wait.StartTime()))
+			t.Errorf("the parent of the wait is %v, its duration %v", wait.Parent(), wait.EndTime().Sub(wait.StartTime()))
 		}
 		if hold.SpanContext().TraceID() == parent.TraceID() || len(hold.Links()) != 1 || hold.Links()[0].SpanContext.SpanID() != parent.SpanID() ||
 			hold.EndTime().Sub(hold.StartTime()) != 2*time.Second || hold.Status().Code != codes.Unset {
@@ -203,7 +203,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 	})
 }
 
-func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
+func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		lease, err := l.a.Mutex("x").Lock(t.Context())
@@ -217,7 +217,7 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 
 // The observer reports many measurements at a time. None is missing when the reader
 // collects the metrics.
-func TestNothingIsMissingWhenItIsRead(t *testing.T) {
+func TestReadingTheMetricsRecordsAllMeasurements(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		for cycles := 1; cycles <= 200; cycles++ {
@@ -255,8 +255,8 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 	})
 }
 
-// An observer whose client is gone leaves its counts, and the SDK does not call it again.
-func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
+// If a client is gone, its counts stay, and the SDK does not call its observer again.
+func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	func() {
@@ -274,7 +274,7 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 			if !slices.ContainsFunc(counts, func(line string) bool {
 				return strings.HasPrefix(line, "pawl.hold.duration{pawl.outcome=released} 1 times")
 			}) {
-				t.Errorf("what it counted is lost: %q", counts)
+				t.Errorf("its counts are lost: %q", counts)
 			}
 			return
 		}
@@ -282,8 +282,8 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 	}
 }
 
-// A service that locks one name for each order has many names. Of the names that are not
-// held, the observer keeps a thousand.
+// A service may lock one name for each order. The observer keeps a thousand of the names
+// that are not held.
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)

@@ -24,7 +24,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		names      bool
 		err        error
-		under      bool // a lock
+		underLock  bool // the write is made under a lock
 		attributes string
 	}{
 		{false, stale, true, ""},
@@ -37,15 +37,15 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
 		lease, err := l.b.Mutex("x").Lock(ctx)
 		noError(t, err)
-		if c.under {
+		if c.underLock {
 			ctx = lease.Context()
 		}
 		o := &otellock.Options{MeterProvider: l.meters, Names: c.names}
 		if got := otellock.Stale(ctx, c.err, o); got != c.err {
-			t.Errorf("it made %v of %v", got, c.err)
+			t.Errorf("Stale returned %v for %v", got, c.err)
 		}
 		if otellock.Stale(ctx, nil, o) != nil || otellock.Stale(ctx, pawl.ErrHeld, o) == nil {
-			t.Error("it does not pass on what is not stale")
+			t.Error("Stale changed an error that is not stale")
 		}
 		span.End()
 		l.want(fmt.Sprintf("pawl.stale.writes{%s} 1", c.attributes))
@@ -66,7 +66,7 @@ func TestStaleWritesAreCountedByTheGlobalMeter(t *testing.T) {
 	l.want("pawl.stale.writes{} 1")
 }
 
-// down is a backend that does not answer.
+// down is a backend that fails.
 type down struct{ driver.Driver }
 
 func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
@@ -74,7 +74,7 @@ func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 }
 
 // An operation on a backend that is down is counted, and its span has an error.
-func TestABackendThatIsDownIsCounted(t *testing.T) {
+func TestRequestsToADownBackendAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces})

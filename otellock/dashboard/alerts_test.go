@@ -32,15 +32,15 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 	return found
 }
 
-// fires reports whether an alert fired between begin and end: whether its expression
-// yielded the same series for as long as the rule demands.
+// fires reports whether an alert fired between begin and end, because its expression
+// returned the same series for as long as the rule demands.
 func (i *instance) fires(rule rulefmt.Rule, begin, end time.Time) bool {
 	i.t.Helper()
 	step := 15 * time.Second
 	if end.Sub(begin) > 12*time.Hour {
 		step = 5 * time.Minute
 	}
-	for _, s := range i.askFrom(rule.Expr, begin, end, step) {
+	for _, s := range i.queryRange(rule.Expr, begin, end, step) {
 		row := 0
 		for n := range s.Floats {
 			if n == 0 || s.Floats[n].T-s.Floats[n-1].T > step.Milliseconds() {
@@ -86,11 +86,11 @@ func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i 
 	return i, begin, end
 }
 
-func TestAlertsWhereAllFails(t *testing.T) {
+func TestAlertsIfEverythingFails(t *testing.T) {
 	i, begin, end := run(t, false, func(ctx context.Context, i *instance) {
 		i.scrape()
 		for range 60 {
-			i.live(ctx)
+			i.causeEvents(ctx)
 		}
 	})
 	i.wantFired(t, begin, end, "PawlLeaseLost", "PawlBackendDown", "PawlRequestsFail", "PawlStaleWrite")
@@ -119,23 +119,23 @@ func TestAlertsOfTheFirstEventOfAProcess(t *testing.T) {
 }
 
 // The other locks of a busy process do not hide the one that is stuck.
-func TestAlertsWhereOneLockIsStuck(t *testing.T) {
+func TestAlertsIfOneLockIsStuck(t *testing.T) {
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		held := must(i.other.Mutex("x").Lock(ctx))
-		waits := make(chan error)
-		go func() { waits <- must(i.locks.Mutex("x").Lock(ctx)).Release(ctx) }()
+		released := make(chan error)
+		go func() { released <- must(i.locks.Mutex("x").Lock(ctx)).Release(ctx) }()
 		for range 40 {
 			i.want(must(i.locks.Mutex("busy").Lock(ctx)).Release(ctx), nil)
 			i.scrapeFor(30 * time.Second)
 		}
 		i.want(held.Release(ctx), nil)
-		i.want(<-waits, nil)
+		i.want(<-released, nil)
 	})
 	i.wantFired(t, begin, begin.Add(14*time.Minute))
 	i.wantFired(t, begin, end, "PawlStuck")
 }
 
-func TestAlertsWhereClaimsWaitForLong(t *testing.T) {
+func TestAlertsIfClaimsWaitForLong(t *testing.T) {
 	i, begin, end := run(t, false, func(ctx context.Context, i *instance) {
 		for range 40 {
 			held := must(i.other.Mutex("x").Lock(ctx))
@@ -150,21 +150,21 @@ func TestAlertsWhereClaimsWaitForLong(t *testing.T) {
 }
 
 // Another process has won the election. So none of these processes leads.
-func TestAlertsWhereNoProcessLeads(t *testing.T) {
+func TestAlertsIfNoProcessLeads(t *testing.T) {
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		held := must(i.other.Mutex("leader-mail").Lock(ctx))
-		waits := make(chan error)
-		go func() { waits <- must(i.locks.Mutex("leader-mail").Lock(ctx)).Release(ctx) }()
+		released := make(chan error)
+		go func() { released <- must(i.locks.Mutex("leader-mail").Lock(ctx)).Release(ctx) }()
 		i.scrapeFor(5 * time.Minute)
 		i.want(held.Release(ctx), nil)
-		i.want(<-waits, nil)
+		i.want(<-released, nil)
 	})
 	i.wantFired(t, begin, end, "PawlNoLeader")
 }
 
 // Processes wait for locks, hold them and release them. Standbys of an election wait for
 // hours, and one of them takes over.
-func TestNoAlertWhereAllIsWell(t *testing.T) {
+func TestNoAlertWithoutFailures(t *testing.T) {
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		leader := must(i.locks.Mutex("leader-mail").Lock(ctx))
 		leads := make(chan *pawl.Lease)
@@ -190,23 +190,23 @@ func TestNoAlertWhereAllIsWell(t *testing.T) {
 
 // A job runs once a day, every second day in a new process. Then it stops running.
 func TestAlertsOfADailyJob(t *testing.T) {
-	const often = 4 * time.Minute // between scrapes; Prometheus forgets after five
-	var ran time.Time
+	const interval = 4 * time.Minute // between scrapes; Prometheus ignores samples older than 5 min
+	var lastRun time.Time
 	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
 		for day := range 5 {
 			if day%2 == 0 {
 				i.restart()
 			}
 			if day < 4 {
-				ran = time.Now()
+				lastRun = time.Now()
 				i.want(must(i.locks.Mutex("daily-report").Lock(ctx)).Release(ctx), nil)
 			}
-			for range 24 * time.Hour / often {
-				time.Sleep(often)
+			for range 24 * time.Hour / interval {
+				time.Sleep(interval)
 				i.scrape()
 			}
 		}
 	})
-	i.wantFired(t, begin, ran.Add(25*time.Hour))
+	i.wantFired(t, begin, lastRun.Add(25*time.Hour))
 	i.wantFired(t, begin, end, "PawlDailyMissed")
 }

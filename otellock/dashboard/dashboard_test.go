@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-go/pawl/otellock"
 )
 
-// flaky is a backend that fails while a test wants it.
+// flaky is a backend that fails while fails is true.
 type flaky struct {
 	driver.Driver
 
@@ -89,8 +89,8 @@ func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// live is 15 s in which every event occurs that the dashboard shows.
-func (i *instance) live(ctx context.Context) {
+// causeEvents takes 15 s, in which each event occurs that the dashboard shows.
+func (i *instance) causeEvents(ctx context.Context) {
 	held := must(i.other.Mutex("x").Lock(ctx))
 	_, err := i.locks.Mutex("x").TryLock(ctx)
 	i.want(err, pawl.ErrHeld)
@@ -146,9 +146,9 @@ func (i *instance) want(got, want error) {
 	}
 }
 
-// If every event occurs, each line of each panel is above 0, with and without names.
-// Panels that select names need them.
-func TestEachPanelShowsWhatHappens(t *testing.T) {
+// If every event occurs, each panel has a line above 0, with and without names; panels
+// that select names need them.
+func TestEachPanelShowsItsEvents(t *testing.T) {
 	for name, names := range map[string]bool{"WithNames": true, "Without": false} {
 		t.Run(name, func(t *testing.T) {
 			var i *instance
@@ -157,7 +157,7 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 				i = start(t, names)
 				i.scrape()
 				for range 40 {
-					i.live(t.Context())
+					i.causeEvents(t.Context())
 				}
 				end = time.Now()
 			})
@@ -169,7 +169,7 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 						continue
 					}
 					i.checkNames(query, names)
-					if !slices.ContainsFunc(i.ask(query, end), alive) {
+					if !slices.ContainsFunc(i.query(query, end), isAboveZero) {
 						t.Errorf("%s shows nothing: %s", title, query)
 					}
 				}
@@ -178,8 +178,8 @@ func TestEachPanelShowsWhatHappens(t *testing.T) {
 	}
 }
 
-// alive reports whether a line is above 0 at some time.
-func alive(s promql.Series) bool {
+// isAboveZero reports whether a line is above 0 at some time.
+func isAboveZero(s promql.Series) bool {
 	return slices.ContainsFunc(s.Floats, func(p promql.FPoint) bool { return p.F > 0 && !math.IsInf(p.F, 0) })
 }
 
@@ -196,18 +196,18 @@ func (i *instance) checkNames(query string, names bool) {
 		if !ok {
 			return nil
 		}
-		var asked []string // labels of this metric
+		var wanted []string // labels of this metric
 		for _, outer := range within {
 			if a, ok := outer.(*parser.AggregateExpr); ok {
-				asked = append(asked, a.Grouping...)
+				wanted = append(wanted, a.Grouping...)
 			}
 		}
 		for _, m := range n.LabelMatchers {
-			asked = append(asked, m.Name)
+			wanted = append(wanted, m.Name)
 		}
-		for _, label := range asked {
+		for _, label := range wanted {
 			if (names || label != "pawl_name") && !i.exports(n.Name, label) {
-				i.t.Errorf("%s{%s} is not exported, and asked for by %s", n.Name, label, query)
+				i.t.Errorf("%s{%s} is not exported, but %s needs it", n.Name, label, query)
 			}
 		}
 		return nil
@@ -223,9 +223,9 @@ func (i *instance) exports(metric, label string) bool {
 	return false
 }
 
-// An instance has locked once, and had no other event. Its panels show lines at 0, and
-// not "No data".
-func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
+// An instance has locked once, and had no other event. Its panels show lines at 0, not
+// "No data".
+func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
 	var i *instance
 	var end time.Time
 	bubble.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 	b := readBoard(t)
 	for title, queries := range b.queries() {
 		for _, query := range queries {
-			if !needsNames(query) && len(i.ask(query, end)) == 0 {
+			if !needsNames(query) && len(i.query(query, end)) == 0 {
 				t.Errorf("%s is empty: %s", title, query)
 			}
 		}
@@ -254,8 +254,8 @@ func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
 		m := labelValues.FindStringSubmatch(b.fillVariables(v.Definition))
 		if m == nil {
 			t.Errorf("the variable %s: %s", v.Name, v.Definition)
-		} else if found := i.ask(m[1], end); len(found) == 0 || !found[0].Metric.Has(m[2]) {
-			t.Errorf("the variable %s has nothing to choose from: %s", v.Name, v.Definition)
+		} else if found := i.query(m[1], end); len(found) == 0 || !found[0].Metric.Has(m[2]) {
+			t.Errorf("the variable %s has no values: %s", v.Name, v.Definition)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 		end = time.Now()
 	})
 	i.t = t
-	if found := i.ask(`sum(increase(pawl_lost_total[2m]))`, end); !slices.ContainsFunc(found, alive) {
+	if found := i.query(`sum(increase(pawl_lost_total[2m]))`, end); !slices.ContainsFunc(found, isAboveZero) {
 		t.Errorf("nothing was lost: %v", found)
 	}
 }
@@ -288,7 +288,7 @@ func TestEachMetricHasAPanel(t *testing.T) {
 	var i *instance
 	bubble.Test(t, func(t *testing.T) {
 		i = start(t, false)
-		i.live(t.Context())
+		i.causeEvents(t.Context())
 	})
 	b := readBoard(t)
 	all := strings.Join(slices.Concat(slices.Collect(maps.Values(b.queries()))...), "\n")
@@ -332,21 +332,21 @@ func TestTheDashboardCountsNewLeaders(t *testing.T) {
 	b := readBoard(t)
 	queries := b.queries()
 	begun := strings.ReplaceAll(queries["Changes of the leader"][0], "[1m]", "[5m]")
-	if got := last(i.ask(begun, end)); got != 1 { // the first began before the first scrape
+	if got := lastValue(i.query(begun, end)); got != 1 { // the first began before the first scrape
 		t.Errorf("%v leaders; want 1", got)
 	}
 	for _, title := range []string{"Is there a leader", "Who leads, and since when"} {
 		query := queries[title][0]
 		for at, want := range map[time.Duration]float64{time.Second: 1, 90 * time.Second: 0, 150 * time.Second: 1} {
-			if got := last(i.ask(query, end.Add(-at))); got != want {
+			if got := lastValue(i.query(query, end.Add(-at))); got != want {
 				t.Errorf("%v before the end, %s is %v; want %v", at, title, got, want)
 			}
 		}
 	}
 }
 
-// last returns the last value of the only line.
-func last(m promql.Matrix) float64 {
+// lastValue returns the last value of the only line.
+func lastValue(m promql.Matrix) float64 {
 	if len(m) != 1 || len(m[0].Floats) == 0 {
 		return math.NaN()
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// A scraper does for one instance what Prometheus does: it reads the metrics that the
-// instance exports, adds the job and the instance, and keeps all samples.
+// A scraper acts as Prometheus for one instance: it reads the exported metrics, adds the
+// labels job and instance, and keeps all samples.
 type scraper struct {
 	t       *testing.T
 	exports http.Handler
@@ -61,14 +61,14 @@ func (s *scraper) keep(l labels.Labels, value float64) {
 	series.Floats = append(series.Floats, promql.FPoint{T: time.Now().UnixMilli(), F: value})
 }
 
-// ask evaluates a query for every 15 s of the last five minutes before now.
-func (s *scraper) ask(query string, now time.Time) promql.Matrix {
+// query evaluates a query for every 15 s of the last five minutes before now.
+func (s *scraper) query(query string, now time.Time) promql.Matrix {
 	s.t.Helper()
-	return s.askFrom(query, now.Add(-5*time.Minute), now, 15*time.Second)
+	return s.queryRange(query, now.Add(-5*time.Minute), now, 15*time.Second)
 }
 
-// askFrom evaluates a query for each step from begin to end.
-func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration) promql.Matrix {
+// queryRange evaluates a query for each step from begin to end.
+func (s *scraper) queryRange(query string, begin, end time.Time, step time.Duration) promql.Matrix {
 	s.t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: promQL})
 	defer engine.Close()
@@ -85,7 +85,7 @@ func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration
 	if err != nil {
 		s.t.Fatalf("%s: %v", query, err)
 	}
-	for i := range matrix { // the engine uses them again
+	for i := range matrix { // the engine reuses them
 		matrix[i].Floats = slices.Clone(matrix[i].Floats)
 	}
 	return matrix
