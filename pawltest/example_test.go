@@ -21,7 +21,7 @@ func report(ctx context.Context, locks *pawl.Client) error {
 }
 
 func ExampleNew() {
-	_ = func(t *testing.T) { // a test of a virtual minute, which takes no time
+	_ = func(t *testing.T) { // a minute of virtual time, which takes no real time
 		synctest.Test(t, func(t *testing.T) {
 			backend := pawltest.New(t)
 			done := make(chan error)

@@ -40,10 +40,10 @@ func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason,
 	}
 }
 
-func TestWhatAHandCanDo(t *testing.T) {
+func TestFaultsLoseLeases(t *testing.T) {
 	const ttl, margin = 30 * time.Second, 3 * time.Second
 	for what, c := range map[string]struct {
-		does   func(b *pawltest.Backend, c *pawl.Client)
+		act    func(b *pawltest.Backend, c *pawl.Client)
 		reason pawl.Reason
 		within time.Duration
 	}{
@@ -62,7 +62,7 @@ func TestWhatAHandCanDo(t *testing.T) {
 				lost := holds(t, client, "x")
 				b.AssertHeld("x")
 				time.Sleep(time.Minute)
-				c.does(b, client)
+				c.act(b, client)
 				reason, took := lost()
 				if reason != c.reason || took > c.within {
 					t.Errorf("lost: %v after %v; want %v within %v", reason, took, c.reason, c.within)
@@ -79,7 +79,7 @@ func TestWhatAHandCanDo(t *testing.T) {
 	}
 }
 
-func TestOneOfTwoIsCutOff(t *testing.T) {
+func TestAFaultOfOneClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
 		lost := holds(t, one, "x")
@@ -90,7 +90,7 @@ func TestOneOfTwoIsCutOff(t *testing.T) {
 			t.Errorf("lost: %v", reason)
 		}
 		if took := time.Since(began); took < 20*time.Second || took > 31*time.Second {
-			t.Errorf("the other had it after %v", took)
+			t.Errorf("the other client got it after %v", took)
 		}
 		_, err := one.Mutex("y").TryLock(t.Context())
 		if !errors.Is(err, pawl.ErrUnavailable) {
@@ -100,7 +100,7 @@ func TestOneOfTwoIsCutOff(t *testing.T) {
 	})
 }
 
-func TestAFaultForAllAffectsClientsThatAreMadeMeanwhile(t *testing.T) {
+func TestAFaultForAllAffectsNewClients(t *testing.T) {
 	for range 50 {
 		b := pawltest.New(t)
 		made := make(chan *pawl.Client)
@@ -121,8 +121,8 @@ func TestAFaultForAllAffectsClientsThatAreMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// It keeps what a driver can do: pushing, several names in one step, watching.
-func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
+// A client's driver pushes grants and changes, and claims several names in one step.
+func TestThePushesOfTheMemoryArrive(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
 		seen := make(chan int, 10)
@@ -153,20 +153,20 @@ func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
 	})
 }
 
-// holdElsewhere takes the name "x" for a process outside of the test.
-func holdElsewhere(b *pawltest.Backend) {
+// holdInAnotherProcess takes the name "x" for a process outside of the test.
+func holdInAnotherProcess(b *pawltest.Backend) {
 	lease, _ := b.Client(nil).Mutex("x").Lock(context.Background())
 	_, _ = lease.Detach(context.Background())
 }
 
-func TestWhatIsLeftBehindIsSaid(t *testing.T) {
-	for what, leaves := range map[string]func(c *pawl.Client, b *pawltest.Backend) (mend func()){
+func TestUnfinishedCallsFailTheTest(t *testing.T) {
+	for what, leaves := range map[string]func(c *pawl.Client, b *pawltest.Backend) (cleanUp func()){
 		"a lease": func(c *pawl.Client, _ *pawltest.Backend) func() {
 			_, _ = c.Mutex("x").Lock(context.Background())
 			return func() {}
 		},
 		"a waiter": func(c *pawl.Client, b *pawltest.Backend) func() {
-			holdElsewhere(b)
+			holdInAnotherProcess(b)
 			go c.Mutex("x").Lock(context.Background())
 			return func() {}
 		},
@@ -176,7 +176,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			return func() {}
 		},
 		"a standby": func(c *pawl.Client, b *pawltest.Backend) func() {
-			holdElsewhere(b)
+			holdInAnotherProcess(b)
 			go c.Election("x").Run(context.Background(), func(context.Context) error { return nil })
 			return func() {}
 		},
@@ -188,7 +188,7 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			return func() {}
 		},
 		"a wait": func(c *pawl.Client, b *pawltest.Backend) func() {
-			holdElsewhere(b)
+			holdInAnotherProcess(b)
 			go c.WaitUntilFree(context.Background(), "x")
 			return func() {}
 		},
@@ -204,12 +204,12 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				r := &recordtest.Recorder{TB: t}
 				b := pawltest.New(r)
-				mend := leaves(b.Client(nil), b)
+				cleanUp := leaves(b.Client(nil), b)
 				synctest.Wait()
-				if said := r.End(); len(said) != 1 || !strings.Contains(said[0], "left something behind") {
-					t.Errorf("%q", said)
+				if failures := r.End(); len(failures) != 1 || !strings.Contains(failures[0], "left something behind") {
+					t.Errorf("%q", failures)
 				}
-				mend()
+				cleanUp()
 			})
 		})
 	}
@@ -221,20 +221,20 @@ func TestWhatIsLeftBehindIsSaid(t *testing.T) {
 			t.Error(err)
 		}
 		_ = c.Close()
-		if said := r.End(); len(said) > 0 {
-			t.Errorf("nothing was left behind: %q", said)
+		if failures := r.End(); len(failures) > 0 {
+			t.Errorf("the test failed: %q", failures)
 		}
 	})
 }
 
-// The test may leave a call that ends with the test's ctx, or soon after.
-func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
+// A test may leave calls that end with the test's ctx, or soon after.
+func TestCallsThatEndWithTheTestAreAllowed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r := &recordtest.Recorder{TB: t}
 		b := pawltest.New(r)
 		c := b.Client(nil)
 		ctx, cancel := context.WithCancel(context.Background())
-		holdElsewhere(b)
+		holdInAnotherProcess(b)
 		for range 3 {
 			go c.Mutex("x").Lock(ctx)
 			go c.Election("x").Run(ctx, func(context.Context) error { return nil })
@@ -247,15 +247,15 @@ func TestWhatEndsWithTheTestIsNotLeftBehind(t *testing.T) {
 		go c.Election("led").Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
 		time.Sleep(10 * time.Second)
 		time.AfterFunc(time.Second, cancel)
-		if said := r.End(); len(said) > 0 {
-			t.Errorf("nothing was left behind: %q", said)
+		if failures := r.End(); len(failures) > 0 {
+			t.Errorf("the test failed: %q", failures)
 		}
 	})
 }
 
 // A test can end a service while its database is down.
-func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
-	for what, away := range map[string]func(b *pawltest.Backend){
+func TestAClientMayBeClosedWhileTheBackendFails(t *testing.T) {
+	for what, fault := range map[string]func(b *pawltest.Backend){
 		"Fail": func(b *pawltest.Backend) { b.Fail(nil) },
 		"Hang": func(b *pawltest.Backend) { b.Hang() },
 	} {
@@ -273,12 +273,12 @@ func TestAClientMayBeClosedWhileTheBackendIsAway(t *testing.T) {
 					b := pawltest.New(r)
 					c := b.Client(nil)
 					must(c.Mutex("x").Lock(t.Context()))(t)
-					away(b)
+					fault(b)
 					if err := ends(c); err == nil {
-						t.Error("it says that the lease was released")
+						t.Error("it returned no error, but cannot have released the lease")
 					}
-					if said := r.End(); len(said) > 0 {
-						t.Errorf("nothing was left behind: %q", said)
+					if failures := r.End(); len(failures) > 0 {
+						t.Errorf("the test failed: %q", failures)
 					}
 				})
 			})
@@ -299,8 +299,8 @@ func TestAssertionsFail(t *testing.T) {
 		b.Expire("y")
 		b.Fail(nil, &pawl.Client{})
 		_ = lease.Release(t.Context())
-		if said := r.End(); len(said) != 7 {
-			t.Errorf("%d of 7 have failed: %q", len(said), said)
+		if failures := r.End(); len(failures) != 7 {
+			t.Errorf("%d of 7 assertions failed: %q", len(failures), failures)
 		}
 	})
 }
