@@ -108,8 +108,7 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 	return ctx.Err()
 }
 
-// After --wait, pawl releases a grant that may still arrive, for lateAnswerTimeout at
-// most.
+// A grant that may still arrive is released, but --wait also bounds that.
 func TestWaitBoundsTheRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
