@@ -79,7 +79,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, render pageView) 
 		changed := map[string]string{}
 		for id, html := range parts {
 			s := html.String()
-			if last, wasSent := sent[id]; !wasSent || last != s { // first also send empty parts, because the page may be older
+			if last, wasSent := sent[id]; !wasSent || last != s { // first send empty parts, too: the page may be older
 				changed[id], sent[id] = s, s
 			}
 		}

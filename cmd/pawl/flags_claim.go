@@ -38,7 +38,7 @@ type claimFlags struct {
 // flockHelp explains that scripts for flock can keep their flags.
 const flockHelp = `The flags that flock has mean the same here: --nonblock and --nb are -n,
 --timeout is -w, and -e is -x. So does its order: NAME -c LINE. Only the exit
-code for a held lock differs: it is 75. -E 1 makes it 1, like that of flock.`
+code for a held lock differs: it is 75. With -E 1 it is 1, as in flock.`
 
 func newClaimFlags(ttl time.Duration) claimFlags {
 	return claimFlags{permits: 1, ttl: seconds(ttl), conflictCode: exitHeld}

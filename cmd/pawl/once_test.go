@@ -108,7 +108,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 						if random.IntN(3) == 0 {
 							start = start.Add(time.Duration(random.Int64N(int64(maxDelay))))
 						}
-						duration := time.Duration(random.Int64N(int64(10 * time.Second))) // longer ones take many renewals
+						duration := time.Duration(random.Int64N(int64(10 * time.Second))) // longer runs renew often
 						all.Go(func() {
 							time.Sleep(time.Until(start))
 							if h.once(t, newOnceFlags(c.every), duration) {

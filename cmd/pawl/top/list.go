@@ -36,7 +36,7 @@ var columns = []column{
 	{"WAITING", 12, 60, (*model).waitingCell},
 }
 
-// ifHeld returns a column's text, which is none for a name without holders.
+// ifHeld returns a column's text, or the text none for a name without holders.
 func ifHeld(none string, text cell) cell {
 	return func(m *model, r *overview.Row) (string, screen.Style) {
 		if len(r.Holders) == 0 {
