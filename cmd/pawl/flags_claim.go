@@ -216,7 +216,7 @@ func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
-			if e.Op == pawl.OpAcquire { // not during renewals, because a terminal may be slow, and a child needs pawl
+			if e.Op == pawl.OpAcquire { // nothing about renewals: the child needs pawl, and a terminal may be slow
 				v.say("%s", words.Bare(e.Err))
 			}
 		}

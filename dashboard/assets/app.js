@@ -1,13 +1,13 @@
-// What the page does by itself: times and bars go on, the stream's parts go where they
-// belong, and the theme is switched. Nothing here reads the browser's wall clock.
+// This script counts times and bars on, puts the stream's parts into the page, and
+// switches the theme. It never reads the browser's wall clock, which may be wrong.
 "use strict";
 (() => {
-  // The server's clock less this page's own, in milliseconds. The first page does not say
-  // it, so times stand still until the stream begins.
-  let ahead = null;
-  const now = () => performance.now() + ahead;
+  // clockOffset is how far the server's clock is ahead of performance.now, in
+  // milliseconds. Only the stream has it, so times stand still until the stream begins.
+  let clockOffset = null;
+  const now = () => performance.now() + clockOffset;
 
-  // The same as brief in words.go.
+  // brief does the same as brief in words.go.
   const brief = (ms) => {
     const s = Math.max(0, Math.floor(ms / 1000));
     const two = (n) => String(n).padStart(2, "0");
@@ -18,7 +18,7 @@
   };
 
   const tick = () => {
-    if (ahead === null) return;
+    if (clockOffset === null) return;
     const t = now();
     for (const e of document.querySelectorAll("[data-since],[data-until]")) {
       const ms = e.dataset.since ? t - Number(e.dataset.since) : Number(e.dataset.until) - t;
@@ -28,8 +28,8 @@
     }
   };
 
-  // place puts markup into an element. Children with a key that have not changed stay, so
-  // that what has the focus keeps it, and what is selected stays selected.
+  // place puts markup into an element. It keeps unchanged children that have a key, so that
+  // they keep the focus and the selection.
   const sources = new WeakMap();
   const place = (into, markup) => {
     const template = document.createElement("template");
@@ -58,11 +58,11 @@
     }
   };
 
-  // What a screen reader is told: only what matters, and only when it is another.
-  const said = document.getElementById("said");
+  // say makes a screen reader read words, if they differ from the last ones.
+  const status = document.getElementById("said");
   let last = null;
   const say = (words) => {
-    if (said && words !== last) { if (last !== null) said.textContent = words; last = words; }
+    if (status && words !== last) { if (last !== null) status.textContent = words; last = words; }
   };
 
   const link = (words, state) => {
@@ -71,9 +71,9 @@
   };
 
   const live = document.querySelector("main[data-live]");
-  let stream = null, again = 0;
+  let stream = null, retryTimer = 0;
   const close = () => {
-    clearTimeout(again);
+    clearTimeout(retryTimer);
     stream?.close();
     stream = null;
   };
@@ -84,7 +84,7 @@
       const update = JSON.parse(message.data);
       if (update.stale) link("Not live: the backend does not answer", "down");
       else link("Live", "up");
-      ahead = update.now - performance.now();
+      clockOffset = update.now - performance.now();
       for (const [id, markup] of Object.entries(update.parts)) {
         const into = document.getElementById(id);
         if (into) place(into, markup);
@@ -95,12 +95,12 @@
     };
     stream.onerror = () => {
       link("Not connected; trying again", "down");
-      // A refusal ends the stream for good, unless somebody begins it anew.
-      if (stream.readyState === EventSource.CLOSED) again = setTimeout(open, 5000);
+      // If the server refuses a stream, the browser does not open it again.
+      if (stream.readyState === EventSource.CLOSED) retryTimer = setTimeout(open, 5000);
     };
   };
-  // A page that nobody sees takes no stream from those that somebody does.
-  const follow = () => {
+  // connect opens a stream, or closes it while the page is hidden: streams are few.
+  const connect = () => {
     if (document.hidden) { close(); return; }
     if (stream) return;
     link("Connecting", "wait");
@@ -110,12 +110,12 @@
     const e = document.createElement("span");
     e.id = "link";
     document.querySelector(".how")?.before(e);
-    follow();
+    connect();
     setInterval(tick, 250);
-    // The browser may keep a page that was left, and show it again as it was.
+    // After "back", the browser may show an earlier page without loading it.
     addEventListener("pagehide", close);
-    addEventListener("pageshow", follow);
-    document.addEventListener("visibilitychange", follow);
+    addEventListener("pageshow", connect);
+    document.addEventListener("visibilitychange", connect);
   }
 
   // The theme.
@@ -127,7 +127,7 @@
     button.addEventListener("click", () => {
       const theme = dark() ? "light" : "dark";
       document.documentElement.dataset.theme = theme;
-      try { localStorage.setItem("pawl-theme", theme); } catch { /* until the page is left */ }
+      try { localStorage.setItem("pawl-theme", theme); } catch { /* no storage: the theme is for this page only */ }
       show();
     });
     system.addEventListener("change", show);

@@ -1,4 +1,4 @@
-// Before anything is drawn: the theme that was chosen here, if any was.
+// This script sets the theme that the reader has chosen, before the page is drawn.
 "use strict";
 (() => {
   document.documentElement.classList.add("js");

@@ -46,7 +46,7 @@ func (m *model) ask(r *overview.Row, holder int) {
 
 // answer handles a key while the question is open. A pasted line end does not answer the
 // question: the user has to press enter.
-func (m *model) answer(k screen.Key, pasted bool) order {
+func (m *model) answer(k screen.Key, pasted bool) action {
 	q := m.question
 	switch {
 	case k == "esc" && !pasted:
@@ -56,13 +56,13 @@ func (m *model) answer(k screen.Key, pasted bool) order {
 	case k == "enter" && q.accepts(q.input):
 		m.question = nil
 		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
-		return order{toBreak: q}
+		return action{toBreak: q}
 	case k == "enter":
 		q.wrongAnswer = true
 	default:
 		q.input, q.wrongAnswer = edit(q.input, k), false
 	}
-	return order{}
+	return action{}
 }
 
 // accepts reports whether input is the fence or the name, raw or as it is shown.
@@ -120,5 +120,5 @@ func (m *model) drawQuestion() []screen.Line {
 	case q.wrongAnswer:
 		prompt = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)
 	}
-	return m.framed(lines, []screen.Line{prompt, inputLine("", q.input, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
+	return m.layOut(lines, []screen.Line{prompt, inputLine("", q.input, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
 }

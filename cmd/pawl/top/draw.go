@@ -15,9 +15,9 @@ func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	m.size.width, m.size.height, m.now = width, height, now
 	switch {
 	case m.view == nil:
-		return m.framed(append([]screen.Line{m.title(), {}}, m.wrapped(m.noClientText, 0)...), []screen.Line{keysLine("q", "quit")})
+		return m.layOut(append([]screen.Line{m.title(), {}}, m.wrapText(m.noClientText, 0)...), []screen.Line{keysLine("q", "quit")})
 	case m.help:
-		return m.framed(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
+		return m.layOut(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
 	case m.question != nil:
 		return m.drawQuestion()
 	case m.openName != "":
@@ -26,9 +26,9 @@ func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	return m.drawList()
 }
 
-// framed puts lines at the top and others at the bottom of the screen. If they do not all
+// layOut puts lines at the top and others at the bottom of the screen. If they do not all
 // fit, it cuts the top lines first.
-func (m *model) framed(top, bottom []screen.Line) []screen.Line {
+func (m *model) layOut(top, bottom []screen.Line) []screen.Line {
 	bottom = bottom[max(0, len(bottom)-m.size.height):]
 	room := m.size.height - len(bottom)
 	lines := make([]screen.Line, room, m.size.height)
@@ -90,7 +90,7 @@ const scanAlertDelay = 2 * time.Second
 // alerts returns the warnings to show, the most important first.
 func (m *model) alerts() (lines []screen.Line) {
 	v := m.view
-	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapped(text, style)...) }
+	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapText(text, style)...) }
 	if m.notice.text != "" && m.now.Before(m.notice.until) {
 		style := screen.Bold
 		if m.notice.bad {
@@ -129,8 +129,8 @@ func (m *model) alerts() (lines []screen.Line) {
 	return lines[:min(len(lines), maxLines)]
 }
 
-// wrapped wraps a text into lines.
-func (m *model) wrapped(text string, style screen.Style) (lines []screen.Line) {
+// wrapText wraps a text into lines.
+func (m *model) wrapText(text string, style screen.Style) (lines []screen.Line) {
 	line := ""
 	for word := range strings.SplitSeq(text, " ") {
 		switch longer := line + " " + word; {

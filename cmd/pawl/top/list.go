@@ -87,7 +87,7 @@ func (m *model) drawList() []screen.Line {
 		}
 		top = append(top, screen.Text(nothing, screen.Dim))
 	}
-	return m.framed(top, []screen.Line{bottom})
+	return m.layOut(top, []screen.Line{bottom})
 }
 
 // shownNames returns the names on the screen, whose changes the backend should push.

@@ -46,7 +46,7 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 			change()
 		case <-ticker.C:
 		case e := <-l.screen.Events():
-			var o order
+			var o action
 			if e.Key != "" {
 				o = l.model.press(e.Key, e.Pasted)
 			}

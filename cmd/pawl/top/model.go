@@ -52,8 +52,8 @@ type cursor struct {
 	key       string // the entry to stay on, once a key has moved the cursor
 }
 
-// An order is an action outside of the model that a key asks for.
-type order struct {
+// An action is an effect of a key outside of the model.
+type action struct {
 	quit, suspend bool
 	toBreak       *question // has the lease to break
 }
@@ -98,15 +98,15 @@ func (m *model) say(bad bool, format string, args ...any) {
 	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
 }
 
-func (m *model) press(k screen.Key, pasted bool) order {
+func (m *model) press(k screen.Key, pasted bool) action {
 	if k == "ctrl+z" && !pasted {
-		return order{suspend: true}
+		return action{suspend: true}
 	}
 	if k == "ctrl+c" && !pasted || k == "q" && m.view == nil {
-		return order{quit: true}
+		return action{quit: true}
 	}
 	if m.view == nil {
-		return order{}
+		return action{}
 	}
 	m.notice = notice{}
 	switch {
@@ -116,7 +116,7 @@ func (m *model) press(k screen.Key, pasted bool) order {
 		m.typeFilter(k, pasted)
 	case pasted: // ignored: no key was pressed
 	case k == "q":
-		return order{quit: true}
+		return action{quit: true}
 	case m.help:
 		m.help = false
 	case k == "?", k == "h":
@@ -128,7 +128,7 @@ func (m *model) press(k screen.Key, pasted bool) order {
 	default:
 		m.pressList(k)
 	}
-	return order{}
+	return action{}
 }
 
 func (m *model) pressList(k screen.Key) {

@@ -52,8 +52,8 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	}
 }
 
-// An order has the fence that was shown, even if another claim holds the name by then.
-func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
+// An action has the fence that was shown, even if another claim holds the name by then.
+func TestABreakHasTheFenceThatWasShown(t *testing.T) {
 	t.Parallel()
 	of := func(fence uint64) *overview.View {
 		return viewOf(t, aRow("x", []pawl.Holder{aLease("web-1", fence, time.Minute, 25*time.Second)}))

@@ -23,7 +23,7 @@ func (m *model) drawName() []screen.Line {
 	}
 	keys := keysLine(all...)
 	if r == nil {
-		return m.framed(top, []screen.Line{keys})
+		return m.layOut(top, []screen.Line{keys})
 	}
 	if m.size.height >= 12 {
 		top = append(top, m.nameBlocks()...)
@@ -37,7 +37,7 @@ func (m *model) drawName() []screen.Line {
 	for i := from; i < to; i++ {
 		top = append(top, m.nameLine(r, i))
 	}
-	return m.framed(top, []screen.Line{keys})
+	return m.layOut(top, []screen.Line{keys})
 }
 
 func (m *model) nameState(r *overview.Row) screen.Line {
