@@ -163,14 +163,14 @@ func (a *auth) countWrong(from string, now time.Time) {
 			}
 		}
 	}
-	later := func(t time.Time, by time.Duration) time.Time {
+	postpone := func(t time.Time, by time.Duration) time.Time {
 		if t.Before(now) {
 			t = now
 		}
 		return t.Add(by)
 	}
-	a.tries[from] = later(a.tries[from], triesPause)
-	a.tries[allAddresses] = later(a.tries[allAddresses], triesPause/10)
+	a.tries[from] = postpone(a.tries[from], triesPause)
+	a.tries[allAddresses] = postpone(a.tries[allAddresses], triesPause/10)
 }
 
 // startSession starts a session. If there are too many, it first ends all others.

@@ -34,11 +34,11 @@ func TestWithoutTheTokenNoPageIsShown(t *testing.T) {
 		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
 			w := s.request(t, "GET", to, nil, nil)
 			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") || strings.Contains(w.Body.String(), "Locks on") {
-				t.Errorf("%s was answered with %d\n%s", to, w.Code, w.Body)
+				t.Errorf("%s got the status %d\n%s", to, w.Code, w.Body)
 			}
 		}
 		if w := s.request(t, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil); w.Code != http.StatusUnauthorized {
-			t.Errorf("a break was answered with %d", w.Code)
+			t.Errorf("a break got the status %d", w.Code)
 		}
 		lacks(t, s.request(t, "GET", "nowhere", nil, nil).Body.String(), "Locks on") // the address of the backend
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
@@ -65,7 +65,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		}
 		time.Sleep(12 * time.Hour)
 		if w := s.request(t, "GET", "", nil, withCookie(cookie)); w.Code != http.StatusUnauthorized {
-			t.Errorf("after 12 hours it was answered with %d", w.Code)
+			t.Errorf("after 12 hours the status is %d", w.Code)
 		}
 	})
 }
@@ -76,14 +76,14 @@ func TestCookiesCannotBeForged(t *testing.T) {
 		_, cookie := signIn(other, t, token, nil)
 		for _, value := range []string{cookie.Value, "", "x", strings.Repeat("A", 54), strings.Repeat("A", 3000)} {
 			if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: cookie.Name, Value: value})); w.Code != http.StatusUnauthorized {
-				t.Errorf("%.20q was answered with %d", value, w.Code)
+				t.Errorf("%.20q got the status %d", value, w.Code)
 			}
 		}
 		_, own := signIn(s, t, token, nil)
 		changed := []byte(own.Value)
 		changed[3] ^= 1
 		if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
-			t.Errorf("a changed cookie was answered with %d", w.Code)
+			t.Errorf("a changed cookie got the status %d", w.Code)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 			names[c.Name] = true
 			both := func(r *http.Request) { at(r); r.AddCookie(c) }
 			if w := s.request(t, "GET", "", nil, both); w.Code != http.StatusOK {
-				t.Errorf("%s: with its cookie it was answered with %d", host, w.Code)
+				t.Errorf("%s: with its cookie the status is %d", host, w.Code)
 			}
 			out := s.request(t, "POST", "logout", nil, both)
 			if gone := out.Result().Cookies(); len(gone) != 1 || gone[0].Name != c.Name || gone[0].MaxAge >= 0 {
@@ -127,37 +127,37 @@ func TestWrongTokensFromOneAddress(t *testing.T) {
 			case code == http.StatusUnauthorized:
 				compared++
 			case code != http.StatusTooManyRequests:
-				t.Fatalf("it was answered with %d", code)
+				t.Fatalf("the status is %d", code)
 			}
 		}
 		if compared != 10 {
 			t.Errorf("%d tokens were compared, want 10", compared)
 		}
 		if code, _ := signIn(s, t, token, nil); code != http.StatusTooManyRequests {
-			t.Errorf("then the right token was answered with %d", code)
+			t.Errorf("then the right token got the status %d", code)
 		}
 		for _, given := range []string{"Bearer " + token, "bearer  " + token, "BEARER " + token} {
 			header := func(r *http.Request) { r.Header.Set("Authorization", given) }
 			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusOK {
-				t.Errorf("a program with the right token was answered with %d for %q", w.Code, given)
+				t.Errorf("a program with the right token got the status %d for %q", w.Code, given)
 			}
 			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusTooManyRequests {
-				t.Errorf("its next request was answered with %d, so all guesses are compared", w.Code)
+				t.Errorf("its next request got the status %d, so all guesses are compared", w.Code)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) }); w.Code != http.StatusUnauthorized {
-			t.Errorf("a token of another scheme was answered with %d", w.Code)
+			t.Errorf("a token of another scheme got the status %d", w.Code)
 		}
 		if code, _ := signIn(s, t, token, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" }); code != http.StatusSeeOther {
-			t.Errorf("from another address it was answered with %d", code)
+			t.Errorf("from another address the status is %d", code)
 		}
 		if w := s.request(t, "GET", "", nil, withCookie(before)); w.Code != http.StatusOK {
-			t.Errorf("an earlier session was answered with %d", w.Code)
+			t.Errorf("an earlier session got the status %d", w.Code)
 		}
 		time.Sleep(time.Minute)
 		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
-			t.Errorf("a minute later it was answered with %d", code)
+			t.Errorf("a minute later the status is %d", code)
 		}
 	})
 }
@@ -202,12 +202,12 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 				t.Errorf("%s: %d tokens were compared, want 10", network, compared)
 			}
 			if code, _ := signIn(s, t, token, from(addresses[1])); code != http.StatusTooManyRequests {
-				t.Errorf("%s: then the right token was answered with %d", network, code)
+				t.Errorf("%s: then the right token got the status %d", network, code)
 			}
 		}
 		for _, elsewhere := range []string{"2001:db8:1:3::1", "::ffff:10.0.0.1", "::1"} {
 			if code, _ := signIn(s, t, token, from(elsewhere)); code != http.StatusSeeOther {
-				t.Errorf("from %s it was answered with %d", elsewhere, code)
+				t.Errorf("from %s the status is %d", elsewhere, code)
 			}
 		}
 		for range 10 {
@@ -215,7 +215,7 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 		}
 		for address, want := range map[string]int{"::ffff:10.0.0.2": http.StatusSeeOther, "::ffff:10.0.0.1": http.StatusTooManyRequests} {
 			if code, _ := signIn(s, t, token, from(address)); code != want {
-				t.Errorf("from %s it was answered with %d, want %d", address, code, want)
+				t.Errorf("from %s the status is %d, want %d", address, code, want)
 			}
 		}
 	})
@@ -231,14 +231,14 @@ func TestRetryAfterTooManyWrongTokens(t *testing.T) {
 		for _, want := range []string{"6", "5"} {
 			w := s.request(t, "POST", "login", url.Values{"token": {token}}, nil)
 			if got := w.Header().Get("Retry-After"); w.Code != http.StatusTooManyRequests || got != want {
-				t.Errorf("it was answered with %d, and Retry-After %q, want %s", w.Code, got, want)
+				t.Errorf("the status is %d, and Retry-After %q, want %s", w.Code, got, want)
 			}
 			wants(t, w.Body.String(), "Try again in "+want+" s.")
 			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, rounded up to 5
 		}
 		time.Sleep(3 * time.Second)
 		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
-			t.Errorf("then it was answered with %d", code)
+			t.Errorf("then the status is %d", code)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 		time.Sleep(time.Minute)
 		for c, want := range map[*http.Cookie]int{one: http.StatusUnauthorized, other: http.StatusOK} {
 			if w := s.request(t, "GET", "", nil, withCookie(c)); w.Code != want {
-				t.Errorf("it was answered with %d, want %d", w.Code, want)
+				t.Errorf("the status is %d, want %d", w.Code, want)
 			}
 		}
 		if !ended(stream) || ended(left) || ended(byHeader) {
@@ -290,7 +290,7 @@ func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 				continue
 			}
 			if w := s.request(t, "GET", "", nil, withCookie(first)); w.Code != http.StatusUnauthorized {
-				t.Fatalf("after %d other sign-outs it was answered with %d", i+1, w.Code)
+				t.Fatalf("after %d other sign-outs the status is %d", i+1, w.Code)
 			}
 		}
 	})

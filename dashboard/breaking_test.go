@@ -30,7 +30,7 @@ func TestWithoutAllowBreakNoLeaseIsBroken(t *testing.T) {
 			s.request(t, http.MethodGet, fmt.Sprintf("break?name=job&fence=%d", g.Fence), nil, nil).Code,
 		} {
 			if w != http.StatusForbidden {
-				t.Errorf("it was answered with %d", w)
+				t.Errorf("the status is %d", w)
 			}
 		}
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
@@ -46,10 +46,10 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		page := s.get(t, fmt.Sprintf("break?name=job+%%3C1%%3E&fence=%d", g.Fence))
 		wants(t, page, "<bdi>host:1</bdi>", fmt.Sprint(g.Fence), "closed for 30s", "type the name")
 		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job"), nil); w.Code != http.StatusUnprocessableEntity {
-			t.Errorf("without its name it was answered with %d", w.Code)
+			t.Errorf("without its name the status is %d", w.Code)
 		}
 		if w := s.request(t, http.MethodGet, "break?"+breaking("job <1>", g.Fence, "job <1>").Encode(), nil, nil); w.Code != http.StatusOK {
-			t.Errorf("GET was answered with %d", w.Code)
+			t.Errorf("GET got the status %d", w.Code)
 		}
 		if e, _ := s.client.Inspect(t.Context(), "job <1>"); len(e.Holders) != 1 {
 			t.Fatalf("it is broken: %+v", e)
@@ -57,7 +57,7 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil)
 		to := w.Header().Get("Location")
 		if w.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/name?name=job+%3C1%3E&broke=") && !strings.HasPrefix(to, "name?name=job+%3C1%3E&broke=") {
-			t.Errorf("it was answered with %d, to %q", w.Code, to)
+			t.Errorf("the status is %d, to %q", w.Code, to)
 		}
 		time.Sleep(time.Second)
 		page = s.get(t, strings.TrimPrefix(to, "/"))
@@ -73,7 +73,7 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=30s", "time=")
 
 		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil); w.Code != http.StatusConflict {
-			t.Errorf("the second operator was answered with %d", w.Code)
+			t.Errorf("the second operator got the status %d", w.Code)
 		}
 		wants(t, s.log.String(), "pawl: lease not broken")
 	})
@@ -91,10 +91,10 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 		page := s.get(t, "break?"+url.Values{"name": {name}, "fence": {fmt.Sprint(g.Fence)}}.Encode())
 		wants(t, page, "<strong><bdi>"+shown+"</bdi></strong>", "<bdi>ticket</bdi>=<bdi>4711</bdi>")
 		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, "zerojob"), nil); w.Code != http.StatusUnprocessableEntity {
-			t.Errorf("without its invisible characters it was answered with %d", w.Code)
+			t.Errorf("without its invisible characters the status is %d", w.Code)
 		}
 		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, shown), nil); w.Code != http.StatusSeeOther {
-			t.Errorf("with its escapes it was answered with %d", w.Code)
+			t.Errorf("with its escapes the status is %d", w.Code)
 		}
 	})
 }
@@ -106,10 +106,10 @@ func TestANameWithSpacesIsBroken(t *testing.T) {
 		for name, typed := range map[string]string{"  job": "job", "job  7 ": "job 7", " \u200b  x": `\u200b x`, "   ": " "} {
 			g := s.take(t, claim(name, 1))
 			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed+"."), nil); w.Code != http.StatusUnprocessableEntity {
-				t.Errorf("%q was answered with %d to %q", name, w.Code, typed+".")
+				t.Errorf("%q got the status %d to %q", name, w.Code, typed+".")
 			}
 			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed), nil); w.Code != http.StatusSeeOther {
-				t.Errorf("%q was answered with %d to %q", name, w.Code, typed)
+				t.Errorf("%q got the status %d to %q", name, w.Code, typed)
 			}
 		}
 	})
@@ -122,7 +122,7 @@ func TestTheLogHasTheNamespaceOfABrokenLease(t *testing.T) {
 		s := siteIn(t, "acme", memory.Driver(), memory, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("@acme:job", 1))
 		if w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil); w.Code != http.StatusSeeOther {
-			t.Errorf("it was answered with %d", w.Code)
+			t.Errorf("the status is %d", w.Code)
 		}
 		wants(t, s.log.String(), "pawl: lease broken", "name=@acme:job")
 	})
@@ -150,7 +150,7 @@ func TestABreakLeavesALaterHolder(t *testing.T) {
 		s.take(t, second)
 		w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
 		if w.Code != http.StatusConflict {
-			t.Errorf("it was answered with %d", w.Code)
+			t.Errorf("the status is %d", w.Code)
 		}
 		wants(t, w.Body.String(), "Nothing was broken: no lease has this fence any more")
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 || e.Holders[0].Owner.PID != 2 {
@@ -181,7 +181,7 @@ func TestThePageShowsThatNoLeaseWasBroken(t *testing.T) {
 			s := siteIn(t, c.namespace, d, memory, &dashboard.Options{AllowBreak: true})
 			w := s.request(t, http.MethodPost, "break", breaking(c.name, 1, c.name), nil)
 			if w.Code != c.code {
-				t.Errorf("%.10s: it was answered with %d, want %d", c.name, w.Code, c.code)
+				t.Errorf("%.10s: the status is %d, want %d", c.name, w.Code, c.code)
 			}
 			wants(t, w.Body.String(), c.text)
 			lacks(t, w.Body.String(), "It is not known")
@@ -206,7 +206,7 @@ func TestABreakOfAnInvalidLeaseIsRefused(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		for _, q := range []string{"", "name=job", "name=job&fence=x", "name=job&fence=-1", "name=job&fence=0", "fence=5", "name=a%00&fence=5"} {
 			if w := s.request(t, http.MethodGet, "break?"+q, nil, nil); w.Code != http.StatusBadRequest {
-				t.Errorf("%q was answered with %d", q, w.Code)
+				t.Errorf("%q got the status %d", q, w.Code)
 			}
 		}
 	})

@@ -31,13 +31,13 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 				}
 				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
 				if w.Code != want || strings.Contains(w.Body.String(), "<") {
-					t.Errorf("%s of %q was answered with %d", to, host, w.Code)
+					t.Errorf("%s of %q got the status %d", to, host, w.Code)
 				}
 			}
 		}
 		for _, host := range []string{"localhost", "LOCALHOST:1", "localhost.", "127.0.0.1:7420", "[::1]:7420", "[::1]"} {
 			if w := s.request(t, "GET", "style.css", nil, func(r *http.Request) { r.Host = host }); w.Code != http.StatusOK {
-				t.Errorf("%q was answered with %d", host, w.Code)
+				t.Errorf("%q got the status %d", host, w.Code)
 			}
 		}
 	})
@@ -57,11 +57,11 @@ func TestMetricsAnswerToAnyAddress(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer 0123456789abcdef")
 			})
 			if w.Code != want {
-				t.Errorf("%q was answered with %d, want %d", host, w.Code, want)
+				t.Errorf("%q got the status %d, want %d", host, w.Code, want)
 			}
 		}
 		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Host = "10.1.2.3" }); w.Code != http.StatusUnauthorized {
-			t.Errorf("without the token it was answered with %d", w.Code)
+			t.Errorf("without the token the status is %d", w.Code)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestHostsReplaceTheDefault(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Hosts: []string{"Ops.Example"}})
 		for host, want := range map[string]int{"ops.example:443": http.StatusOK, "localhost": http.StatusMisdirectedRequest} {
 			if w := s.request(t, "GET", "style.css", nil, func(r *http.Request) { r.Host = host }); w.Code != want {
-				t.Errorf("%q was answered with %d", host, w.Code)
+				t.Errorf("%q got the status %d", host, w.Code)
 			}
 		}
 	})
@@ -111,7 +111,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
 				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {
-					t.Errorf("%s from another site was answered with %d", to, w.Code)
+					t.Errorf("%s from another site got the status %d", to, w.Code)
 				}
 			}
 		}
@@ -123,7 +123,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 			r.Header.Set("Origin", "http://localhost:7420")
 		}
 		if w := s.request(t, "POST", "break", breaking("job", g.Fence, "job"), typed); w.Code != http.StatusSeeOther {
-			t.Errorf("from the page itself it was answered with %d", w.Code)
+			t.Errorf("from the page itself the status is %d", w.Code)
 		}
 	})
 }
@@ -137,12 +137,12 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 			}
 			for _, other := range []string{"PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"} {
 				if w := s.request(t, other, to, nil, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }); w.Code != http.StatusMethodNotAllowed || !strings.Contains(w.Header().Get("Allow"), method) {
-					t.Errorf("%s %s was answered with %d, allowed are %q", other, to, w.Code, w.Header().Get("Allow"))
+					t.Errorf("%s %s got the status %d, allowed are %q", other, to, w.Code, w.Header().Get("Allow"))
 				}
 			}
 		}
 		if w := s.request(t, "POST", "", url.Values{}, nil); w.Code != http.StatusMethodNotAllowed {
-			t.Errorf("POST was answered with %d", w.Code)
+			t.Errorf("POST got the status %d", w.Code)
 		}
 	})
 }
@@ -151,16 +151,16 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
-			t.Errorf("a long URL was answered with %d", w.Code)
+			t.Errorf("a long URL got the status %d", w.Code)
 		}
 		g := s.take(t, claim("job", 1))
 		long := breaking("job", g.Fence, "job")
 		long.Set("more", strings.Repeat("x", 5000))
 		if w := s.request(t, "POST", "break", long, nil); w.Code != http.StatusRequestEntityTooLarge {
-			t.Errorf("a large body was answered with %d", w.Code)
+			t.Errorf("a large body got the status %d", w.Code)
 		}
 		if w := s.request(t, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 }); w.Code != http.StatusBadRequest {
-			t.Errorf("a large body of unknown length was answered with %d", w.Code)
+			t.Errorf("a large body of unknown length got the status %d", w.Code)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestAFreeNameIsNoError(t *testing.T) {
 		s.release(t, c)
 		wants(t, s.get(t, "name?name=job"), "It is free.", fmt.Sprint(g.Fence), "Nobody holds it.", "Nobody waits.", "Nothing was seen yet.")
 		if w := s.request(t, http.MethodGet, "name?name=", nil, nil); w.Code != http.StatusBadRequest {
-			t.Errorf("without a name it was answered with %d", w.Code)
+			t.Errorf("without a name the status is %d", w.Code)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 		gone := s.open(ctx, "events?view=list")
 		time.Sleep(time.Second)
 		if w := s.request(t, http.MethodGet, "events?view=list", nil, nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-			t.Errorf("a stream too many was answered with %d", w.Code)
+			t.Errorf("a stream too many got the status %d", w.Code)
 		}
 		leave()
 		<-gone.done
@@ -81,7 +81,7 @@ func TestAStreamOfNothingIsRefused(t *testing.T) {
 		s := newSite(t, nil)
 		for _, q := range []string{"", "?view=x", "?view=name", "?view=name&name=a%00"} {
 			if w := s.request(t, http.MethodGet, "events"+q, nil, nil); w.Code != http.StatusBadRequest {
-				t.Errorf("%q was answered with %d", q, w.Code)
+				t.Errorf("%q got the status %d", q, w.Code)
 			}
 		}
 	})

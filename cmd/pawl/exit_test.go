@@ -16,12 +16,12 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	ofRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
 	for _, code := range ofRun {
 		if !strings.Contains(exitCodes, fmt.Sprintf("\n%5d  ", code)) {
-			t.Errorf("the help of run says nothing of %d", code)
+			t.Errorf("the help of run lacks %d", code)
 		}
 	}
 	for _, code := range append(ofRun, exitOther, exitUnsound) {
 		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(string(manual), row+" |") && !strings.Contains(string(manual), row+",") {
-			t.Errorf("docs/cli.md says nothing of %d", code)
+			t.Errorf("docs/cli.md lacks %d", code)
 		}
 	}
 	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(string(manual), n) || !strings.Contains(exitCodes, "128 + n") {

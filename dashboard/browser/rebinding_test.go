@@ -20,11 +20,11 @@ func TestARebindingReadsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
 	w.take(mutex("secret-plan", "web-1", 4127))
-	there := strings.Replace(w.url, "127.0.0.1", attacker, 1)
+	attackerURL := strings.Replace(w.url, "127.0.0.1", attacker, 1)
 	b := newTab(t, viewSettings{})
 	b.allow("status of 421", "The Cross-Origin-Opener-Policy header has been ignored")
 	for _, path := range []string{"", "name?name=secret-plan", "events?view=list", "health", "metrics", "style.css"} {
-		b.visit(there+path, http.StatusMisdirectedRequest)
+		b.visit(attackerURL+path, http.StatusMisdirectedRequest)
 		if text := b.text(); !strings.Contains(text, "does not answer for this host") {
 			t.Errorf("%s shows %s", path, text)
 		}
@@ -56,10 +56,10 @@ func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
 			</script>`, w.url, g.Fence)
 	}))
 	defer evil.Close()
-	there := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
+	attackerURL := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
 	b := newTab(t, viewSettings{})
 	b.allow("") // the browser reports many errors here
-	b.visit(there, http.StatusOK)
+	b.visit(attackerURL, http.StatusOK)
 	if got := js[[]int](b, `asked`); strings.Trim(fmt.Sprint(got), "[0 ]") != "" {
 		t.Errorf("it read answers of the lengths %v, want none", got)
 	}

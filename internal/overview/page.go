@@ -127,8 +127,8 @@ func (v *View) key(r *Row, by Sort) key {
 	case ByLeft:
 		k.first = -1 << 62
 		if len(r.Holders) > 0 {
-			least := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return cmp.Compare(a.ExpiresIn, b.ExpiresIn) })
-			k.first = -(r.At.Sub(v.ScannedAt) + least.ExpiresIn)
+			firstToExpire := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return cmp.Compare(a.ExpiresIn, b.ExpiresIn) })
+			k.first = -(r.At.Sub(v.ScannedAt) + firstToExpire.ExpiresIn)
 		}
 	case ByWaiters:
 		k.first = time.Duration(len(r.Waiters))

@@ -25,27 +25,27 @@ func groupHeight(strokes int) float64 { return groupHead + strokeStep*float64(st
 // group draws bars below a title, the longest of them maxBarWidth long, and returns where
 // the next group begins.
 func (c *canvas) group(y float64, title string, strokes []stroke) float64 {
-	most := 0.0
+	longest := 0.0
 	for _, s := range strokes {
-		most = max(most, s.value+s.second)
+		longest = max(longest, s.value+s.second)
 	}
 	c.text(16, y+14, "bold", title)
 	y += groupHead
 	for _, s := range strokes {
 		c.text(chartLeft-8, y+13, "end small", s.label)
-		long := maxBarWidth * s.value / most
-		all := maxBarWidth * (s.value + s.second) / most
+		barWidth := maxBarWidth * s.value / longest
+		totalWidth := maxBarWidth * (s.value + s.second) / longest
 		class := "grey"
 		if s.isPawl {
 			class = "holds"
 		}
 		if s.value+s.second > 0 {
-			c.rect(class, chartLeft, y+1, max(long, 1), strokeStep-5, 2)
+			c.rect(class, chartLeft, y+1, max(barWidth, 1), strokeStep-5, 2)
 			if s.second > 0 {
-				c.rect("grey", chartLeft+long, y+1, all-long, strokeStep-5, 2)
+				c.rect("grey", chartLeft+barWidth, y+1, totalWidth-barWidth, strokeStep-5, 2)
 			}
 		}
-		c.text(chartLeft+max(all, 1)+7, y+13, "small", s.note)
+		c.text(chartLeft+max(totalWidth, 1)+7, y+13, "small", s.note)
 		y += strokeStep
 	}
 	return y + groupGap
@@ -70,24 +70,24 @@ func panelHeight(strokes int) float64 { return panelHead + panelRow*float64(stro
 
 // grid draws panels side by side, row by row, and returns where the last row ends.
 func (c *canvas) grid(y float64, columns int, label float64, panels []panel) float64 {
-	wide := (gridWidth - 2*panelMargin) / float64(columns)
+	panelWidth := (gridWidth - 2*panelMargin) / float64(columns)
 	for i := 0; i < len(panels); i += columns {
 		row := panels[i:min(i+columns, len(panels))]
-		most := 0
+		maxStrokes := 0
 		for k, p := range row {
-			c.panel(panelMargin+wide*float64(k), y, wide, label, p)
-			most = max(most, len(p.strokes))
+			c.panel(panelMargin+panelWidth*float64(k), y, panelWidth, label, p)
+			maxStrokes = max(maxStrokes, len(p.strokes))
 		}
-		y += panelHeight(most)
+		y += panelHeight(maxStrokes)
 	}
 	return y
 }
 
-func (c *canvas) panel(x, y, wide, label float64, p panel) {
+func (c *canvas) panel(x, y, panelWidth, label float64, p panel) {
 	const figuresWidth = 112 // of a figure and a ratio
-	most := 0.0
+	longest := 0.0
 	for _, s := range p.strokes {
-		most = max(most, s.value)
+		longest = max(longest, s.value)
 	}
 	c.text(x, y+13, "bold", p.title)
 	c.text(x, y+30, "small dim", p.unit)
@@ -98,17 +98,17 @@ func (c *canvas) panel(x, y, wide, label float64, p panel) {
 		if s.isPawl {
 			class = "holds"
 		}
-		long := 0.0
+		barWidth := 0.0
 		if s.value > 0 {
-			long = max((wide-label-figuresWidth)*s.value/most, 1)
-			c.rect(class, x+label, y, long, panelRow-4, 2)
+			barWidth = max((panelWidth-label-figuresWidth)*s.value/longest, 1)
+			c.rect(class, x+label, y, barWidth, panelRow-4, 2)
 		}
-		c.text(x+label+long+5, y+11, "tiny", s.note)
+		c.text(x+label+barWidth+5, y+11, "tiny", s.note)
 		class = "end tiny dim"
 		if s.isBetter {
 			class = "end tiny better"
 		}
-		c.text(x+wide-12, y+11, class, s.ratio)
+		c.text(x+panelWidth-12, y+11, class, s.ratio)
 		y += panelRow
 	}
 }

@@ -23,15 +23,15 @@ func TestPicturesAreCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}
-		if there, err := os.ReadFile(filepath.Join(docs, "pictures", p.name+".svg")); err != nil || string(there) != c.String() {
+		if current, err := os.ReadFile(filepath.Join(docs, "pictures", p.name+".svg")); err != nil || string(current) != c.String() {
 			t.Errorf("docs/pictures/%s.svg is not current: run `make pictures`, and look at it (%v)", p.name, err)
 		}
 	}
-	there, err := filepath.Glob(filepath.Join(docs, "pictures", "*.svg"))
+	current, err := filepath.Glob(filepath.Join(docs, "pictures", "*.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range there {
+	for _, file := range current {
 		// make growth draws these, from measurements on a server for each engine.
 		if name := filepath.Base(file); !drawn[name] && !strings.HasPrefix(name, "growth-") {
 			t.Errorf("nothing draws %s", file)

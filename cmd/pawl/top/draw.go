@@ -61,11 +61,11 @@ func (m *model) summary() screen.Line {
 	if c.Overdue > 0 {
 		line = append(line, screen.Span{Text: fmt.Sprintf(", %d overdue", c.Overdue), Style: screen.Red})
 	}
-	how := "; asked every " + words.Brief(m.view.Pace).String()
+	method := "; asked every " + words.Brief(m.view.Pace).String()
 	if m.view.Push {
-		how = "; changes are pushed"
+		method = "; changes are pushed"
 	}
-	return append(line, screen.Span{Text: how, Style: screen.Dim})
+	return append(line, screen.Span{Text: method, Style: screen.Dim})
 }
 
 // sortLine shows how the list is sorted and filtered.
