@@ -106,9 +106,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	return p.judge(historyPath(out), out)
 }
 
-// repeatCommand returns the command that repeats the run. It has words for the user to
-// replace in place of the URL, the namespace and the lines for the server, which may be
-// secret.
+// repeatCommand returns the command that repeats the run, with placeholders for the URL,
+// the namespace and the lines for the server, which may be secret.
 func (p *proof) repeatCommand() string {
 	words := []string{"pawl", "prove", "--for", time.Duration(p.duration).String(), "--workers", p.workers.String(),
 		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}

@@ -209,5 +209,5 @@ func (s *skew) update(last, v *View) {
 	}
 }
 
-// offset returns the smallest difference, 0 or more, that agrees with all views.
+// offset returns the difference closest to 0 that agrees with all views.
 func (s *skew) offset() time.Duration { return min(max(0, s.min), s.max) }
