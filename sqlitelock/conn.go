@@ -24,12 +24,12 @@ type conn struct {
 	stmts map[string]*stmt       // prepared for the lifetime of the connection, by their SQL
 	args  []sqldriver.NamedValue // arguments of the statement that runs
 
-	buffer []byte // for a stored form that is written
+	buffer []byte // for the stored form of an entry or a waiter, before it is written
 }
 
 type stmt struct {
 	preparedStmt
-	row []sqldriver.Value // a buffer for each
+	row []sqldriver.Value // the buffer into which each reads rows
 }
 
 // sqliteConn has the methods of a connection of modernc.org/sqlite that conn uses, and
@@ -181,12 +181,11 @@ func (m ctxMutex) tryLock() bool {
 
 func (m ctxMutex) unlock() { <-m }
 
-// writing has the mutexes of the files that are open for writing. The drivers of one file
-// in one process share a mutex, so that they queue in order. Different processes have to
-// retry.
+// writeMutexes has the mutexes of the open files. The drivers of one file in one process
+// share a mutex, so that they queue in order. Different processes have to retry.
 var (
-	writing      = map[string]*writeMutex{}
-	writingGuard sync.Mutex // protects writing
+	writeMutexes      = map[string]*writeMutex{}
+	writeMutexesGuard sync.Mutex
 )
 
 type writeMutex struct {
@@ -194,21 +193,21 @@ type writeMutex struct {
 	users int
 }
 
-// joinWriting returns the mutex of a file, and a function that ends its use.
-func joinWriting(path string) (m ctxMutex, leave func()) {
-	writingGuard.Lock()
-	defer writingGuard.Unlock()
-	w := writing[path]
+// useWriteMutex returns the mutex of a file, and a function that ends its use.
+func useWriteMutex(path string) (m ctxMutex, drop func()) {
+	writeMutexesGuard.Lock()
+	defer writeMutexesGuard.Unlock()
+	w := writeMutexes[path]
 	if w == nil {
 		w = &writeMutex{ctxMutex: newCtxMutex()}
-		writing[path] = w
+		writeMutexes[path] = w
 	}
 	w.users++
 	return w.ctxMutex, func() {
-		writingGuard.Lock()
-		defer writingGuard.Unlock()
+		writeMutexesGuard.Lock()
+		defer writeMutexesGuard.Unlock()
 		if w.users--; w.users == 0 {
-			delete(writing, path)
+			delete(writeMutexes, path)
 		}
 	}
 }
@@ -229,15 +228,15 @@ type sharedConn struct {
 const spinTries = 100
 
 // enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
-// after patience if ctx has no deadline.
-func (d *sharedConn) enter(ctx context.Context, patience time.Duration) (*conn, error) {
+// after timeout if ctx has no deadline.
+func (d *sharedConn) enter(ctx context.Context, timeout time.Duration) (*conn, error) {
 	entered := d.mutex.tryLock()
 	for n := 0; !entered && n < spinTries; n++ {
 		runtime.Gosched()
 		entered = d.mutex.tryLock()
 	}
 	if !entered {
-		if err := d.queue(ctx, patience); err != nil {
+		if err := d.queue(ctx, timeout); err != nil {
 			return nil, err
 		}
 	}
@@ -252,12 +251,12 @@ func (d *sharedConn) enter(ctx context.Context, patience time.Duration) (*conn, 
 
 func (d *sharedConn) leave() { d.mutex.unlock() }
 
-var errQueue = errors.New("others of this process wait for it, too")
+var errQueueTimeout = errors.New("timed out behind other calls of this process")
 
-func (d *sharedConn) queue(ctx context.Context, patience time.Duration) error {
-	var late <-chan time.Time
+func (d *sharedConn) queue(ctx context.Context, timeout time.Duration) error {
+	var expired <-chan time.Time
 	if _, bounded := ctx.Deadline(); !bounded {
-		late = time.After(patience)
+		expired = time.After(timeout)
 	}
 	select {
 	case d.mutex <- struct{}{}:
@@ -266,8 +265,8 @@ func (d *sharedConn) queue(ctx context.Context, patience time.Duration) error {
 		return driver.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-late:
-		return errQueue
+	case <-expired:
+		return errQueueTimeout
 	}
 }
 

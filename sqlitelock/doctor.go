@@ -24,10 +24,10 @@ import (
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
-	var odd *engine.ConfigError
+	var configErr *engine.ConfigError
 	err := t.read(ctx, func(c *conn) error {
 		_, err := checkSchema(c)
-		if errors.As(err, &odd) {
+		if errors.As(err, &configErr) {
 			err = nil
 		}
 		return errors.Join(
@@ -41,15 +41,15 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	var found engine.Findings
 	found.Add(check != "ok", driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
-		"stop all that use it, move it away with its -wal and -shm, and start again")
-	if odd != nil {
-		found.Add(true, driver.SeverityError, "tables", odd.Problem, odd.Hint)
+		"stop every program that uses it, move it away with its -wal and -shm, then start them again")
+	if configErr != nil {
+		found.Add(true, driver.SeverityError, "tables", configErr.Problem, configErr.Hint)
 	}
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
 	found.Add(mode != "wal", driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", mode),
-		"close whatever program changed it, and open the file again")
+		"close the program that changed it, and open the file again")
 	found = append(found, filesystem(t.path)...)
 	found = append(found, t.fileFindings()...)
 	found = append(found, engine.Version("SQLite", sqlite3.SQLITE_VERSION)...)
@@ -67,9 +67,9 @@ func (t *table) fileFindings() (found engine.Findings) {
 		if info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
 			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
 		}
-		found = append(found, shared(path, info)...)
+		found = append(found, aliasFindings(path, info)...)
 		found.Add(path == t.path+"-wal" && info.Size() > 8*longLogSize, driver.SeverityWarning, "log",
-			fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
+			fmt.Sprintf("the -wal file has %d MB: SQLite cannot restart it, or could not for a long time", info.Size()>>20),
 			"look for a program that keeps a read transaction on the file open")
 	}
 	found.Add(len(readable) > 0, driver.SeverityWarning, "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
@@ -77,20 +77,20 @@ func (t *table) fileFindings() (found engine.Findings) {
 	return found
 }
 
-// networked returns the finding for a file on a network filesystem, whose hosts do not
-// share memory.
-func networked(kind string) []driver.Finding {
+// networkFinding returns the finding for a file on a network filesystem, whose hosts do
+// not share memory.
+func networkFinding(kind string) []driver.Finding {
 	return engine.Found(driver.SeverityError, "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
 		"use a local disk, or another backend if several hosts share the locks")
 }
 
-// shared reports whether a file can be opened under another path, where it has other
-// companions.
-func shared(path string, info os.FileInfo) (found engine.Findings) {
+// aliasFindings returns findings if a file can be opened under another path, where it has
+// other companions.
+func aliasFindings(path string, info os.FileInfo) (found engine.Findings) {
 	links := reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Nlink") // on Unix
 	if links.CanUint() {
 		found.Add(links.Uint() > 1, driver.SeverityError, "hard links",
-			fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, links.Uint()),
+			fmt.Sprintf("%s has %d names: a program that opens it by another name does not share its -wal and -shm, sees none of its locks, and damages it", path, links.Uint()),
 			fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // on Linux

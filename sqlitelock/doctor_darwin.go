@@ -13,7 +13,7 @@ func filesystem(path string) []driver.Finding {
 	if syscall.Statfs(path, &s) != nil || s.Flags&mntLocal != 0 {
 		return nil
 	}
-	return networked("a network filesystem")
+	return networkFinding("a network filesystem")
 }
 
 const mntLocal = 0x1000 // MNT_LOCAL of sys/mount.h

@@ -26,7 +26,7 @@ func filesystem(path string) []driver.Finding {
 		return nil
 	}
 	if kind, ok := networks[uint32(s.Type)]; ok {
-		return networked(kind)
+		return networkFinding(kind)
 	}
 	if s.Type == 0x65735546 {
 		return engine.Found(driver.SeverityWarning, "filesystem", "the file is on FUSE, behind which may be a network",

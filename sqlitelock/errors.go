@@ -37,8 +37,8 @@ func isFull(err error) bool {
 
 // isTransient reports whether an error of the operating system may pass by itself.
 func isTransient(err error) bool {
-	passing := []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EINTR, syscall.EAGAIN}
-	return slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) })
+	transient := []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EINTR, syscall.EAGAIN}
+	return slices.ContainsFunc(transient, func(e error) bool { return errors.Is(err, e) })
 }
 
 // driverError makes a driver.Error of an error about the file. It returns the end of the
@@ -50,30 +50,30 @@ func (t *table) driverError(op driver.Op, err error) error {
 	return engine.Failure(err, backend(t.path), op, advice)
 }
 
-const busyHint = "another process keeps the write lock: a backup, a stopped process, or an sqlite3 shell with an open transaction?"
+const busyHint = "another process keeps the write lock, for example a backup, a stopped process, or an sqlite3 shell with an open transaction"
 
 func advice(err error) (hint string, permanent bool) {
 	var replaced *replacedError
 	var corrupt *locktable.CorruptError
 	switch {
-	case errors.As(err, &replaced) && replaced.how == truncated:
-		return "what was locked in it is lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true
+	case errors.As(err, &replaced) && replaced.change == truncated:
+		return "all locks in it are lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true
 	case errors.As(err, &replaced):
 		return "a program that opens the path now locks another file: stop every program that uses it, then start them again", true
 	case errors.As(err, &corrupt):
 		return "this name cannot be locked until its row is repaired, or deleted while no client holds it: DELETE FROM entries WHERE name = ...", true
 	case isFull(err):
 		return "the disk, or a quota, is full: leases end by themselves, new ones need some free space", false
-	case isBusy(err), errors.Is(err, errQueue):
+	case isBusy(err), errors.Is(err, errQueueTimeout):
 		return busyHint, false
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return "the file, its -wal, its -shm and their folder have to be writable: look at owner, mode and mount", true
 	case sqlite3.SQLITE_NOTADB:
-		return "it is no SQLite file, or its -wal is damaged: give another path, or start afresh", true
+		return "it is not an SQLite file, or its -wal is damaged: give another path, or move the file away", true
 	case sqlite3.SQLITE_CORRUPT:
-		return "the file is damaged: stop all that use it, move it away with its -wal and -shm, and start again; fences will rise all the same", true
+		return "the file is damaged: stop every program that uses it, move it away with its -wal and -shm, then start them again; fences will still rise", true
 	case sqlite3.SQLITE_CANTOPEN:
 		return "look at the owner and mode of the file and its folder, and at the limit of open files", false
 	case sqlite3.SQLITE_IOERR:

@@ -38,13 +38,13 @@ func makeFile(path string, mustExist bool) (string, error) {
 			return "", err
 		}
 	}
-	return regular(abs, mustExist)
+	return checkRegular(abs, mustExist)
 }
 
 // create creates a file and its folder, if they are missing.
 func create(abs string) error {
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
-		return fileError(abs, "its folder cannot be made: choose another path, or make it yourself", err)
+		return fileError(abs, "its folder cannot be created: choose another path, or create the folder yourself", err)
 	}
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
@@ -53,7 +53,7 @@ func create(abs string) error {
 			return fileError(abs, "", err)
 		}
 	case !errors.Is(err, fs.ErrExist):
-		return fileError(abs, "the file cannot be made: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
+		return fileError(abs, "the file cannot be created: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
 	}
 	return nil
 }
@@ -65,9 +65,9 @@ func (emptyError) Error() string { return "the file is empty" }
 
 func (emptyError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// regular checks that a file is regular, and returns its name without symbolic links. If
-// the file must exist, an empty file is also an error, because it is not a database yet.
-func regular(abs string, mustExist bool) (string, error) {
+// checkRegular returns the name of a regular file without symbolic links. If the file
+// must exist, an empty file is also an error, because it is not a database yet.
+func checkRegular(abs string, mustExist bool) (string, error) {
 	const noLockHint = "is the path right? no lock was ever taken in it"
 	var info os.FileInfo
 	real, err := filepath.EvalSymlinks(abs)
@@ -82,9 +82,9 @@ func regular(abs string, mustExist bool) (string, error) {
 	case info.IsDir():
 		return "", fileError(abs, "name a file in it", errors.New("it is a folder"))
 	case !info.Mode().IsRegular():
-		return "", fileError(abs, "name a regular file", fmt.Errorf("it is no file (%v)", info.Mode().Type()))
-	case emptied(real):
-		err := &replacedError{path: real, how: truncated}
+		return "", fileError(abs, "name a regular file", fmt.Errorf("it is not a regular file (%v)", info.Mode().Type()))
+	case isTruncated(real):
+		err := &replacedError{path: real, change: truncated}
 		hint, _ := advice(err)
 		return "", fileError(abs, hint, err)
 	case mustExist && info.Size() == 0:
@@ -93,18 +93,18 @@ func regular(abs string, mustExist bool) (string, error) {
 	return real, nil
 }
 
-// emptied reports whether a file is empty although it has a companion: then another
+// isTruncated reports whether a file is empty although it has a companion: then another
 // process has truncated a database. SQLite creates the companions after it has written to
-// the file, so emptied looks for the companions first.
-func emptied(real string) bool {
+// the file, so isTruncated looks for the companions first.
+func isTruncated(real string) bool {
 	_, wal := os.Stat(real + "-wal")
 	_, shm := os.Stat(real + "-shm")
 	info, err := os.Stat(real)
 	return (wal == nil || shm == nil) && err == nil && info.Size() == 0
 }
 
-// writable returns an error if no file can be created in a folder.
-func writable(folder string) error {
+// checkWritable returns an error if no file can be created in a folder.
+func checkWritable(folder string) error {
 	f, err := os.CreateTemp(folder, ".pawl-*")
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ type identity struct {
 	paths   [3]string
 	opened  [3]os.FileInfo
 	checked time.Time
-	log     int64 // the size of the log at the last check, until logSize returns it
+	log     int64 // the size of the log at the last check; logSize sets it to 0
 	page    int64 // the size of the database's pages
 }
 
@@ -158,17 +158,17 @@ func (id *identity) check(c *conn) error {
 	for i, p := range id.paths {
 		switch info, err := os.Stat(p); {
 		case errors.Is(err, fs.ErrNotExist):
-			return &replacedError{path: p, how: "deleted"}
+			return &replacedError{path: p, change: "deleted"}
 		case err == nil && !os.SameFile(info, id.opened[i]):
-			return &replacedError{path: p, how: "replaced"}
+			return &replacedError{path: p, change: "replaced"}
 		case err == nil && i == 0 && info.Size() == 0:
-			return &replacedError{path: p, how: truncated}
+			return &replacedError{path: p, change: truncated}
 		case err == nil && i == 1:
 			id.log = info.Size()
 		}
 	}
 	if id.logTruncated(c) {
-		return &replacedError{path: id.paths[1], how: truncated}
+		return &replacedError{path: id.paths[1], change: truncated}
 	}
 	id.checked = now // not after an error, so that the next call checks again
 	return nil
@@ -210,10 +210,10 @@ func (id *identity) logSize() int64 {
 }
 
 // replacedError means that path no longer leads to the opened file, or was truncated.
-type replacedError struct{ path, how string }
+type replacedError struct{ path, change string }
 
 const truncated = "truncated"
 
-func (e *replacedError) Error() string { return e.path + " was " + e.how + " while in use" }
+func (e *replacedError) Error() string { return e.path + " was " + e.change + " while in use" }
 
 func quote(s string) string { return strconv.QuoteToGraphic(s) }

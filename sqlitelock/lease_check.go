@@ -74,7 +74,7 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 //
 //	checker, _ := driver.As[sqlitelock.LeaseChecker](d)
 type LeaseChecker interface {
-	// CheckLease is the function [CheckLease] for its own file.
+	// CheckLease is like the function [CheckLease], for the driver's own file.
 	CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
 }
 
@@ -119,7 +119,7 @@ func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
 }
 
 func (c *leaseCheck) checkLeases(ctx context.Context, leases engine.Leases) error {
-	if err := c.sameLibrary(ctx); err != nil {
+	if err := c.checkLibrary(ctx); err != nil {
 		return err
 	}
 	schema, err := c.lock(ctx)
@@ -153,8 +153,8 @@ func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 		return "", err
 	}
 	for _, f := range files {
-		err := c.lockOne(ctx, f.schema)
-		if foreign(err) {
+		err := c.lockFile(ctx, f.schema)
+		if hasNoLocks(err) {
 			continue
 		}
 		c.path = cmp.Or(c.path, f.path)
@@ -162,23 +162,23 @@ func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
 		case err != nil:
 			return "", err
 		case schema != "":
-			return "", c.refused("has several files with locks", "LeaseChecker, which knows its own")
+			return "", c.invalidTx("has several files with locks", "LeaseChecker, which knows its own file")
 		}
 		schema = f.schema
 	}
 	if schema == "" {
-		return "", c.refused("is on no file with locks", "one on the file of the locks, or with it attached")
+		return "", c.invalidTx("is on no file with locks", "a transaction on the file of the locks, or with that file attached")
 	}
 	return schema, nil
 }
 
-// attached is a file that is attached to the transaction's connection.
-type attached struct{ schema, path string }
+// attachedFile is a file that is attached to the transaction's connection.
+type attachedFile struct{ schema, path string }
 
 // files returns the files that may have the locks.
-func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
+func (c *leaseCheck) files(ctx context.Context) (all []attachedFile, err error) {
 	var number int
-	var f attached
+	var f attachedFile
 	err = sqlswap.ForEachRow(ctx, c.tx, "PRAGMA database_list", nil, []any{&number, &f.schema, &f.path}, func() error {
 		f.schema = `"` + strings.ReplaceAll(f.schema, `"`, `""`) + `"`
 		info, err := os.Stat(f.path)
@@ -191,9 +191,9 @@ func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
 	return all, err
 }
 
-// lockOne takes the write lock on a file with locks in it, and checks that the file is
+// lockFile takes the write lock on a file with locks in it, and checks that the file is
 // Pawl's. It waits while other connections write, as steps do.
-func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
+func (c *leaseCheck) lockFile(ctx context.Context, schema string) error {
 	// The statement changes no row, but takes the write lock.
 	//nolint:gosec // the schema is quoted
 	statement := "UPDATE " + schema + ".entries SET entry = entry WHERE name IS NULL AND (SELECT cursor FROM " + schema + ".tidying) IS NULL"
@@ -223,36 +223,36 @@ func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
 
 var errForeign = errors.New("it is the database of another application, or of another version of Pawl")
 
-// foreign reports whether an error means that a file has no locks in it.
-func foreign(err error) bool {
+// hasNoLocks reports whether an error means that a file has no locks in it.
+func hasNoLocks(err error) bool {
 	return errors.Is(err, errForeign) || code(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such ")
 }
 
-// sameLibrary checks that the transaction uses the same SQLite as this package. The
+// checkLibrary checks that the transaction uses the same SQLite as this package. The
 // kernel's file locks belong to the whole process, and each copy of SQLite has its own
 // record of them. So two copies in one process do not exclude each other, and can damage
 // the file.
-func (c *leaseCheck) sameLibrary(ctx context.Context) error {
-	theirs, err := library(ctx, c.tx)
+func (c *leaseCheck) checkLibrary(ctx context.Context) error {
+	theirs, err := libraryID(ctx, c.tx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, sql.ErrTxDone), code(err) != 0:
 		return err
 	}
-	own, ownErr := ownLibrary()
+	own, ownErr := ownLibraryID()
 	if ownErr != nil {
 		return ownErr
 	}
 	if err != nil || theirs != own {
-		return c.refused("is not one of modernc.org/sqlite", "one of the driver that the locks use, for two of them do not exclude each other in one process")
+		return c.invalidTx("does not use modernc.org/sqlite", "a transaction of the SQLite copy that the locks use, because two copies in one process do not exclude each other")
 	}
 	return nil
 }
 
-// library identifies a copy of SQLite by its version and its compile options. These
+// libraryID identifies a copy of SQLite by its version and its compile options. These
 // queries read no file.
-func library(ctx context.Context, q sqlswap.Querier) (string, error) {
+func libraryID(ctx context.Context, q sqlswap.Querier) (string, error) {
 	var all, s string
 	for _, query := range []string{"SELECT sqlite_source_id()", "PRAGMA compile_options"} {
 		err := sqlswap.ForEachRow(ctx, q, query, nil, []any{&s}, func() error {
@@ -266,17 +266,17 @@ func library(ctx context.Context, q sqlswap.Querier) (string, error) {
 	return all, nil
 }
 
-// ownLibrary identifies the copy that this package uses. That copy registers itself as
+// ownLibraryID identifies the copy that this package uses. That copy registers itself as
 // "sqlite".
-var ownLibrary = sync.OnceValues(func() (string, error) {
+var ownLibraryID = sync.OnceValues(func() (string, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return "", err
 	}
-	said, err := library(context.Background(), db)
-	return said, errors.Join(err, db.Close())
+	id, err := libraryID(context.Background(), db)
+	return id, errors.Join(err, db.Close())
 })
 
-func (c *leaseCheck) refused(problem, allowed string) error {
+func (c *leaseCheck) invalidTx(problem, allowed string) error {
 	return &driver.InvalidError{Argument: "transaction", Problem: problem, Allowed: allowed}
 }

@@ -196,9 +196,9 @@ func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
-	own := ownLibrary
-	defer func() { ownLibrary = own }()
-	ownLibrary = func() (string, error) { return "2024-01-01 of somebody else's", nil }
+	own := ownLibraryID
+	defer func() { ownLibraryID = own }()
+	ownLibraryID = func() (string, error) { return "2024-01-01 of somebody else's", nil }
 	if err := CheckLease(ctx, begin(t, database(t, path, "")), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "modernc.org/sqlite") {
 		t.Errorf("%v; want it refused", err)
 	}

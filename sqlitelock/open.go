@@ -66,16 +66,16 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	var shared ctxMutex
-	shared, t.leave = joinWriting(real)
+	shared, t.dropWriteMutex = useWriteMutex(real)
 	t.writer = sharedConn{mutex: shared, closed: t.life.Done()}
 	t.reader = sharedConn{mutex: newCtxMutex(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
 		t.end()
 		err = errors.Join(err, t.disconnect())
-		t.leave()
+		t.dropWriteMutex()
 		if cannotWrite(err) {
-			if folder := writable(filepath.Dir(real)); folder != nil { // clearer than SQLite's error
-				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
+			if folderErr := checkWritable(filepath.Dir(real)); folderErr != nil { // clearer than SQLite's error
+				return nil, fileError(real, "its folder has to be writable, because SQLite creates the -wal and -shm there: look at owner, mode and mount", folderErr)
 			}
 		}
 		return nil, t.driverError("open", err)
@@ -104,7 +104,7 @@ func (t *table) connect(ctx context.Context) error {
 		if err == nil {
 			err = t.retry(ctx, t.openReader)
 		}
-		if !cannotWrite(err) || time.Since(began) > companionTimeout || writable(filepath.Dir(t.path)) != nil {
+		if !cannotWrite(err) || time.Since(began) > companionTimeout || checkWritable(filepath.Dir(t.path)) != nil {
 			return err
 		}
 		if err := t.disconnect(); err != nil {
@@ -137,7 +137,7 @@ func (t *table) openWriter() error {
 }
 
 func (t *table) openReader() error {
-	if err := t.reader.close(); err != nil { // close the connections of a busy attempt
+	if err := t.reader.close(); err != nil { // close the connection of a busy attempt
 		return err
 	}
 	c, err := connect(t.path)

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	slowPace      = 100 * time.Millisecond // the pause between polls if no claim waits, or wake-ups arrive
-	eagerPace     = time.Millisecond       // the pause in the first eagerFor of a wait: many leases are short
-	eagerFor      = 20 * time.Millisecond
+	slowPace      = 100 * time.Millisecond // the pause between polls if no claim waits, or the holders can wake
+	eagerPace     = time.Millisecond       // the pause in the first eagerTime of a wait: many leases are short
+	eagerTime     = 20 * time.Millisecond
 	halfPaceAfter = time.Second // after this wait a claim polls half as often, so that long waits cost little
 )
 
@@ -46,9 +46,9 @@ func (t *table) pollSignals(ctx context.Context) error {
 // pace returns the pause between polls for a waiting claim.
 func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	switch {
-	case t.announced.Load():
+	case t.holdersCanWake.Load():
 		return slowPace
-	case waited < eagerFor:
+	case waited < eagerTime:
 		return min(eagerPace, t.Poll)
 	case waited < halfPaceAfter:
 		return t.Poll
@@ -65,14 +65,14 @@ func (t *table) recordWakeup() {
 	}
 }
 
-// maxWakers is the number of holders of a name whose socket is checked, because usually
-// all are reachable or none.
-const maxWakers = 4
+// maxCheckedHolders is the number of holders of a name whose sockets the driver checks.
+// Usually it reaches all of them, or none.
+const maxCheckedHolders = 4
 
 // recordHolders records the holders of a name for which this driver waits.
 func (o *outcome) recordHolders(e *locktable.Entry, m locktable.QueueChanges, inbox string) {
 	for _, h := range e.Holders {
-		if len(m.Joined)+len(m.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxWakers {
+		if len(m.Joined)+len(m.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxCheckedHolders {
 			o.holders = append(o.holders, h.Inbox)
 		}
 	}

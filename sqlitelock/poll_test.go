@@ -84,8 +84,8 @@ func TestADriverThatWakeUpsReachPollsSeldom(t *testing.T) {
 		}
 	}
 	pace("no wake-up reaches it", 0, eagerPace)
-	pace("after that", eagerFor, 4*time.Millisecond)
+	pace("after that", eagerTime, 4*time.Millisecond)
 	pace("after a second", halfPaceAfter, 8*time.Millisecond)
-	x.announced.Store(true)
+	x.holdersCanWake.Store(true)
 	pace("wake-ups announce signals", 0, slowPace)
 }

@@ -29,7 +29,7 @@ func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
 		var now locktable.Instant // the time at which the page was read
-		page := func(from string, n int) (page []stored, err error) {
+		page := func(from string, n int) (page []entryRow, err error) {
 			err = t.read(ctx, func(c *conn) error {
 				return c.snapshot(func() (err error) {
 					page, err = c.page(from, n)
@@ -39,7 +39,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 			now = t.now()
 			return page, err
 		}
-		for s, err := range sqlswap.Scan(prefix, page, func(s stored) string { return s.name }) {
+		for s, err := range sqlswap.Scan(prefix, page, func(s entryRow) string { return s.name }) {
 			if err == nil {
 				err = t.driverError("list", s.err)
 			}
@@ -87,7 +87,7 @@ func (c *conn) entry(name string) (*locktable.Entry, error) {
 }
 
 // page reads up to n entries with all their waiters, beginning at the name from.
-func (c *conn) page(from string, n int) ([]stored, error) {
+func (c *conn) page(from string, n int) ([]entryRow, error) {
 	page, err := c.rows(from, n)
 	for i := range page {
 		if err == nil && page[i].err == nil {
@@ -97,22 +97,22 @@ func (c *conn) page(from string, n int) ([]stored, error) {
 	return page, err
 }
 
-// stored is a row of the table of entries.
-type stored struct {
+// entryRow is a row of the table of entries.
+type entryRow struct {
 	name  string
 	entry *locktable.Entry
 	err   error // not nil if the entry cannot be decoded
 }
 
 // rows reads up to n rows, beginning at the name from.
-func (c *conn) rows(from string, n int) ([]stored, error) {
+func (c *conn) rows(from string, n int) ([]entryRow, error) {
 	if from == "" {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character
 	}
-	var out []stored
+	var out []entryRow
 	err := c.each("SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?", func(row []sqldriver.Value) {
 		name, _ := row[0].([]byte)
-		r := stored{name: string(name)}
+		r := entryRow{name: string(name)}
 		if r.entry, r.err = decode(row[1]); r.err != nil {
 			r.err = fmt.Errorf("the row of %s: %w", quote(r.name), r.err)
 		}

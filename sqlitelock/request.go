@@ -56,14 +56,14 @@ func (t *table) lastWrite() time.Time {
 // which counts in milliseconds. Exact pauses (nanosleep) make the hand-over of one busy
 // name a little faster. But processes with different names then do a fifth less work: the
 // write lock alternates between them, and SQLite reads its pages again after each write
-// by another process. After manyTries the processors are probably busy, and the retries
-// of a hundred processes would slow down the process that writes.
+// by another process. After crowdedTries the processors are probably busy. Then the
+// retries of a hundred processes would slow down the process that writes.
 const (
-	immediateTries = 6 // the first tries, between which only other goroutines run
-	firstPause     = 100 * time.Microsecond
-	lastPause      = 2 * time.Millisecond
-	manyTries      = 40 // after this many tries, and after each 8 more, the pause doubles, up to crowdPause
-	crowdPause     = 16 * time.Millisecond
+	immediateTries  = 6 // the first tries, between which only other goroutines run
+	minPause        = 100 * time.Microsecond
+	maxPause        = 2 * time.Millisecond
+	crowdedTries    = 40 // after this many tries, and after each 8 more, the pause doubles, up to maxCrowdedPause
+	maxCrowdedPause = 16 * time.Millisecond
 )
 
 // pause waits before the n-th repetition.
@@ -74,9 +74,9 @@ func pause(ctx context.Context, n int, closed <-chan struct{}) error {
 		runtime.Gosched()
 		return ctx.Err()
 	}
-	d := backoff.Doubled(firstPause, n-immediateTries, lastPause)
-	if n >= manyTries {
-		d = backoff.Doubled(lastPause, (n-manyTries)/8+1, crowdPause)
+	d := backoff.Doubled(minPause, n-immediateTries, maxPause)
+	if n >= crowdedTries {
+		d = backoff.Doubled(maxPause, (n-crowdedTries)/8+1, maxCrowdedPause)
 	}
 	timer := time.NewTimer(backoff.Jitter(d))
 	defer timer.Stop()

@@ -161,20 +161,20 @@ func checkSchema(c *conn) (empty bool, err error) {
 			Hint:    "a newer Pawl made it: update this program, or give it a file of its own",
 		}
 	case version != schemaVersion:
-		return false, &engine.ConfigError{Problem: "its tables are those of a version before the first release", Hint: afresh}
+		return false, &engine.ConfigError{Problem: "its tables are from a version before the first release", Hint: recreateHint}
 	case missing != "":
-		return false, &engine.ConfigError{Problem: "it lacks " + missing + " of its tables: they were dropped", Hint: afresh}
+		return false, &engine.ConfigError{Problem: "it lacks " + missing + " of its tables: they were dropped", Hint: recreateHint}
 	case triggers != "":
 		return false, &engine.ConfigError{
 			Problem: "it has triggers: " + triggers,
-			Hint:    "a trigger that deletes or changes a row frees a lock that is held: DROP TRIGGER it, or give locks a file of their own",
+			Hint:    "a trigger that deletes or changes a row frees a lock that is held: remove it with DROP TRIGGER, or give locks a file of their own",
 		}
 	}
 	return false, nil
 }
 
 const (
-	afresh = "stop all that use it, move it away with its -wal and -shm, and start again; fences will rise all the same"
+	recreateHint = "stop every program that uses it, move it away with its -wal and -shm, then start them again; fences will still rise"
 
 	selectSchema = `
 SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),

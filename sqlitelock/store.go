@@ -25,18 +25,18 @@ type table struct {
 	tidyEvery   int // like busyTimeout, a constant except in tests
 	busyTimeout time.Duration
 
-	writer sharedConn // its mutex is shared by the drivers of the file
-	reader sharedConn // it only reads
-	leave  func()     // ends the use of the mutex that the writers share
+	writer         sharedConn // its mutex is shared by the drivers of the file
+	reader         sharedConn // it only reads
+	dropWriteMutex func()     // ends the use of the mutex that the writers share
 
-	claims    *engine.Claims
-	socket    *wakeSocket   // nil if this system has none
-	woken     chan struct{} // has a value after a wake-up
-	announced atomic.Bool   // wake-ups announce signals, as far as this driver knows; see store
-	version   any           // data_version at the last poll; only the goroutine that has the reader uses this
-	lastSeen  int64         // the id of the last signal that was read; as above
-	replaced  bool          // the last poll found that the file is not the opened one; only the poller uses this
-	deliver   func(driver.Signal)
+	claims         *engine.Claims
+	socket         *wakeSocket   // nil if this system has none
+	woken          chan struct{} // has a value after a wake-up
+	holdersCanWake atomic.Bool   // every holder that this driver waits for can send it wake-ups; see store
+	version        any           // data_version at the last poll; only the goroutine that has the reader uses this
+	lastSeen       int64         // the id of the last signal that was read; as above
+	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
+	deliver        func(driver.Signal)
 
 	closing sync.Once
 	life    context.Context // ends at Close
@@ -58,7 +58,7 @@ func (t *table) Properties() driver.Properties {
 	}
 }
 
-// Subscribe implements locktable.Pushing. A poll always finds signals.
+// Subscribe implements locktable.Pushing. It is always up: each poll reads all signals.
 func (t *table) Subscribe(f func(up bool)) (stop func()) {
 	token := driver.NewToken()
 	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // a watch costs as many polls as a lease
@@ -76,7 +76,7 @@ func (t *table) Close() error {
 		t.writer.drain()
 		t.reader.drain()
 		t.err = t.driverError("close", t.disconnect())
-		t.leave()
+		t.dropWriteMutex()
 	})
 	return t.err
 }

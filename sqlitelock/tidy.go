@@ -24,13 +24,13 @@ func (c *conn) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 	var cursor []byte
-	var rest locktable.Instant
+	var pauseEnd locktable.Instant
 	err := c.each("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
 		cursor, _ = row[0].([]byte)
-		rest = instant(row[1])
+		pauseEnd = instant(row[1])
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.Add(pause) { // a later rest was stored before the clock was set back
+	if err != nil || now < pauseEnd && pauseEnd <= now.Add(pause) { // a later end is from before the clock was set back
 		return err
 	}
 
@@ -41,7 +41,7 @@ func (c *conn) tidy(now locktable.Instant, retention time.Duration) error {
 	for _, r := range rows {
 		if r.err == nil && r.entry.Overflow.Len > 0 && r.entry.Overflow.FirstExpiry <= now {
 			// Its waiters may be dead, so run a step, which removes expired places.
-			if r.entry, _, r.err = c.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
+			if r.entry, _, r.err = c.runStep(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err
 			}
 		}
@@ -51,9 +51,9 @@ func (c *conn) tidy(now locktable.Instant, retention time.Duration) error {
 			}
 		}
 	}
-	next, rest := "\x00", now.Add(pause)
+	next, pauseEnd := "\x00", now.Add(pause)
 	if len(rows) == sqlswap.TidyRows {
-		next, rest = sqlswap.Next(rows[len(rows)-1].name), 0
+		next, pauseEnd = sqlswap.Next(rows[len(rows)-1].name), 0
 	}
-	return c.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(rest))
+	return c.exec("UPDATE tidying SET cursor = ?, rest = ?", []byte(next), int64(pauseEnd))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
-	"with ?retention=DURATION, &poll=DURATION and &create=false if need be; a ?, # or % of the path as %3F, %23, %25"
+	"optionally with ?retention=DURATION, &poll=DURATION and &create=false; in the path write ?, # and % as %3F, %23 and %25"
 
 func parseURL(u *url.URL) (path string, o *Options, err error) {
 	invalid := func(problem string) error {
@@ -24,7 +24,7 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	switch {
 	case u.Host != "" || u.User != nil:
 		// sqlite://locks.db is a common mistake for sqlite:locks.db.
-		return "", nil, invalid("has a host; after two slashes, a third begins the path")
+		return "", nil, invalid("has a host; after sqlite:// the path must begin with a /")
 	case u.Fragment != "":
 		return "", nil, invalid("has a #")
 	case path == "":

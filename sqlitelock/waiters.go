@@ -13,15 +13,15 @@ import (
 // form counts. The columns since and id order the waiters: a new row gets the greatest
 // id.
 const (
-	selectFirst  = "SELECT id, waiter FROM waiters WHERE name = ? ORDER BY since, id LIMIT ?"
-	selectOwn    = "SELECT id, waiter FROM waiters WHERE token = ? AND name = ?"
-	countAhead   = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1 AND since < ?2) + (SELECT count(*) FROM waiters WHERE name = ?1 AND since = ?2 AND id < ?3)"
-	insertWaiter = "INSERT INTO waiters (name, token, since, expires, waiter) VALUES (?, ?, ?, ?, ?)"
-	updateWaiter = "UPDATE waiters SET expires = ?, waiter = ? WHERE token = ? AND name = ?"
-	deleteWaiter = "DELETE FROM waiters WHERE token = ? AND name = ?"
-	deleteLapsed = "DELETE FROM waiters WHERE name = ? AND expires <= ?"
-	selectEnds   = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1), (SELECT min(expires) FROM waiters WHERE name = ?1), (SELECT max(since) FROM waiters WHERE name = ?1)"
-	everybody    = math.MaxInt64 // for LIMIT
+	selectFirst   = "SELECT id, waiter FROM waiters WHERE name = ? ORDER BY since, id LIMIT ?"
+	selectOwn     = "SELECT id, waiter FROM waiters WHERE token = ? AND name = ?"
+	countAhead    = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1 AND since < ?2) + (SELECT count(*) FROM waiters WHERE name = ?1 AND since = ?2 AND id < ?3)"
+	insertWaiter  = "INSERT INTO waiters (name, token, since, expires, waiter) VALUES (?, ?, ?, ?, ?)"
+	updateWaiter  = "UPDATE waiters SET expires = ?, waiter = ? WHERE token = ? AND name = ?"
+	deleteWaiter  = "DELETE FROM waiters WHERE token = ? AND name = ?"
+	deleteLapsed  = "DELETE FROM waiters WHERE name = ? AND expires <= ?"
+	selectSummary = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1), (SELECT min(expires) FROM waiters WHERE name = ?1), (SELECT max(since) FROM waiters WHERE name = ?1)"
+	noLimit       = math.MaxInt64 // for LIMIT
 )
 
 // Expire implements locktable.Rows.
@@ -29,7 +29,7 @@ func (c *conn) Expire(name string, now locktable.Instant) (left int, next, last 
 	if _, err = c.change(deleteLapsed, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
-	err = c.each(selectEnds, func(row []sqldriver.Value) {
+	err = c.each(selectSummary, func(row []sqldriver.Value) {
 		left, next, last = int(integer(row[0])), instant(row[1]), instant(row[2])
 	}, []byte(name))
 	return left, next, last, err
@@ -100,7 +100,7 @@ func (c *conn) waiters(sql, name string, args ...sqldriver.Value) (out []locktab
 		b, _ := row[1].([]byte)
 		w, err := locktable.DecodeWaiter(b)
 		if err != nil && corrupt == nil {
-			corrupt = fmt.Errorf("row %d of those who wait for %s: %w", integer(row[0]), quote(name), err)
+			corrupt = fmt.Errorf("row %d of the waiters for %s: %w", integer(row[0]), quote(name), err)
 		}
 		out, ids = append(out, w), append(ids, integer(row[0]))
 	}, args...)
@@ -115,10 +115,10 @@ func (c *conn) complete(name string, e *locktable.Entry) error {
 	if e.Overflow.Len == 0 {
 		return nil
 	}
-	all, _, err := c.waiters(selectFirst, name, []byte(name), int64(everybody))
+	all, _, err := c.waiters(selectFirst, name, []byte(name), int64(noLimit))
 	if err == nil && len(all) != e.Overflow.Len {
 		err = fmt.Errorf("the row of %s: %w", quote(name), &locktable.CorruptError{
-			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Overflow.Len, len(all)),
+			Problem: fmt.Sprintf("the entry has %d waiters, and there are rows of %d", e.Overflow.Len, len(all)),
 		})
 	}
 	e.Queue, e.Overflow = all, locktable.Overflow{}

@@ -16,16 +16,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// batch is the number of names that one transaction takes: enough to share its cost, and
-// few enough that other processes do not wait long.
-const batch = 256
+// maxBatch is the number of names that one transaction takes: enough to share its cost,
+// and few enough that other processes do not wait long.
+const maxBatch = 256
 
 // Update implements locktable.Table.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	for start := 0; start < len(steps); start += batch {
-		some := steps[start:min(start+batch, len(steps))]
+	for start := 0; start < len(steps); start += maxBatch {
+		part := steps[start:min(start+maxBatch, len(steps))]
 		step := func(i int, e *locktable.Entry, now locktable.Instant) bool { f(start+i, e, now); return true }
-		if err := t.transact(ctx, some, step); err != nil {
+		if err := t.transact(ctx, part, step); err != nil {
 			return t.driverError("write", err)
 		}
 	}
@@ -41,32 +41,32 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 // the signals for this driver after it has left the writer, because a listener may call
 // the driver again at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	did, err := t.store(ctx, steps, f)
+	result, err := t.store(ctx, steps, f)
 	if err != nil {
 		return err
 	}
-	for _, inbox := range did.sentTo {
+	for _, inbox := range result.sentTo {
 		t.socket.wake(inbox)
 	}
-	for _, s := range did.signals {
+	for _, s := range result.signals {
 		t.deliver(s)
 	}
 	return nil
 }
 
 // store runs f on some entries in one transaction, with the writer.
-func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (did outcome, _ error) {
+func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (result outcome, _ error) {
 	w, err := t.writer.enter(ctx, t.busyTimeout)
 	if err != nil {
-		return did, err
+		return result, err
 	}
 	defer t.writer.leave()
 	if err := t.files.check(w); err != nil {
-		return did, err
+		return result, err
 	}
 	try := func() error {
-		did = outcome{}
-		return w.transaction(func() error { return t.step(ctx, w, &did, steps, f) })
+		result = outcome{}
+		return w.transaction(func() error { return t.runSteps(ctx, w, &result, steps, f) })
 	}
 	err = t.retry(ctx, try)
 	// After a checkpoint, SQLite reuses the space of the log, unless another connection
@@ -77,15 +77,15 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		}
 	}
 	if err != nil {
-		return did, err
+		return result, err
 	}
-	if len(did.holders) > 0 {
+	if len(result.holders) > 0 {
 		// If a holder cannot wake this driver, the driver has to poll often, so that it
 		// gets the name soon after the release.
-		t.announced.Store(!slices.ContainsFunc(did.holders, func(inbox string) bool { return !t.socket.reaches(inbox) }))
+		t.holdersCanWake.Store(!slices.ContainsFunc(result.holders, func(inbox string) bool { return !t.socket.reaches(inbox) }))
 	}
 	t.runPeriodicWork(w)
-	return did, nil
+	return result, nil
 }
 
 // runPeriodicWork does the periodic work for which no caller waits. If it fails, a later
@@ -119,29 +119,29 @@ type outcome struct {
 	holders []string        // the inboxes of the holders that this driver waits for
 }
 
-// step runs the steps inside a transaction. It checks the deadline there, because a
-// transaction that has the write lock is no longer delayed.
-func (t *table) step(ctx context.Context, w *conn, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+// runSteps runs the steps inside a transaction. It checks the deadline only there,
+// because a transaction that has the write lock is no longer delayed.
+func (t *table) runSteps(ctx context.Context, w *conn, result *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
 		if s.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		goesOn := true
-		e, m, err := w.run(s, now, func(e *locktable.Entry) { goesOn = f(i, e, now) })
+		e, m, err := w.runStep(s, now, func(e *locktable.Entry) { goesOn = f(i, e, now) })
 		if err != nil {
 			return err
 		}
-		did.recordHolders(e, m, t.inbox)
+		result.recordHolders(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
-				did.signals = append(did.signals, s.Signal)
+				result.signals = append(result.signals, s.Signal)
 				continue
 			}
 			if err := w.exec(insertSignal, s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now)); err != nil {
 				return err
 			}
-			did.sentTo = append(did.sentTo, s.Inbox)
+			result.sentTo = append(result.sentTo, s.Inbox)
 		}
 		if !goesOn {
 			return nil
@@ -150,8 +150,8 @@ func (t *table) step(ctx context.Context, w *conn, did *outcome, steps []locktab
 	return nil
 }
 
-// run runs f on an entry, and stores the entry if f changed it.
-func (c *conn) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.QueueChanges, error) {
+// runStep runs f on an entry, and stores the entry if f changed it.
+func (c *conn) runStep(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.QueueChanges, error) {
 	stored, err := c.storedEntry(s.Name)
 	if err != nil {
 		return nil, locktable.QueueChanges{}, err
