@@ -10,7 +10,7 @@ import (
 
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
-func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 	nightly(t, "a full disk")
 	s := mysqltest.Start(t)
 	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))

@@ -19,7 +19,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
-func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 	nightly(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)

@@ -72,7 +72,7 @@ func TestTheConnectionThatListensIsOnlyThereWhileSomethingHoldsOrWatches(t *test
 }
 
 // Only a change of a watched name costs notifications, and no statement.
-func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
+func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, texts := traced(t, url)

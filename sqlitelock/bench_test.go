@@ -8,7 +8,7 @@ import (
 
 // BenchmarkCycle acquires and releases a name, in one goroutine.
 func BenchmarkCycle(b *testing.B) {
-	d := open(b, file(b), nil)
+	d := open(b, newPath(b), nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		cycle(b, d, "report:nightly")
@@ -18,8 +18,8 @@ func BenchmarkCycle(b *testing.B) {
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
-	drivertest.BenchmarkHolders(b, open(b, file(b), nil), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, open(b, newPath(b), nil), nil, 1, 100, 1000)
 }
 
 // BenchmarkAll measures pawl.All beside one lock.
-func BenchmarkAll(b *testing.B) { drivertest.BenchmarkAll(b, open(b, file(b), nil)) }
+func BenchmarkAll(b *testing.B) { drivertest.BenchmarkAll(b, open(b, newPath(b), nil)) }

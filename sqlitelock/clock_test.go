@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The tests set the host's clock, and check what docs/internals/bad-days.md says of that.
+// These tests set the host's clock. docs/internals/bad-days.md describes the effects.
 
 func TestTheHostsClockIsSet(t *testing.T) {
-	c, path := clock(), file(t)
+	c, path := clock(), newPath(t)
 	at := time.Duration(0)
 	servertest.ClockEndsLeases(t, open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now}), func(by time.Duration) {
 		c.Advance(by - at)
@@ -20,10 +20,10 @@ func TestTheHostsClockIsSet(t *testing.T) {
 	})
 }
 
-// The row is gone, and with it the last fence; the next fence, from the clock, is above
-// it.
+// The last fence was deleted with its row. The next fence is greater, because fences
+// follow the clock.
 func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	g := gets(t, open(t, path, nil), mutex("job"))
 	if err := os.Rename(path, path+".old"); err != nil {
 		notOnWindows(t, err)
@@ -37,9 +37,9 @@ func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 }
 
 func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
-	c, path := clock(), file(t)
+	c, path := clock(), newPath(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	cycleAndClose := func() (last uint64) {
+	grantAndClose := func() (fence uint64) {
 		t.Helper()
 		d, err := asDriver(OpenFile(ctx, path, &Options{now: c.Now}))
 		noError(t, err)
@@ -57,11 +57,11 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 		}
 		noError(t, err)
 	}
-	cycleAndClose() // never released: the backup has it
+	grantAndClose() // the backup has this lease, which is never released
 	copyFile(path, backup)
-	last := cycleAndClose()
+	last := grantAndClose()
 	copyFile(backup, path)
-	if next := cycleAndClose(); next <= last {
+	if next := grantAndClose(); next <= last {
 		t.Fatalf("fence %d after %d", next, last)
 	}
 }

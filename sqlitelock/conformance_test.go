@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 		},
 		Clock:     c,
 		NoNetwork: true,
-		Wipe:      func(testing.TB) { files++ }, // a new file: all that was stored is gone
+		Wipe:      func(testing.TB) { files++ }, // Open then uses a new file
 
 		AllAtOnce:    true,
 		ReportsLater: true,
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "a thousand waiters are a crowd")
+	nightly(t, "a thousand waiters take long")
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "locks.db")
 	a, b := open(t, path, nil), open(t, path, nil)

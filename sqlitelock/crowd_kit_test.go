@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// childCrowds lets many clients lock one name again and again, each with a driver of its
-// own, like a process. Once all of them have been running for a while, it prints how
-// often they locked, what was refused, and how long the longest waited.
+// childCrowds lets many clients lock one name again and again, each with its own driver,
+// like a process. After three seconds it begins to count, and then prints the numbers of
+// grants and errors, and the longest wait in milliseconds.
 func childCrowds(path string) {
 	clients, _ := strconv.Atoi(os.Getenv(childClients))
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
 	run, stop := context.WithCancel(ctx)
 	var counting atomic.Bool
-	var grants, refused, longest atomic.Int64
+	var grants, errs, longest atomic.Int64
 	var all sync.WaitGroup
 	for range clients {
 		d, err := asDriver(OpenFile(ctx, path, nil))
@@ -52,7 +52,7 @@ func childCrowds(path string) {
 					fmt.Fprintln(os.Stderr, err)
 				}
 				if err != nil && !errors.Is(err, context.Canceled) {
-					refused.Add(1)
+					errs.Add(1)
 				}
 			}
 			if err := c.Close(); err != nil {
@@ -64,7 +64,7 @@ func childCrowds(path string) {
 	time.Sleep(3 * time.Second)
 	counting.Store(true)
 	time.Sleep(time.Duration(seconds) * time.Second)
-	fmt.Println(grants.Load(), refused.Load(), time.Duration(longest.Load()).Milliseconds())
+	fmt.Println(grants.Load(), errs.Load(), time.Duration(longest.Load()).Milliseconds())
 	stop()
 	all.Wait()
 }

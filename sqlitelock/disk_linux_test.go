@@ -11,29 +11,29 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 	disk := servertest.SmallDisk(t, t.TempDir(), "1m")
 	d := open(t, filepath.Join(disk.Dir, "locks.db"), nil)
 	held := mutex("held")
 	gets(t, d, held)
 	disk.Fill()
 
-	for range 500 { // more than fits into the log without a restart of the log
+	for range 500 { // more renewals than the log can take without a restart
 		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
 			t.Fatalf("renewing on a full disk: %v, %v", answers, err)
 		}
 	}
 	releases(t, d, held)
 
-	var refused error // not at once, because some pages have room
-	for i := 0; refused == nil && i < 10000; i++ {
-		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
+	var err error // the first names still fit into the pages
+	for i := 0; err == nil && i < 10000; i++ {
+		_, err = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
 	}
 	var e *driver.Error
-	if !errors.As(refused, &e) || e.Permanent || !isFull(refused) || e.Hint == "" {
-		t.Fatalf("on a full disk: %v", refused)
+	if !errors.As(err, &e) || e.Permanent || !isFull(err) || e.Hint == "" {
+		t.Fatalf("on a full disk: %v", err)
 	}
-	t.Log(refused)
+	t.Log(err)
 
 	disk.Empty()
 	gets(t, d, mutex("after"))
@@ -49,7 +49,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 		noError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""))
 	}
 	remount(syscall.MS_RDONLY)
-	if e := refused(t, path); !e.Permanent {
+	if e := openFails(t, path); !e.Permanent {
 		t.Errorf("the error for a file that cannot be created is not permanent: %v", e)
 	}
 
@@ -59,7 +59,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	gets(t, d, mutex("job"))
 	noError(t, d.Close())
 	remount(syscall.MS_RDONLY)
-	if e := refused(t, path); !e.Permanent || e.Hint == "" {
+	if e := openFails(t, path); !e.Permanent || e.Hint == "" {
 		t.Errorf("the error for a file that cannot be written is not permanent, or has no hint: %v", e)
 	}
 }

@@ -12,26 +12,26 @@ import (
 )
 
 func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
 	}
-	for range 20 { // a queue with rows of its own
+	for range 20 { // so many waiters have rows of their own
 		waits(t, d, queued("c"))
 	}
 	if f := finding(t, d, "damaged entries"); f != nil {
-		t.Errorf("where none is: %+v", f)
+		t.Errorf("no entry is damaged, and the doctor finds %+v", f)
 	}
-	raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)", "DELETE FROM waiters WHERE id = (SELECT max(id) FROM waiters)")
+	execRaw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)", "DELETE FROM waiters WHERE id = (SELECT max(id) FROM waiters)")
 	f := finding(t, d, "damaged entries")
 	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and these names cannot be locked: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
-		t.Errorf("it finds %+v", f)
+		t.Errorf("the doctor finds %+v", f)
 	}
 }
 
 func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	locks, err := pawl.New(open(t, path, nil), servertest.Patient)
 	noError(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
@@ -42,12 +42,12 @@ func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
 		defer lease.Release(t.Context())
 	}
 	for damaged, want := range map[string]string{"other": "other", "acme/eu": "eu"} {
-		raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('@"+damaged+":secret' AS BLOB)")
+		execRaw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('@"+damaged+":secret' AS BLOB)")
 		for tenant, c := range tenants {
 			found, err := c.Diagnose(t.Context())
 			noError(t, err)
-			names := slices.ContainsFunc(found, func(f pawl.Finding) bool { return strings.Contains(f.Detail, "@"+damaged+":secret") })
-			if names != (tenant == want) {
+			isNamed := slices.ContainsFunc(found, func(f pawl.Finding) bool { return strings.Contains(f.Detail, "@"+damaged+":secret") })
+			if isNamed != (tenant == want) {
 				t.Errorf("%s is damaged, and the doctor of %s finds %+v", damaged, tenant, found)
 			}
 		}
@@ -56,45 +56,45 @@ func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
 
 func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	for _, table := range []string{"entries", "waiters", "signals", "tidying"} {
-		path := file(t)
+		path := newPath(t)
 		d := open(t, path, nil)
 		if f := finding(t, d, "tables"); f != nil {
-			t.Errorf("where none is: %+v", f)
+			t.Errorf("no table is missing, and the doctor finds %+v", f)
 		}
-		raw(t, path, "DROP TABLE "+table)
+		execRaw(t, path, "DROP TABLE "+table)
 		if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "it lacks "+table+" of its tables") || f.Advice == "" {
-			t.Errorf("without %s it finds %+v", table, f)
+			t.Errorf("without %s the doctor finds %+v", table, f)
 		}
-		if e := refused(t, path); !e.Permanent || !strings.Contains(e.Error(), table) || e.Hint == "" {
-			t.Errorf("without %s it is opened anew with %v", table, e)
+		if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Error(), table) || e.Hint == "" {
+			t.Errorf("opening the file without %s: %v; want a permanent error that names the table", table, e)
 		}
 	}
 }
 
-func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
+func TestTheDoctorReportsHardLinksAndOpenModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows counts no links: run it on another system")
 	}
-	for _, which := range []string{"", "-wal", "-shm"} {
-		path := file(t)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		path := newPath(t)
 		d := open(t, path, nil)
 		if f := finding(t, d, "hard links"); f != nil {
 			t.Fatalf("a file with one name: %+v", f)
 		}
-		noError(t, os.Link(path+which, path+".other"))
+		noError(t, os.Link(path+suffix, path+".other"))
 		f := finding(t, d, "hard links")
-		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+which+" has 2 names") {
-			t.Errorf("%q with a second name: %+v", which, f)
+		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+suffix+" has 2 names") {
+			t.Errorf("%q with a second name: %+v", suffix, f)
 		}
 	}
-	for _, which := range []string{"", "-wal", "-shm"} {
-		path := file(t)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		path := newPath(t)
 		d := open(t, path, nil)
-		if err := os.Chmod(path+which, 0o666); err != nil { //nolint:gosec // it is the test
+		if err := os.Chmod(path+suffix, 0o666); err != nil { //nolint:gosec // the doctor must report it
 			t.Fatal(err)
 		}
-		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+which) {
-			t.Errorf("%q that all may write: %+v", which, f)
+		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+suffix) {
+			t.Errorf("all users may write %q: %+v", suffix, f)
 		}
 	}
 }

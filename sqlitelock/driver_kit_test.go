@@ -16,15 +16,15 @@ var asDriver = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
-// hangTime bounds what ends within seconds, unless it hangs. A machine may stand still
-// for some of these seconds.
+// hangTime bounds waits that end within seconds unless the driver hangs. The machine may
+// stand still for a part of it.
 const hangTime = 3 * time.Minute
 
-// patient is a ctx whose requests do not give up while the machine stands still.
-func patient(tb testing.TB) context.Context { return servertest.Within(tb, hangTime) }
+// patientCtx returns a ctx whose requests do not give up while the machine stands still.
+func patientCtx(tb testing.TB) context.Context { return servertest.Within(tb, hangTime) }
 
-// file is the path of a file that does not exist yet.
-func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
+// newPath returns the path of a file that does not exist yet.
+func newPath(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db") }
 
 // open opens a driver that is closed when the test ends.
 func open(tb testing.TB, path string, o *Options) *lockDriver {
@@ -39,16 +39,15 @@ func open(tb testing.TB, path string, o *Options) *lockDriver {
 	return d
 }
 
-// deafen closes the wakeSocket, as between containers that share no network: the driver
-// has to poll.
-func deafen(d *lockDriver) *lockDriver {
+// withoutWakeUps closes the wakeSocket, so that the driver has to poll, as between
+// containers that share no network.
+func withoutWakeUps(d *lockDriver) *lockDriver {
 	d.table.socket.close()
 	return d
 }
 
 func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
-// The steps of a test.
 var (
 	isRefused = servertest.Waits
 	mutex     = servertest.Mutex
@@ -62,10 +61,10 @@ var (
 	cycle     = servertest.Cycle
 )
 
-func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
+func nextSignal(tb testing.TB, signals <-chan driver.Signal) driver.Signal {
 	tb.Helper()
 	select {
-	case s := <-heard:
+	case s := <-signals:
 		return s
 	case <-time.After(hangTime):
 		tb.Fatal("no signal came")
@@ -73,8 +72,8 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 	}
 }
 
-// ask runs a query of one number on the driver's own connection.
-func ask(tb testing.TB, d *lockDriver, sql string) int64 {
+// queryInt runs a query of one number on the driver's own connection.
+func queryInt(tb testing.TB, d *lockDriver, sql string) int64 {
 	tb.Helper()
 	var v any
 	err := d.table.read(ctx, func(c *conn) (err error) {
@@ -88,8 +87,8 @@ func ask(tb testing.TB, d *lockDriver, sql string) int64 {
 	return n
 }
 
-// rows counts the names in the file.
-func rows(tb testing.TB, d *lockDriver) int64 {
+// countNames returns the number of names in the file.
+func countNames(tb testing.TB, d *lockDriver) int64 {
 	tb.Helper()
-	return ask(tb, d, "SELECT count(*) FROM entries")
+	return queryInt(tb, d, "SELECT count(*) FROM entries")
 }

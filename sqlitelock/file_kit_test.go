@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// raw runs SQL on a file, as another program would.
-func raw(tb testing.TB, path string, statements ...string) {
+// execRaw runs SQL on a file, as another program would.
+func execRaw(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
 	noError(tb, err)
@@ -20,8 +20,8 @@ func raw(tb testing.TB, path string, statements ...string) {
 	noError(tb, db.Close())
 }
 
-// refused opens a file that must not be opened, and returns the error.
-func refused(tb testing.TB, path string) *driver.Error {
+// openFails checks that OpenFile fails, and returns its error.
+func openFails(tb testing.TB, path string) *driver.Error {
 	tb.Helper()
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	var e *driver.Error
@@ -32,7 +32,7 @@ func refused(tb testing.TB, path string) *driver.Error {
 	case !errors.As(err, &e) || !errors.Is(err, driver.ErrUnavailable):
 		tb.Fatalf("not a *driver.Error: %v", err)
 	case e.Backend != "sqlite "+path || e.Op != "open":
-		tb.Fatalf("it does not say what and where: %v", err)
+		tb.Fatalf("the error names another backend or step: %v", err)
 	}
 	tb.Log(err)
 	return e
@@ -51,11 +51,11 @@ func finding(t *testing.T, d *lockDriver, subject string) *driver.Finding {
 	return nil
 }
 
-// notice makes the next check of the files due at a time.
-func (id *identity) notice(after time.Time) {
+// setChecked sets the time of the last check of the files.
+func (id *identity) setChecked(at time.Time) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	id.checked = after
+	id.checked = at
 }
 
 // writeLocked makes another connection, like another process's, keep the write lock until

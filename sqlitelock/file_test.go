@@ -39,9 +39,9 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such modes on Windows: run it on another system")
 	}
-	path := file(t)
+	path := newPath(t)
 	noError(t, os.WriteFile(path, nil, 0o600))
-	if err := os.Chmod(path, 0o664); err != nil { //nolint:gosec // that others may read it is the point
+	if err := os.Chmod(path, 0o664); err != nil { //nolint:gosec // the driver must keep this mode
 		t.Fatal(err)
 	}
 	d := open(t, path, nil)
@@ -57,7 +57,7 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 	}
 }
 
-func TestNoCharacterOfThePathIsTakenForAnOption(t *testing.T) {
+func TestPathsMayContainCharactersOfURLs(t *testing.T) {
 	names := []string{"a?mode=memory", "b#c", "d%20e", "file:f", "g h", "ö", "i&vfs=none", "j;k", ":memory:"}
 	if runtime.GOOS == "windows" {
 		names = []string{"b#c", "d%20e", "g h", "ö", "i&vfs=none", "j;k"}
@@ -89,32 +89,32 @@ func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
 	isRefused(t, open(t, filepath.Join(folder, "link.db"), nil), mutex("job"))
 }
 
-func TestWhatIsNoFileIsRefused(t *testing.T) {
+func TestAFolderIsRefusedAsFile(t *testing.T) {
 	folder := t.TempDir()
-	if e := refused(t, folder); !e.Permanent {
-		t.Error("a folder may become a file?")
+	if e := openFails(t, folder); !e.Permanent {
+		t.Error("the error for a folder is not permanent")
 	}
 	plain := filepath.Join(folder, "plain")
 	noError(t, os.WriteFile(plain, []byte("x"), 0o600))
-	if e := refused(t, filepath.Join(plain, "locks.db")); !e.Permanent {
-		t.Error("a folder cannot be made in a file")
+	if e := openFails(t, filepath.Join(plain, "locks.db")); !e.Permanent {
+		t.Error("the error for a path below a file is not permanent")
 	}
 }
 
-func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
-	path := file(t)
+func TestATextFileIsRefused(t *testing.T) {
+	path := newPath(t)
 	text := strings.Repeat("these are my notes, not a database\n", 100)
 	noError(t, os.WriteFile(path, []byte(text), 0o600))
-	if e := refused(t, path); !e.Permanent {
-		t.Error("notes stay notes")
+	if e := openFails(t, path); !e.Permanent {
+		t.Error("the error for a text file is not permanent")
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != text {
-		t.Errorf("it was changed (%v)", err)
+		t.Errorf("the text file was changed (%v)", err)
 	}
 }
 
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	gets(t, d, mutex("job"))
@@ -132,25 +132,25 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	}
 	var e *driver.Error
 	if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
-		t.Fatalf("a damaged file said %v", err)
+		t.Fatalf("a damaged file: %v; want a permanent error with a hint", err)
 	}
 	t.Log(err)
 }
 
 func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
 	for _, entry := range []string{"x'A100'", "'free'", "7", "x''"} {
-		path := file(t)
+		path := newPath(t)
 		servertest.Damaged(t, open(t, path, nil), open(t, path, nil), "DELETE FROM entries", func(name string) {
-			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('"+name+"' AS BLOB)")
+			execRaw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('"+name+"' AS BLOB)")
 		})
 	}
 }
 
-func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
+func TestADeletedOrReplacedFileIsDetected(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not delete files that are in use: run it on another system")
 	}
-	for name, mischief := range map[string]func(path string) error{
+	for name, damage := range map[string]func(path string) error{
 		"deleted":         os.Remove,
 		"moved":           func(path string) error { return os.Rename(path, path+".old") },
 		"its log deleted": func(path string) error { return os.Remove(path + "-wal") },
@@ -161,30 +161,30 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := file(t)
+			path := newPath(t)
 			d := open(t, path, nil)
-			heard := listen(t, d)
+			signals := listen(t, d)
 			c := mutex("job")
 			gets(t, d, c)
-			noError(t, mischief(path))
-			if s := hear(t, heard); s.Kind != driver.SignalRetry || !s.Token.IsZero() {
-				t.Fatalf("heard %v", s)
+			noError(t, damage(path))
+			if s := nextSignal(t, signals); s.Kind != driver.SignalRetry || !s.Token.IsZero() {
+				t.Fatalf("got %v", s)
 			}
 			time.Sleep(identityCheckInterval)
 			_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			var e *driver.Error
 			if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
-				t.Fatalf("after it was %s: %v", name, err)
+				t.Fatalf("%s: %v; want a permanent error with a hint", name, err)
 			}
 			t.Log(err)
 		})
 	}
 }
 
-// An empty file is a new one, unless another process has it open: then it was emptied
-// while leases were held in it.
-func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
-	path := file(t)
+// Open takes an empty file for a new one, unless another process has it open. Then it was
+// truncated, and the leases in it are lost.
+func TestATruncatedFileInUseIsNotOpenedAsNew(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
 	if err := os.Truncate(path, 0); err != nil {
@@ -195,7 +195,7 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 		if err == nil {
 			_, granted := other.Acquire(ctx, mutex("job"))
 			_ = other.Close()
-			t.Fatalf("it was opened; the held name is answered with %v", granted)
+			t.Fatalf("the file was opened, and a claim on the held name returned %v", granted)
 		}
 		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent || !strings.Contains(e.Hint, "-shm") || !strings.Contains(err.Error(), "truncated") {
 			t.Errorf("opening with %+v: %v", o, err)
@@ -203,8 +203,8 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 	}
 }
 
-func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing.T) {
-	path := file(t)
+func TestOpenDetectsATruncatedLogInUse(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
 	if err := os.Truncate(path+"-wal", 0); err != nil {
@@ -219,38 +219,37 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	}
 }
 
-// If a process writes before Pawl looks, the log is long again, with a hole in it.
-// Reading the hole is an error, and never a free name.
-func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
-	path := file(t)
+// If a process writes before Pawl checks the log, the log is long again, with a hole in
+// it. Reading the hole returns an error, and never a free name.
+func TestATruncatedLogGrantsNoNameTwice(t *testing.T) {
+	path := newPath(t)
 	d, other := open(t, path, nil), open(t, path, nil)
 	var held []driver.Claim
 	for i := range 50 {
 		held = append(held, mutex(fmt.Sprint("job", i)))
 		gets(t, d, held[i])
 	}
-	unnoticed := time.Now().Add(time.Hour)
 	for _, d := range []*lockDriver{d, other} {
-		d.table.files.notice(unnoticed)
+		d.table.files.setChecked(time.Now().Add(time.Hour)) // no check sees the truncation
 	}
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
 	if _, err := d.Renew(ctx, []driver.LeaseRef{lease(held[0])}); err != nil {
-		t.Fatalf("the pages that it wrote last are in its memory: %v", err)
+		t.Fatalf("%v; want success, because the driver has the last pages in memory", err)
 	}
-	refused := 0
+	corrupt := 0
 	for _, c := range held {
 		grant, err := other.Acquire(ctx, mutex(c.Name))
 		if err == nil {
 			t.Fatalf("%s is held, and was granted again: %+v", c.Name, grant)
 		}
 		if !errors.Is(err, driver.ErrHeld) {
-			refused++
+			corrupt++
 		}
 	}
-	if refused == 0 {
-		t.Error("nobody noticed")
+	if corrupt == 0 {
+		t.Error("no claim got an error for the hole")
 	}
 }
 
@@ -258,7 +257,7 @@ func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not move files that are in use: run it on another system")
 	}
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	noError(t, os.Rename(path, path+".old"))
 	time.Sleep(identityCheckInterval)
@@ -276,5 +275,5 @@ func notOnWindows(t *testing.T, err error) {
 	if runtime.GOOS != "windows" {
 		t.Fatal(err)
 	}
-	t.Skipf("Windows does not let go of a file that is open (%v): run it on another system", err)
+	t.Skipf("Windows does not change a file that is open (%v): run it on another system", err)
 }

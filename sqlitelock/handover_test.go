@@ -20,7 +20,7 @@ func TestANameIsHandedOverBetweenProcessesInMilliseconds(t *testing.T) {
 
 // BenchmarkHandOver hands a name over between two processes.
 func BenchmarkHandOver(b *testing.B) {
-	byBellAndByPolling(b, func(b *testing.B) {
+	withAndWithoutWakeUps(b, func(b *testing.B) {
 		took := handOvers(b, max(b.N, 10))
 		slices.Sort(took)
 		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
@@ -29,12 +29,12 @@ func BenchmarkHandOver(b *testing.B) {
 	})
 }
 
-// BenchmarkWaiting measures what a process uses that waits in a queue.
+// BenchmarkWaiting measures the CPU time of a process that waits in a queue.
 func BenchmarkWaiting(b *testing.B) {
-	byBellAndByPolling(b, func(b *testing.B) {
+	withAndWithoutWakeUps(b, func(b *testing.B) {
 		const seconds = 6
 		b.Setenv(childSeconds, strconv.Itoa(seconds))
-		path := file(b)
+		path := newPath(b)
 		gets(b, open(b, path, nil), mutex("busy"))
 		_, out := spawn(b, "wait", path)
 		out.Scan()
@@ -45,33 +45,33 @@ func BenchmarkWaiting(b *testing.B) {
 	})
 }
 
-// BenchmarkCrowd has four processes whose clients all wait for one name. It measures what
-// a grant costs with such a long queue.
+// BenchmarkCrowd measures the cost of a grant with a long queue: all clients of four
+// processes wait for one name.
 func BenchmarkCrowd(b *testing.B) {
 	const processes, seconds = 4, 5
 	for _, clients := range []int{1, 75, 250} {
 		b.Run(strconv.Itoa(processes*clients), func(b *testing.B) {
 			b.Setenv(childClients, strconv.Itoa(clients))
 			b.Setenv(childSeconds, strconv.Itoa(seconds))
-			path := file(b)
-			said := make(chan string)
+			path := newPath(b)
+			lines := make(chan string)
 			for range processes {
 				_, out := spawn(b, "crowd", path)
 				go func() {
 					out.Scan()
 					out.Scan()
-					said <- out.Text()
+					lines <- out.Text()
 				}()
 			}
-			var total, troubles, worst int
+			var totalGrants, totalErrors, maxWait int
 			for range processes {
-				var grants, refused, longest int
-				must(fmt.Fscan(strings.NewReader(<-said), &grants, &refused, &longest))(b)
-				total, troubles, worst = total+grants, troubles+refused, max(worst, longest)
+				var grants, errs, longest int
+				must(fmt.Fscan(strings.NewReader(<-lines), &grants, &errs, &longest))(b)
+				totalGrants, totalErrors, maxWait = totalGrants+grants, totalErrors+errs, max(maxWait, longest)
 			}
-			b.ReportMetric(float64(total)/seconds, "grants/s")
-			b.ReportMetric(float64(troubles), "errors")
-			b.ReportMetric(float64(worst), "longest-wait-ms")
+			b.ReportMetric(float64(totalGrants)/seconds, "grants/s")
+			b.ReportMetric(float64(totalErrors), "errors")
+			b.ReportMetric(float64(maxWait), "longest-wait-ms")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
-// database is a pool of connections to a file, as a program has it.
+// database returns a pool of connections to a file.
 func database(t testing.TB, path, parameters string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?"+parameters)
@@ -22,12 +22,12 @@ func database(t testing.TB, path, parameters string) *sql.DB {
 	return db
 }
 
-// connOf is a connection of a pool.
+// connOf returns a connection of a pool.
 func connOf(t testing.TB, db *sql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Conn(ctx)
 	noError(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // which waits for its transaction
+	t.Cleanup(func() { _ = c.Close() }) // waits for the end of its transaction
 	return c
 }
 
@@ -56,15 +56,15 @@ func run(t testing.TB, db interface {
 	}
 }
 
-// checked is a new file with locks, and its transactions.
-func checked(t *testing.T) fencetest.Engine {
-	path := file(t)
+// newEngine returns a new file with locks, and its transactions.
+func newEngine(t *testing.T) fencetest.Engine {
+	path := newPath(t)
 	return fencetest.SQL(open(t, path, nil), database(t, path, immediate), CheckLease)
 }
 
-func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
+func TestCheckLeasePassesOnlyTheHolder(t *testing.T) {
 	for _, parameters := range []string{immediate, ""} {
-		c, path := clock(), file(t)
+		c, path := clock(), newPath(t)
 		d := open(t, path, &Options{now: c.Now})
 		e := fencetest.SQL(d, database(t, path, parameters), d.CheckLease)
 		e.Sleep = c.Advance
@@ -73,34 +73,33 @@ func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 }
 
 func TestCheckLeaseOfSeveral(t *testing.T) {
-	fencetest.ChecksSeveral(t, checked(t))
-	fencetest.ChecksInAnyOrder(t, checked(t))
-	fencetest.AsksTheClient(t, checked(t))
+	fencetest.ChecksSeveral(t, newEngine(t))
+	fencetest.ChecksInAnyOrder(t, newEngine(t))
+	fencetest.AsksTheClient(t, newEngine(t))
 }
 
-// However the transaction began, and wherever its data is, no other claim gets the name
-// from the check until the transaction ends.
-func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
-	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
-		t.Run(what, func(t *testing.T) {
-			c, path := clock(), file(t)
+// No other claim gets the name between the check and the end of the transaction, however
+// the transaction began, and in whichever file its data is.
+func TestNoClaimIsGrantedUntilTheCheckedTransactionEnds(t *testing.T) {
+	for name, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
+		t.Run(name, func(t *testing.T) {
+			c, path := clock(), newPath(t)
 			db := database(t, path, parameters)
-			if what == "attached" {
+			if name == "attached" {
 				db = database(t, filepath.Join(t.TempDir(), "work.db"), parameters)
-				db.SetMaxOpenConns(1) // the one with both files
+				db.SetMaxOpenConns(1) // ATTACH works on one connection
 				run(t, db, "ATTACH '"+path+`' AS "the ""locks"`)
 			}
-			e := fencetest.SQL(open(t, path, &Options{now: c.Now}), db, CheckLease) // which has the real clock
+			e := fencetest.SQL(open(t, path, &Options{now: c.Now}), db, CheckLease) // uses the real clock
 			e.Sleep = c.Advance
 			fencetest.ChecksUntilTheEnd(t, e)
 		})
 	}
 }
 
-// A transaction that has read sees the file as it was then, and so an old state of a
-// lock.
-func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
-	path := file(t)
+// A transaction that has read keeps its snapshot, which may have an old state of a lock.
+func TestALeaseCheckRefusesAnOldSnapshot(t *testing.T) {
+	path := newPath(t)
 	d, db := open(t, path, nil), database(t, path, "")
 	run(t, db, "CREATE TABLE work (n INT)")
 	g := gets(t, d, mutex("job"))
@@ -111,13 +110,13 @@ func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	gets(t, d, mutex("job"))
 	err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 	if explained(t, err, false, "BEGIN IMMEDIATE"); errors.Is(err, driver.ErrStale) {
-		t.Errorf("%v; want it told to repeat", err)
+		t.Errorf("%v; want a hint to repeat the transaction", err)
 	}
 }
 
-// While others write, a check waits for its turn, and no longer than its ctx.
-func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
-	path := file(t)
+// While another connection writes, a check waits, but not longer than its ctx.
+func TestALeaseCheckWaitsForWriters(t *testing.T) {
+	path := newPath(t)
 	d, db := open(t, path, nil), database(t, path, "")
 	g := gets(t, d, mutex("job"))
 	unlock := writeLocked(t, path)
@@ -126,7 +125,7 @@ func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
 	if err := d.CheckLease(short, begin(t, db), fencetest.Lease("job", g.Fence)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of its ctx", err)
 	}
-	passed, bounded := make(chan error, 1), patient(t)
+	passed, bounded := make(chan error, 1), patientCtx(t)
 	go func() { passed <- d.CheckLease(bounded, begin(t, db), fencetest.Lease("job", g.Fence)) }()
 	time.Sleep(50 * time.Millisecond)
 	unlock()
@@ -136,7 +135,7 @@ func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
 }
 
 func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
-	path, other := file(t), file(t)
+	path, other := newPath(t), newPath(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
 	gets(t, open(t, other, nil), mutex("job"))
@@ -144,64 +143,64 @@ func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
 	run(t, database(t, plain, ""), "CREATE TABLE entries (name TEXT, entry TEXT)") // of another application
 	const want = "transaction"
 	for what, tx := range map[string]*sql.Tx{
-		"another file":               begin(t, database(t, plain, "")),
-		"a database in memory":       begin(t, database(t, ":memory:", "")),
-		"the locks of somebody else": begin(t, database(t, other, "")),
+		"another file":            begin(t, database(t, plain, "")),
+		"a database in memory":    begin(t, database(t, ":memory:", "")),
+		"another file with locks": begin(t, database(t, other, "")),
 	} {
 		if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want it refused", what, err)
+			t.Errorf("%s: %v; want ErrInvalid", what, err)
 		}
 		_ = tx.Rollback()
 	}
 	if err := CheckLease(ctx, begin(t, database(t, plain, "")), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("another application's file: %v; want it refused", err)
+		t.Errorf("another application's file: %v; want ErrInvalid", err)
 	}
 
 	both := connOf(t, database(t, path, ""))
 	run(t, both, "ATTACH '"+other+"' AS other")
 	tx := begin(t, both)
 	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "LeaseChecker") {
-		t.Errorf("two files with locks: %v; want it refused", err)
+		t.Errorf("two files with locks: %v; want ErrInvalid", err)
 	}
 	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
-		t.Errorf("the driver, which knows its own: %v", err)
+		t.Errorf("the driver, which knows its own file: %v", err)
 	}
 	_ = tx.Rollback()
 	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, sql.ErrTxDone) {
-		t.Errorf("a transaction that is over: %v", err)
+		t.Errorf("a transaction that has ended: %v", err)
 	}
 }
 
-// A connection that cannot write cannot keep others from writing.
+// A connection that cannot write cannot take the write lock.
 func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
 	for _, parameters := range []string{"mode=ro", "_pragma=query_only(1)"} {
 		err := CheckLease(ctx, begin(t, database(t, path, parameters)), fencetest.Lease("job", g.Fence))
 		if explained(t, err, true, "writable"); errors.Is(err, driver.ErrStale) {
-			t.Errorf("%s: %v; want it refused", parameters, err)
+			t.Errorf("%s: %v; want a hint that it must be writable", parameters, err)
 		}
 	}
 	tx, err := database(t, path, "").BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	noError(t, err)
 	defer tx.Rollback()
 	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
-		t.Errorf("one that only promises to read: %v", err)
+		t.Errorf("a transaction with ReadOnly, which SQLite ignores: %v", err)
 	}
 }
 
-// Another copy of SQLite in this process would not see this one's file locks.
+// Another copy of SQLite in this process would not see the file locks of this copy.
 func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
 	own := ownLibraryID
 	defer func() { ownLibraryID = own }()
-	ownLibraryID = func() (string, error) { return "2024-01-01 of somebody else's", nil }
+	ownLibraryID = func() (string, error) { return "2024-01-01 of another copy", nil }
 	if err := CheckLease(ctx, begin(t, database(t, path, "")), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "modernc.org/sqlite") {
-		t.Errorf("%v; want it refused", err)
+		t.Errorf("%v; want ErrInvalid", err)
 	}
 }
 
-func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, checked(t)) }
+func TestNoCheckedWriteIsLost(t *testing.T) { fencetest.ChecksEachWrite(t, newEngine(t)) }

@@ -7,8 +7,7 @@ import (
 	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
-// The test binary is also the other process of the tests that need one: see
-// process_kit_test.go.
+// Tests also start the test binary as another process, see process_kit_test.go.
 func TestMain(m *testing.M) {
 	if verb := os.Getenv(childVerb); verb != "" {
 		child(verb)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestURLs(t *testing.T) {
-	for raw, want := range map[string]string{
+	for rawURL, want := range map[string]string{
 		"sqlite:/var/lib/locks.db":           "/var/lib/locks.db",
 		"sqlite:///var/lib/locks.db":         "/var/lib/locks.db",
 		"sqlite:locks.db":                    "locks.db",
@@ -25,10 +25,10 @@ func TestURLs(t *testing.T) {
 		"sqlite:/locks.db?retention=1h":      "/locks.db",
 		"sqlite:l.db?poll=10ms&retention=2h": "l.db",
 	} {
-		u, err := url.Parse(raw)
+		u, err := url.Parse(rawURL)
 		noError(t, err)
 		if path, _, err := parseURL(u); err != nil || path != want {
-			t.Errorf("%s is %q, %v", raw, path, err)
+			t.Errorf("%s is %q, %v", rawURL, path, err)
 		}
 	}
 	u, _ := url.Parse("sqlite:l.db?poll=10ms&retention=2h")
@@ -37,7 +37,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
+func TestURLsWithUnknownPartsAreRefused(t *testing.T) {
 	for _, raw := range []string{
 		"sqlite:", "sqlite://", "sqlite:///?poll=4ms&poll=5ms", "sqlite://locks.db", "sqlite://host/locks.db", "sqlite://user:secret@/locks.db",
 		"sqlite:/locks.db?mode=ro", "sqlite:/locks.db?Poll=4ms", "sqlite:/locks.db?poll=", "sqlite:/locks.db?poll=fast", "sqlite:/locks.db?poll=0",
@@ -50,17 +50,17 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 	}
 }
 
-func TestPropertiesSayWhichFileItIs(t *testing.T) {
+func TestPropertiesNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	defer d.Close()
-	if where := d.Properties().Location; where != "sqlite "+path {
-		t.Errorf("Location is %q", where)
+	if got := d.Properties().Location; got != "sqlite "+path {
+		t.Errorf("Location is %q", got)
 	}
 }
 
-func TestAParameterThatCannotBeReadIsToldWhatItMayBe(t *testing.T) {
+func TestErrorsOfParametersNameTheAllowedValues(t *testing.T) {
 	for raw, want := range map[string]string{
 		"sqlite:l.db?create=no":    "create that cannot be read; allowed: true, false",
 		"sqlite:l.db?poll=fast":    "poll that cannot be read; allowed: a duration, like 10ms",
@@ -73,7 +73,7 @@ func TestAParameterThatCannotBeReadIsToldWhatItMayBe(t *testing.T) {
 }
 
 func TestAURLOpensTheFile(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d, err := driver.Open(ctx, (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path)}).String())
 	noError(t, err)
 	defer d.Close()
@@ -84,8 +84,8 @@ func TestAURLOpensTheFile(t *testing.T) {
 	}
 }
 
-// A program that only reads must not find a new, empty file because of a typo, and take
-// all locks for free.
+// A typo must not make a program that only reads create an empty file, in which all locks
+// are free.
 func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	folder := t.TempDir()
 	missing, empty := filepath.Join(folder, "a", "locks.db"), filepath.Join(folder, "empty.db")
@@ -97,7 +97,7 @@ func TestAFileThatMustExistIsNotMade(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(missing)); err == nil {
-		t.Error("the folder was made")
+		t.Error("the folder was created")
 	}
 	if info, err := os.Stat(empty); err != nil || info.Size() > 0 {
 		t.Errorf("the empty file is %v, %v", info, err)

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-go/pawl/internal/cputime"
 )
 
-// The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -27,22 +26,22 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // Children are this binary again, with a verb and a file in the environment. They print
 // their results.
 const (
-	childVerb    = "PAWL_SQLITE_TEST_VERB"
-	childFile    = "PAWL_SQLITE_TEST_FILE"
-	childDeaf    = "PAWL_SQLITE_TEST_DEAF"    // set: without a wakeSocket
-	childSeconds = "PAWL_SQLITE_TEST_SECONDS" // for how long
-	childClients = "PAWL_SQLITE_TEST_CLIENTS" // of a crowd, in one process
+	childVerb     = "PAWL_SQLITE_TEST_VERB"
+	childFile     = "PAWL_SQLITE_TEST_FILE"
+	childNoSocket = "PAWL_SQLITE_TEST_NO_SOCKET" // set: without a wakeSocket
+	childSeconds  = "PAWL_SQLITE_TEST_SECONDS"   // the duration of wait and crowd
+	childClients  = "PAWL_SQLITE_TEST_CLIENTS"   // the number of clients of one crowd process
 )
 
-// asChild changes how children are started.
-var asChild = func(*exec.Cmd) {}
+// prepareChild changes the command of a child before it starts.
+var prepareChild = func(*exec.Cmd) {}
 
 func spawn(tb testing.TB, verb, path string) (*exec.Cmd, *bufio.Scanner) {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVerb+"="+verb, childFile+"="+path)
 	cmd.Stderr = os.Stderr
-	asChild(cmd)
+	prepareChild(cmd)
 	in, err := cmd.StdinPipe() // open until the test ends
 	if err == nil {
 		tb.Cleanup(func() { _ = in.Close() })
@@ -72,13 +71,13 @@ func child(verb string) {
 	if err != nil {
 		panic(err)
 	}
-	if os.Getenv(childDeaf) != "" {
-		deafen(d)
+	if os.Getenv(childNoSocket) != "" {
+		withoutWakeUps(d)
 	}
-	heard := make(chan driver.Signal, 100)
+	signals := make(chan driver.Signal, 100)
 	d.Listen(func(s driver.Signal) {
 		select {
-		case heard <- s:
+		case signals <- s:
 		default: // a listener must not block, and children that cycle do not listen
 		}
 	})
@@ -86,20 +85,20 @@ func child(verb string) {
 	case "cycle":
 		childCycles(d)
 	case "count":
-		childCounts(d, heard)
+		childCounts(d, signals)
 	case "wait":
 		childWaits(d)
 	case "stays":
 		childStays(d)
 	case "pingpong":
-		childPingPong(d, heard)
+		childPingPong(d, signals)
 	}
 	if err := d.Close(); err != nil {
 		panic(err)
 	}
 }
 
-// childOpens prints when it opens the file, and then whether it can lock in it.
+// childOpens prints a line before it opens the file, and then the result of one acquire.
 func childOpens(path string) {
 	fmt.Println("opening")
 	d, err := asDriver(OpenFile(ctx, path, nil))
@@ -149,7 +148,7 @@ func childWaits(d *lockDriver) {
 	used, end := cputime.Used(), time.Now().Add(time.Duration(seconds)*time.Second)
 	for time.Now().Before(end) {
 		if _, err := d.Acquire(ctx, c); err == nil {
-			panic("granted what is held")
+			panic("a held name was granted")
 		}
 		time.Sleep(c.QueueTTL / 3) // the keep-alive of the root package
 	}
@@ -157,13 +156,13 @@ func childWaits(d *lockDriver) {
 }
 
 // childCounts adds 1 to a number in a file, two hundred times, each time under the lock.
-func childCounts(d *lockDriver, heard <-chan driver.Signal) {
+func childCounts(d *lockDriver, signals <-chan driver.Signal) {
 	bounded, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	for range 200 {
 		c := queued("counter")
-		c.TTL, c.QueueTTL = hangTime, hangTime // nothing renews
-		waitFor(bounded, d, c, heard)
+		c.TTL, c.QueueTTL = hangTime, hangTime // this child never renews
+		waitFor(bounded, d, c, signals)
 		b, err := os.ReadFile(os.Getenv(childFile) + ".count")
 		if err != nil {
 			panic(err)
@@ -181,14 +180,14 @@ func childCounts(d *lockDriver, heard <-chan driver.Signal) {
 	}
 }
 
-// childPingPong gets the name that its partner holds, holds it for a while, releases it,
-// and prints when it got it and when it began to release it, again and again.
-func childPingPong(d *lockDriver, heard <-chan driver.Signal) {
+// childPingPong repeatedly gets the name that its partner holds, holds it for a while,
+// and releases it. It prints the times of the grant and of the start of the release.
+func childPingPong(d *lockDriver, signals <-chan driver.Signal) {
 	for {
 		c := queued("ball")
-		waitFor(ctx, d, c, heard)
+		waitFor(ctx, d, c, signals)
 		got := time.Now()
-		time.Sleep(30 * time.Millisecond) // longer than the eager polls for a new place
+		time.Sleep(30 * time.Millisecond) // longer than eagerTime
 		released := time.Now()
 		if err := d.Release(ctx, lease(c)); err != nil {
 			panic(err)
@@ -197,9 +196,8 @@ func childPingPong(d *lockDriver, heard <-chan driver.Signal) {
 	}
 }
 
-// waitFor does simply what the root package does: it claims, waits for a signal, and
-// claims again.
-func waitFor(ctx context.Context, d *lockDriver, c driver.Claim, heard <-chan driver.Signal) {
+// waitFor is a simple form of Lock: it claims, waits for a signal, and claims again.
+func waitFor(ctx context.Context, d *lockDriver, c driver.Claim, signals <-chan driver.Signal) {
 	for {
 		_, err := d.Acquire(ctx, c)
 		if err == nil {
@@ -209,20 +207,20 @@ func waitFor(ctx context.Context, d *lockDriver, c driver.Claim, heard <-chan dr
 			panic(err)
 		}
 		select {
-		case <-heard:
+		case <-signals:
 		case <-time.After(time.Second):
 		}
 	}
 }
 
-// handOvers makes two processes hand a name back and forth, and returns the durations:
-// from before the release in one until after the acquire in the other.
+// handOvers makes two processes hand a name back and forth. It returns the durations from
+// before the release in one process until after the acquire in the other.
 func handOvers(tb testing.TB, n int) []time.Duration {
-	path := file(tb)
+	path := newPath(tb)
 	type hold struct{ got, released int64 }
 	holds := make(chan hold)
-	enough := make(chan struct{})
-	defer close(enough)
+	done := make(chan struct{})
+	defer close(done)
 	for range 2 {
 		_, out := spawn(tb, "pingpong", path)
 		go func(out *bufio.Scanner) {
@@ -233,7 +231,7 @@ func handOvers(tb testing.TB, n int) []time.Duration {
 				}
 				select {
 				case holds <- h:
-				case <-enough:
+				case <-done:
 					return
 				}
 			}
@@ -251,11 +249,11 @@ func handOvers(tb testing.TB, n int) []time.Duration {
 	return took
 }
 
-// byBellAndByPolling runs a benchmark of processes with, and without, a wakeSocket.
-func byBellAndByPolling(b *testing.B, f func(b *testing.B)) {
-	b.Run("Bell", f)
+// withAndWithoutWakeUps runs a benchmark of processes with, and without, a wakeSocket.
+func withAndWithoutWakeUps(b *testing.B, f func(b *testing.B)) {
+	b.Run("WakeUps", f)
 	b.Run("Polling", func(b *testing.B) {
-		b.Setenv(childDeaf, "yes")
+		b.Setenv(childNoSocket, "yes")
 		f(b)
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// TestAProcessMayBeKilledAtAnyMoment kills writers again and again: the file stays whole,
-// its entries can be read, and the granted fences only rise.
+// TestAProcessMayBeKilledAtAnyMoment kills writers again and again. The file must stay
+// intact, its entries readable, and the granted fences must only rise.
 func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	path := file(t)
+	path := newPath(t)
 	rounds := 25
 	if testing.Short() {
 		rounds = 5
@@ -29,7 +29,7 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 			cmds, outs = append(cmds, cmd), append(outs, out)
 		}
 		if !outs[0].Scan() {
-			t.Fatal("a child said nothing")
+			t.Fatal("a child printed nothing")
 		}
 		time.Sleep(rand.N(20 * time.Millisecond)) // a random moment
 		for _, cmd := range cmds {
@@ -38,9 +38,9 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 		for i, out := range outs {
 			seen := map[string]uint64{}
 			for more := i > 0 || true; more; more = out.Scan() {
-				name, number, whole := strings.Cut(out.Text(), "=")
+				name, number, found := strings.Cut(out.Text(), "=")
 				fence, err := strconv.ParseUint(number, 10, 64)
-				if !whole || err != nil || fence < 1<<40 {
+				if !found || err != nil || fence < 1<<40 {
 					continue // nothing yet, or a line that the kill cut
 				}
 				if fence <= seen[name] {
@@ -69,7 +69,7 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 }
 
 func TestProcessesExcludeEachOther(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	noError(t, os.WriteFile(path+".count", []byte("0"), 0o600))
 	var cmds []*exec.Cmd
 	for range 3 {

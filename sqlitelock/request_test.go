@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func TestABusyFileIsWaitedFor(t *testing.T) {
-	path := file(t)
+func TestAcquireWaitsForABusyFile(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	unlock := writeLocked(t, path)
-	granted, bounded := make(chan error, 1), patient(t)
+	granted, bounded := make(chan error, 1), patientCtx(t)
 	go func() {
 		_, err := d.Acquire(bounded, mutex("job"))
 		granted <- err
@@ -35,33 +35,33 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 }
 
 func TestCancellingEndsTheWaitForABusyFile(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	defer writeLocked(t, path)()
-	some, cancel := context.WithCancel(patient(t))
+	cancelable, cancel := context.WithCancel(patientCtx(t))
 	ended := make(chan error)
 	for range 3 { // one tries, the others queue behind it
 		go func() {
-			_, err := d.Acquire(some, mutex("job"))
+			_, err := d.Acquire(cancelable, mutex("job"))
 			ended <- err
 		}()
 	}
 	time.Sleep(10 * time.Millisecond)
 	cancel()
-	for range 3 { // long before the bound of patient
+	for range 3 { // long before the deadline of patientCtx
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	}
 }
 
-func TestTheEndOfADeadlineSaysWhoMayBeInTheWay(t *testing.T) {
-	path := file(t)
+func TestADeadlineErrorNamesTheWriteLock(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	defer writeLocked(t, path)()
 	var err error
-	for limit := 20 * time.Millisecond; limit < hangTime; limit *= 4 { // a slow machine may not try before the first
-		short, cancel := context.WithTimeout(ctx, limit)
+	for timeout := 20 * time.Millisecond; timeout < hangTime; timeout *= 4 { // a slow machine may not try within 20 ms
+		short, cancel := context.WithTimeout(ctx, timeout)
 		_, err = d.Acquire(short, mutex("job"))
 		cancel()
 		if errors.Is(err, driver.ErrUnavailable) {
@@ -74,8 +74,8 @@ func TestTheEndOfADeadlineSaysWhoMayBeInTheWay(t *testing.T) {
 	t.Log(err)
 }
 
-// A whileOthersWrite is a ctx without a deadline. The driver asks it after each pause,
-// and by then another process has written.
+// A whileOthersWrite is a ctx without a deadline. The driver calls Err after each pause,
+// and write then writes like another process.
 type whileOthersWrite struct {
 	context.Context
 
@@ -87,9 +87,9 @@ func (c whileOthersWrite) Err() error {
 	return nil
 }
 
-// A request goes on as long as other processes write, however short its patience is.
-func TestPatienceDoesNotEndWhileOthersWrite(t *testing.T) {
-	path := file(t)
+// A request keeps trying while other processes write, however short busyTimeout is.
+func TestARequestDoesNotTimeOutWhileOthersWrite(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	d.table.busyTimeout = 0
 	unlock := writeLocked(t, path)
@@ -109,8 +109,8 @@ func TestPatienceDoesNotEndWhileOthersWrite(t *testing.T) {
 	gets(t, d, mutex("job"))
 }
 
-func TestWithoutADeadlinePatienceEnds(t *testing.T) {
-	path := file(t)
+func TestARequestWithoutDeadlineTimesOut(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	d.table.busyTimeout = 30 * time.Millisecond
 	defer writeLocked(t, path)()
@@ -130,11 +130,11 @@ func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 }
 
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	defer writeLocked(t, path)()
-	ended, bounded := make(chan error, 1), patient(t)
+	ended, bounded := make(chan error, 1), patientCtx(t)
 	go func() {
 		_, err := d.Acquire(bounded, mutex("job"))
 		ended <- err
@@ -150,5 +150,5 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 }
 
 func TestManyMayOpenANewFileAtOnce(t *testing.T) {
-	servertest.OpensTwenty(t, "sqlite:"+filepath.ToSlash(file(t)))
+	servertest.OpensTwenty(t, "sqlite:"+filepath.ToSlash(newPath(t)))
 }

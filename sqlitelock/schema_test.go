@@ -17,16 +17,16 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 		"in WAL mode":    {"PRAGMA journal_mode = WAL", "CREATE TABLE customers (id INTEGER)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := file(t)
-			raw(t, path, statements...)
+			path := newPath(t)
+			execRaw(t, path, statements...)
 			before, err := os.ReadFile(path)
 			noError(t, err)
-			if e := refused(t, path); !e.Permanent {
-				t.Error("it stays another application's")
+			if e := openFails(t, path); !e.Permanent {
+				t.Error("the error for another application's file is not permanent")
 			}
 			after, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(before, after) {
-				t.Errorf("it was changed (%v)", err)
+				t.Errorf("the file was changed (%v)", err)
 			}
 			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 				t.Errorf("left behind: %v, %v", left, err)
@@ -36,34 +36,34 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 }
 
 func TestANewerSchemaIsRefused(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	_ = d.Close()
-	raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
-	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
+	execRaw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
+	if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
 		t.Error(e)
 	}
 }
 
-// A trigger can delete held locks: a file that has one is refused, and the doctor reports
-// one that was added later.
+// A trigger can delete held locks. So Open refuses a file that has one, and the doctor
+// reports a trigger that was added later.
 func TestAFileWithATriggerIsRefused(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
-	raw(t, path, "CREATE TRIGGER sweep AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
+	execRaw(t, path, "CREATE TRIGGER sweep AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
 	if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "sweep") {
-		t.Errorf("it finds %+v", f)
+		t.Errorf("the doctor finds %+v", f)
 	}
-	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Error(), "sweep") || !strings.Contains(e.Hint, "DROP TRIGGER") {
+	if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Error(), "sweep") || !strings.Contains(e.Hint, "DROP TRIGGER") {
 		t.Error(e)
 	}
 }
 
 // Names are bytes, even in a file whose text is UTF-16.
 func TestAFileInUTF16(t *testing.T) {
-	path := file(t)
-	raw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")
+	path := newPath(t)
+	execRaw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")
 	one, two := open(t, path, nil), open(t, path, nil)
 	for _, name := range []string{"gr\u00f6\u00dfe", "\u0160\u20ac", "\U0001f512", "A", "a"} {
 		c, next := mutex(name), queued(name)
@@ -72,13 +72,13 @@ func TestAFileInUTF16(t *testing.T) {
 		if e, err := two.Inspect(ctx, name); err != nil || e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 {
 			t.Errorf("%q: %+v, %v", name, e, err)
 		}
-		heard := listen(t, two)
+		signals := listen(t, two)
 		releases(t, one, c)
-		if s := hear(t, heard); s.Token != next.Token {
-			t.Errorf("%q: it hears %+v", name, s)
+		if s := nextSignal(t, signals); s.Token != next.Token {
+			t.Errorf("%q: the driver got the signal %+v", name, s)
 		}
 	}
-	if encoding := ask(t, one, "SELECT count(*) FROM pragma_encoding WHERE encoding = 'UTF-16be'"); encoding != 1 {
+	if encoding := queryInt(t, one, "SELECT count(*) FROM pragma_encoding WHERE encoding = 'UTF-16be'"); encoding != 1 {
 		t.Error("the file is not in UTF-16")
 	}
 }

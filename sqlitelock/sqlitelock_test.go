@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// drivertest tests the rules of every driver. These tests are for the rules of a file.
+// drivertest tests the rules of every driver. These tests are for a file only.
 
 func TestLeasesOutliveTheDriver(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	a, err := asDriver(OpenFile(ctx, path, nil))
 	noError(t, err)
 	c := mutex("job")
@@ -23,9 +23,9 @@ func TestLeasesOutliveTheDriver(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeKeptAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, o := range []*Options{{Retention: time.Second}, {Retention: -1}, {Poll: time.Microsecond}, {Poll: time.Minute}, {Poll: -1}} {
-		if _, err := OpenFile(ctx, file(t), o); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := OpenFile(ctx, newPath(t), o); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	c := clock()
-	path := file(t)
+	path := newPath(t)
 	options := &Options{now: c.Now, Retention: time.Hour}
 	d := open(t, path, options)
 	d.table.tidyEvery = 1 << 30
@@ -23,7 +23,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	held.TTL = 24 * time.Hour
 	gets(t, d, held)
 
-	// Each process makes one transaction in its life; together they check all names.
+	// Each driver tidies after its only cycle; together they check all names.
 	tidy := func(n int) {
 		for range n {
 			d, err := asDriver(OpenFile(ctx, path, options))
@@ -35,12 +35,12 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	}
 	c.Advance(59 * time.Minute)
 	tidy(10)
-	if n := rows(t, d); n != used+2 {
+	if n := countNames(t, d); n != used+2 {
 		t.Fatalf("%d names are left too early", n)
 	}
-	c.Advance(4 * time.Minute) // and its pause is over
+	c.Advance(4 * time.Minute) // the pause of tidying is also over
 	tidy(10)
-	if n := rows(t, d); n != 2 {
+	if n := countNames(t, d); n != 2 {
 		t.Fatalf("%d names are left", n)
 	}
 	if e, err := d.Inspect(ctx, "held"); err != nil || len(e.Holders) != 1 {
@@ -53,16 +53,16 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 
 func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	c := clock()
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, &Options{now: c.Now})
 	d.table.tidyEvery = 1
 	for _, name := range []string{"a", "b", "c"} {
 		cycle(t, d, name)
 	}
-	raw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
+	execRaw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
 	c.Advance(48 * time.Hour)
 	gets(t, d, mutex("x"))
-	if n := rows(t, d); n != 2 { // x, and b, which an operator has to look at
+	if n := countNames(t, d); n != 2 { // x, and b, which an operator has to repair
 		t.Fatalf("%d names are left", n)
 	}
 }

@@ -27,7 +27,7 @@ func unprivileged(t *testing.T) (folder string) {
 	if err == nil {
 		err = os.WriteFile(binary, b, 0o700) //nolint:gosec // it is executed
 	}
-	for _, path := range []string{folder, binary} { // whatever the umask
+	for _, path := range []string{folder, binary} { // the umask may have removed rights
 		if err == nil {
 			err = os.Chmod(path, 0o755) //nolint:gosec // the other user gets there, and runs it
 		}
@@ -36,33 +36,33 @@ func unprivileged(t *testing.T) (folder string) {
 		err = os.Chown(folder, nobody, nobody)
 	}
 	noError(t, err)
-	asChild = func(cmd *exec.Cmd) {
+	prepareChild = func(cmd *exec.Cmd) {
 		cmd.Path = binary
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	t.Cleanup(func() { asChild = func(*exec.Cmd) {} })
+	t.Cleanup(func() { prepareChild = func(*exec.Cmd) {} })
 	return folder
 }
 
-// SQLite makes the companions with the mode that the umask leaves, and gives them the
-// file's mode a moment later. A process that opens the file in between must not be left
-// with companions that it can only read for the rest of its life.
-func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
-	for _, which := range []string{"-shm", "-wal"} {
+// SQLite creates the companions with a mode from the umask, and sets the file's mode a
+// moment later. A process that opens the file in between must retry, because its
+// companions would stay read-only.
+func TestOpenWaitsForTheModeOfTheCompanions(t *testing.T) {
+	for _, suffix := range []string{"-shm", "-wal"} {
 		for mode, what := range map[os.FileMode]string{0o440: "read", 0o000: "open"} {
-			t.Run(what+which, func(t *testing.T) {
+			t.Run(what+suffix, func(t *testing.T) {
 				path := filepath.Join(unprivileged(t), "locks.db")
-				_, stays := spawn(t, "stays", path)
-				if !stays.Scan() {
+				_, first := spawn(t, "stays", path)
+				if !first.Scan() {
 					t.Fatal("the first user cannot open the file")
 				}
-				noError(t, os.Chmod(path+which, mode))
-				_, opens := spawn(t, "opens patiently", path)
-				opens.Scan()
+				noError(t, os.Chmod(path+suffix, mode))
+				_, second := spawn(t, "opens patiently", path)
+				second.Scan()
 				time.Sleep(200 * time.Millisecond) // it is opening the file
-				noError(t, os.Chmod(path+which, 0o600))
-				if opens.Scan(); opens.Text() != "<nil>" {
-					t.Errorf("the second user is answered: %s", opens.Text())
+				noError(t, os.Chmod(path+suffix, 0o600))
+				if second.Scan(); second.Text() != "<nil>" {
+					t.Errorf("the second user got %s", second.Text())
 				}
 			})
 		}
@@ -71,15 +71,15 @@ func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
 
 func TestAFileWhoseCompanionsStayReadOnlyIsRefusedWithinSeconds(t *testing.T) {
 	path := filepath.Join(unprivileged(t), "locks.db")
-	_, stays := spawn(t, "stays", path)
-	stays.Scan()
-	if err := os.Chmod(path+"-shm", 0o440); err != nil { //nolint:gosec // it is the test
+	_, first := spawn(t, "stays", path)
+	first.Scan()
+	if err := os.Chmod(path+"-shm", 0o440); err != nil { //nolint:gosec // the driver must refuse it
 		t.Fatal(err)
 	}
-	_, opens := spawn(t, "opens", path)
-	opens.Scan()
-	if !opens.Scan() || opens.Text() == "<nil>" {
-		t.Errorf("it was opened, or says nothing: %q", opens.Text())
+	_, second := spawn(t, "opens", path)
+	second.Scan()
+	if !second.Scan() || second.Text() == "<nil>" {
+		t.Errorf("the file was opened, or the child printed nothing: %q", second.Text())
 	}
-	t.Log(opens.Text())
+	t.Log(second.Text())
 }

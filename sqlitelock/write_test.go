@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// A transaction that could not be rolled back would keep all processes out, this one
-// included.
-func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
-	d := open(t, file(t), nil)
+// An open transaction would keep all processes out, including this one.
+func TestAnOpenTransactionIsRolledBack(t *testing.T) {
+	d := open(t, newPath(t), nil)
 	w := d.table.writer.conn
 	err := errors.Join(w.exec(beginImmediate), w.exec(upsertEntry, []byte("job"), []byte("half a step")))
 	noError(t, err)
 	gets(t, d, mutex("job"))
 }
 
-func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
-	path := file(t)
+func TestAPanicInATransactionKeepsNoLock(t *testing.T) {
+	path := newPath(t)
 	d := open(t, path, nil)
 	func() {
 		defer func() { _ = recover() }()
@@ -31,7 +30,7 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
 	nightly(t, "it writes a log of megabytes")
 	t.Parallel()
-	path := file(t)
+	path := newPath(t)
 	d := open(t, path, nil)
 	c, err := connect(path)
 	noError(t, err)
