@@ -21,9 +21,8 @@ type conns interface {
 	// because the pool's owner may have replaced the password.
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
-	// use returns the number of connections in use, and the largest number: 0 is no
-	// limit.
-	use() (n, most int)
+	// usage returns the number of connections in use, and the limit, or 0 without one.
+	usage() (n, most int)
 }
 
 type pool struct{ *pgxpool.Pool }
@@ -44,7 +43,7 @@ func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-func (p pool) use() (n, most int) {
+func (p pool) usage() (n, most int) {
 	s := p.Stat()
 	return int(s.AcquiredConns()), int(s.MaxConns())
 }
@@ -54,18 +53,18 @@ type database struct{ *sql.DB }
 // beforeConnect copies the configuration of a connection of the pool. It cannot call the
 // caller's OptionBeforeConnect, because the pool does not expose that.
 func (d database) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
-	return with(ctx, d, func(own *pgx.Conn) error {
+	return withConn(ctx, d, func(own *pgx.Conn) error {
 		*c = *own.Config()
 		return nil
 	})
 }
 
-func (d database) use() (n, most int) {
+func (d database) usage() (n, most int) {
 	s := d.Stats()
 	return s.InUse, s.MaxOpenConnections
 }
 
-var errNotPgx = errors.New("its connections are not those of github.com/jackc/pgx/v5/stdlib")
+var errNotPgx = errors.New("its connections are not from github.com/jackc/pgx/v5/stdlib")
 
 func (d database) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	conn, err := d.Conn(ctx)
@@ -101,11 +100,11 @@ func (e exhaustedError) Unwrap() error { return e.err }
 
 // exhausted reports whether all connections are in use.
 func exhausted(from conns) bool {
-	n, most := from.use()
+	n, most := from.usage()
 	return most > 0 && n >= most
 }
 
-func with(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
+func withConn(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	c, free, err := from.take(ctx)
 	if err != nil {
 		if ctx.Err() != nil && exhausted(from) {

@@ -20,16 +20,16 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if d.store.closing.Err() != nil {
 		return nil, driver.ErrClosed
 	}
-	err := with(ctx, d.store.conns, func(c *pgx.Conn) error {
+	err := withConn(ctx, d.store.conns, func(c *pgx.Conn) error {
 		if err := e.settings(ctx, c); err != nil {
 			return err
 		}
 		return e.tables(ctx, c)
 	})
 	if err != nil {
-		return nil, opening(ctx, d.store.server, err)
+		return nil, openError(ctx, d.store.server, err)
 	}
-	if e.whole {
+	if e.readable {
 		e.found = append(e.found, locktable.Damaged(ctx, d)...)
 	}
 	if ctx.Err() != nil {
@@ -44,7 +44,7 @@ type examination struct {
 	driver   *lockDriver
 	found    engine.Findings
 	recovery bool
-	whole    bool // all tables exist and are readable
+	readable bool // this user can read all tables
 }
 
 // settings checks the settings of the server and of this session, whether a failover can
@@ -92,7 +92,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 		e.found.Add(set[f.name] == f.bad, f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
 	}
 	enc, off := set["server_encoding"], locktable.Instant(now).Time().Sub(asked)
-	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
+	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", which cannot store all names", "use a database in UTF8")
 	e.found.Add(off > time.Since(asked)+5*time.Second || off < -5*time.Second, driver.SeverityInfo, "clock",
 		fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	e.found.Add(!e.recovery && standbys > 0 && strings.TrimSpace(set["synchronous_standby_names"]) == "", driver.SeverityWarning, "replication",
@@ -111,10 +111,10 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	o := e.driver.store.options
 	var missing []string
-	e.whole = !e.recovery
+	e.readable = !e.recovery
 	for _, name := range []string{"locks", "tidying"} {
-		var there, logged, may, meddled, unidentified bool
-		var lacks string
+		var exists, logged, hasRights, hasTrigger, noReplicaIdentity bool
+		var missingColumns string
 		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
 			" coalesce((SELECT bool_and(has_table_privilege(r, p)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p), true),"+
 			" r IS NOT NULL AND (EXISTS (SELECT FROM pg_trigger WHERE tgrelid = r AND NOT tgisinternal AND tgenabled <> 'D')"+
@@ -123,36 +123,36 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" WHERE format('%I.%I', schemaname, tablename)::regclass = r AND (pubupdate OR pubdelete)),"+
 			" coalesce((SELECT string_agg(n, ', ') FROM unnest($2::text[]) n WHERE r IS NOT NULL"+
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
-			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &unidentified, &lacks)
+			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&exists, &logged, &hasRights, &hasTrigger, &noReplicaIdentity, &missingColumns)
 		if sqlState(err) == "42501" {
 			e.found.Add(true, driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
-			e.whole = false
+			e.readable = false
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if !there {
+		if !exists {
 			missing = append(missing, o.table(name))
 		}
-		e.whole = e.whole && lacks == "" && may
-		e.found.Add(lacks != "", driver.SeverityError, "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
+		e.readable = e.readable && missingColumns == "" && hasRights
+		e.found.Add(missingColumns != "", driver.SeverityError, "tables", o.table(name)+" lacks "+missingColumns+": statements that need them fail",
 			"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
-		e.found.Add(meddled, driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
+		e.found.Add(hasTrigger, driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
 			"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
-		e.found.Add(unidentified, driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", replicaIdentityHint)
+		e.found.Add(noReplicaIdentity, driver.SeverityError, "tables", o.table(name)+" is published with REPLICA IDENTITY NOTHING: the server refuses to change its rows, and so to renew", replicaIdentityHint)
 		e.found.Add(!logged, driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
-		e.found.Add(!may, driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
+		e.found.Add(!hasRights, driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 	}
-	rowless := false
-	if e.whole = e.whole && len(missing) == 0; e.whole {
-		if err := c.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+o.table("tidying")+")").Scan(&rowless); err != nil {
+	noTidyingRow := false
+	if e.readable = e.readable && len(missing) == 0; e.readable {
+		if err := c.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+o.table("tidying")+")").Scan(&noTidyingRow); err != nil {
 			return err
 		}
 	}
 	isPrimary := !e.recovery
-	e.found.Add(isPrimary && rowless, driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
-	e.found.Add(isPrimary && len(missing) == 2, driver.SeverityInfo, "tables", "they are not there yet", "the first client that locks makes them, or run what `"+o.command()+"` prints")
-	e.found.Add(isPrimary && len(missing) == 1, driver.SeverityError, "tables", strings.Join(missing, "")+" is not there, and the other table is: what needs it fails",
+	e.found.Add(isPrimary && noTidyingRow, driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
+	e.found.Add(isPrimary && len(missing) == 2, driver.SeverityInfo, "tables", "they do not exist yet", "the first client that locks creates them; or run what `"+o.command()+"` prints")
+	e.found.Add(isPrimary && len(missing) == 1, driver.SeverityError, "tables", strings.Join(missing, "")+" does not exist, but the other table does: statements that need it fail",
 		"run what `"+o.command()+"` prints, while no lock is held; then every client has to open the database again")
 	return nil
 }
@@ -170,7 +170,7 @@ func (e *examination) pushing(ctx context.Context) {
 		d.store.listener.tryPush(ctx)
 	}
 	off := d.store.options.NoPush
-	e.found.Add(off, driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
-	e.found.Add(!off && !d.store.listener.pushes(), driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
+	e.found.Add(off, driver.SeverityInfo, "push", "it is turned off: waiting claims poll the table", "leave out push=false for quicker hand-overs")
+	e.found.Add(!off && !d.store.listener.pushes(), driver.SeverityInfo, "pooler", "notifications do not pass through the pooler: waiting claims poll the table, every 5 to 250 ms",
 		"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
 }

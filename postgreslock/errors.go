@@ -47,7 +47,7 @@ func (s *server) opError(op driver.Op, err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{err}
 	}
-	return engine.Failure(err, s.place(), op, s.advice)
+	return engine.Failure(err, s.location(), op, s.advice)
 }
 
 // connectError shortens pgconn's error for people. pgconn writes one line for each
@@ -85,14 +85,14 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	case "25006":
 		return standbyHint, false // the standby may be promoted
 	case "42703", "42P10":
-		return "a table is not as `" + s.options.command() + "` makes it: look at the columns and the primary key", true
+		return "a table differs from what `" + s.options.command() + "` creates: look at the columns and the primary key", true
 	case "3D000":
-		return "there is no such database: make it, or look at the URL", true
+		return "the database does not exist: create it, or look at the URL", true
 	case "28P01", "28000":
 		return "look at the user, the password, and the server's pg_hba.conf", !s.passwordFromFile
 	case "08P01": // PgBouncer uses it for its own errors and for unknown ones of the server
-		if said := err.Error(); strings.Contains(said, "no such database") || strings.Contains(said, "database ") && strings.Contains(said, "does not exist") {
-			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true
+		if text := err.Error(); strings.Contains(text, "no such database") || strings.Contains(text, "database ") && strings.Contains(text, "does not exist") {
+			return "the database does not exist behind the pooler: create it, or look at the URL and at [databases] in pgbouncer.ini", true
 		}
 	case "42501":
 		return "the user lacks a right: as an administrator, run what `" + s.options.command() + "` prints, and grant the user" +
@@ -108,13 +108,13 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	case "55P03", "25P03":
 		return "another session keeps a row locked: look for an open transaction with a CheckLease, and for a client that was stopped", false
 	case "53300":
-		return "the server has no connection left: max_connections, or smaller pools", false
+		return "the server has no connection left: raise max_connections, or use smaller pools", false
 	case "57P01", "57P02", "57P03":
 		return "the server is starting, recovering or ending: look at its log", false
 	case "53100", "53200":
 		return "the server's disk or memory is full", false
 	case "22P05":
-		return "the database's encoding lacks a character: UTF8 has all", true
+		return "the database's encoding lacks a character: use UTF8, which has all", true
 	case "":
 		return "check the server and the network", false
 	}

@@ -72,10 +72,10 @@ func CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) erro
 //
 //	checker, _ := driver.As[postgreslock.LeaseChecker](d)
 type LeaseChecker interface {
-	// CheckLease is the function [CheckLease] for its own tables.
+	// CheckLease is like the function [CheckLease], for the driver's own tables.
 	CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error
 
-	// CheckLeaseSQL is the function [CheckLeaseSQL] for its own tables.
+	// CheckLeaseSQL is like the function [CheckLeaseSQL], for the driver's own tables.
 	CheckLeaseSQL(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
 }
 
@@ -119,7 +119,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	if err := engine.CheckTx(ctx, tx); err != nil {
 		return err
 	}
-	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("postgres", o.tail(), " schema=", " prefix="))
+	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("postgres", o.locationSuffix(), " schema=", " prefix="))
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	var marks []string
 	var names []any
 	for i, name := range leases.Names() {
-		marks, names = append(marks, text(mark(i+1))), append(names, []byte(name))
+		marks, names = append(marks, text(placeholder(i+1))), append(names, []byte(name))
 	}
 	// The outer SELECT reads the time: in the target list of the locking SELECT itself,
 	// the time would be from before the wait for a locked row. It returns name and entry
@@ -135,7 +135,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	// bytea_output=escape.
 	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(marks, ", ") +
 		") ORDER BY name FOR NO KEY UPDATE)" +
-		" SELECT pg_catalog.encode(" + octets("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
+		" SELECT pg_catalog.encode(" + toBytes("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
 	rows := engine.LockedRows{}
 	var name, entry string
 	var now int64
@@ -152,7 +152,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	})
 	switch {
 	case isRetryable(err):
-		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: another one was in its way, or a lease was renewed since it began)", err))
+		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: it met another one, or a lease was renewed since it began)", err))
 	case err != nil:
 		return leases.Failed(ctx, err)
 	}

@@ -33,7 +33,7 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
-	return engine.Made(build(pool{p}, o, place(p.Config().ConnConfig)))
+	return engine.Made(build(pool{p}, o, location(p.Config().ConnConfig)))
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
@@ -44,7 +44,7 @@ func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	}
 	if _, ok := db.Driver().(*stdlib.Driver); !ok {
 		return nil, &driver.InvalidError{
-			Argument: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
+			Argument: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "the driver of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
 	return engine.Made(build(database{db}, o, "postgres"))
@@ -63,61 +63,61 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	config := parsed.config
-	where := place(config.ConnConfig)
-	s := newServer(parsed.options, where)
+	dbLocation := location(config.ConnConfig)
+	s := newServer(parsed.options, dbLocation)
 	s.passwordFromFile = parsed.passwordFromFile
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
-		return nil, opening(ctx, s, err)
+		return nil, openError(ctx, s, err)
 	}
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if !pooled { // a pooler may refuse lock_timeout, or leave it set for other clients
-		config.ConnConfig.RuntimeParams["lock_timeout"] = tableWait
+		config.ConnConfig.RuntimeParams["lock_timeout"] = tableLockTimeout
 	}
-	reread := config.BeforeConnect
+	readFiles := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, each *pgx.ConnConfig) error {
 		withoutCancels(each)
-		return reread(ctx, each)
+		return readFiles(ctx, each)
 	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
-		return nil, opening(ctx, s, err)
+		return nil, openError(ctx, s, err)
 	}
 	s.conns = pool{p}
 	s.config.Store(config.ConnConfig)
-	d := drive(s, p.Close)
+	d := newDriver(s, p.Close)
 	_, free, err := s.connect(ctx)
 	if err != nil {
 		_ = d.Close()
-		return nil, opening(ctx, s, err)
+		return nil, openError(ctx, s, err)
 	}
 	free()
 	return d, nil
 }
 
-func place(c *pgx.ConnConfig) string {
+func location(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
 }
 
-func build(from conns, o *Options, where string) (*lockDriver, error) {
+func build(from conns, o *Options, dbLocation string) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := newServer(&options, where)
+	s := newServer(&options, dbLocation)
 	s.conns = from
-	return drive(s, func() {}), nil
+	return newDriver(s, func() {}), nil
 }
 
-// drive makes a driver over a server that has its conns.
-func drive(s *server, closePool func()) *lockDriver {
+// newDriver makes a driver over a server that has its conns.
+func newDriver(s *server, closePool func()) *lockDriver {
 	d := &lockDriver{}
 	store := newStore(s, closePool, func(signal driver.Signal) { d.Deliver(signal) })
 	d.store = store
-	over := &table{swap.New(store, store.inbox, store.deliver), store.listener}
-	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(over, store.inbox), store.listener.claims, store.listener.begin)
+	locks := &table{swap.New(store, store.inbox, store.deliver), store.listener}
+	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(locks, store.inbox), store.listener.claims, store.listener.begin)
 	return d
 }
 
@@ -135,41 +135,41 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 func withoutCancels(config *pgx.ConnConfig) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if network == onlyCancels {
+		if network == cancelNetwork {
 			return nil, errNoCancel
 		}
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return uncancelled{c}, nil
+		return noCancelConn{c}, nil
 	}
 }
 
-// An uncancelled connection has an address that withoutCancels refuses to dial: pgx dials
-// it only for a cancel request.
-type uncancelled struct{ net.Conn }
+// A noCancelConn has an address that withoutCancels refuses to dial: pgx dials it only
+// for a cancel request.
+type noCancelConn struct{ net.Conn }
 
-func (c uncancelled) RemoteAddr() net.Addr {
-	return &net.UnixAddr{Net: onlyCancels, Name: c.Conn.RemoteAddr().String()}
+func (c noCancelConn) RemoteAddr() net.Addr {
+	return &net.UnixAddr{Net: cancelNetwork, Name: c.Conn.RemoteAddr().String()}
 }
 
-const onlyCancels = "only for cancel requests"
+const cancelNetwork = "only for cancel requests"
 
-var errNoCancel = errors.New("nothing is cancelled")
+var errNoCancel = errors.New("pawl sends no cancel requests")
 
-func opening(ctx context.Context, s *server, err error) error {
-	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled):
-		return ended
-	case ended != nil && !errors.Is(err, ended):
-		err = fmt.Errorf("%w (%w)", ended, err)
+func openError(ctx context.Context, s *server, err error) error {
+	switch ctxErr := ctx.Err(); {
+	case errors.Is(ctxErr, context.Canceled):
+		return ctxErr
+	case ctxErr != nil && !errors.Is(err, ctxErr):
+		err = fmt.Errorf("%w (%w)", ctxErr, err) // err has the reason for the delay
 	}
-	return s.opError("open", err) // err also says why the opening took so long
+	return s.opError("open", err)
 }
 
-// behindPooler reports whether a pooler answers. A pooler announces a process ID of its
-// own when a client connects, and the server process has another one.
+// behindPooler reports whether a pooler answers. A pooler announces its own process ID
+// when a client connects, which is not the ID of the server process.
 func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config = config.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -184,13 +184,13 @@ func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	return pid != c.PgConn().PID(), err
 }
 
-// connections is the default of pool_max_conns.
-const connections = 16
+// defaultMaxConns is the default of pool_max_conns.
+const defaultMaxConns = 16
 
-// tableWait bounds a session's wait for a table that an operator has locked, or is about
-// to lock. No caller cancels that wait, so without a bound each abandoned statement would
-// keep a connection. For a locked row, each step sets its own limit.
-const tableWait = "5s"
+// tableLockTimeout bounds a session's wait for a table that an operator has locked, or is
+// about to lock. No caller cancels that wait, so without a bound each abandoned statement
+// would keep a connection. For a locked row, each step sets its own limit.
+const tableLockTimeout = "5s"
 
 // table is the driver's table of locks. A listener receives its signals.
 type table struct {

@@ -16,15 +16,15 @@ const namesPerRead = 1000
 // were missed while it did not listen. It reports whether it read all entries.
 func (l *listener) pollClaims() bool {
 	names, byName := engine.ByName(l.claims.All(time.Now()))
-	for some := range slices.Chunk(names, namesPerRead) {
+	for chunk := range slices.Chunk(names, namesPerRead) {
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(l.store.closing, requestTimeout)
-		all, err := l.store.Load(ctx, some)
+		all, err := l.store.Load(ctx, chunk)
 		cancel()
 		if err != nil {
 			return false
 		}
-		for i, name := range some {
+		for i, name := range chunk {
 			e := &locktable.Entry{}
 			if len(all[i].Value) > 0 {
 				if e, err = locktable.Decode(all[i].Value); err != nil {

@@ -16,43 +16,43 @@ import (
 // locked row also runs in a goroutine, on any server. Other requests to a quick server do
 // not, because passing an answer between goroutines may take 0.1 ms.
 type request struct {
-	ctx        context.Context // the caller's, or awaitAnswer ends it
+	ctx        context.Context // the caller's ctx, or one that awaitAnswer ends
 	closeAfter time.Duration   // see closeSocket
 
-	mu   sync.Mutex // protects the fields below
-	conn *pgx.Conn  // nil until the request has one
-	left bool       // the caller has returned
+	mu             sync.Mutex // protects the fields below
+	conn           *pgx.Conn  // nil until the request has one
+	callerReturned bool
 }
 
 const (
-	slow          = 100 * time.Millisecond // the time of a request from which on the server counts as slow
-	slowFor       = time.Minute            // the time after a slow request for which the server counts as slow
-	answerTimeout = 2 * time.Second        // how long a request without a caller waits for its answer
+	slowThreshold = 100 * time.Millisecond // a longer request means that the server is slow
+	slowPeriod    = time.Minute            // the time after such a request for which the server counts as slow
+	answerTimeout = 2 * time.Second        // the time for which a request without a caller waits for its answer
 )
 
 // request runs f with a connection. f may still run after request has returned the error
 // of ctx. So f must use the caller's variables only in whileAwaited.
 func (s *store) request(ctx context.Context, f func(r *request) error) error {
 	began := time.Now()
-	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowFor {
+	if last := s.lastSlow.Load(); last == nil || began.Sub(*last) > slowPeriod {
 		defer s.recordTime(began)
 		return s.run(&request{ctx: ctx, closeAfter: answerTimeout}, f)
 	}
 	return s.requestInBackground(ctx, answerTimeout, func() { s.recordTime(began) }, f)
 }
 
-// requestInBackground runs a request in a goroutine of its own, on any server. After its
+// requestInBackground runs a request in its own goroutine, on any server. After its
 // caller has returned, the request waits for its answer for the time wait. At its end,
-// the goroutine calls over.
-func (s *store) requestInBackground(ctx context.Context, wait time.Duration, over func(), f func(r *request) error) error {
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	r := &request{ctx: running}
+// the goroutine calls atEnd.
+func (s *store) requestInBackground(ctx context.Context, wait time.Duration, atEnd func(), f func(r *request) error) error {
+	requestCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &request{ctx: requestCtx}
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer end()
-		defer over()
+		defer cancel()
+		defer atEnd()
 		err = s.run(r, f)
 	}()
 	select {
@@ -65,40 +65,40 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, ove
 		return err
 	default:
 	}
-	connected := r.leave()
+	connected := r.markReturned()
 	if !connected {
 		wait = answerTimeout // the request waits for a connection, not for a row
 	}
-	if others := s.awaitAnswer(wait, end, done); !connected && others == 0 && exhausted(s) {
+	if others := s.awaitAnswer(wait, cancel, done); !connected && others == 0 && exhausted(s) {
 		return exhaustedError{ctx.Err()}
 	}
 	return ctx.Err()
 }
 
 // awaitAnswer lets a request without a caller wait for its answer, and returns the number
-// of other such requests. If the answer takes too long, end stops the wait for a
+// of other such requests. If the answer takes too long, cancel stops the wait for a
 // connection, or makes pgx close the connection. If there are too many such requests,
 // this one does not wait, because the pool has to serve callers, too. For requests that
 // wait for a locked row, longWaits is the limit.
-func (s *store) awaitAnswer(wait time.Duration, end func(), done <-chan struct{}) (others int) {
+func (s *store) awaitAnswer(wait time.Duration, cancel func(), done <-chan struct{}) (others int) {
 	others = len(s.unawaited)
-	leave := func() {}
+	freeSlot := func() {}
 	if wait == answerTimeout {
 		select {
 		case s.unawaited <- struct{}{}:
-			leave = func() { <-s.unawaited }
+			freeSlot = func() { <-s.unawaited }
 		default:
 			wait = 0
 		}
 	}
 	s.running.Go(func() {
-		defer leave()
-		late, cancel := context.WithTimeout(s.closing, wait)
-		defer cancel()
+		defer freeSlot()
+		bounded, stop := context.WithTimeout(s.closing, wait)
+		defer stop()
 		select {
 		case <-done:
-		case <-late.Done():
-			end()
+		case <-bounded.Done():
+			cancel()
 			<-done
 		}
 	})
@@ -107,7 +107,7 @@ func (s *store) awaitAnswer(wait time.Duration, end func(), done <-chan struct{}
 
 // recordTime records that the server is slow if a request took long.
 func (s *store) recordTime(began time.Time) {
-	if now := time.Now(); now.Sub(began) > slow {
+	if now := time.Now(); now.Sub(began) > slowThreshold {
 		s.lastSlow.Store(&now)
 	}
 }
@@ -138,11 +138,11 @@ func (s *store) run(r *request, f func(r *request) error) error {
 // does not replace it. closeSocket waits for the time after.
 func (s *store) closeSocket(c *pgx.Conn, after time.Duration) {
 	s.running.Go(func() {
-		late, cancel := context.WithTimeout(s.closing, after)
+		bounded, cancel := context.WithTimeout(s.closing, after)
 		defer cancel()
 		select {
 		case <-c.PgConn().CleanupDone():
-		case <-late.Done():
+		case <-bounded.Done():
 		}
 		_ = c.PgConn().Conn().Close()
 	})
@@ -153,7 +153,7 @@ func (r *request) begin(c *pgx.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conn = c
-	return !r.left
+	return !r.callerReturned
 }
 
 // whileAwaited runs f if the caller still waits, and reports that. The caller does not
@@ -161,17 +161,17 @@ func (r *request) begin(c *pgx.Conn) bool {
 func (r *request) whileAwaited(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.left {
+	if !r.callerReturned {
 		f()
 	}
-	return !r.left
+	return !r.callerReturned
 }
 
-// leave records that the caller returns, and reports whether the request has a
+// markReturned records that the caller returns, and reports whether the request has a
 // connection.
-func (r *request) leave() bool {
+func (r *request) markReturned() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.left = true
+	r.callerReturned = true
 	return r.conn != nil
 }

@@ -19,18 +19,18 @@ type server struct {
 	options          *Options
 	passwordFromFile bool
 
-	setUp chan struct{} // holds one while a goroutine checks the server
+	preparing chan struct{} // has a value while a goroutine checks the server
 
-	where    atomic.Pointer[string] // the database, for messages
-	ready    atomic.Bool
-	wasReady atomic.Bool                    // the server has been ready before
-	config   atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
-	pooled   atomic.Bool                    // there is a pooler: the process ID of the server is not the announced one
+	databaseLocation atomic.Pointer[string]         // the database, for messages
+	ready            atomic.Bool                    // checked, and not known as a standby since
+	wasReady         atomic.Bool                    // has been ready at least once
+	config           atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
+	pooled           atomic.Bool                    // there is a pooler: it announced another process ID than the server's
 }
 
-func newServer(o *Options, where string) *server {
-	s := &server{options: o, setUp: make(chan struct{}, 1)}
-	s.where.Store(&where)
+func newServer(o *Options, dbLocation string) *server {
+	s := &server{options: o, preparing: make(chan struct{}, 1)}
+	s.databaseLocation.Store(&dbLocation)
 	return s
 }
 
@@ -38,8 +38,8 @@ func newServer(o *Options, where string) *server {
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	if !s.ready.Load() { // check without c, because a goroutine that waits must not keep a connection
 		select {
-		case s.setUp <- struct{}{}:
-			defer func() { <-s.setUp }()
+		case s.preparing <- struct{}{}:
+			defer func() { <-s.preparing }()
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
@@ -60,7 +60,7 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 
 // place returns the description of the tables for messages: the database, and the schema
 // and the prefix unless they are the defaults.
-func (s *server) place() string { return *s.where.Load() + s.options.tail() }
+func (s *server) location() string { return *s.databaseLocation.Load() + s.options.locationSuffix() }
 
 // connConfig returns the configuration of a connection. The first time, it also connects.
 func (s *server) connConfig(ctx context.Context) (*pgx.ConnConfig, error) {
@@ -93,22 +93,22 @@ func (s *server) handleFailure(ctx context.Context, c *pgx.Conn, err error) {
 // prepare checks the server, and creates the tables. Many processes may do so at the same
 // time.
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
-	there, pooled, err := s.checkServer(ctx, c)
-	if err == nil && !there {
+	tablesExist, pooled, err := s.checkServer(ctx, c)
+	if err == nil && !tablesExist {
 		if err = s.create(ctx, c); err == nil {
-			there, pooled, err = s.checkServer(ctx, c)
+			tablesExist, pooled, err = s.checkServer(ctx, c)
 		}
-		if err == nil && !there {
+		if err == nil && !tablesExist {
 			err = errors.New("the tables do not exist after they were created")
 		}
 	}
 	if err != nil {
 		return err
 	}
-	at := c.Config()
-	where := place(at)
-	s.where.Store(&where)
-	s.config.CompareAndSwap(nil, at)
+	config := c.Config()
+	dbLocation := location(config)
+	s.databaseLocation.Store(&dbLocation)
+	s.config.CompareAndSwap(nil, config)
 	s.pooled.Store(pooled)
 	s.wasReady.Store(true)
 	s.ready.Store(true)
@@ -117,20 +117,20 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 
 // checkServer checks the server. It reports whether the tables exist, and whether there
 // is a pooler.
-func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
+func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (tablesExist, pooled bool, err error) {
 	var recovery, readOnly, escapes bool
 	var number int
 	var pid uint32
-	var called string
+	var versionText string
 	err = c.QueryRow(ctx, "SELECT version(), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,"+
 		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass("+text("$1")+") IS NOT NULL",
-		s.options.regclass("tidying")).Scan(&called, &recovery, &readOnly, &escapes, &number, &pid, &there)
+		s.options.regclass("tidying")).Scan(&versionText, &recovery, &readOnly, &escapes, &number, &pid, &tablesExist)
 	switch {
 	case err != nil:
 		return false, false, err
-	case forkName(called) != "":
+	case forkName(versionText) != "":
 		return false, false, &engine.ConfigError{
-			Problem: "the server is " + forkName(called) + ", whose nodes have a clock each",
+			Problem: "the server is " + forkName(versionText) + ", whose nodes have a clock each",
 			Hint:    "use PostgreSQL itself, or another backend of Pawl",
 		}
 	case number < 120000:
@@ -154,7 +154,7 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 			return false, false, err
 		}
 	}
-	if !there {
+	if !tablesExist {
 		return false, pooled, nil
 	}
 	var version int
@@ -178,8 +178,8 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (there, pooled bo
 // forkName returns the name of a server that speaks PostgreSQL's protocol but has no
 // single clock.
 func forkName(version string) string {
-	for in, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
-		if strings.Contains(version, in) {
+	for mark, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
+		if strings.Contains(version, mark) {
 			return name
 		}
 	}
@@ -222,12 +222,12 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'; SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
 			return err
 		}
-		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace("+text("$1")+") IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&there); err != nil {
+		var schemaExists bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace("+text("$1")+") IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&schemaExists); err != nil {
 			return err
 		}
 		script := s.options.tables()
-		if !there { // even with IF NOT EXISTS, the user would need the right to create a schema
+		if !schemaExists { // even with IF NOT EXISTS, the user would need the right to create a schema
 			script = "CREATE SCHEMA " + schema + ";\n" + script
 		}
 		_, err := tx.Exec(ctx, script)

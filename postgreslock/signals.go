@@ -133,17 +133,17 @@ func (l *listener) endIfUnused() bool {
 
 // run listens until endIfUnused returns true.
 func (l *listener) run() {
-	wanted, end := context.WithCancel(l.store.closing)
-	defer end()
+	ctx, cancel := context.WithCancel(l.store.closing)
+	defer cancel()
 	engine.Subscription{
 		Run: func(_ context.Context, subscribed func()) {
 			if l.endIfUnused() || l.listen(subscribed) {
-				end()
+				cancel()
 			}
 		},
 		StateChanged: l.setState,
 		FirstPause:   50 * time.Millisecond, LongestPause: 5 * time.Second,
-	}.Keep(wanted)
+	}.Keep(ctx)
 }
 
 // noIdleTimeout keeps a server, version 14 or later, from ending a session that only
@@ -152,7 +152,7 @@ const noIdleTimeout = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_ca
 
 // listen opens one connection and listens on it. It returns true if no claim and no watch
 // needs it any more, and false if run has to call it again.
-func (l *listener) listen(subscribed func()) (over bool) {
+func (l *listener) listen(subscribed func()) (done bool) {
 	ctx, cancel := context.WithTimeout(l.store.closing, requestTimeout)
 	defer cancel()
 	config, err := l.store.connConfig(ctx)
@@ -201,12 +201,12 @@ func (l *listener) listen(subscribed func()) (over bool) {
 func (l *listener) testPush(c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(l.store.closing, notifyTimeout)
 	defer cancel()
-	err := with(ctx, l.store, func(other *pgx.Conn) error {
+	err := withConn(ctx, l.store, func(other *pgx.Conn) error {
 		_, err := other.Exec(ctx, "SELECT pg_catalog.pg_notify($1, 'listening')", channel(l.store.inbox))
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.store.pooled.Load()) // an error, such as an exhausted pool, says nothing about listening
+		return l.setPush(!l.store.pooled.Load()) // an error, as of an exhausted pool, is no sign that notifications fail
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
@@ -230,7 +230,7 @@ func (l *listener) setPush(arrived bool) bool {
 
 // pauseAfterFailedPush waits for a minute after notifications did not arrive. Then the
 // listener tests again, because the pooler may be gone.
-func (l *listener) pauseAfterFailedPush() (over bool) {
+func (l *listener) pauseAfterFailedPush() (done bool) {
 	l.setState(false)
 	l.store.deliver(driver.Signal{Kind: driver.SignalRetry}) // claims without signals read their entries
 	for range 60 {
@@ -273,7 +273,7 @@ func (s *store) notifications(all []locktable.Signal, args []any) (calls string,
 		return "", args
 	}
 	for _, to := range all {
-		calls += ", pg_catalog.pg_notify(" + mark(len(args)+1) + ", " + mark(len(args)+2) + ")"
+		calls += ", pg_catalog.pg_notify(" + placeholder(len(args)+1) + ", " + placeholder(len(args)+2) + ")"
 		args = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
 	}
 	return calls, args

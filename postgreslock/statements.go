@@ -27,32 +27,32 @@ type statements struct {
 // its own.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
-// inTime is the server's time. After the window it fails with the state tooLate: it
+// timeInWindow is the server's time. After the window it fails with tooLateState: it
 // divides by version - version, which is 0, but which the planner does not compute
 // without a row.
 const (
-	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
-	tooLate = "22012"
+	timeInWindow = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
+	tooLateState = "22012"
 )
 
-// wait bounds a swap's wait for a row that another transaction has locked. It is a part
-// of each condition, because a pooler may drop a setting of the session.
-const wait = " AND pg_catalog.set_config('lock_timeout', $10, true) IS NOT NULL"
+// lockTimeout bounds a swap's wait for a row that another transaction has locked. It is
+// a part of each condition, because a pooler may drop a setting of the session.
+const lockTimeout = " AND pg_catalog.set_config('lock_timeout', $10, true) IS NOT NULL"
 
 func (o *Options) statements() *statements {
 	sql := strings.NewReplacer("{locks}", o.table("locks"), "{tidying}", o.table("tidying"), "{now}", clock,
 		"{name}", text("$1"), "{n.name}", text("n.name"), "{holders}", text("$5"), "{n.holders}", text("n.holders"),
-		"{bytes name}", octets("name"), "{bytes cursor_name}", octets("cursor_name")).Replace
+		"{bytes name}", toBytes("name"), "{bytes cursor_name}", toBytes("cursor_name")).Replace
 	return &statements{
 		load: sql("SELECT n.i, l.version, l.entry, {now} FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " RETURNING " + inTime),
+			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + lockTimeout + " RETURNING " + timeInWindow),
 		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" +
-			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + wait + " RETURNING " + inTime),
+			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + lockTimeout + " RETURNING " + timeInWindow),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
+			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + lockTimeout + " ON CONFLICT (name) DO NOTHING RETURNING " + timeInWindow),
 		// swapMany skips rows that other transactions have locked. So it waits for none
 		// of them, and two such statements cannot deadlock.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
@@ -69,13 +69,13 @@ func (o *Options) statements() *statements {
 			" FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until))," +
 			" locked AS MATERIALIZED (SELECT l.name FROM {locks} l JOIN n ON l.name = n.name AND l.version = n.was" +
-			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY l.name FOR UPDATE OF l)," +
+			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + lockTimeout + " ORDER BY l.name FOR UPDATE OF l)," +
 			" known AS MATERIALIZED (SELECT (SELECT pg_catalog.count(*) FROM locked) = (SELECT pg_catalog.count(*) FROM n WHERE was <> 0) AS yes)," +
 			" changed AS (UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
 			" FROM n WHERE l.name = n.name AND n.was <> 0 AND (SELECT yes FROM known) RETURNING 1)," +
 			" made AS (INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT name, version, entry, holders, fence, until FROM n WHERE was = 0 AND (SELECT yes FROM known)" +
-			" AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + wait + " ORDER BY name ON CONFLICT (name) DO NOTHING RETURNING 1)," +
+			" AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + lockTimeout + " ORDER BY name ON CONFLICT (name) DO NOTHING RETURNING 1)," +
 			" counted AS MATERIALIZED (SELECT (SELECT pg_catalog.count(*) FROM changed) + (SELECT pg_catalog.count(*) FROM made) AS total, (SELECT pg_catalog.count(*) FROM n) AS wanted)," +
 			" done AS (SELECT CASE WHEN total = wanted AND pg_catalog.clock_timestamp() <= $9 THEN {now} ELSE 1 / (wanted - wanted) END AS now" +
 			" FROM counted WHERE total > 0)"),
@@ -94,22 +94,22 @@ func (o *Options) statements() *statements {
 // Statements are ASCII for the same reason.
 func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'UTF8')" }
 
-// octets converts a column to bytes of UTF-8.
-func octets(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" }
+// toBytes converts a column to bytes of UTF-8.
+func toBytes(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" }
 
-func mark(n int) string { return "$" + strconv.Itoa(n) }
+func placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
 
-// tail returns the part of place after the database.
-func (o *Options) tail() (tail string) {
+// locationSuffix returns the part of location after the database.
+func (o *Options) locationSuffix() (suffix string) {
 	if o.Schema != "pawl" {
-		tail = " schema=" + o.Schema
+		suffix = " schema=" + o.Schema
 	}
 	if o.Prefix != "" {
-		tail += " prefix=" + o.Prefix
+		suffix += " prefix=" + o.Prefix
 	}
-	return tail
+	return suffix
 }
 
 // regclass returns the name of a table as an argument, see text.
@@ -139,7 +139,7 @@ func validText(s string) []byte {
 	return []byte(strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?"))
 }
 
-// moment converts an instant to a timestamp of the server, NULL for 0.
-func moment(i locktable.Instant) pgtype.Timestamptz {
+// timestamp converts an instant to a timestamp of the server, NULL for 0.
+func timestamp(i locktable.Instant) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
 }

@@ -46,8 +46,8 @@ type store struct {
 }
 
 func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
-	_, most := s.use()
-	most = cmp.Or(most, connections)
+	_, most := s.usage()
+	most = cmp.Or(most, defaultMaxConns)
 	t := &store{
 		server: s, closePool: closePool, sql: s.options.statements(), inbox: rand.Text()[:16],
 		longWaits: make(chan struct{}, max(1, most/4)), unawaited: make(chan struct{}, most*3/4),
@@ -57,7 +57,7 @@ func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
 		deliver(signal)
 	}
 	t.closing, t.close = context.WithCancel(context.Background())
-	t.tidier = sqlswap.Tidier{Life: t.closing, Running: &t.running, Tidy: func(ctx context.Context) { _ = t.request(ctx, t.tidySome) }}
+	t.tidier = sqlswap.Tidier{Life: t.closing, Running: &t.running, Tidy: func(ctx context.Context) { _ = t.request(ctx, t.tidyPage) }}
 	t.listener = &listener{store: t, claims: engine.NewClaims()}
 	return t
 }
@@ -184,7 +184,7 @@ func (s *store) Properties() driver.Properties {
 	pushes := !s.options.NoPush && s.listener.pushes()
 	return driver.Properties{
 		Backend:       "postgres",
-		Location:      s.place(),
+		Location:      s.location(),
 		Clock:         driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,

@@ -48,22 +48,22 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	return []swap.Swapped{done}, nil
 }
 
-// swapOne makes one swap, in a request that ask runs.
+// swapOne makes one swap, in a request that run sends.
 func (s *store) swapOne(
-	ctx context.Context, w swap.Swap, wait time.Duration, ask func(ctx context.Context, f func(r *request) error) error,
+	ctx context.Context, w swap.Swap, wait time.Duration, run func(ctx context.Context, f func(r *request) error) error,
 ) (done swap.Swapped, err error) {
-	err = ask(ctx, func(r *request) error {
-		one, err := s.swap(r.ctx, r.conn, w, wait)
-		s.answer(r, w, one, func() { done = one })
+	err = run(ctx, func(r *request) error {
+		result, err := s.swap(r.ctx, r.conn, w, wait)
+		s.passResult(r, w, result, func() { done = result })
 		return err
 	})
 	return done, err
 }
 
-// answer passes the result of a swap to its caller. If the caller has returned, answer
-// delivers the signals for this client, because the caller cannot.
-func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
-	if r.whileAwaited(pass) || !one.Done {
+// passResult passes the result of a swap to its caller. If the caller has returned,
+// passResult delivers the signals for this client, because the caller cannot.
+func (s *store) passResult(r *request, w swap.Swap, result swap.Swapped, pass func()) {
+	if r.whileAwaited(pass) || !result.Done {
 		return
 	}
 	for _, to := range w.Entry.Signals {
@@ -79,29 +79,29 @@ func (s *store) answer(r *request, w swap.Swap, one swap.Swapped, pass func()) {
 // wait until one of these ends. A renewal fails instead, because the client repeats it,
 // and has other leases to renew. One of several renewals never waits, because the answer
 // to the others would wait, too.
-func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap.Swapped, error) {
+func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (swap.Swapped, error) {
 	if renewals, ok := ctx.Value(renewing{}).(int); ok {
 		if renewals > 1 {
-			return swap.Swapped{}, why
+			return swap.Swapped{}, lockErr
 		}
 		select {
 		case s.longWaits <- struct{}{}:
 		default:
-			return swap.Swapped{}, why
+			return swap.Swapped{}, lockErr
 		}
 	} else {
 		select {
 		case s.longWaits <- struct{}{}:
 		case <-ctx.Done():
-			return swap.Swapped{}, why
+			return swap.Swapped{}, lockErr
 		case <-s.closing.Done():
-			return swap.Swapped{}, why
+			return swap.Swapped{}, lockErr
 		}
 	}
-	wait, last := s.timeLeft(w.Window), false
+	wait, untilDeadline := s.timeLeft(w.Window), false
 	if end, ok := ctx.Deadline(); ok { // so that swapAfterWait returns the error of the lock before ctx ends
-		if most := time.Until(end) * 3 / 4; most < wait {
-			wait, last = most, true
+		if limit := time.Until(end) * 3 / 4; limit < wait {
+			wait, untilDeadline = limit, true
 		}
 	}
 	wait = max(wait, shortWait)
@@ -109,7 +109,7 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap
 		// The caller may return before the row is free. The connection stays in use.
 		return s.requestInBackground(ctx, wait+answerTimeout, func() { <-s.longWaits }, f)
 	})
-	if isLocked(err) && !last {
+	if isLocked(err) && !untilDeadline {
 		s.clock.OutsideWindow(w.Window)
 		return swap.Swapped{OutsideWindow: true}, nil
 	}
@@ -120,11 +120,11 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, why error) (swap
 type renewing struct{}
 
 func (s *store) timeLeft(w swap.Window) time.Duration {
-	is, ok := s.clock.Window(time.Now())
+	serverTime, ok := s.clock.Window(time.Now())
 	if !ok {
 		return 0
 	}
-	return is.From.Until(w.To)
+	return serverTime.From.Until(w.To)
 }
 
 // swap makes one swap. If the row stays locked for the time wait, it returns an error.
@@ -137,20 +137,20 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 		text = s.sql.swapFree
 	}
 	version := newVersion()
-	people := engine.ColumnsOf(w.Entry)
+	columns := engine.ColumnsOf(w.Entry)
 	args := []any{
-		[]byte(w.Name), int64(w.Version), version, w.Value, validText(people.Holders), int64(people.Fence), moment(people.Until),
-		moment(w.Window.From), moment(w.Window.To), milliseconds(wait),
+		[]byte(w.Name), int64(w.Version), version, w.Value, validText(columns.Holders), int64(columns.Fence), timestamp(columns.Until),
+		timestamp(w.Window.From), timestamp(w.Window.To), milliseconds(wait),
 	}
 	calls, args := s.notifications(w.Signals, args)
 	if calls != "" {
 		text = "WITH done (now) AS (" + text + ") SELECT now" + calls + " FROM done"
 	}
-	took, err := s.change(ctx, c, w.Window, text, args)
+	changed, err := s.change(ctx, c, w.Window, text, args)
 	switch {
 	case s.notifyPause.beginIfRefused(err):
 		return s.swap(ctx, c, w, wait)
-	case took:
+	case changed:
 		return swap.Swapped{Done: true, Version: uint64(version)}, nil
 	case changedNothing(err):
 		return swap.Swapped{}, nil
@@ -161,10 +161,10 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 }
 
 // change runs a statement that returns the time of its change, or no row.
-func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text string, args []any) (took bool, err error) {
+func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text string, args []any) (changed bool, err error) {
 	sent := time.Now()
-	if over := s.timeLeft(w) < 0; over {
-		return false, nil // the step waited too long for a connection
+	if s.timeLeft(w) < 0 { // the step waited too long for a connection
+		return false, nil
 	}
 	rows, err := c.Query(ctx, text, args...)
 	if err != nil {
@@ -178,19 +178,19 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 		if err := rows.Scan(into...); err != nil {
 			return false, err
 		}
-		took = true
+		changed = true
 		s.clock.InsideWindow(w)
-		if received := time.Now(); received.Sub(sent) < slow { // a wait for a row would falsify the round-trip time
+		if received := time.Now(); received.Sub(sent) < slowThreshold { // not after a wait for a row: it is no round trip
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
 	}
 	rows.Close()
-	return took && rows.Err() == nil, rows.Err()
+	return changed && rows.Err() == nil, rows.Err()
 }
 
 // changedNothing reports whether a failed statement has changed nothing, and may succeed
 // with the current values.
-func changedNothing(err error) bool { return isRetryable(err) || sqlState(err) == tooLate }
+func changedNothing(err error) bool { return isRetryable(err) || sqlState(err) == tooLateState }
 
 // newVersion returns a random version instead of counting. So no two values of a name
 // have the same version, even if the name was forgotten in between, or the server lost
@@ -211,22 +211,22 @@ func leavesFree(e *locktable.Entry) bool {
 // isPast reports whether the server's clock has passed the end of a window. If so, it
 // makes the next window wider.
 func (s *store) isPast(w swap.Window, now time.Time) bool {
-	is, ok := s.clock.Window(now)
-	if ok && is.From <= w.To {
+	serverTime, ok := s.clock.Window(now)
+	if ok && serverTime.From <= w.To {
 		return false
 	}
 	s.clock.OutsideWindow(w)
 	return true
 }
 
-// rows has the arguments of a statement that makes several swaps.
-type rows struct {
+// swapArgs has the arguments of a statement that makes several swaps.
+type swapArgs struct {
 	versions []int64
 	window   swap.Window // the intersection of all windows
 	args     []any
 }
 
-func rowsOf(swaps []swap.Swap) rows {
+func swapArgsOf(swaps []swap.Swap) swapArgs {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
@@ -235,16 +235,16 @@ func rowsOf(swaps []swap.Swap) rows {
 	for i, w := range swaps {
 		c := engine.ColumnsOf(w.Entry)
 		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
-		entries[i], holders[i], fences[i], ends[i] = w.Value, validText(c.Holders), int64(c.Fence), moment(c.Until)
+		entries[i], holders[i], fences[i], ends[i] = w.Value, validText(c.Holders), int64(c.Fence), timestamp(c.Until)
 		common.From, common.To = max(common.From, w.Window.From), min(common.To, w.Window.To)
 	}
-	return rows{versions, common, []any{names, was, versions, entries, holders, fences, ends, moment(common.From), moment(common.To)}}
+	return swapArgs{versions, common, []any{names, was, versions, entries, holders, fences, ends, timestamp(common.From), timestamp(common.To)}}
 }
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
-	all := rowsOf(swaps)
+	all := swapArgsOf(swaps)
 	var signals []locktable.Signal
 	for _, w := range swaps {
 		signals = append(signals, w.Signals...)
@@ -252,14 +252,14 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	calls, args := s.notifications(signals, append(all.args, milliseconds(shortWait)))
 	done := make([]swap.Swapped, len(swaps))
 	err := s.request(ctx, func(r *request) error {
-		took, err := s.change(r.ctx, r.conn, all.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
-		late := err == nil && !took && s.isPast(all.window, time.Now())
+		changed, err := s.change(r.ctx, r.conn, all.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
+		late := err == nil && !changed && s.isPast(all.window, time.Now())
 		for i, w := range swaps {
-			one := swap.Swapped{OutsideWindow: late}
-			if took {
-				one = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
+			result := swap.Swapped{OutsideWindow: late}
+			if changed {
+				result = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
 			}
-			s.answer(r, w, one, func() { done[i] = one })
+			s.passResult(r, w, result, func() { done[i] = result })
 		}
 		return err
 	})
@@ -277,27 +277,27 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 // because most locks are short.
 func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done := make([]swap.Swapped, len(swaps))
-	var left []int
+	var pending []int
 	for i, w := range swaps {
 		if w.Version != 0 && len(w.Signals) == 0 {
-			left = append(left, i)
+			pending = append(pending, i)
 		}
 	}
 	pauses := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
-	for n := 0; len(left) > 0; n++ {
-		some := make([]swap.Swap, len(left))
-		for k, i := range left {
-			some[k] = swaps[i]
+	for n := 0; len(pending) > 0; n++ {
+		batch := make([]swap.Swap, len(pending))
+		for k, i := range pending {
+			batch[k] = swaps[i]
 		}
-		now, err := s.swapAtOnce(ctx, some)
+		results, err := s.swapAtOnce(ctx, batch)
 		if err != nil {
 			return nil, err
 		}
-		for k, i := range left {
-			done[i] = now[k]
+		for k, i := range pending {
+			done[i] = results[k]
 		}
-		left = slices.DeleteFunc(left, func(i int) bool { return !errors.Is(done[i].Err, swap.ErrLocked) })
-		if n == len(pauses) || len(left) > 0 && backoff.Wait(ctx, pauses[n]) != nil {
+		pending = slices.DeleteFunc(pending, func(i int) bool { return !errors.Is(done[i].Err, swap.ErrLocked) })
+		if n == len(pauses) || len(pending) > 0 && backoff.Wait(ctx, pauses[n]) != nil {
 			break
 		}
 	}
@@ -306,7 +306,7 @@ func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 
 // swapAtOnce makes many swaps of existing rows in one statement.
 func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	all := rowsOf(swaps)
+	all := swapArgsOf(swaps)
 	index := make(map[string]int, len(swaps))
 	for i, w := range swaps {
 		index[w.Name] = i
@@ -323,7 +323,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
-		if changedNothing(err) { // the server may say so at the commit, after the rows
+		if changedNothing(err) { // the server may send this error at the commit, after the rows
 			err = nil
 			clear(done)
 		}
@@ -332,21 +332,21 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 	if err != nil {
 		return nil, err
 	}
-	var left []int
+	var pending []int
 	for i := range swaps {
 		if !done[i].Done {
-			left, done[i].Version = append(left, i), uint64(all.versions[i])
+			pending, done[i].Version = append(pending, i), uint64(all.versions[i])
 		}
 	}
 	// The windows may hardly overlap if computing the swaps took long.
 	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
-	if len(left) > 0 && s.isPast(window, time.Now()) {
-		for _, i := range left {
+	if len(pending) > 0 && s.isPast(window, time.Now()) {
+		for _, i := range pending {
 			done[i].OutsideWindow = true
 		}
 		return done, nil
 	}
-	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, left, func(i int) { // the row is locked
+	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, pending, func(i int) { // the row is locked
 		done[i] = swap.Swapped{Err: s.statementError(skippedError{})}
 	})
 }

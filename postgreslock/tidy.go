@@ -7,15 +7,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// tidySome checks some names, see sqlswap.Tidier. The database stores the position, so
+// tidyPage checks some names, see sqlswap.Tidier. The database stores the position, so
 // that many short processes together check all names. After the last name, tidying
 // pauses.
-func (s *store) tidySome(r *request) error {
+func (s *store) tidyPage(r *request) error {
 	var from []byte
-	var rest, is int64
-	err := r.conn.QueryRow(r.ctx, s.sql.selectTidying).Scan(&from, &rest, &is)
-	now, pause := locktable.Instant(is), s.options.Retention/24
-	if err != nil || is < rest && locktable.Instant(rest) <= now.Add(pause) {
+	var rest, serverTime int64
+	err := r.conn.QueryRow(r.ctx, s.sql.selectTidying).Scan(&from, &rest, &serverTime)
+	now, pause := locktable.Instant(serverTime), s.options.Retention/24
+	if err != nil || serverTime < rest && locktable.Instant(rest) <= now.Add(pause) {
 		return err // a longer pause was stored before the clock was set back, and does not count
 	}
 	page, err := s.page(r, string(from), sqlswap.TidyRows)
@@ -26,10 +26,10 @@ func (s *store) tidySome(r *request) error {
 	for _, row := range sqlswap.Forgettable(page, s.options.Retention) {
 		last.Queue(s.sql.forget, []byte(row.Name), int64(row.Stored.Version))
 	}
-	next, until := "", now.Add(pause)
+	next, pauseEnd := "", now.Add(pause)
 	if len(page) == sqlswap.TidyRows {
-		next, until = page[len(page)-1].Name, 0
+		next, pauseEnd = page[len(page)-1].Name, 0
 	}
-	last.Queue(s.sql.setTidying, []byte(next), int64(until))
+	last.Queue(s.sql.setTidying, []byte(next), int64(pauseEnd))
 	return r.conn.SendBatch(r.ctx, &last).Close()
 }

@@ -21,11 +21,11 @@ import (
 const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
 	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
 
-// ours are Pawl's own parameters. theirs are the parameters of libpq and pgx, and common
-// settings of a session.
+// ownParameters are Pawl's parameters. libpqParameters are the parameters of libpq and
+// pgx, and common settings of a session.
 var (
-	ours   = []string{"schema", "prefix", "retention", "push"}
-	theirs = []string{
+	ownParameters   = []string{"schema", "prefix", "retention", "push"}
+	libpqParameters = []string{
 		"host", "hostaddr", "port", "dbname", "database", "user", "password", "passfile", "require_auth", "channel_binding",
 		"connect_timeout", "client_encoding", "options", "application_name", "fallback_application_name", "keepalives",
 		"keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "replication", "gssencmode",
@@ -57,7 +57,7 @@ type parsedURL struct {
 }
 
 func parseURL(u *url.URL) (*parsedURL, error) {
-	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ours, theirs))
+	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ownParameters, libpqParameters))
 	if err != nil {
 		return nil, err
 	}
@@ -83,22 +83,22 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	if query.Has("lock_timeout") {
 		return nil, invalid("has lock_timeout, which would bound no step: each statement sets its own")
 	}
-	limited := query.Has("pool_max_conns")
-	for _, name := range slices.Concat(ours, unknownToPgx) {
+	hasMaxConns := query.Has("pool_max_conns")
+	for _, name := range slices.Concat(ownParameters, unknownToPgx) {
 		query.Del(name)
 	}
-	rest := *u
-	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads + literally
-	config, err := pgxpool.ParseConfig(rest.String())
+	pgxURL := *u
+	pgxURL.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads + literally
+	config, err := pgxpool.ParseConfig(pgxURL.String())
 	if err != nil {
 		return nil, invalid(errTextOf(err, u))
 	}
-	config.BeforeConnect = rereadFiles(rest.String(), config.ConnConfig)
+	config.BeforeConnect = rereadFiles(pgxURL.String(), config.ConnConfig)
 	if config.ConnConfig.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config.ConnConfig) {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	if !limited {
-		config.MaxConns = connections
+	if !hasMaxConns {
+		config.MaxConns = defaultMaxConns
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
@@ -139,12 +139,12 @@ func severalHosts(config *pgx.ConnConfig) bool {
 
 // errTextOf returns the text of pgx's error about a URL, without any part of the URL.
 func errTextOf(err error, u *url.URL) string {
-	_, said, found := strings.Cut(err.Error(), "`: ")
+	_, text, found := strings.Cut(err.Error(), "`: ")
 	password, _ := u.User.Password()
-	if !found || strings.Contains(said, "`") || password != "" && strings.Contains(said, password) {
+	if !found || strings.Contains(text, "`") || password != "" && strings.Contains(text, password) {
 		return "cannot be read"
 	}
-	return "cannot be read: " + said
+	return "cannot be read: " + text
 }
 
 func invalid(problem string) error {
