@@ -97,7 +97,7 @@ func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 
 // MariaDB can refuse to lock a row that has changed since the transaction first read, and
 // a renewal changes it: the error says to repeat the transaction.
-func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
+func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 	s, db, d := fresh(t)
 	c := mutex("job")
 	g := gets(t, d, c)

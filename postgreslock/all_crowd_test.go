@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// The clients of a crowd never deadlock, and none of them starves.
+// Many clients that lock several names never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	nightly(t, "64 clients")
 	server := pgtest.Start(t)
@@ -24,6 +24,6 @@ func TestACrowdCostsNoLease(t *testing.T) {
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
-	server := durable(b)
+	server := durableServer(b)
 	drivertest.BenchmarkAll(b, openDriver(b, server.URL("postgres")))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The column xmin shows which transaction wrote a row last.
+// The column xmin names the transaction that wrote a row last.
 func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
-	for _, known := range []bool{false, true} {
+	for _, exist := range []bool{false, true} {
 		var claims []driver.Claim
 		for i := range 5 {
 			claims = append(claims, mutex(fmt.Sprint("job-", i)))
@@ -31,7 +31,7 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 		row := conn(t, url).QueryRow(ctx, "SELECT count(*), count(DISTINCT xmin::text) FROM pawl.locks WHERE holders <> ''")
 		noError(t, row.Scan(&rows, &transactions))
 		if rows != 5 || transactions != 1 {
-			t.Errorf("%d rows in %d transactions (known before: %t), want 5 in one", rows, transactions, known)
+			t.Errorf("%d rows in %d transactions (rows existed before: %t), want 5 in one", rows, transactions, exist)
 		}
 		for _, c := range claims {
 			releases(t, d, c)
@@ -39,13 +39,12 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	}
 }
 
-// A claim takes turns at its names, in the order of the names, and then a connection. So
-// a claim that waits for a turn has no connection, and a crowd cannot deadlock, even if
-// its pool is much smaller.
+// A claim waits for its turn at each name, in the order of the names, and only then takes
+// a connection. So many claims cannot deadlock, even with a small pool.
 func TestACrowdOnSeveralNamesSharesAFewConnections(t *testing.T) {
-	nightly(t, "a crowd")
+	nightly(t, "32 goroutines")
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	var inside [5]atomic.Int32

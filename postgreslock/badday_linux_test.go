@@ -29,9 +29,9 @@ func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 	servertest.FullDisk(t, openDriver(t, server.URL("small")), disk.Fill, disk.Empty)
 }
 
-// The disk of the log is full: PostgreSQL ends. When there is space and it runs again,
-// held names are still held, and nothing is granted twice.
-func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
+// If the disk of the log is full, PostgreSQL ends. After a restart with free space, held
+// names are still held, and no name is granted twice.
+func TestAFullDiskOfTheLogLosesNoLease(t *testing.T) {
 	nightly(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -44,19 +44,19 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	held.TTL = 5 * time.Minute
 	g := gets(t, d, held)
 	disk.Fill()
-	var refused error
-	for i := 0; refused == nil && i < 8; i++ {
+	var err error
+	for i := 0; err == nil && i < 8; i++ {
 		_, _ = conn(t, server.URL("postgres")).Exec(ctx, "SELECT pg_switch_wal()") // the next file finds no room
-		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
+		_, err = d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
 	}
-	if e := explained(t, refused, false, ""); e.Hint == "" {
-		t.Errorf("without room for the log: %v", refused)
+	if e := explained(t, err, false, ""); e.Hint == "" {
+		t.Errorf("without room for the log: %v; want a hint", err)
 	}
-	t.Log(refused)
+	t.Log(err)
 	disk.Empty()
 	server.Kill() // it may be restarting itself
 	server.Run()
-	eventually(t, "it can be renewed", func() bool {
+	eventually(t, "the driver renews the held lease", func() bool {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})
 		return err == nil && answers[0] == nil
 	})

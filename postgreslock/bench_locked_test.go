@@ -21,9 +21,9 @@ import (
 func BenchmarkCheckedPermits(b *testing.B) {
 	for _, clients := range []int{1, 32} {
 		b.Run(fmt.Sprintf("Clients%d", clients), func(b *testing.B) {
-			url := durable(b).URL("postgres")
+			url := durableServer(b).URL("postgres")
 			for b.Loop() {
-				done, lost := guardedPermits(b, url, 32, clients, 10*time.Second, time.Minute)
+				done, lost := runCheckedPermits(b, url, 32, clients, 10*time.Second, time.Minute)
 				b.ReportMetric(float64(done)/60, "checks/s")
 				b.ReportMetric(float64(lost), "lost")
 			}
@@ -31,17 +31,17 @@ func BenchmarkCheckedPermits(b *testing.B) {
 	}
 }
 
-// guardedPermits makes holders of a semaphore, in some clients, work for so long.
-func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
+// runCheckedPermits makes the holders of a semaphore work for the time d.
+func runCheckedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
 	t.Helper()
 	exec(t, conn(t, url), "CREATE TABLE IF NOT EXISTS work (fence bigint)")
 	pool := poolOf(t, url, int32(holders))
-	some := make([]*pawl.Client, clients)
-	for i := range some {
-		some[i] = client(t, url)
+	all := make([]*pawl.Client, clients)
+	for i := range all {
+		all[i] = client(t, url)
 	}
 	acquire := func(i int) (*pawl.Lease, error) {
-		return some[i%clients].Semaphore("permits", holders, pawl.WithTTL(ttl)).Acquire(ctx, 1)
+		return all[i%clients].Semaphore("permits", holders, pawl.WithTTL(ttl)).Acquire(ctx, 1)
 	}
 	first := make([]*pawl.Lease, holders)
 	for i := range first {
@@ -49,11 +49,11 @@ func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.
 		noError(t, err)
 		first[i] = l
 	}
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	var checks, losses atomic.Int64
 	end := time.Now().Add(d)
 	for i, l := range first {
-		all.Go(func() {
+		running.Go(func() {
 			for n := 0; time.Now().Before(end); n++ {
 				if n > 0 {
 					var err error
@@ -81,15 +81,15 @@ func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.
 			}
 		})
 	}
-	all.Wait()
+	running.Wait()
 	return checks.Load(), losses.Load()
 }
 
-// BenchmarkLockedNames measures a client with 200 leases of 5 s, while transactions lock
-// the rows of 30 of them for half a minute: how many of the other 170 it loses.
+// BenchmarkLockedNames measures how many of 170 leases of 5 s a client loses while
+// transactions lock the rows of its other 30 leases for half a minute.
 func BenchmarkLockedNames(b *testing.B) {
 	for b.Loop() {
-		url := durable(b).URL("postgres")
+		url := durableServer(b).URL("postgres")
 		locks := client(b, url)
 		var leases []*pawl.Lease
 		for i := range 200 {
@@ -111,12 +111,12 @@ func BenchmarkLockedNames(b *testing.B) {
 	}
 }
 
-// BenchmarkAllBesideALockedName measures a client that holds 20 names for leases of 5 s,
-// while another one asks for each of these together with a name whose row is locked: how
-// many leases are lost in half a minute.
+// BenchmarkAllBesideALockedName measures how many of 20 leases of 5 s a client loses in
+// half a minute. Meanwhile another client tries to lock each of these names together with
+// a name whose row is locked.
 func BenchmarkAllBesideALockedName(b *testing.B) {
 	for b.Loop() {
-		url := durable(b).URL("postgres")
+		url := durableServer(b).URL("postgres")
 		holder, other := client(b, url), client(b, url)
 		locked, err := holder.Mutex("z").Lock(ctx)
 		noError(b, err)
@@ -132,7 +132,7 @@ func BenchmarkAllBesideALockedName(b *testing.B) {
 			all.Go(func() {
 				for time.Now().Before(end) {
 					if _, err := pawl.All(other.Mutex(name), other.Mutex("z")).TryLock(ctx); err == nil {
-						b.Error("what is held was granted")
+						b.Error("a held name was granted")
 					}
 				}
 			})

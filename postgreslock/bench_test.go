@@ -11,15 +11,16 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// durable is a server that syncs, as real ones do.
-func durable(b *testing.B) *pgtest.Server { return pgtest.Start(b, "fsync=on", "max_wal_size=1GB") }
+// durableServer starts a server with fsync.
+func durableServer(b *testing.B) *pgtest.Server {
+	return pgtest.Start(b, "fsync=on", "max_wal_size=1GB")
+}
 
-// BenchmarkCycle measures an acquire and a release, in one goroutine and in many with
-// names of their own; and, for comparison, the same commits by hand on a table of the
-// same form.
+// BenchmarkCycle measures an acquire and a release, in one goroutine and in 64, each with
+// its own name; and, for comparison, the same commits on a table of the same form.
 func BenchmarkCycle(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
-		server := durable(b)
+		server := durableServer(b)
 		d := openDriver(b, server.URL("postgres"))
 		pool := poolOf(b, server.URL("postgres"), 16)
 		floor := floorTable(b, pool, goroutines)
@@ -39,8 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// floorTable makes a table like that of the locks, and returns a statement that changes a
-// row.
+// floorTable creates a table like pawl.locks, and returns a statement that changes a row.
 func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 	b.Helper()
 	for _, sql := range []string{
@@ -54,16 +54,16 @@ func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 
 // BenchmarkRenew renews a thousand leases at once.
 func BenchmarkRenew(b *testing.B) {
-	drivertest.BenchmarkRenew(b, openDriver(b, durable(b).URL("postgres")))
+	drivertest.BenchmarkRenew(b, openDriver(b, durableServer(b).URL("postgres")))
 }
 
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
-	drivertest.BenchmarkHolders(b, openDriver(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
+	drivertest.BenchmarkHolders(b, openDriver(b, durableServer(b).URL("postgres")), nil, 1, 100, 1000)
 }
 
-// BenchmarkOneName is 64 clients on one name, with leases of a second.
+// BenchmarkOneName measures 64 clients on one name, with leases of a second.
 func BenchmarkOneName(b *testing.B) {
-	url := durable(b).URL("postgres")
+	url := durableServer(b).URL("postgres")
 	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })
 }

@@ -18,8 +18,8 @@ func TestTheServersClockIsSet(t *testing.T) {
 	servertest.ClockEndsLeases(t, openDriver(t, url), openDriver(t, url), clock.Set)
 }
 
-// Any client that locks a name also forgets names that were unused for the retention
-// time, but not while they are held.
+// A client that locks a name also deletes names that were unused for the retention time,
+// except held names.
 func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
@@ -35,8 +35,8 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	names, often := conn(t, url), mutex("often")
 	round := 0
 	eventually(t, "two names are left", func() bool {
-		// Tidying that was half done when the clock was set ends in a pause, with old
-		// names left. So the pause has to end, as often as that happens.
+		// If the clock is set during a round of tidying, old names are left, and a pause
+		// begins. So set the clock past the pause from time to time.
 		if round++; round%25 == 0 {
 			clock.Set(25*time.Hour + time.Duration(round/25)*2*time.Hour)
 		}

@@ -21,17 +21,17 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// unit is the time of which the suite's times are multiples. In that time even a busy
-// machine completes some requests.
+// unit is the basis of the suite's times. Even a busy machine completes some requests in
+// this time.
 const unit = 2 * time.Second
 
-// uncertainty is the width of a statement's window on a machine that is busy with these
-// tests, mostly at least.
+// uncertainty is the usual width of a statement's window on a machine that is busy with
+// these tests.
 const uncertainty = unit / 4
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	h := harness(url, server.Addr)
 	h.Elsewhere = []func(testing.TB) driver.Driver{
 		func(t testing.TB) driver.Driver { return open(t, url+"?schema=other") },
@@ -40,12 +40,12 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-// harness is for drivers of a URL.
+// harness returns a harness that opens drivers by URL.
 func harness(url, addr string) drivertest.Harness {
 	return drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, through(n, url, addr))
+			return open(t, urlThrough(n, url, addr))
 		},
 		Unit:        unit,
 		Uncertainty: uncertainty,
@@ -54,65 +54,64 @@ func harness(url, addr string) drivertest.Harness {
 	}
 }
 
-// through is the URL of a server at the end of the suite's network, which may hold up a
-// client that connects for as long as it likes.
-func through(n *drivertest.Network, url, addr string) string {
+// urlThrough returns the URL of a server behind the suite's network. Its connect_timeout
+// is long, because the network may delay a client that connects.
+func urlThrough(n *drivertest.Network, url, addr string) string {
 	return strings.Replace(url, addr, n.Addr(addr), 1) + "?connect_timeout=60"
 }
 
-// Behind PgBouncer in transaction mode nothing is pushed, and all else works as without
-// it. PgBouncer 1.18 can end when it gets a cancel request, so it gets none.
+// Behind PgBouncer in transaction mode there is no push, and everything else works. The
+// driver sends no cancel request, which can crash PgBouncer 1.18.
 func TestConformanceBehindPgBouncer(t *testing.T) {
 	nightly(t, "a second topology")
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
 	t.Cleanup(func() {
-		said, err := os.ReadFile(filepath.Join(pooler.Dir, "log"))
-		if n := bytes.Count(said, []byte("cancel request")); err != nil || n > 0 {
-			t.Errorf("PgBouncer was asked %d times to cancel (%v)", n, err)
+		log, err := os.ReadFile(filepath.Join(pooler.Dir, "log"))
+		if n := bytes.Count(log, []byte("cancel request")); err != nil || n > 0 {
+			t.Errorf("PgBouncer got %d cancel requests (%v)", n, err)
 		}
 	})
 	drivertest.Run(t, harness(pooler.URL("postgres"), pooler.Addr))
 }
 
-// The drivers share the pools of a caller, in a schema with other tables. The first
-// client of a subtest uses database/sql, the next one a pgx pool like the clients opened
-// by URL, and so on by turns. So each topic is tested on database/sql, and each kind
-// reads what the other one stored.
+// The drivers share the pools of a caller, in a schema with other tables. The clients of
+// a subtest alternate between database/sql and a pgx pool. So each topic is tested on
+// database/sql, and each kind reads entries that the other one has stored.
 func TestConformanceOfSharedPools(t *testing.T) {
 	nightly(t, "a second kind of client")
 	t.Parallel()
 	server := pgtest.Start(t)
-	over := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
+	newDriver := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
 		o := &postgreslock.Options{Schema: "public", Prefix: "pawl_"}
 		if second {
 			return asDriver(postgreslock.New(pool, o))
 		}
 		return asDriver(postgreslock.NewDB(db, o))
 	}
-	const most = 15 // for each kind, so that clients wait for a connection
-	db, pool := dbOf(t, server.URL("postgres"), most), poolOf(t, server.URL("postgres"), most)
-	var near, far turns
+	const maxConns = 15 // of each pool: so few that clients wait for a connection
+	db, pool := dbOf(t, server.URL("postgres"), maxConns), poolOf(t, server.URL("postgres"), maxConns)
+	var direct, proxied turns
 	h := harness(server.URL("postgres"), server.Addr)
-	h.Open = func(t testing.TB) driver.Driver { return opened(t)(over(db, pool, near.second(t))) }
+	h.Open = func(t testing.TB) driver.Driver { return mustOpen(t)(newDriver(db, pool, direct.second(t))) }
 	h.OpenThrough = func(t testing.TB, n *drivertest.Network) driver.Driver {
-		url := through(n, server.URL("postgres"), server.Addr)
-		return opened(t)(over(dbOf(t, url, most), poolOf(t, url, most), far.second(t)))
+		url := urlThrough(n, server.URL("postgres"), server.Addr)
+		return mustOpen(t)(newDriver(dbOf(t, url, maxConns), poolOf(t, url, maxConns), proxied.second(t)))
 	}
 	drivertest.Run(t, h)
 }
 
-// turns knows whose turn it is in each subtest.
+// turns counts the clients of each subtest, which are of two kinds in turn.
 type turns struct{ tests sync.Map }
 
-// second reports whether it is the turn of the second of two.
+// second reports whether the next client is of the second kind.
 func (s *turns) second(t testing.TB) bool {
 	count, _ := s.tests.LoadOrStore(t, new(atomic.Int64))
 	return count.(*atomic.Int64).Add(1)%2 == 0
 }
 
-func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
+func mustOpen(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
 	return func(d *postgreslock.Driver, err error) *postgreslock.Driver {
 		t.Helper()
 		noError(t, err)
@@ -120,33 +119,32 @@ func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver
 	}
 }
 
-func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
+func poolOf(t testing.TB, url string, maxConns int32) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	noError(t, err)
-	config.MaxConns = most
+	config.MaxConns = maxConns
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	noError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
 
-func dbOf(t testing.TB, url string, most int) *sql.DB {
+func dbOf(t testing.TB, url string, maxConns int) *sql.DB {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	noError(t, err)
 	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(most)
+	db.SetMaxOpenConns(maxConns)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-// A pool of database/sql.
 func TestAPoolOfDatabaseSQL(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	db := dbOf(t, url, 3)
-	d := opened(t)(asDriver(postgreslock.NewDB(db, nil)))
+	d := mustOpen(t)(asDriver(postgreslock.NewDB(db, nil)))
 	defer d.Close()
 	held, next := mutex("job"), queued("job")
 	gets(t, d, held)
@@ -166,8 +164,8 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "a crowd")
+	nightly(t, "a thousand waiters")
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 1000)
 }

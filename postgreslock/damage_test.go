@@ -10,15 +10,15 @@ import (
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{`'\x'`, `'\xffff'`} {
-		_, url, _ := fresh(t)
+		_, url, _ := freshDatabase(t)
 		servertest.Damaged(t, openDriver(t, url), openDriver(t, url), "", func(name string) {
 			exec(t, conn(t, url), "UPDATE pawl.locks SET version = version + 1, entry = "+value+" WHERE name = '"+name+"'")
 		})
 	}
 }
 
-// An operator empties the table, or restores an old one: held names are granted again,
-// with greater fences, and the next renewal tells the holder.
+// After an operator has emptied the table, or restored an old one, held names are granted
+// again, with greater fences. The next renewal of the old holder fails.
 func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 	t.Parallel()
 	for what, statements := range map[string][]string{
@@ -26,7 +26,7 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 		"restored": {"DELETE FROM pawl.locks", "INSERT INTO pawl.locks SELECT * FROM backup"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, url, _ := fresh(t)
+			_, url, _ := freshDatabase(t)
 			one, two := openDriver(t, url), openDriver(t, url)
 			cycle(t, one, "job")
 			exec(t, conn(t, url), "CREATE TABLE backup AS SELECT * FROM pawl.locks")

@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
+func TestTheDoctorReportsUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	if found := diagnose(t, openDriver(t, server.URL("postgres"))); found != "" {
-		t.Errorf("of a healthy server: %s", found)
+		t.Errorf("a healthy server: the doctor finds %s", found)
 	}
 	server.Database("unlogged")
 	openDriver(t, server.URL("unlogged"))
@@ -40,7 +40,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 	unsafe := pgtest.Start(t, "full_page_writes=off", "autovacuum=off")
 	if found := diagnose(t, openDriver(t, unsafe.URL("postgres"))); found != "error fsync,warning full_page_writes,warning autovacuum" {
-		t.Errorf("of an unsafe one: %s", found)
+		t.Errorf("an unsafe server: the doctor finds %s", found)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 // that works until the next step gets another connection.
 func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 	t.Parallel()
-	server, _, name := fresh(t)
+	server, _, name := freshDatabase(t)
 	pooler := pgtest.StartPooler(t, server, "session")
 	for mode, want := range map[pgx.QueryExecMode]string{
 		pgx.QueryExecModeCacheStatement: "error fsync,warning pooler,info tables",
@@ -72,26 +72,26 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 
 func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	t.Parallel()
-	server, _, _ := fresh(t)
-	for i, of := range []struct{ parameters, tables, advice string }{
+	server, _, _ := freshDatabase(t)
+	for i, test := range []struct{ parameters, tables, advice string }{
 		{"", "pawl.", "`pawl schema postgres`"},
 		{"?schema=odd's&prefix=a_", `"odd's".a_`, `--schema 'odd'\''s' --prefix a_`},
 	} {
 		for _, table := range []string{"locks", "tidying"} {
 			name := fmt.Sprint("without_", table, i)
 			server.Database(name)
-			d := openDriver(t, server.URL(name)+of.parameters)
-			server.Do(name, "DROP TABLE "+of.tables+table)
+			d := openDriver(t, server.URL(name)+test.parameters)
+			server.Do(name, "DROP TABLE "+test.tables+table)
 			found, err := d.Diagnose(ctx)
 			if !slices.ContainsFunc(found, func(f driver.Finding) bool {
 				return f.Severity == "error" && f.Subject == "tables" &&
-					strings.HasPrefix(unquoted(f.Detail), unquoted(of.tables+table)+" is not there") && strings.Contains(f.Advice, of.advice)
+					strings.HasPrefix(unquoted(f.Detail), unquoted(test.tables+table)+" does not exist") && strings.Contains(f.Advice, test.advice)
 			}) {
-				t.Errorf("without %s%s it finds %+v, %v", of.tables, table, found, err)
+				t.Errorf("without %s%s the doctor finds %+v, %v", test.tables, table, found, err)
 			}
 		}
 	}
-	for of, want := range map[string]string{
+	for statements, want := range map[string]string{
 		"ALTER TABLE pawl.locks DROP COLUMN until":                   "lacks until",
 		"DELETE FROM pawl.tidying":                                   "no client can begin",
 		"ALTER TABLE pawl.tidying ENABLE ROW LEVEL SECURITY":         "row security",
@@ -102,7 +102,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		name := "odd_" + strings.ReplaceAll(want, " ", "_")
 		server.Database(name)
 		d := openDriver(t, server.URL(name))
-		server.Do(name, of)
+		server.Do(name, statements)
 		servertest.Finds(t, d, "error tables", want)
 	}
 	server.Database("nothing")
@@ -110,13 +110,13 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	noError(t, err)
 	defer d.Close()
 	if found := diagnose(t, d); !strings.HasSuffix(found, "info tables") {
-		t.Errorf("where nobody has locked yet: %s", found)
+		t.Errorf("a database without tables: the doctor finds %s", found)
 	}
 }
 
 func unquoted(identifier string) string { return strings.ReplaceAll(identifier, `"`, "") }
 
-// diagnose is a summary of the doctor's findings.
+// diagnose returns a summary of the doctor's findings.
 func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
@@ -133,10 +133,10 @@ func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	return strings.Join(short, ",")
 }
 
-// With it, a first grant succeeds, and no renewal.
+// With such a publication the first grant of a name succeeds, but no renewal.
 func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("job")
 	gets(t, d, c)

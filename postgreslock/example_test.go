@@ -30,7 +30,7 @@ func Example() {
 	}
 }
 
-// A driver of its own, without the client over it.
+// A driver without a client.
 func ExampleOpen() {
 	d, err := postgreslock.Open(context.Background(), "postgres://app:secret@db.internal/app?schema=locks")
 	if err != nil {
@@ -39,7 +39,7 @@ func ExampleOpen() {
 	defer d.Close()
 }
 
-// Over the pool that the program has already.
+// With the program's own pool.
 func ExampleNew() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://app:secret@db.internal/app")
@@ -58,7 +58,7 @@ func ExampleNew() {
 	defer locks.Close()
 }
 
-// Over a sql.DB, of pgx.
+// With a sql.DB of pgx.
 func ExampleNewDB() {
 	db, err := sql.Open("pgx", "postgres://app:secret@db.internal/app")
 	if err != nil {
@@ -82,15 +82,15 @@ func ExampleSchema() {
 	log.Print(text)
 }
 
-// Money moves only while the leases hold their names, whatever was paused or late.
+// The transfer commits only while the leases hold their names, even after a pause.
 func ExampleCheckLease() {
 	transfer := func(ctx context.Context, locks *pawl.Client, pool *pgxpool.Pool) error {
 		accounts := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"))
 		err := accounts.Do(ctx, func(ctx context.Context) error {
 			seven, _ := pawl.LeaseOf(ctx, "account:7")
 			three, _ := pawl.LeaseOf(ctx, "account:3")
-			whole := context.WithoutCancel(ctx) // a loss must not cut the commit off
-			return pgx.BeginFunc(whole, pool, func(tx pgx.Tx) error {
+			commitCtx := context.WithoutCancel(ctx) // a loss must not cancel the commit
+			return pgx.BeginFunc(commitCtx, pool, func(tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
 					return err
 				}

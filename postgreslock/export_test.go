@@ -2,7 +2,7 @@ package postgreslock
 
 import "time"
 
-// Driver is the driver, with all that it can do.
+// Driver is the type of all drivers of this package.
 type Driver = lockDriver
 
 // NotifyPauseEnd returns the end of the pause that an error begins.

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// client is Pawl over a driver of its own. Its times are longer than the defaults,
+// client returns a client with its own driver. Its times are longer than the defaults,
 // because a slow machine takes long to restart a server.
 func client(t testing.TB, url string) *pawl.Client {
 	t.Helper()
@@ -43,11 +43,11 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	})
 }
 
-// Connections that end in the middle, again and again, cost no lock.
+// Terminating all connections again and again loses no lock.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
-	nightly(t, "a storm")
+	nightly(t, "it runs for long")
 	t.Parallel()
-	_, url, name := fresh(t)
+	_, url, name := freshDatabase(t)
 	killer := conn(t, url)
 	servertest.Storm(t, []driver.Driver{open(t, url), open(t, url), open(t, url), open(t, url)}, func() {
 		exec(t, killer, fmt.Sprintf("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()", name))
@@ -55,9 +55,9 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 }
 
 // A lost connection that listens is opened again, and missed signals are delivered.
-func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
+func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	a, b := openDriver(t, url), openDriver(t, url)
 	heard := listen(t, b)
 	first, second := mutex("job"), queued("job")
@@ -82,10 +82,10 @@ func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
 	return e.Holders[0].Fence
 }
 
-// A pool that the caller has used up is reported, and locks go on when it is free again.
-func TestAnExhaustedPoolIsSaid(t *testing.T) {
+// The error names a pool whose connections are all taken. Later, locks work again.
+func TestErrorsNameAnExhaustedPool(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	pool := poolOf(t, url, 2)
 	d, err := asDriver(postgreslock.New(pool, nil))
 	noError(t, err)
@@ -111,11 +111,11 @@ func TestAnExhaustedPoolIsSaid(t *testing.T) {
 	renews(t, d, c)
 }
 
-// Sessions whose default isolation is the highest fail often when several use one row.
-// The caller does not see that.
+// Sessions with the isolation level serializable often fail when several use one row. The
+// caller does not see these failures.
 func TestSerializationFailuresAreRetried(t *testing.T) {
 	t.Parallel()
-	_, url, name := fresh(t)
+	_, url, name := freshDatabase(t)
 	exec(t, conn(t, url), "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" SET default_transaction_isolation = 'serializable'")
 	var all sync.WaitGroup
 	for range 4 {
@@ -137,7 +137,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 	all.Wait()
 }
 
-// A pooler that is restarted costs no lock.
+// A restart of the pooler loses no lock.
 func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 	nightly(t, "a pooler that is restarted")
 	t.Parallel()
@@ -150,38 +150,38 @@ func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 	})
 }
 
-// Behind PgBouncer in session mode the driver finds out by itself that the server pushes.
-func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
+// Behind PgBouncer in session mode the driver tests whether signals arrive.
+func TestBehindASessionPoolerTheDriverDetectsPush(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	d := openDriver(t, pgtest.StartPooler(t, server, "session").URL(name))
 	if d.Properties().PushesGrants {
-		t.Error("it pushes before that is known")
+		t.Error("PushesGrants is true before the test")
 	}
 	gets(t, d, mutex("job"))
-	eventually(t, "it is found out that it pushes", func() bool { return d.Properties().PushesGrants })
+	eventually(t, "PushesGrants is true", func() bool { return d.Properties().PushesGrants })
 	if direct := openDriver(t, url); !direct.Properties().PushesGrants {
-		t.Error("without a pooler it does not push")
+		t.Error("PushesGrants is false without a pooler")
 	}
 }
 
-// Behind PgBouncer in transaction mode the server pushes nothing.
-func TestBehindAPoolerNothingIsPushed(t *testing.T) {
+// Behind PgBouncer in transaction mode signals do not arrive.
+func TestBehindATransactionPoolerThereIsNoPush(t *testing.T) {
 	nightly(t, "it waits for 3 s")
 	t.Parallel()
-	server, _, name := fresh(t)
+	server, _, name := freshDatabase(t)
 	d := openDriver(t, pgtest.StartPooler(t, server, "transaction").URL(name))
 	gets(t, d, mutex("job"))
 	if time.Sleep(3 * time.Second); d.Properties().PushesGrants {
-		t.Error("it says that it pushes")
+		t.Error("PushesGrants is true behind a pooler in transaction mode")
 	}
 }
 
 // Many leases are renewed in one statement.
 func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
-	d, sent := traced(t, url)
+	_, url, _ := freshDatabase(t)
+	d, sent := openTraced(t, url)
 	var leases []driver.LeaseRef
 	many := 1000
 	if testing.Short() {
@@ -194,8 +194,8 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		c.TTL = 20 * time.Minute
 		leases = append(leases, lease(c))
 	}
-	// A busy machine may need more, because a swap that misses its window is sent again.
-	eventually(t, "one statement renews them all", func() bool {
+	// A busy machine may need more statements: a swap outside its window is repeated.
+	eventually(t, "one statement renews all leases", func() bool {
 		before := sent.count("")
 		answers, err := d.Renew(ctx, leases)
 		noError(t, err)
@@ -211,7 +211,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 // A missing table is a permanent error, and its names are not free.
 func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	gets(t, d, mutex("job"))
 	exec(t, conn(t, url), "DROP SCHEMA pawl CASCADE")
@@ -220,11 +220,11 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	}
 }
 
-// A row that another transaction keeps locked is reported before the request is over.
-func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
+// The error of a request names a row that another transaction keeps locked.
+func TestErrorsNameALockedRow(t *testing.T) {
 	nightly(t, "it waits for 10 s")
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("job")
 	g := gets(t, d, c)
@@ -233,7 +233,7 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := d.Release(bounded, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "CheckLease") {
-		t.Errorf("%v; want it to say what may keep the row", err)
+		t.Errorf("%v; want a hint at CheckLease", err)
 	}
 	noError(t, tx.Rollback(ctx))
 	releases(t, d, c)
@@ -242,7 +242,7 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	nightly(t, "it waits for 15 s")
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	far := openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
 	servertest.CheckSilentConnections(t, proxy, far, openDriver(t, url))

@@ -17,7 +17,6 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // asDriver converts the driver of New or Open to its own type, with all that it can do.
 var asDriver = servertest.As[*postgreslock.Driver]
 
-// The steps of a test.
 var (
 	rises      = servertest.Rises
 	noError    = basictest.NoError
@@ -38,14 +37,14 @@ var (
 	openDriver = servertest.OpenDriver[*postgreslock.Driver]
 )
 
-// far opens a driver whose requests go through a proxy.
-func far(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *servertest.Proxy) {
+// openThroughProxy opens a driver whose requests go through a proxy.
+func openThroughProxy(t testing.TB, server *pgtest.Server, url string) (*postgreslock.Driver, *servertest.Proxy) {
 	t.Helper()
 	proxy := servertest.StartProxy(t, server.Addr)
 	return openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
 }
 
-// conn is a connection of another program.
+// conn opens a connection like another program.
 func conn(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(ctx, url)

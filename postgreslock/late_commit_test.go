@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// A claim is given up after its change, before the server has committed it. Its release
-// waits for that, so it leaves no lease without a holder.
+// A caller gives up its claim after the change, before the server has committed it. The
+// release waits for the commit, so that no lease stays behind.
 func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d, before, c := openDriver(t, url), mutex("job"), mutex("job")
 	gets(t, d, before)
 	releases(t, d, before)
@@ -31,28 +31,28 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 		_, err := d.Acquire(short, c)
 		answered <- err
 	}()
-	eventually(t, "the commit of the claim waits", func() bool { return inLine(t, watch, 0) == 1 })
+	eventually(t, "the commit of the claim waits", func() bool { return countWaiting(t, watch, 0) == 1 })
 	giveUp()
 	if err := <-answered; !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v; want it given up", err)
+		t.Fatalf("%v; want context.Canceled", err)
 	}
 	go func() { released <- d.Release(ctx, lease(c)) }()
-	eventually(t, "the release waits for the row", func() bool { return len(released) > 0 || inLine(t, watch, 0) == 2 })
+	eventually(t, "the release waits for the row", func() bool { return len(released) > 0 || countWaiting(t, watch, 0) == 2 })
 	if len(released) > 0 {
 		t.Fatalf("%v, before the claim was committed", <-released)
 	}
 	noError(t, operator.Rollback(ctx))
 	if err := <-released; err != nil {
-		t.Errorf("%v; want it released", err)
+		t.Errorf("Release: %v", err)
 	}
 	gets(t, openDriver(t, url), mutex("job"))
 }
 
-// A server that finds a serialization failure at the commit has answered with the rows
-// before. The renewals of that statement have no effect.
+// If a serialization failure occurs at the commit, the server has already sent the rows.
+// The renewals of that statement have no effect.
 func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	var leases []driver.LeaseRef
 	for _, name := range []string{"job 1", "job 2"} {
@@ -75,11 +75,11 @@ func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
 		skip.Unproven(t, "no commit failed: %v", err)
 	}
 	if err != nil {
-		return // it says of both that they are not renewed
+		skip.Unproven(t, "the renewals have one common error: %v", err) // on a busy machine their window ends
 	}
 	for i, answer := range answers {
 		if !errors.Is(answer, driver.ErrUnavailable) {
-			t.Errorf("%s: %v; want it not renewed", leases[i].Name, answer)
+			t.Errorf("%s: %v; want ErrUnavailable", leases[i].Name, answer)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 	})
 	switch {
 	case isRetryable(err):
-		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: it met another one, or a lease was renewed since it began)", err))
+		return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: it conflicted with another one, or a lease was renewed since it began)", err))
 	case err != nil:
 		return leases.Failed(ctx, err)
 	}

@@ -23,10 +23,10 @@ func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 	return tx
 }
 
-// engines are two places for locks, with transactions of database/sql and of pgx.
+// engines returns two databases of locks, with transactions of database/sql and of pgx.
 func engines(t *testing.T) []fencetest.Engine {
-	_, url, _ := fresh(t)
-	_, other, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
+	_, other, _ := freshDatabase(t)
 	pool := poolOf(t, other, 30)
 	return []fencetest.Engine{
 		fencetest.SQL(openDriver(t, url), dbOf(t, url, 30), postgreslock.CheckLeaseSQL),
@@ -55,11 +55,11 @@ func TestCheckLease(t *testing.T) {
 	}
 }
 
-// The lease names its tables, so a check in other tables is refused, and no lease looks
-// lost.
+// A lease records its tables. So a check in other tables returns ErrInvalid, and not
+// ErrStale.
 func TestCheckLeaseOfOtherTables(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	pool := poolOf(t, url, 10)
 	options := []*postgreslock.Options{nil, {Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}}
 	var drivers []*postgreslock.Driver
@@ -86,16 +86,16 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 			case i%len(drivers) == j && err != nil:
 				t.Errorf("%d of %d: %v", j, i, err)
 			case i%len(drivers) != j && (!errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables")):
-				t.Errorf("%d of %d: %v; want it refused", j, i, err)
+				t.Errorf("%d of %d: %v; want ErrInvalid", j, i, err)
 			}
 		}
 	}
 }
 
 // A renewal changes the row of the name, which an older snapshot does not see.
-func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
+func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d, c := openDriver(t, url), conn(t, url)
 	m := mutex("job")
 	g := gets(t, d, m)
@@ -109,20 +109,20 @@ func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 				return postgreslock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 			})
 		}
-		m.TTL += time.Hour // on a busy machine a renewal may otherwise find that the lease lasts as long already
+		m.TTL += time.Hour // on a busy machine the lease may already last longer than one TTL
 		if err := check(func() { renews(t, d, m) }); err == nil || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "repeat the transaction") {
 			t.Errorf("%s: %v", isolation, err)
 		}
 		if err := check(func() {}); err != nil {
-			t.Errorf("%s, once more: %v", isolation, err)
+			t.Errorf("%s, without a renewal: %v", isolation, err)
 		}
 	}
 }
 
-// The leases of other names are renewed while one is checked, even in the same request.
-func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
+// Leases of other names can be renewed while one is checked, even in the same request.
+func TestALeaseCheckDelaysNoOtherRenewal(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	guarded, free := mutex("guarded"), mutex("free")
 	g := gets(t, d, guarded)
@@ -137,7 +137,7 @@ func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 		defer close(ended)
 		_, _ = d.Renew(brief, []driver.LeaseRef{lease(guarded), lease(free)})
 	}()
-	eventually(t, "the other one is renewed", func() bool {
+	eventually(t, "the other lease is renewed", func() bool {
 		e, err := d.Inspect(ctx, "free")
 		return err == nil && len(e.Holders) == 1 && e.Holders[0].ExpiresIn > 30*time.Minute
 	})
@@ -146,14 +146,14 @@ func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 }
 
 // The check reads the clock after the wait for the row, not before it.
-func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
+func TestCheckLeaseReadsTheClockAfterTheRowLock(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("job")
 	c.TTL = 700 * time.Millisecond
 	g, err := d.Acquire(ctx, c)
-	// On a slow machine the lease may be over before the server has answered.
+	// On a slow machine the lease may expire before the server has answered.
 	for ; errors.Is(err, driver.ErrUnavailable); g, err = d.Acquire(ctx, c) {
 		c.Token = driver.NewToken()
 	}
@@ -162,7 +162,7 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	must(blocker.Exec(ctx, "SELECT FROM pawl.locks FOR UPDATE"))(t)
 	checker, checked := begin(t, conn(t, url)), make(chan error, 1)
 	go func() { checked <- d.CheckLease(ctx, checker, fencetest.Lease("job", g.Fence)) }()
-	eventually(t, "the lease is over", func() bool { // after a slow request, seconds after its TTL
+	eventually(t, "the lease has expired", func() bool { // after a slow request, seconds after its TTL
 		e, err := d.Inspect(ctx, "job")
 		return err == nil && len(e.Holders) == 0
 	})
@@ -170,19 +170,19 @@ func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-checked; !errors.Is(err, driver.ErrStale) {
-		t.Errorf("%v; want ErrStale, for the lease ended while it waited", err)
+		t.Errorf("%v; want ErrStale, because the lease expired during the wait", err)
 	}
 }
 
-// In another database the lease is unknown, whatever it holds in its own.
+// In another database the lease is unknown.
 func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	d := openDriver(t, url)
 	g := gets(t, d, mutex("job"))
 	other := server.Database(name + "_2")
 	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
-		t.Errorf("%v; want it told that there are no tables", err)
+		t.Errorf("%v; want an error about missing tables", err)
 	}
 	gets(t, openDriver(t, other), mutex("job"))
 	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// inLine returns the number of sessions of a database that have waited for a row for so
-// long.
-func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
+// countWaiting returns the number of sessions that have waited for a lock for longer than
+// d.
+func countWaiting(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	t.Helper()
 	row := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"+
 		" AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > $1", d)
@@ -24,11 +24,11 @@ func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	return n
 }
 
-// A statement that its caller gave up while the whole table was locked does not keep a
-// connection of the server until the table is free.
-func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
+// A caller gives up while an operator has locked the whole table. The statement then does
+// not keep its connection until the table is free.
+func TestAnAbandonedStatementStopsWaitingForATable(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("job")
 	gets(t, d, c)
@@ -38,33 +38,32 @@ func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 	defer cancel()
 	released := make(chan error, 1)
 	go func() { released <- d.Release(short, lease(c)) }()
-	eventually(t, "a statement waits for the table", func() bool { return inLine(t, watch, 0) > 0 })
+	eventually(t, "a statement waits for the table", func() bool { return countWaiting(t, watch, 0) > 0 })
 	cancel()
 	if err := <-released; err == nil {
-		t.Error("released under the lock")
+		t.Error("Release succeeded while the table was locked")
 	}
-	eventually(t, "nothing waits for the table any more", func() bool { return inLine(t, watch, 0) == 0 })
+	eventually(t, "no statement waits for the table any more", func() bool { return countWaiting(t, watch, 0) == 0 })
 	if err := operator.Commit(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-// Checks of one name wait for each other, so that a crowd of them cannot keep a renewal
-// from its turn.
-func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
+// Checks of one name wait for each other, so that many checks cannot starve a renewal.
+func TestALeaseCheckDoesNotOvertakeARenewal(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("job")
 	c.TTL = time.Hour
 	g := gets(t, d, c)
 	first := begin(t, conn(t, url))
 	noError(t, d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)))
-	c.TTL *= 2 // on a busy machine a renewal may otherwise find that the lease lasts as long already
+	c.TTL *= 2 // on a busy machine the lease may already last longer than one TTL
 	renewed, guarded := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var err error
-		for again := true; again; again = errors.Is(err, driver.ErrUnavailable) { // as a client does
+		for retry := true; retry; retry = errors.Is(err, driver.ErrUnavailable) { // as a client does
 			var answers []error
 			answers, err = d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			err = errors.Join(append(answers, err)...)
@@ -72,10 +71,10 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 		renewed <- err
 	}()
 	watch := conn(t, url)
-	eventually(t, "the renewal stands in line for the row", func() bool { return inLine(t, watch, 300*time.Millisecond) == 1 })
+	eventually(t, "the renewal waits for the row", func() bool { return countWaiting(t, watch, 300*time.Millisecond) == 1 })
 	second := begin(t, conn(t, url))
 	go func() { guarded <- d.CheckLease(ctx, second, fencetest.Lease("job", g.Fence)) }()
-	eventually(t, "the second check waits", func() bool { return len(guarded) > 0 || inLine(t, watch, 0) == 2 })
+	eventually(t, "the second check waits", func() bool { return len(guarded) > 0 || countWaiting(t, watch, 0) == 2 })
 	if len(guarded) > 0 {
 		t.Errorf("the second check passed the renewal: %v", <-guarded)
 		guarded <- nil
@@ -94,7 +93,7 @@ func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 // itself.
 func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	tx := begin(t, conn(t, url))
 	servertest.LockedRows(t, d, 30, "keeps a row locked", func(name string, fence uint64) (unlock func()) {
@@ -103,33 +102,33 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	})
 }
 
-// The same if another client changes the row before it is locked: then the renewal is
-// sent a second time, alone.
+// If another client changes the row before a check locks it, the driver repeats its
+// renewal alone. That also fails no other renewal.
 func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d, other := openDriver(t, url), openDriver(t, url)
-	changed, still := mutex("changed"), mutex("still")
-	changed.TTL, still.TTL = time.Hour, time.Hour
+	changed, unchanged := mutex("changed"), mutex("still")
+	changed.TTL, unchanged.TTL = time.Hour, time.Hour
 	g := gets(t, d, changed)
-	gets(t, d, still)
+	gets(t, d, unchanged)
 	waits(t, other, queued("changed"))
 	noError(t, d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("changed", g.Fence)))
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
 	defer cancel()
 	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
-	answers, err := d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(still)})
+	answers, err := d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(unchanged)})
 	noError(t, errors.Join(err, bounded.Err()))
 	if answers[1] != nil {
-		t.Errorf("%v; want it renewed", answers[1])
+		t.Errorf("the renewal of the other name: %v", answers[1])
 	}
 	explained(t, answers[0], false, "keeps a row locked")
 }
 
-// However many names are locked, the other steps of a client get connections.
+// Steps that wait for locked rows leave connections to the other steps of a client.
 func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url+"?pool_max_conns=4")
 	tx := begin(t, conn(t, url))
 	short, cancel := context.WithCancel(ctx)
@@ -145,7 +144,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 		}()
 	}
 	watch := conn(t, url)
-	eventually(t, "one waits", func() bool { return inLine(t, watch, 300*time.Millisecond) == 1 })
+	eventually(t, "one step waits", func() bool { return countWaiting(t, watch, 300*time.Millisecond) == 1 })
 	for i := range 20 {
 		c := mutex(fmt.Sprint("free ", i))
 		gets(t, d, c)
@@ -155,7 +154,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	cancel()
 	for range locked {
 		if err := <-failed; err == nil {
-			t.Error("what is held was granted")
+			t.Error("a held name was granted")
 		}
 	}
 	_ = tx.Rollback(ctx)
@@ -164,7 +163,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 // A claim for several names keeps none of their rows locked while it waits for another.
 func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d, other := openDriver(t, url), openDriver(t, url)
 	held, locked := mutex("a"), mutex("b")
 	held.TTL, held.Weight, held.Limit = time.Hour, 1, 2
@@ -182,18 +181,18 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 		ended <- err
 	}()
 	watch := conn(t, url)
-	eventually(t, "it waits", func() bool { return inLine(t, watch, 0) == 1 })
+	eventually(t, "AcquireAll waits for the row", func() bool { return countWaiting(t, watch, 0) == 1 })
 	for range 5 {
 		renews(t, d, held)
 	}
 	select {
 	case err := <-ended:
-		t.Errorf("AcquireAll: %v; want it to go on as long as its ctx lasts", err)
+		t.Errorf("AcquireAll: %v; want a wait until ctx ends", err)
 	default:
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("AcquireAll: %v; want its ctx's end", err)
+		t.Errorf("AcquireAll: %v; want context.Canceled", err)
 	}
 	_ = tx.Rollback(ctx)
 }

@@ -19,15 +19,15 @@ func TestMain(m *testing.M) {
 	leaktest.Main(leaktest.Then(m, func() { shared.Stop(); recovering.Stop() }))
 }
 
-// shared is a server for all tests that do not damage it, and recovering one that stays
-// in recovery. databases counts the databases of shared: a test may run several times.
+// shared is a server for all tests that do not damage it. recovering is a server that
+// stays in recovery. databases counts the databases of shared, for unique names.
 var (
 	shared, recovering servertest.Shared[*pgtest.Server]
 	databases          atomic.Int64
 )
 
-// fresh makes a database of that server for this test, and returns its URL and its name.
-func fresh(t testing.TB) (server *pgtest.Server, url, name string) {
+// freshDatabase creates a database of shared for this test.
+func freshDatabase(t testing.TB) (server *pgtest.Server, url, name string) {
 	t.Helper()
 	server = shared.Get(t, func(tb servertest.TB) *pgtest.Server { return pgtest.Start(tb) })
 	name = strings.ToLower(strings.NewReplacer("/", "_").Replace(t.Name()))

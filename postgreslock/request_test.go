@@ -15,22 +15,22 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// A request that ends before a slow server answers gives its connection back when the
-// answer comes. Otherwise each request would bring the server a new connection.
+// A request that times out before a slow server answers returns its connection to the
+// pool after the answer. Otherwise each such request would open a new connection.
 func TestARequestThatTimesOutKeepsItsConnection(t *testing.T) {
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	pool := poolOf(t, strings.Replace(url, server.Addr, proxy.Addr, 1), 4)
-	d := opened(t)(asDriver(postgreslock.New(pool, nil)))
+	d := mustOpen(t)(asDriver(postgreslock.New(pool, nil)))
 	defer d.Close()
 	held := mutex("held")
 	gets(t, d, held)
 	waits(t, d, queued("held"))
 	pool.Reset()
-	hasBeenSlow(t, proxy, d, held)
+	slowDown(t, proxy, d, held)
 	for i, kept := 0, 0; kept < 5; i++ {
-		fill(t, pool)
+		fillPool(t, pool)
 		before := pool.Stat().NewConnsCount()
 		began := time.Now()
 		letGo := proxy.Hold()
@@ -48,64 +48,64 @@ func TestARequestThatTimesOutKeepsItsConnection(t *testing.T) {
 		letGo()
 		renews(t, d, held)
 		switch n := pool.Stat().NewConnsCount() - before; {
-		case time.Since(began) > answerTimeout: // the driver has closed them
+		case time.Since(began) > answerTimeout: // the driver has closed the connections
 		case n > 0:
-			t.Fatalf("%d connections were made instead of those of requests that timed out", n)
+			t.Fatalf("the pool replaced %d connections of requests that timed out", n)
 		default:
 			kept++
 		}
 	}
 }
 
-// answerTimeout is the driver's.
+// answerTimeout has the value of the driver's constant.
 const answerTimeout = 2 * time.Second
 
-// Requests without a caller that wait for a row keep no more connections than others that
-// wait for a row. The rest of the pool is for renewals of other names.
+// Even if their callers have returned, only a quarter of the connections wait for locked
+// rows. The other connections are for renewals of other names.
 func TestRequestsThatWaitForARowLeaveConnectionsToOthers(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	pool := poolOf(t, url, 4)
-	d := opened(t)(asDriver(postgreslock.New(pool, nil)))
+	d := mustOpen(t)(asDriver(postgreslock.New(pool, nil)))
 	defer d.Close()
 	mine := mutex("mine")
 	gets(t, d, mine)
 	gets(t, d, mutex("locked"))
-	fill(t, pool)
+	fillPool(t, pool)
 	other, watch := conn(t, url), conn(t, url)
 	exec(t, other, "BEGIN", "SELECT FROM pawl.locks WHERE name = 'locked' FOR UPDATE")
-	release := func(until func()) {
+	release := func(waitFor func()) {
 		gone, cancel := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() { done <- d.Release(gone, lease(mutex("locked"))) }()
-		until()
+		waitFor()
 		cancel()
 		<-done
 	}
 	// Each statement waits twice as long as the last one.
 	release(func() {
-		eventually(t, "a statement waits for long", func() bool { return inLine(t, watch, 2*time.Second) > 0 })
+		eventually(t, "a statement waits for long", func() bool { return countWaiting(t, watch, 2*time.Second) > 0 })
 	})
 	for range 8 { // more than there are connections
 		release(func() { time.Sleep(200 * time.Millisecond) })
-		if n := inLine(t, watch, time.Second); n > 1 {
+		if n := countWaiting(t, watch, time.Second); n > 1 {
 			t.Fatalf("%d of 4 connections wait for one row", n)
 		}
 	}
 	renews(t, d, mine)
 }
 
-// A request without a caller that passes a name on to this client tells it.
+// A request without a caller delivers the grant of a waiter of the same client.
 func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 	t.Parallel()
-	server, url, _ := fresh(t)
-	d, proxy := far(t, server, url)
+	server, url, _ := freshDatabase(t)
+	d, proxy := openThroughProxy(t, server, url)
 	first, other := mutex("first"), conn(t, url)
 	gets(t, d, first)
 	exec(t, other, "CREATE TABLE gate (closed bool)", "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"+
 		" WHILE EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NULL; END $$",
 		"CREATE TRIGGER slow AFTER UPDATE ON pawl.locks FOR EACH ROW EXECUTE FUNCTION wait()")
-	hasBeenSlow(t, proxy, d, first)
+	slowDown(t, proxy, d, first)
 	heard, passedOn := listen(t, d), map[driver.Token]bool{}
 	for i := range 5 { // on a slow machine the driver closes the connection
 		held, next := mutex(fmt.Sprint("held", i)), queued(fmt.Sprint("held", i))
@@ -127,27 +127,26 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		select {
 		case s := <-heard:
 			if !passedOn[s.Token] {
-				t.Errorf("heard %+v; want the grant", s)
+				t.Errorf("got the signal %+v; want the grant", s)
 			}
 			return
 		case <-time.After(5 * time.Second):
 		}
 	}
-	t.Error("no waiter heard of its grant")
+	t.Error("no waiter got its grant")
 }
 
-// A connection whose server is silent makes room for another one soon. pgx waits 15 s for
-// its end.
-func TestASilentConnectionMakesRoom(t *testing.T) {
+// The pool soon replaces a connection whose server is silent. pgx alone would wait 15 s.
+func TestASilentConnectionLeavesThePool(t *testing.T) {
 	nightly(t, "a slow machine can miss its limit of 10 s")
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
-	d := opened(t)(asDriver(postgreslock.New(poolOf(t, strings.Replace(url, server.Addr, proxy.Addr, 1), 1), nil)))
+	d := mustOpen(t)(asDriver(postgreslock.New(poolOf(t, strings.Replace(url, server.Addr, proxy.Addr, 1), 1), nil)))
 	defer d.Close()
 	held := mutex("held")
 	gets(t, d, held)
-	renews(t, d, held) // pgxpool asks a connection first that was idle for a second
+	renews(t, d, held) // pgxpool would first ping a connection that was idle for a second
 	proxy.Freeze()
 	brief, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
 	defer cancel()
@@ -161,15 +160,15 @@ func TestASilentConnectionMakesRoom(t *testing.T) {
 	}
 }
 
-// A connection whose answer does not come is closed, and Close waits for none.
+// Close does not wait for an answer that does not arrive, and closes the connection.
 func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	d := open(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
 	held := mutex("held")
 	gets(t, d, held)
-	hasBeenSlow(t, proxy, d, held)
+	slowDown(t, proxy, d, held)
 	letGo := proxy.Hold()
 	defer letGo()
 	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -189,8 +188,8 @@ func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 	}
 }
 
-// hasBeenSlow has a driver notice that its server is slow.
-func hasBeenSlow(t testing.TB, proxy *servertest.Proxy, d *postgreslock.Driver, held driver.Claim) {
+// slowDown makes one request slow, so that the driver counts its server as slow.
+func slowDown(t testing.TB, proxy *servertest.Proxy, d *postgreslock.Driver, held driver.Claim) {
 	t.Helper()
 	letGo, gone := proxy.Hold(), make(chan struct{})
 	time.AfterFunc(200*time.Millisecond, func() {
@@ -198,11 +197,11 @@ func hasBeenSlow(t testing.TB, proxy *servertest.Proxy, d *postgreslock.Driver, 
 		letGo()
 	})
 	renews(t, d, held)
-	<-gone // a Hold that comes next must not meet it
+	<-gone // the next Hold must not overlap with this one
 }
 
-// fill makes all connections of a pool.
-func fill(t testing.TB, pool *pgxpool.Pool) {
+// fillPool opens all connections of a pool.
+func fillPool(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	for range pool.Config().MaxConns {
 		c, err := pool.Acquire(ctx)

@@ -55,13 +55,13 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	eventually(t, "the server refuses the old password", func() bool {
 		_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		if permanent(err) {
-			t.Fatalf("%v is permanent, and the file may change", err)
+			t.Fatalf("%v is permanent, but the file may change", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "look at the user, the password, and the server's pg_hba.conf")
 	})
 	write("second")
 	renews(t, d, c)
-	noError(t, os.Remove(file)) // as a program may that replaces it
+	noError(t, os.Remove(file)) // as in a program that replaces the file
 	server.Hangup()
 	eventually(t, "a new connection has the last password", func() bool {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
@@ -73,10 +73,10 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	releases(t, d, c)
 }
 
-// The BeforeConnect of a caller's pool sets a new password. The driver calls it for the
-// connection that listens, too, which does not belong to the pool.
-func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
-	nightly(t, "servers of their own")
+// The BeforeConnect of a caller's pool sets a new password. The driver calls it also for
+// the connection that listens, which does not belong to the pool.
+func TestTheListenerCallsBeforeConnect(t *testing.T) {
+	nightly(t, "it starts servers")
 	for name, open := range map[string]func(t *testing.T, config *pgxpool.Config) driver.Driver{
 		"pgxpool": func(t *testing.T, config *pgxpool.Config) driver.Driver {
 			p, err := pgxpool.NewWithConfig(ctx, config)
@@ -96,12 +96,12 @@ func TestAPoolsBeforeConnectIsForTheListenerToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listensWithANewPassword(t, open)
+			checkListenerPassword(t, open)
 		})
 	}
 }
 
-func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpool.Config) driver.Driver) {
+func checkListenerPassword(t *testing.T, open func(t *testing.T, config *pgxpool.Config) driver.Driver) {
 	t.Helper()
 	server := pgtest.Start(t)
 	server.Do("postgres", "CREATE USER secured SUPERUSER PASSWORD 'first'")
@@ -118,8 +118,7 @@ func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpo
 	d, _ := asDriver(opened, nil)
 	gets(t, d, mutex("job"))
 	var session, before int
-	listens := func() bool { // in another session than before
-
+	isListening := func() bool { // in another session than before
 		admin, err := pgx.Connect(ctx, server.URL("postgres"))
 		if err != nil {
 			return false
@@ -129,10 +128,10 @@ func listensWithANewPassword(t *testing.T, open func(t *testing.T, config *pgxpo
 		return err == nil
 	}
 	waits(t, d, queued("job"))
-	eventually(t, "it listens", listens)
+	eventually(t, "the driver listens", isListening)
 	before = session
 	password.Store("second")
 	server.Do("postgres", "ALTER USER secured PASSWORD 'second'")
 	server.Hangup()
-	eventually(t, "it listens again", listens)
+	eventually(t, "the driver listens again", isListening)
 }

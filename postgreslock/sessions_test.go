@@ -18,9 +18,9 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// odd are settings of a session that differ from the defaults. None of them changes what
-// a client sees.
-var odd = map[string]string{
+// oddSettings are settings of a session that differ from the defaults. None of them may
+// change the results of a client.
+var oddSettings = map[string]string{
 	"client_encoding": "LATIN1", "standard_conforming_strings": "off", "bytea_output": "escape", "DateStyle": "German, DMY",
 	"IntervalStyle": "sql_standard", "TimeZone": "Asia/Kathmandu", "lc_messages": "C.UTF-8", "lc_monetary": "C.UTF-8",
 	"lc_numeric": "C.UTF-8", "lc_time": "C.UTF-8", "default_transaction_isolation": "serializable",
@@ -29,8 +29,8 @@ var odd = map[string]string{
 	"array_nulls": "off", "backslash_quote": "off", "transform_null_equals": "on", "plan_cache_mode": "force_generic_plan",
 }
 
-// shadows are functions that a session with those settings finds before the server's own.
-func shadows(t testing.TB, c *pgx.Conn) {
+// createShadows creates functions that oddSettings put before the server's own functions.
+func createShadows(t testing.TB, c *pgx.Conn) {
 	t.Helper()
 	exec(t, c, "CREATE SCHEMA shadows")
 	for function, answer := range map[string]string{
@@ -48,16 +48,16 @@ func shadows(t testing.TB, c *pgx.Conn) {
 		"CREATE AGGREGATE shadows.count(*) (SFUNC = shadows.five, STYPE = bigint, INITCOND = '5')")
 }
 
-// with is the settings above, with some changed.
-func with(changes map[string]string) map[string]string {
+// settingsWith returns oddSettings with changes.
+func settingsWith(changes map[string]string) map[string]string {
 	all := map[string]string{}
-	for _, some := range []map[string]string{odd, changes} {
-		maps.Copy(all, some)
+	for _, settings := range []map[string]string{oddSettings, changes} {
+		maps.Copy(all, settings)
 	}
 	return all
 }
 
-// sessionPool is a pool of a caller whose sessions have these settings.
+// sessionPool returns a pool of a caller whose sessions have these settings.
 func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[string]string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -69,11 +69,11 @@ func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[
 	return pool
 }
 
-// sessions open clients with settings of each kind, from pools and by URL.
-func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Driver {
+// sessionOpeners returns functions that open drivers with different settings.
+func sessionOpeners(server *pgtest.Server, url string) []func(t testing.TB) driver.Driver {
 	pooled := func(mode pgx.QueryExecMode, changes map[string]string) func(t testing.TB) driver.Driver {
 		return func(t testing.TB) driver.Driver {
-			d, err := asDriver(postgreslock.New(sessionPool(t, url, mode, with(changes)), nil))
+			d, err := asDriver(postgreslock.New(sessionPool(t, url, mode, settingsWith(changes)), nil))
 			noError(t, err)
 			return d
 		}
@@ -88,7 +88,7 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 		func(t testing.TB) driver.Driver {
 			config, err := pgx.ParseConfig(url)
 			noError(t, err)
-			config.RuntimeParams = with(map[string]string{"client_encoding": "WIN1252"})
+			config.RuntimeParams = settingsWith(map[string]string{"client_encoding": "WIN1252"})
 			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { _ = db.Close() })
 			d, err := asDriver(postgreslock.NewDB(db, nil))
@@ -101,29 +101,29 @@ func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Dri
 	}
 }
 
-// TestConformanceOfSessions runs the part of the suite about sessions.
+// TestConformanceOfSessions runs the suite with sessions of different settings.
 func TestConformanceOfSessions(t *testing.T) {
-	nightly(t, "it runs the whole suite once more")
+	nightly(t, "it runs the whole suite again")
 	t.Parallel()
-	server, url, _ := fresh(t)
+	server, url, _ := freshDatabase(t)
 	c := conn(t, url)
-	shadows(t, c)
+	createShadows(t, c)
 	exec(t, c, "DO $$ BEGIN CREATE USER odd SUPERUSER; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-	for name, value := range odd {
+	for name, value := range oddSettings {
 		if name == "search_path" {
-			value = strings.ReplaceAll(value, ", ", "', '") // quoted as one it would be one schema
+			value = strings.ReplaceAll(value, ", ", "', '") // in one pair of quotes it would be one schema
 		}
 		exec(t, c, "ALTER ROLE odd SET "+name+" = '"+value+"'")
 	}
 	h := harness(url, server.Addr)
-	h.Sessions = sessions(server, url)
+	h.Sessions = sessionOpeners(server, url)
 	drivertest.Run(t, h)
 }
 
-// The tables of a schema are the same ones in every encoding.
+// Clients with different encodings use the same tables.
 func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	o := &postgreslock.Options{Schema: `gr\öße"🔒`, Prefix: "ü_"}
 	c := mutex("größe")
 	for i, encoding := range []string{"UTF8", "LATIN1", "SJIS"} {
@@ -139,24 +139,24 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 		waits(t, d, mutex(c.Name))
 		renews(t, d, c)
 		if found, err := d.Diagnose(ctx); err != nil || len(found) != 2 || found[0].Subject != "fsync" || found[1].Subject != "server" {
-			t.Errorf("%s: %v, %v; want nothing found but fsync and the version", encoding, found, err)
+			t.Errorf("%s: %v, %v; want only findings about fsync and the version", encoding, found, err)
 		}
 	}
 	var name string
 	row := conn(t, url).QueryRow(ctx, `SELECT name FROM "gr\öße""🔒"."ü_locks"`)
 	if err := row.Scan(&name); err != nil || name != c.Name {
-		t.Errorf("the row of %q, %v; want it to be of %q", name, err, c.Name)
+		t.Errorf("a row of %q, %v; want %q", name, err, c.Name)
 	}
 }
 
-// Sessions that cannot work are refused at their first use, with the reason.
+// The driver refuses unsuitable sessions at their first use, with the reason.
 func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
-	openDriver(t, url) // the tables are there
+	server, url, name := freshDatabase(t)
+	openDriver(t, url) // creates the tables
 	exec(t, conn(t, url), "CREATE SCHEMA likes", "CREATE FUNCTION likes.version() RETURNS text LANGUAGE sql AS $$SELECT 'CockroachDB CCL v25.1'$$")
 	pooler := pgtest.StartPooler(t, server, "statement")
-	for from, want := range map[string]string{
+	for badURL, want := range map[string]string{
 		url + "?options=-cdefault_transaction_read_only%3Don":                               "set default_transaction_read_only to off",
 		url + "?default_query_exec_mode=exec&options=-cbytea_output%3Descape":               "set bytea_output to hex",
 		url + "?default_query_exec_mode=simple_protocol&options=-c%20bytea_output%3Descape": "set bytea_output to hex",
@@ -164,50 +164,50 @@ func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 		pooler.URL(name):                                                                    "set pool_mode to transaction or session",
 		url + "?schema=rowless":                                                             "the row of \"rowless\".\"tidying\" is gone",
 	} {
-		if strings.Contains(from, "rowless") {
-			openDriver(t, from)
+		if strings.Contains(badURL, "rowless") {
+			openDriver(t, badURL)
 			exec(t, conn(t, url), "DELETE FROM rowless.tidying")
 		}
-		if d, err := asDriver(postgreslock.Open(ctx, from)); !permanent(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v; want %q", from, d, err, want)
+		if d, err := asDriver(postgreslock.Open(ctx, badURL)); !permanent(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", badURL, d, err, want)
 		}
 	}
 }
 
-// A server that ends idle sessions spares the one that listens.
+// A server that ends idle sessions does not end the session that listens.
 func TestASessionThatListensMayBeIdle(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	c := conn(t, url)
-	of := "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+	selectListener := "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 	var known bool
 	noError(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')").Scan(&known))
 	if !known {
 		skip.Unproven(t, "a server below 14 ends no idle sessions")
 	}
-	url += "?options=-cidle_session_timeout%3D2s" // the pool looks at a connection that was idle for a second
+	url += "?options=-cidle_session_timeout%3D2s" // the pool pings a connection that was idle for a second
 	gets(t, openDriver(t, url), mutex("job"))
 	var before, after int
-	eventually(t, "it listens", func() bool { return c.QueryRow(ctx, of).Scan(&before) == nil })
-	other := conn(t, url).PgConn().PID() // idle for less long than that
-	eventually(t, "the server ends what is idle", func() bool {
+	eventually(t, "the driver listens", func() bool { return c.QueryRow(ctx, selectListener).Scan(&before) == nil })
+	other := conn(t, url).PgConn().PID() // idle for less time than the listener
+	eventually(t, "the server ends an idle session", func() bool {
 		var n int
 		return c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", int(other)).Scan(&n) == nil && n == 0
 	})
-	if err := c.QueryRow(ctx, of).Scan(&after); err != nil || after != before {
-		t.Errorf("%d listens, %v; want it to be %d still", after, err, before)
+	if err := c.QueryRow(ctx, selectListener).Scan(&after); err != nil || after != before {
+		t.Errorf("session %d listens, %v; want session %d", after, err, before)
 	}
 }
 
-// A transaction of the caller's may be in a session with another encoding.
+// The transaction of a caller may be in a session with another encoding.
 func TestCheckLeaseInAnotherEncoding(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	g := gets(t, d, mutex("größe"))
-	shadows(t, conn(t, url))
+	createShadows(t, conn(t, url))
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
-		tx, err := sessionPool(t, url, mode, with(nil)).Begin(ctx)
+		tx, err := sessionPool(t, url, mode, settingsWith(nil)).Begin(ctx)
 		noError(t, err)
 		if err := d.CheckLease(ctx, tx, fencetest.Lease("größe", g.Fence)); err != nil {
 			t.Errorf("in mode %v: %v; want the lease to hold", mode, err)

@@ -20,16 +20,15 @@ import (
 
 // Twenty programs that start at once on an empty database make one set of tables, and
 // one of them gets the lock.
-func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
+func TestTwentyDriversCreateTheTablesAtOnce(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	servertest.OpensTwenty(t, url)
 }
 
-// The columns are for people without Pawl.
 func TestTheColumnsAreForPeople(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
 	c := mutex("report:nightly")
 	g := gets(t, d, c)
@@ -52,9 +51,9 @@ func TestTheColumnsAreForPeople(t *testing.T) {
 
 // If an administrator has run what Schema returns, the user of the locks needs no right
 // to create anything. Otherwise the error says what to do.
-func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
+func TestTheTablesMayBeCreatedBeforehand(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	admin := conn(t, url)
 	exec(t, admin, "CREATE USER modest")
 	modest := "postgres://modest@" + server.Addr + "/" + name
@@ -73,7 +72,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	}
 	text, err := postgreslock.Schema(nil)
 	noError(t, err)
-	exec(t, admin, text, text) // a second time it changes nothing
+	exec(t, admin, text, text) // the second run changes nothing
 	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
 	d, err := asDriver(postgreslock.Open(ctx, modest))
 	if !permanent(err) || !strings.Contains(err.Error(), "GRANT") && !strings.Contains(err.Error(), "right") {
@@ -83,7 +82,7 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	d = openDriver(t, modest)
 	c := mutex("job")
 	gets(t, d, c)
-	for range 20 { // a queue with rows of its own
+	for range 20 { // a long queue
 		waits(t, d, queued("job"))
 	}
 	releases(t, d, c)
@@ -93,20 +92,20 @@ func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := postgreslock.Open(ctx, standby(t).URL("postgres"))
 	if !permanent(err) || !strings.Contains(err.Error(), "recovery") {
-		t.Errorf("%v; want a standby refused", err)
+		t.Errorf("%v; want a permanent error about recovery", err)
 	}
 }
 
-// The error says what is wrong and what to do, without the password.
-func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
+// The error has the problem and a hint, and not the password.
+func TestErrorsOfOpenHaveAHint(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	exec(t, conn(t, url), "CREATE USER secured PASSWORD 's3cr3t%/'")
 	exec(t, conn(t, url), "GRANT ALL ON DATABASE "+pgx.Identifier{name}.Sanitize()+" TO secured")
 	openDriver(t, "postgres://secured:s3cr3t%25%2F@"+server.Addr+"/"+name)
-	for raw, want := range map[string]string{
+	for badURL, want := range map[string]string{
 		"postgres://secured:hunter2@" + server.Addr + "/" + name:                   "pg_hba.conf",
-		"postgres://postgres:hunter2@" + server.Addr + "/nowhere":                  "no such database",
+		"postgres://postgres:hunter2@" + server.Addr + "/nowhere":                  "the database does not exist",
 		"postgres://postgres:hunter2@127.0.0.1:1/x":                                "check the server",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?nonsense=1":             "unknown parameter",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?retention=1s":           "retention",
@@ -119,23 +118,23 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 		"postgres:hunter2": "slash",
 	} {
 		short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
-		_, err := driver.Open(short, raw)
+		_, err := driver.Open(short, badURL)
 		cancel()
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), want) && want != "slash" {
-			t.Errorf("%s: %v; want %s, and no password", raw, err, want)
+			t.Errorf("%s: %v; want %s, and no password", badURL, err, want)
 		}
 	}
 }
 
 // A server that trusts all clients accepts any password. A parameter of the URL makes
 // that an error.
-func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
+func TestRequireAuthRefusesAServerWithoutPasswords(t *testing.T) {
 	t.Parallel()
-	server, _, name := fresh(t)
-	at := "postgres://postgres:hunter2@" + server.Addr + "/" + name
-	openDriver(t, at)
-	if _, err := postgreslock.Open(ctx, at+"?require_auth=scram-sha-256"); err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("%v; want it refused", err)
+	server, _, name := freshDatabase(t)
+	withPassword := "postgres://postgres:hunter2@" + server.Addr + "/" + name
+	openDriver(t, withPassword)
+	if _, err := postgreslock.Open(ctx, withPassword+"?require_auth=scram-sha-256"); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v; want an error without the password", err)
 	}
 }
 
@@ -143,16 +142,16 @@ func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
 // server does not know it.
 func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	server, _, name := fresh(t)
+	server, _, name := freshDatabase(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
-	refused := func(what string) {
+	wantHint := func(what string) {
 		t.Helper()
 		_, err := postgreslock.Open(ctx, pooler.URL("nowhere"))
-		if !permanent(err) || !strings.Contains(err.Error(), "no such database behind the pooler") {
-			t.Errorf("%s: %v; want it to say that there is no such database", what, err)
+		if !permanent(err) || !strings.Contains(err.Error(), "the database does not exist behind the pooler") {
+			t.Errorf("%s: %v; want a hint that the database does not exist", what, err)
 		}
 	}
-	refused("which the server does not know")
+	wantHint("unknown to the server")
 	ini := filepath.Join(pooler.Dir, "ini")
 	text, err := os.ReadFile(ini)
 	noError(t, err)
@@ -160,7 +159,7 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	pooler.Kill()
 	pooler.Run()
 	openDriver(t, pooler.URL(name))
-	refused("which the pooler does not know")
+	wantHint("unknown to the pooler")
 }
 
 func permanent(err error) bool {
@@ -171,7 +170,7 @@ func permanent(err error) bool {
 // Of several hosts, each with its own port, the driver finds the one that accepts writes.
 func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 	t.Parallel()
-	server, _, _ := fresh(t)
+	server, _, _ := freshDatabase(t)
 	standby := standby(t)
 	for _, hosts := range []string{
 		"127.0.0.1:" + standby.Port + ",127.0.0.1:" + server.Port, // the last one has a port
@@ -182,10 +181,10 @@ func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 	}
 }
 
-// A right that is revoked while the program runs is named, and the name is not free.
-func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
+// After an administrator has revoked a right, errors name it, and the name is not free.
+func TestErrorsNameARevokedRight(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	admin := conn(t, url)
 	text, err := postgreslock.Schema(nil)
 	noError(t, err)
@@ -201,11 +200,11 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	releases(t, d, c)
 }
 
-// A client that waits while another one checks the server, and makes the tables, waits no
-// longer than its ctx.
-func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
+// A request that waits while another one checks the server, and creates the tables, waits
+// no longer than its ctx.
+func TestTheSetUpDelaysNoRequestPastItsCtx(t *testing.T) {
 	t.Parallel()
-	server, _, name := fresh(t)
+	server, _, name := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	d, err := asDriver(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
 	noError(t, err)
@@ -214,7 +213,7 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 }
 
 // An Open whose ctx ends names the server that it waited for.
-func TestAnOpenThatTakesTooLongSaysWhere(t *testing.T) {
+func TestAnOpenThatTimesOutNamesTheServer(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	noError(t, err)

@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// A notification that cannot be sent does not keep a holder from passing a name on.
-func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
+// A holder passes a name on even if its user may not send notifications.
+func TestAUserWithoutNotifyPassesNamesOn(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
 		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
 	url = strings.Replace(url, "postgres@", "mute@", 1)
@@ -30,7 +30,7 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 		for range waiters {
 			w := queued(job)
 			if _, err := other.Acquire(ctx, w); err == nil {
-				t.Fatal("granted beside the holder")
+				t.Fatal("a held name was granted")
 			}
 			waiting = append(waiting, w)
 		}
@@ -47,7 +47,7 @@ func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
 // Releases that the server refuses together are each repeated without a notification.
 func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 	t.Parallel()
-	server, url, name := fresh(t)
+	server, url, name := freshDatabase(t)
 	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
 		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
 	url = strings.Replace(url, "postgres@", "mute@", 1)
@@ -60,7 +60,7 @@ func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 		held = append(held, c)
 	}
 	var all sync.WaitGroup
-	for range 2 { // the first time makes the connections
+	for range 2 { // the first round opens the connections
 		for _, c := range held {
 			all.Go(func() { renews(t, one, c) })
 		}

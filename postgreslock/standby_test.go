@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
-// A server that was demoted takes no locks and answers no questions until it is promoted.
+// The driver refuses a demoted server, for changes and for reads, until its promotion.
 func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	nightly(t, "a fail-over")
 	t.Parallel()
@@ -24,12 +24,12 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	eventually(t, "a claim is refused by a standby", func() bool {
 		_, err := d.Acquire(ctx, mutex("other"))
 		if permanent(err) {
-			t.Fatalf("%v; want an error that may pass", err)
+			t.Fatalf("%v; want a temporary error", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "recovery")
 	})
 	if e, err := d.Inspect(ctx, "job"); err == nil {
-		t.Errorf("%+v is from a standby", e)
+		t.Errorf("Inspect read %+v from a standby", e)
 	}
 	server.Do("postgres", "SELECT pg_promote()")
 	renews(t, d, c)
@@ -47,27 +47,27 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	gets(t, d, c)
 	primary.Kill()
 	if e, err := d.Inspect(ctx, "job"); err == nil {
-		t.Errorf("%+v, without a primary", e)
+		t.Errorf("Inspect read %+v without a primary", e)
 	}
 	if _, err := d.Acquire(ctx, mutex("other")); err == nil || permanent(err) {
-		t.Errorf("%v; want an error that may pass", err)
+		t.Errorf("%v; want a temporary error", err)
 	}
 	primary.Run()
-	eventually(t, "it is renewed", func() bool {
+	eventually(t, "the driver renews the lease", func() bool {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		return err == nil && answers[0] == nil
 	})
 }
 
-// A commit that waits for a synchronous standby that is down does not happen when its
-// caller leaves: no client may see what a failover forgets.
-func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
+// A commit waits for a synchronous standby that is down. When the caller gives up, the
+// server must not commit without the standby, because a failover would lose the commit.
+func TestACommitDoesNotSkipASynchronousStandby(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	d, c := openDriver(t, server.URL("postgres")), conn(t, server.URL("postgres"))
 	gets(t, d, mutex("before"))
 	exec(t, c, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
-	is := func(sql string) bool {
+	isTrue := func(sql string) bool {
 		var yes bool
 		noError(t, c.QueryRow(ctx, "SELECT "+sql).Scan(&yes))
 		return yes
@@ -76,7 +76,7 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 	defer cancel()
 	answered := make(chan error)
 	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
-	for n, waited := 0, false; !waited; n++ { // a commit before the setting is read does not wait
+	for n, waited := 0, false; !waited; n++ { // a commit before the reload does not wait
 		go func() {
 			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
 			answered <- err
@@ -85,14 +85,14 @@ func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
 		case <-answered:
 		case <-time.After(500 * time.Millisecond):
 			waited = true
-			eventually(t, "it waits for the standby", func() bool { return is(waits) })
+			eventually(t, "the commit waits for the standby", func() bool { return isTrue(waits) })
 			cancel()
 			if err := <-answered; !errors.Is(err, context.Canceled) {
-				t.Errorf("%v; want it given up", err)
+				t.Errorf("%v; want context.Canceled", err)
 			}
 			time.Sleep(300 * time.Millisecond) // a cancel request would arrive by then
-			if !is(waits) || is(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
-				t.Fatal("it was committed without the standby")
+			if !isTrue(waits) || isTrue(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
+				t.Fatal("the server committed without the standby")
 			}
 		}
 	}

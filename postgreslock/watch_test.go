@@ -29,35 +29,35 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	a, b := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
-	tells, c := servertest.Watch(t, b, "job"), mutex("job")
+	awaitChange, c := servertest.Watch(t, b, "job"), mutex("job")
 	gets(t, a, c)
-	tells("a grant")
+	awaitChange("a grant")
 	exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
 	releases(t, a, c)
-	tells("a release, while nobody listened")
+	awaitChange("a release without a listening connection")
 	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
 	c = mutex("job")
 	gets(t, a, c)
-	tells("a grant to who listens again")
+	awaitChange("a grant after reconnecting")
 	server.Kill()
-	tells("the loss of the server") // so that watchers read the entry
+	awaitChange("the loss of the server") // so that watchers read the entry
 	if b.Properties().PushesChanges {
-		t.Error("PushesChanges is true, and there is no server")
+		t.Error("PushesChanges is true without a server")
 	}
 	server.Run()
 	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
-	eventually(t, "it is released", func() bool { return a.Release(ctx, lease(c)) == nil })
-	tells("a release, after the server was away")
+	eventually(t, "the driver releases the lease", func() bool { return a.Release(ctx, lease(c)) == nil })
+	awaitChange("a release after the restart of the server")
 }
 
 // A driver listens only while it holds, waits or watches.
-func TestTheConnectionThatListensIsOnlyThereWhileSomethingHoldsOrWatches(t *testing.T) {
+func TestADriverListensOnlyWhileItHoldsOrWatches(t *testing.T) {
 	nightly(t, "it waits for 10 s")
 	t.Parallel()
-	_, url, _ := fresh(t)
+	_, url, _ := freshDatabase(t)
 	d, c := openDriver(t, url), conn(t, url)
 	if _, err := d.Inspect(ctx, "job"); err != nil || count(t, c, listening) != 0 {
-		t.Errorf("%v; it listens before it holds", err)
+		t.Errorf("%v; the driver listens before it holds a lease", err)
 	}
 	claim, stop := mutex("job"), func() {}
 	for what, step := range map[string]struct{ begin, end func() }{
@@ -65,27 +65,26 @@ func TestTheConnectionThatListensIsOnlyThereWhileSomethingHoldsOrWatches(t *test
 		"watches": {func() { stop = d.Watch("job", func() {}) }, func() { stop() }},
 	} {
 		step.begin()
-		eventually(t, "it listens while it "+what, func() bool { return count(t, c, listening) == 1 })
+		eventually(t, "the driver listens while it "+what, func() bool { return count(t, c, listening) == 1 })
 		step.end()
-		eventually(t, "it listens no more", func() bool { return count(t, c, listening) == 0 })
+		eventually(t, "the driver listens no more", func() bool { return count(t, c, listening) == 0 })
 	}
 }
 
-// Only a change of a watched name costs notifications, and no statement.
+// Only a change of a watched name sends notifications, and in the same statement.
 func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	t.Parallel()
-	_, url, _ := fresh(t)
-	d, texts := traced(t, url)
+	_, url, _ := freshDatabase(t)
+	d, log := openTraced(t, url)
 	cycle := func(name string) (statements, notifies int) {
-		before := texts.count("")
-		was := texts.count("pg_notify")
+		before, notifiesBefore := log.count(""), log.count("pg_notify")
 		c := mutex(name)
 		gets(t, d, c)
 		releases(t, d, c)
-		return texts.count("") - before, texts.count("pg_notify") - was
+		return log.count("") - before, log.count("pg_notify") - notifiesBefore
 	}
-	// A busy machine, or the tidying of old names, may take a statement more, even
-	// several times, but not each time.
+	// A busy machine, or the tidying of old names, may send additional statements in some
+	// cycles.
 	best := func(name string) (statements, notifies int) {
 		statements = 1000
 		for tries := 0; tries < 200 && statements > 2; tries++ {
@@ -101,44 +100,44 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	}
 	servertest.Watch(t, openDriver(t, url), "job")
 	if s, n := best("job"); s != 2 || n != 2 {
-		t.Errorf("a cycle of a name that is watched takes %d statements, %d of which notify; want 2", s, n)
+		t.Errorf("a cycle of a watched name takes %d statements, %d of which notify; want 2 and 2", s, n)
 	}
 	if s, n := best("other"); s != 2 || n != 0 {
-		t.Errorf("beside it a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
+		t.Errorf("a cycle of another name takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
 }
 
-// traced is a driver over a pool whose statements are recorded.
-func traced(t *testing.T, url string) (*postgreslock.Driver, *texts) {
+// openTraced opens a driver over a pool whose statements are recorded.
+func openTraced(t *testing.T, url string) (*postgreslock.Driver, *statementLog) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	noError(t, err)
-	all := &texts{}
-	config.ConnConfig.Tracer = all
+	log := &statementLog{}
+	config.ConnConfig.Tracer = log
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	noError(t, err)
 	t.Cleanup(pool.Close)
-	d := opened(t)(asDriver(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
+	d := mustOpen(t)(asDriver(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
 	t.Cleanup(func() { _ = d.Close() })
-	return d, all
+	return d, log
 }
 
-// texts are the statements of a pool.
-type texts struct {
+// A statementLog records the statements of a pool.
+type statementLog struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (s *texts) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+func (s *statementLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, d.SQL)
 	return ctx
 }
 
-func (*texts) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (*statementLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (s *texts) count(with string) (n int) {
+func (s *statementLog) count(with string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sql := range s.all {
@@ -150,9 +149,9 @@ func (s *texts) count(with string) (n int) {
 }
 
 // Behind PgBouncer in transaction mode, and without push, a watch polls.
-func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
+func TestWithoutPushAWatchPolls(t *testing.T) {
 	t.Parallel()
-	server, direct, name := fresh(t)
+	server, direct, name := freshDatabase(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
 	for what, url := range map[string]string{"pooled": pooler.URL(name), "quiet": direct + "?push=false"} {
 		locks, other := client(t, url), openDriver(t, direct)
@@ -171,19 +170,19 @@ func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
 				continue
 			case 2:
 				if len(e.Holders) != 1 {
-					t.Errorf("%s: it saw %+v; want a holder", what, e)
+					t.Errorf("%s: the watch returned %+v; want a holder", what, e)
 				}
 			}
 			break
 		}
 		if seen != 2 {
-			t.Errorf("%s: it saw %d entries; want 2", what, seen)
+			t.Errorf("%s: the watch returned %d entries; want 2", what, seen)
 		}
 		if what == "pooled" {
 			var marks int
 			err := conn(t, direct).QueryRow(ctx, "SELECT count(*) FROM pawl.locks WHERE name = $1 AND fence = 0", what).Scan(&marks)
 			if err != nil || marks != 0 {
-				t.Errorf("%d rows, %v, were made for a watch that hears nothing", marks, err)
+				t.Errorf("%d rows, %v, were created for a watch without push", marks, err)
 			}
 		}
 	}
