@@ -8,16 +8,16 @@
 //
 // # Which URLs are there?
 //
-//	mysql://[USER:PASSWORD@]HOST[:PORT]/DATABASE   mariadb: is the same
-//	mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE    a DSN of go-sql-driver, as it is
+//	mysql://[USER:PASSWORD@]HOST[:PORT]/DATABASE   mariadb: means the same
+//	mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE    a DSN of go-sql-driver
 //
 // In the first form user and password are percent-encoded. [Open] also takes a DSN
 // without mysql:. The parameters are the same in both forms:
 //
-//	prefix=pawl_          the first three are fields of Options: Prefix
-//	retention=24h         Retention
-//	create=false          MustExist
-//	pool=16               how many connections there are at most
+//	prefix=pawl_          sets Options.Prefix
+//	retention=24h         sets Options.Retention
+//	create=false          sets Options.MustExist
+//	pool=16               the largest number of connections
 //	socket=/PATH          a Unix socket, in the first form
 //	ca_cert=FILE          TLS, and trust only the authorities in this PEM file
 //	client_cert=FILE      TLS, with the client's own certificate, and
@@ -30,9 +30,9 @@
 // Of the parameters of go-sql-driver, these matter here:
 //
 //	tls=true              TLS; or skip-verify, or preferred
-//	timeout=5s            for a connection to be made
+//	timeout=5s            the time limit for connecting
 //	serverPubKey=NAME     a key that was registered with go-sql-driver
-//	compress=true         compress what is sent
+//	compress=true         compress the traffic
 //	maxAllowedPacket=N, readTimeout=1m, writeTimeout=10s,
 //	connectionAttributes=..., allowCleartextPasswords=true,
 //	allowFallbackToPlaintext=true, allowNativePasswords=false,
@@ -46,9 +46,9 @@
 // # What does the server need?
 //
 // MySQL 8 or later, or MariaDB 10.6 or later, with InnoDB; the driver was tested on
-// MariaDB 10.11. The driver makes two tables on first use, see [Schema] and `pawl schema
-// mysql`. The user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE only if
-// the driver makes them. The driver refuses a read-only server.
+// MariaDB 10.11. The driver creates two tables on first use, see [Schema] and `pawl
+// schema mysql`. The user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE
+// only if the driver creates them. The driver refuses a read-only server.
 //
 // # How does a step work?
 //
@@ -85,13 +85,13 @@
 // about 5 ms. If the name was held for seconds, the waiter gets it within an eighth of
 // that time. A long wait costs four reads a second. While a process holds leases, it
 // checks twice a second whether they were broken. If a holder dies, the head of the queue
-// asks when the holder's lease ends.
+// sends a request when the holder's lease ends.
 //
 // This is why Properties().PushesGrants is true. If it were false, the root package would
 // poll itself: with an Acquire for each waiting goroutine, which writes a place to the
 // disk, and not with one read for the process. The waiter's driver finds the grant in the
 // entry that it reads. So a release writes only the entry, and no signal. Only a broken
-// lease gets a signal: a row of its own.
+// lease gets a signal, which is a row in the second table.
 //
 // # What do many waiters cost?
 //

@@ -22,12 +22,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, s.driverError(ctx, err, nil)
 	}
 	var found engine.Findings
-	if e := v.fit(); e != nil {
+	if e := v.check(); e != nil {
 		found.Add(true, driver.SeverityError, "server", e.Problem, e.Hint)
 	}
 	s.rights(ctx, &found)
-	unfit, _ := s.tables(ctx)
-	for _, e := range unfit {
+	defects, _ := s.checkTables(ctx)
+	for _, e := range defects {
 		found.Add(true, driver.SeverityError, "tables", e.Problem, e.Hint)
 	}
 	if len(found) == 0 {
@@ -38,7 +38,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		product = "MariaDB"
 	}
 	s.triggers(ctx, &found)
-	s.dropped(&found)
+	s.reportRecreated(&found)
 	v.settings(&found)
 	s.writableReplica(ctx, &found)
 	s.clocks(ctx, &found)
@@ -48,14 +48,14 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, ctx.Err()
 }
 
-// dropped reports a table that the driver created again although the other one existed.
-func (s *store) dropped(found *engine.Findings) {
-	const advice = "find out who drops it; a backup that is restored has to have both tables"
-	gone := s.remade.Load()
-	found.Add(gone == &s.names, driver.SeverityError, "tables",
-		s.names+" was gone, and Pawl has made it again: held locks are forgotten, and can be granted again, with greater fences", advice)
-	found.Add(gone == &s.lost, driver.SeverityWarning, "tables",
-		s.lost+" was gone, and Pawl has made it again: a holder that lost its lease meanwhile learns it at its next renewal", advice)
+// reportRecreated reports a table that the driver created again while the other existed.
+func (s *store) reportRecreated(found *engine.Findings) {
+	const advice = "find the program that drops it; a restored backup must have both tables"
+	table := s.recreated.Load()
+	found.Add(table == &s.names, driver.SeverityError, "tables",
+		s.names+" was gone, and Pawl has created it again: held locks are forgotten, and can be granted again, with greater fences", advice)
+	found.Add(table == &s.lost, driver.SeverityWarning, "tables",
+		s.lost+" was gone, and Pawl has created it again: a holder that lost its lease meanwhile detects that with its next renewal", advice)
 }
 
 // rights tries each right, with statements that match no row.
@@ -69,11 +69,11 @@ func (s *store) rights(ctx context.Context, found *engine.Findings) {
 			"INSERT INTO " + table + " (" + column + ") SELECT " + column + " FROM " + table + " WHERE FALSE",
 		} {
 			_, err := s.exec(ctx, statement)
-			if n := number(err); n == 1142 || n == 1143 || n == noSuchTable {
+			if n := errNumber(err); n == 1142 || n == 1143 || n == noSuchTable {
 				hint, _ := s.adviceFor(n)
 				detail := fmt.Sprintf("the user may not %.6s in %s", statement, table)
 				if n == noSuchTable {
-					detail = table + " is not there"
+					detail = table + " does not exist"
 				}
 				found.Add(true, driver.SeverityError, "rights", detail, hint)
 				break
@@ -87,17 +87,17 @@ func (s *store) rights(ctx context.Context, found *engine.Findings) {
 func (v variables) settings(found *engine.Findings) {
 	atCommit, logs := v["innodb_flush_log_at_trx_commit"], v.on("log_bin")
 	found.Add(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
-		": a crash forgets up to a second of grants, which are then granted again, with greater fences", "set it to 1")
+		": a crash loses up to a second of grants, and the names are granted again, with greater fences", "set it to 1")
 	found.Add(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
-		": after a crash replicas may lack what was acknowledged, and so may the next primary", "set it to 1 if replicas can take over")
+		": after a crash, replicas and so the next primary may lack acknowledged grants", "set it to 1 if replicas can take over")
 	found.Add(logs && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
-		"binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else", "set it to ROW or MIXED")
+		"binlog_format is STATEMENT: replicas would repeat statements that depend on the clock, with other results", "set it to ROW or MIXED")
 	found.Add(logs && v["sql_log_bin"] != "" && !v.on("sql_log_bin"), driver.SeverityWarning, "replication",
-		"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on, or expect a fail-over to forget all leases")
-	found.Add(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
-		"send all clients to one node, or keep the clocks together and compare fences where the data is")
+		"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on; otherwise a fail-over loses all leases")
+	found.Add(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera, which locks a row on one node only. If steps on two nodes change one row, the first to commit wins, and Pawl repeats the other; but leases end by the clock of the node that a client asks, and CheckLease does not delay steps on other nodes",
+		"send all clients to one node, or synchronize the clocks and check fences at the data")
 	found.Add(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
-		"READ COMMITTED locks less; CheckLease takes whatever the transaction has")
+		"READ COMMITTED locks less; CheckLease uses the level of its transaction")
 }
 
 // manyClosedConns is the number of closed idle connections that is worth a finding.
@@ -112,16 +112,16 @@ func (s *store) clocks(ctx context.Context, found *engine.Findings) {
 	}
 	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
 	found.Add(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
-		"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
+		"synchronize both; setting the server's clock ends leases early or late")
 }
 
 // connections checks how long calls wait for the pool, and how long its connections last.
 func (s *store) connections(found *engine.Findings) {
 	stats := s.db.Stats()
 	ended := stats.MaxIdleClosed > manyClosedConns
-	found.Add(ended, driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
-		"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
+	found.Add(ended, driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were closed because too many were idle, and the next statements had to open others", stats.MaxIdleClosed),
+		"set SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two idle connections by default")
 	found.Add(!ended && stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
 		fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
-		"a larger pool, or one that is for locks only: a renewal that waits may come too late")
+		"use a larger pool, or one for locks only: a renewal that waits may be too late")
 }

@@ -22,7 +22,7 @@ func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 			t.Errorf("where both are there: %q", found)
 		}
 		s.Do(t, "DROP TABLE "+database+"."+table)
-		finds(t, d, "error rights", "`"+table+"` is not there")
+		finds(t, d, "error rights", "`"+table+"` does not exist")
 		finds(t, openDriver(t, url), severity+" tables", "`"+table+"` was gone")
 	}
 }

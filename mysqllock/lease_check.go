@@ -60,7 +60,7 @@ func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 //
 //	checker, _ := driver.As[mysqllock.LeaseChecker](d)
 type LeaseChecker interface {
-	// CheckLease is the function [CheckLease] for its own tables.
+	// CheckLease is like the function [CheckLease], for the driver's own tables.
 	CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error
 }
 
@@ -73,7 +73,7 @@ func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lea
 	if err := engine.CheckTx(ctx, tx); err != nil {
 		return err
 	}
-	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("mysql", o.tail(), " prefix="))
+	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("mysql", o.locationSuffix(), " prefix="))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lea
 		case errors.Is(err, sql.ErrNoRows):
 			continue
 		case isDeadlock(err):
-			return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: another one was in its way, or a lease was renewed since it began)", err))
+			return leases.Failed(ctx, fmt.Errorf("%w (repeat the transaction: it conflicted with another one, or a lease was renewed since it began)", err))
 		case err == nil:
 			err = rows.Add(name, stored, now)
 		}

@@ -41,12 +41,12 @@ func withLiterals(statement string, args []any) string {
 // byte by byte.
 func literalOf[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
 
-func blobs(all []string) string {
-	each := make([]string, len(all))
+func literalsOf(all []string) string {
+	literals := make([]string, len(all))
 	for i, s := range all {
-		each[i] = literalOf(s)
+		literals[i] = literalOf(s)
 	}
-	return strings.Join(each, ", ")
+	return strings.Join(literals, ", ")
 }
 
 // columnsOf returns the readable part of an entry, as arguments: the last fence, the
@@ -56,8 +56,8 @@ func columnsOf(e *locktable.Entry) []any {
 	c := engine.ColumnsOf(e)
 	holders := strings.ToValidUTF8(c.Holders, "?")
 	if len(holders) > maxHolderChars {
-		if who := []rune(holders); len(who) > maxHolderChars {
-			holders = string(who[:maxHolderChars]) + "..."
+		if chars := []rune(holders); len(chars) > maxHolderChars {
+			holders = string(chars[:maxHolderChars]) + "..."
 		}
 	}
 	if c.Until == 0 {

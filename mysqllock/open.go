@@ -70,7 +70,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Location = "mysql " + options.Location + options.tail()
+	options.Location = "mysql " + options.Location + options.locationSuffix()
 	s := &store{
 		server: &server{
 			db: db, pool: pool, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
@@ -79,7 +79,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 		inbox: rand.Text()[:16], claims: engine.NewClaims(),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidySome}
+	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidyPage}
 	d := &lockDriver{store: s}
 	s.deliver = func(x driver.Signal) { d.Deliver(x) }
 	table := swap.New(s, s.inbox, s.deliver)
@@ -91,7 +91,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	return d, nil
 }
 
-func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
+func (p *parsedURL) open(ctx context.Context) (*lockDriver, error) {
 	inner, err := mysql.NewConnector(p.config)
 	if err != nil {
 		return nil, invalid("has parameters that contradict each other", "what go-sql-driver/mysql documents")
@@ -100,7 +100,7 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 	db.SetMaxOpenConns(p.pool)
 	db.SetMaxIdleConns(p.pool)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	d, err := build(db, &p.own, p.pool, p.config.MaxAllowedPacket)
+	d, err := build(db, &p.options, p.pool, p.config.MaxAllowedPacket)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
@@ -109,12 +109,12 @@ func (p *parsed) open(ctx context.Context) (*lockDriver, error) {
 		return d, nil
 	}
 	_ = d.Close()
-	e, typed := errors.AsType[*driver.Error](err)
+	e, isDriverError := errors.AsType[*driver.Error](err)
 	switch {
-	case typed:
+	case isDriverError:
 		e.Op = "open"
 	case errors.Is(err, context.DeadlineExceeded):
-		err = &driver.Error{Backend: "mysql " + p.own.Location, Op: "open", Hint: "check the server and the network", Err: err}
+		err = &driver.Error{Backend: "mysql " + p.options.Location, Op: "open", Hint: "check the server and the network", Err: err}
 	}
 	return nil, err
 }
@@ -139,10 +139,10 @@ func (l *connectLog) Print(v ...any) {
 type connector struct{ sqldriver.Connector }
 
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	said := &connectLog{}
-	conn, err := c.Connector.Connect(context.WithValue(ctx, connectLogKey{}, said))
+	log := &connectLog{}
+	conn, err := c.Connector.Connect(context.WithValue(ctx, connectLogKey{}, log))
 	if err != nil {
-		if last := said.last.Load(); last != nil && !errors.Is(err, *last) {
+		if last := log.last.Load(); last != nil && !errors.Is(err, *last) {
 			err = fmt.Errorf("%w: %w", err, *last)
 		}
 		return nil, err

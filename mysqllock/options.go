@@ -37,16 +37,16 @@ func (o *Options) withDefaults() (Options, error) {
 	out.Location = cmp.Or(out.Location, "of the caller")
 	switch {
 	case !goodPrefix.MatchString(out.Prefix):
-		return out, &driver.InvalidError{Argument: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}
+		return out, &driver.InvalidError{Argument: "prefix", Problem: "has invalid characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}
 	case out.Retention < time.Minute:
 		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	}
 	return out, nil
 }
 
-// tail returns the end of the tables' description in messages: the prefix unless it is
-// the default.
-func (o *Options) tail() string {
+// locationSuffix returns the part of the location after the database: the prefix, unless
+// it is the default.
+func (o *Options) locationSuffix() string {
 	if o.Prefix == defaultPrefix {
 		return ""
 	}

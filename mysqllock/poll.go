@@ -26,25 +26,25 @@ func newPoller(s *store) *engine.Poller {
 }
 
 const (
-	maxNamesPerPoll   = 512 // the number of names that one statement reads
-	crowdSize         = 8   // a queue with more waiters is a crowd, see unchanged
-	maxCrowdedPerPoll = 64  // the number of names for which one statement has the condition of unchanged
+	maxNamesPerPoll   = 512 // the largest number of names that one statement reads
+	crowdSize         = 8   // a queue with more waiters is a crowd, see noNews
+	maxCrowdedPerPoll = 64  // the largest number of names for which one statement has noNews
 
 	// maxPolledBytes is the largest number of bytes that a name takes in that statement,
-	// with the condition of unchanged for crowdSize claims.
+	// with the condition of noNews for crowdSize claims.
 	maxPolledBytes = 2 << 10
 )
 
 // pollClaims polls once, and delivers the signals that it finds.
 func (s *store) pollClaims(ctx context.Context) error {
 	names, byName := engine.ByName(s.claims.Waiting(time.Now()))
-	most := min(maxNamesPerPoll, s.namesPerStatement(maxPolledBytes))
+	maxNames := min(maxNamesPerPoll, s.namesPerStatement(maxPolledBytes))
 	for {
-		some := names[:min(len(names), most)] // if there are none, the statement reads only the lost leases
-		if err := s.pollNames(ctx, some, byName); err != nil {
+		chunk := names[:min(len(names), maxNames)] // if it is empty, the statement reads only the lost leases
+		if err := s.pollNames(ctx, chunk, byName); err != nil {
 			return err
 		}
-		if names = names[len(some):]; len(names) == 0 {
+		if names = names[len(chunk):]; len(names) == 0 {
 			return nil
 		}
 	}
@@ -52,11 +52,11 @@ func (s *store) pollClaims(ctx context.Context) error {
 
 func (s *store) pollNames(ctx context.Context, names []string, byName map[string][]engine.Claim) error {
 	asked := time.Now()
-	entries := map[string]*locktable.Entry{} // nil for an unchanged name
+	entries := map[string]*locktable.Entry{} // nil for a name without news
 	var signals []driver.Signal
-	var read []string
+	var lostIDs []string
 	err := s.do(ctx, func(ctx context.Context) error {
-		signals, read = nil, nil
+		signals, lostIDs = nil, nil
 		for _, name := range names {
 			entries[name] = &locktable.Entry{} // if missing or damaged; the next request reports damage
 		}
@@ -68,7 +68,7 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 			case kind == 1:
 				signal := driver.Signal{Kind: driver.SignalLost}
 				copy(signal.Token[:], value)
-				signals, read = append(signals, signal), append(read, name)
+				signals, lostIDs = append(signals, signal), append(lostIDs, name)
 			case value == nil:
 				entries[name] = nil
 			default:
@@ -81,8 +81,8 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 	if err != nil {
 		return err
 	}
-	if len(read) > 0 {
-		_, _ = s.exec(ctx, "DELETE FROM "+s.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
+	if len(lostIDs) > 0 {
+		_, _ = s.exec(ctx, "DELETE FROM "+s.lost+" WHERE id IN ("+strings.Join(lostIDs, ", ")+")")
 	}
 	for _, name := range names {
 		if e := entries[name]; e != nil {
@@ -95,40 +95,40 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 	return nil
 }
 
-// pollStatement reads the rows of lost leases, and the entries of some names.
+// pollStatement returns the SQL that reads lost leases, and the entries of some names.
 func (s *store) pollStatement(names []string, byName map[string][]engine.Claim) string {
 	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lost + " WHERE inbox = " + literalOf(s.inbox)
-	var whole []string
+	var uncrowded []string
 	crowded := 0
 	for _, name := range names {
-		same := unchanged(byName[name])
-		if same == "" || crowded == maxCrowdedPerPoll {
-			whole = append(whole, name)
+		condition := noNews(byName[name])
+		if condition == "" || crowded == maxCrowdedPerPoll {
+			uncrowded = append(uncrowded, name)
 			continue
 		}
 		crowded++
-		text += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + s.names + " WHERE name = " + literalOf(name)
+		text += " UNION ALL SELECT 0, name, IF(" + condition + ", NULL, entry) FROM " + s.names + " WHERE name = " + literalOf(name)
 	}
-	if len(whole) > 0 {
-		text += " UNION ALL SELECT 0, name, entry FROM " + s.names + " WHERE name IN (" + blobs(whole) + ")"
+	if len(uncrowded) > 0 {
+		text += " UNION ALL SELECT 0, name, entry FROM " + s.names + " WHERE name IN (" + literalsOf(uncrowded) + ")"
 	}
 	return text
 }
 
-// unchanged returns an SQL condition: the name has no news for these waiters, because no
+// noNews returns an SQL condition: the name has no news for these waiters, because no
 // lease was granted since, it has holders, none of them has released, and the waiters are
 // still in the queue. (After a release with a minimum hold, the name opens without a
 // change of the row.) If it is true, the server does not send the entry, which hundreds
 // of waiters change all the time to renew their places. The condition is empty for a
-// short queue, and if waiting is itself a crowd.
-func unchanged(waiting []engine.Claim) string {
-	fence, longest, there := uint64(0), 0, ""
+// short queue, and if this client has many waiters itself.
+func noNews(waiting []engine.Claim) string {
+	fence, longest, queued := uint64(0), 0, ""
 	for _, c := range waiting {
 		fence, longest = max(fence, c.Fence), max(longest, c.Queue)
-		there += " AND LOCATE(" + literalOf(c.Token[:]) + ", entry)"
+		queued += " AND LOCATE(" + literalOf(c.Token[:]) + ", entry)"
 	}
 	if longest <= crowdSize || len(waiting) > crowdSize {
 		return ""
 	}
-	return fmt.Sprintf("fence = %d AND holders <> '' AND LOCATE('(released)', holders) = 0", fence) + there
+	return fmt.Sprintf("fence = %d AND holders <> '' AND LOCATE('(released)', holders) = 0", fence) + queued
 }

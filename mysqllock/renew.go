@@ -23,37 +23,37 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 	if len(leases) > 1 {
 		ctx = context.WithValue(ctx, oneOfSeveral{}, true)
 	}
-	for some := range slices.Chunk(leases, batch) {
-		part, err := d.Tracked.Renew(ctx, some)
+	for chunk := range slices.Chunk(leases, maxBatch) {
+		part, err := d.Tracked.Renew(ctx, chunk)
 		if err != nil && len(answers) == 0 {
 			return nil, err
 		}
 		if err != nil {
-			part = slices.Repeat([]error{err}, len(some))
+			part = slices.Repeat([]error{err}, len(chunk))
 		}
 		answers = append(answers, part...)
 	}
 	return answers, nil
 }
 
-// oneOfSeveral is the key of a mark in the ctx of several renewals. The table may send
-// one of them again, alone. The answers to the others wait for it.
+// oneOfSeveral is the key of a mark in the ctx of several renewals. If the table repeats
+// one of them alone, the answers to the others wait for it.
 type oneOfSeveral struct{}
 
 // failLocked sets the results of swaps whose statement waited too long for a row that a
 // transaction keeps locked, such as one that called CheckLease. The swap of such a row
 // gets the error. The table repeats the other swaps.
-func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int, err error) error {
+func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, indexes []int, err error) error {
 	free := map[string]bool{}
-	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + blobs(sqlswap.Names(swaps, which)) + ") FOR UPDATE SKIP LOCKED"
+	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + literalsOf(sqlswap.Names(swaps, indexes)) + ") FOR UPDATE SKIP LOCKED"
 	var name string
-	askErr := s.do(ctx, func(ctx context.Context) error {
+	queryErr := s.do(ctx, func(ctx context.Context) error {
 		return s.query(ctx, statement, []any{&name}, func() { free[name] = true })
 	})
-	if askErr != nil {
-		return errors.Join(err, askErr)
+	if queryErr != nil {
+		return errors.Join(err, queryErr)
 	}
-	for _, i := range which {
+	for _, i := range indexes {
 		if out[i].OutsideWindow = free[swaps[i].Name]; !out[i].OutsideWindow {
 			out[i].Err = err
 		}

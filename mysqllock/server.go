@@ -26,52 +26,52 @@ type server struct {
 
 	prepared atomic.Pointer[sql.Stmt] // the statement of store.update, on the driver's own connections
 
-	remade   atomic.Pointer[string] // a dropped table that the driver created again
-	maria    atomic.Bool            // the server is MariaDB, not MySQL
-	packet   atomic.Int64           // the largest statement, in bytes
-	ready    atomic.Bool            // checkServer found the server fit
-	checking chan struct{}          // has a value while a goroutine checks the server, which may take long
-	closed   atomic.Bool
+	recreated atomic.Pointer[string] // a dropped table that the driver created again
+	maria     atomic.Bool            // the server is MariaDB, not MySQL
+	packet    atomic.Int64           // the largest statement, in bytes
+	ready     atomic.Bool            // checkServer found the server fit
+	checking  chan struct{}          // has a value while a goroutine checks the server, which may take long
+	closed    atomic.Bool
 }
 
 // do runs f, which sends a statement that commits by itself. Before the first statement
-// it checks the server. It repeats f after an error that is retryable.
+// it checks the server. It repeats f after an error for which isRetryable returns true.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.repeatWhile(ctx, retryable, f)
+	return s.repeatWhile(ctx, isRetryable, f)
 }
 
-// repeatWhile is do with another condition for repeating f.
-func (s *server) repeatWhile(ctx context.Context, retryable func(error) bool, f func(ctx context.Context) error) error {
+// repeatWhile is like do, and repeats f after errors for which retry returns true.
+func (s *server) repeatWhile(ctx context.Context, retry func(error) bool, f func(ctx context.Context) error) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
-	var before error // the last error after which the loop repeated f
+	var cause error // the last error after which the loop repeated f
 	err := s.checkServer(ctx)
-	for again := 0; err == nil; again++ {
-		if err = f(ctx); err == nil || again >= maxRepeats {
+	for n := 0; err == nil; n++ {
+		if err = f(ctx); err == nil || n >= maxRepeats {
 			break
 		}
-		if number(err) == noSuchTable && !s.MustExist { // an operator dropped a table
+		if errNumber(err) == noSuchTable && !s.MustExist { // an operator dropped a table
 			s.ready.Store(false)
 			if err = s.checkServer(ctx); err != nil {
 				break
 			}
 			continue
 		}
-		if !retryable(err) {
+		if !retry(err) {
 			break
 		}
-		before = err
-		err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
+		cause = err
+		err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(2*time.Millisecond, n, 100*time.Millisecond)))
 	}
-	if err != nil && !answered(ctx, err) {
+	if err != nil && !isServerUsable(ctx, err) {
 		s.ready.Store(false) // the next connection may reach another server
-		if s.pool > 0 && readOnly(err) {
-			s.db.SetMaxIdleConns(0) // the address may be another server's by now
+		if s.pool > 0 && isReadOnly(err) {
+			s.db.SetMaxIdleConns(0) // the address may lead to another server now
 			s.db.SetMaxIdleConns(s.pool)
 		}
 	}
-	return s.driverError(ctx, err, before)
+	return s.driverError(ctx, err, cause)
 }
 
 // maxRepeats is the number of times that the driver repeats a statement after a retryable
@@ -96,7 +96,7 @@ func (s *server) checkServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := v.fit(); err != nil {
+	if err := v.check(); err != nil {
 		return err
 	}
 	_, _, maria := v.version()
@@ -104,21 +104,21 @@ func (s *server) checkServer(ctx context.Context) error {
 	s.packet.Store(v.packet(s.packetOfURL))
 	for range 2 {
 		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
-		if number(err) != noSuchTable || s.MustExist {
+		if errNumber(err) != noSuchTable || s.MustExist {
 			break
 		}
-		gone := s.droppedTable(ctx)
+		dropped := s.droppedTable(ctx)
 		if err = s.create(ctx); err != nil {
 			break
 		}
-		s.remade.CompareAndSwap(nil, gone)
+		s.recreated.CompareAndSwap(nil, dropped)
 	}
-	var unfit []*engine.ConfigError
+	var defects []*engine.ConfigError
 	if err == nil {
-		unfit, err = s.tables(ctx)
+		defects, err = s.checkTables(ctx)
 	}
-	if err == nil && len(unfit) > 0 {
-		err = unfit[0]
+	if err == nil && len(defects) > 0 {
+		err = defects[0]
 	}
 	if err != nil {
 		return err
@@ -138,16 +138,16 @@ func (s *server) checkServer(ctx context.Context) error {
 
 // droppedTable returns the table that an operator has dropped while the other one
 // remains, or nil. If only the table lost is missing, create may be under way, because it
-// creates the table of names first. But not if there are names, because locking a name
-// requires both tables.
+// creates the table of names first. If there are names, the table lost was dropped,
+// because locking a name requires both tables.
 func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
 	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")
 	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lost+" LIMIT 0")
 	switch {
-	case number(noNames) == noSuchTable && noLost == nil:
+	case errNumber(noNames) == noSuchTable && noLost == nil:
 		return &s.names
-	case number(noLost) == noSuchTable && noNames == nil:
+	case errNumber(noLost) == noSuchTable && noNames == nil:
 		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.names+")", &used)
 	}
 	if used {
@@ -181,13 +181,13 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	if err != nil {
 		return nil, err
 	}
-	// still: SYSDATE does not advance during a statement, so it would not show the time
+	// frozen: SYSDATE does not advance during a statement, so it would not show the time
 	// after a wait. set: NOW follows the session's variable timestamp.
-	var still, set bool
+	var frozen, set bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
-		[]any{&still, &set, &value}, // no row if sql_select_limit, which also applies to SHOW, is 0
+		[]any{&frozen, &set, &value}, // no row if sql_select_limit, which also applies to SHOW, is 0
 		func() { v["sql_select_limit"] = value })
-	if still {
+	if frozen {
 		v["sysdate_is_now"] = "ON"
 	}
 	if set {
@@ -205,28 +205,28 @@ func (v variables) isolation() string {
 
 func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
-// fit returns an error for settings under which locks are not safe.
-func (v variables) fit() *engine.ConfigError {
+// check returns an error for settings under which locks are not safe.
+func (v variables) check() *engine.ConfigError {
 	major, minor, maria := v.version()
 	switch {
 	case v["sql_select_limit"] != noLimit:
-		return &engine.ConfigError{Problem: "sql_select_limit is " + v["sql_select_limit"], Hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "sql_select_limit is " + v["sql_select_limit"], Hint: "the server would leave out rows: leave sql_select_limit out of the DSN, or init_connect"}
 	case maria && (major < 10 || major == 10 && minor < 6) || !maria && major < 8:
 		return &engine.ConfigError{Problem: "its version is " + v["version"], Hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
 	case strings.Contains(v["version"], "TiDB"):
 		return &engine.ConfigError{Problem: "it is TiDB, version " + v["version"], Hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
 	case v.on("read_only") || v.on("innodb_read_only"):
-		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set so: give the address of the primary", Passing: true}
+		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set to read-only: give the address of the primary", Passing: true}
 	case !v.on("autocommit"):
 		return &engine.ConfigError{Problem: "autocommit is off", Hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
-		return &engine.ConfigError{Problem: "the isolation level is READ UNCOMMITTED", Hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
+		return &engine.ConfigError{Problem: "the isolation level is READ UNCOMMITTED", Hint: "a client could read a grant that is then rolled back: set READ COMMITTED"}
 	case v.on("sql_safe_updates"):
 		return &engine.ConfigError{Problem: "sql_safe_updates is on", Hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
 	case v.on("timestamp"):
-		return &engine.ConfigError{Problem: "the session's clock is set", Hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
+		return &engine.ConfigError{Problem: "the session's clock is set", Hint: "a client with its own clock would end leases of other clients: leave timestamp out of the DSN, or init_connect"}
 	case v.on("sysdate_is_now"):
-		return &engine.ConfigError{Problem: "the server runs with sysdate-is-now", Hint: "with it Pawl cannot tell when a statement that waited took effect: start the server without it"}
+		return &engine.ConfigError{Problem: "the server runs with sysdate-is-now", Hint: "it hides the time at which a statement that waited takes effect: start the server without it"}
 	}
 	return nil
 }
@@ -234,11 +234,11 @@ func (v variables) fit() *engine.ConfigError {
 // packet returns the size of the largest statement, in bytes, that the server and
 // go-sql-driver allow. ofURL is maxAllowedPacket of the URL.
 func (v variables) packet(ofURL int) int64 {
-	most := int64(cmp.Or(max(ofURL, 0), 64<<20)) // the default of go-sql-driver
+	limit := int64(cmp.Or(max(ofURL, 0), 64<<20)) // the default of go-sql-driver
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
-		return min(n, most)
+		return min(n, limit)
 	}
-	return most
+	return limit
 }
 
 // maxNameBytes is the largest number of bytes that a name takes in a list of names.

@@ -64,8 +64,8 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	var version uint64
 	var value []byte
 	err := s.do(ctx, func(ctx context.Context) error {
-		for some := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
-			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(some)+")",
+		for chunk := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
+			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+literalsOf(chunk)+")",
 				[]any{&name, &version, &value}, func() { found[name] = sqlswap.StoredOf(version, value) })
 			if err != nil {
 				return err

@@ -22,8 +22,8 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	// All clients swap in the order of the names, so that they do not deadlock.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
 	for len(order) > 0 {
-		n := s.fit(swaps, order)
-		if err := s.swapSome(ctx, swaps, out, order[:n]); err != nil {
+		n := s.countFitting(swaps, order)
+		if err := s.swapBatch(ctx, swaps, out, order[:n]); err != nil {
 			return nil, err
 		}
 		for _, i := range order[:n] {
@@ -34,63 +34,63 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	return out, nil
 }
 
-// batch is the number of rows that one statement changes: enough to share its cost, and
-// few enough that other clients do not wait long.
-const batch = 256
+// maxBatch is the number of rows that one statement changes: enough to share its cost,
+// and few enough that other clients do not wait long.
+const maxBatch = 256
 
 // bytesOf returns the number of bytes that a row takes in a statement, if its value grows
 // by spare: two characters for each byte, plus a name and the columns for people.
 func bytesOf(w *swap.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
 
-// fit returns the number of swaps that fit into one statement: at least one.
-func (s *store) fit(swaps []swap.Swap, order []int) int {
+// countFitting returns the number of swaps that fit into one statement: at least one.
+func (s *store) countFitting(swaps []swap.Swap, order []int) int {
 	bytes := int64(0)
-	for n, i := range order[:min(len(order), batch)] {
+	for n, i := range order[:min(len(order), maxBatch)] {
 		if bytes += bytesOf(&swaps[i], 0); n > 0 && bytes > s.packet.Load() {
 			return n
 		}
 	}
-	return min(len(order), batch)
+	return min(len(order), maxBatch)
 }
 
-// full returns an error if the entry has no room for another claim.
-func (s *store) full(ctx context.Context, w *swap.Swap) error {
-	most := s.packet.Load()
-	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= most {
+// checkRoom returns an error if the entry has no room for another claim.
+func (s *store) checkRoom(ctx context.Context, w *swap.Swap) error {
+	limit := s.packet.Load()
+	if w.ReserveBytes == 0 || bytesOf(w, w.ReserveBytes) <= limit {
 		return nil
 	}
 	return s.driverError(ctx, &engine.ConfigError{
-		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), most),
+		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a statement of at most %d bytes", len(w.Previous), limit),
 		Hint:    tooBigHint,
 	}, nil)
 }
 
-// swapSome makes some swaps, with one statement for all existing rows.
+// swapBatch makes some swaps, with one statement for all existing rows.
 //
 // Versions are random, not counted. So no two values of a name ever have the same
 // version, even if rows are deleted meanwhile, and a swap whose answer was lost can
 // recognize its own value.
-func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, which []int) error {
+func (s *store) swapBatch(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, indexes []int) error {
 	var existing, unsure []int
-	for _, i := range which {
-		if out[i].Err = s.full(ctx, &swaps[i]); out[i].Err != nil {
+	for _, i := range indexes {
+		if out[i].Err = s.checkRoom(ctx, &swaps[i]); out[i].Err != nil {
 			continue
 		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			existing = append(existing, i)
-		} else if done, err := s.changes(ctx, insertRowCount, retryable, s.executionOf(s.insert(swaps[i], out[i].Version))); err != nil {
+		} else if done, err := s.changes(ctx, insertRowCount, isRetryable, s.executionOf(s.insert(swaps[i], out[i].Version))); err != nil {
 			return err
 		} else if out[i].Done = done; !done {
 			unsure = append(unsure, i)
 		}
 	}
 	if len(existing) > 0 {
-		update, again := s.update(swaps[existing[0]], out[existing[0]].Version), retryable
+		update, retry := s.update(swaps[existing[0]], out[existing[0]].Version), isRetryable
 		several := len(existing) > 1 || ctx.Value(oneOfSeveral{}) != nil
 		if several { // a locked row must not delay the others for long
-			update, again = s.executionOf(s.updateAll(swaps, out, existing)), isDeadlock
+			update, retry = s.executionOf(s.updateAll(swaps, out, existing)), isDeadlock
 		}
-		done, err := s.changes(ctx, len(existing), again, update)
+		done, err := s.changes(ctx, len(existing), retry, update)
 		switch {
 		case isLocked(err) && several:
 			return s.failLocked(ctx, swaps, out, existing, err)
@@ -104,7 +104,7 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 		}
 	}
 	if len(unsure) == 0 {
-		s.clock.InsideWindow(swaps[which[0]].Window)
+		s.clock.InsideWindow(swaps[indexes[0]].Window)
 		return nil
 	}
 	return sqlswap.LoadResults(ctx, s.Load, swaps, out, unsure, func(i int) {
@@ -114,8 +114,8 @@ func (s *store) swapSome(ctx context.Context, swaps []swap.Swap, out []swap.Swap
 }
 
 // changes runs a statement, and reports whether it changed the given number of rows.
-func (s *store) changes(ctx context.Context, rows int, again func(error) bool, statement execution) (all bool, err error) {
-	err = s.repeatWhile(ctx, again, func(ctx context.Context) error {
+func (s *store) changes(ctx context.Context, rows int, retry func(error) bool, statement execution) (all bool, err error) {
+	err = s.repeatWhile(ctx, retry, func(ctx context.Context) error {
 		n, err := statement(ctx)
 		if hasNumber(err, overflow) {
 			err = nil // the insert was too late, see insert
@@ -126,7 +126,7 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 	return all, err
 }
 
-// insert makes the row of a name that has none. It inserts the name twice. The first row
+// insert creates the row of a name. It inserts the name twice. The first row
 // may have to wait for other clients that insert the same name, or for a transaction that
 // keeps the gap locked. For the second row, the name exists, so the statement runs its
 // UPDATE part, which checks the clock. If the row is this client's and too late, the
@@ -143,15 +143,15 @@ func (s *store) insert(w swap.Swap, version uint64) string {
 // new row, and two for its change.
 const insertRowCount = 3
 
-// update uses a prepared statement on the driver's own connections. Otherwise parsing
-// would be a third of the server's cost, and formatting the values a quarter of the
-// client's.
+// update changes a row, with a prepared statement on the driver's own connections.
+// Otherwise parsing would be a third of the server's cost, and formatting the values a
+// quarter of the client's cost.
 func (s *store) update(w swap.Swap, version uint64) execution {
 	args := slices.Concat([]any{version, w.Value}, columnsOf(w.Entry), []any{[]byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)})
 	return func(ctx context.Context) (int64, error) {
 		if stmt := s.prepared.Load(); stmt != nil { //nolint:sqlclosecheck // it lives as long as the pool
 			n, err := changed(stmt.ExecContext(ctx, args...))
-			if !unprepared(err) {
+			if !isUnprepared(err) {
 				return n, err
 			}
 		}
@@ -169,10 +169,10 @@ func (s *server) updateText() string {
 // that it reads no other rows. It locks each row before it checks the clock for that row.
 // In a UNION, MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536,
 // unless it is cast.
-func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, which []int) string {
+func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, indexes []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")
-	for k, i := range which {
+	for k, i := range indexes {
 		if k > 0 {
 			b.WriteString(" UNION ALL ")
 		}

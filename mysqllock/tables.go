@@ -13,27 +13,27 @@ func (s *server) tableNames() string {
 	return literalOf(s.Prefix+"names") + ", " + literalOf(s.Prefix+"lost")
 }
 
-// tables returns errors in the definition of the tables: an operator may have created or
-// altered them without following the schema.
-func (s *server) tables(ctx context.Context) (unfit []*engine.ConfigError, err error) {
+// checkTables returns errors in the definition of the tables: an operator may have
+// created or altered them without following the schema.
+func (s *server) checkTables(ctx context.Context) (defects []*engine.ConfigError, err error) {
 	var table, kind, column string
 	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
 		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
 		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.tableNames()+")", []any{&table, &kind, &column}, func() {
 		if kind != "InnoDB" {
-			unfit = append(unfit, &engine.ConfigError{
+			defects = append(defects, &engine.ConfigError{
 				Problem: table + " is in the engine " + kind + ", not InnoDB",
 				Hint:    "tables of other engines neither lock rows nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
 			})
 		}
 		if !strings.EqualFold(column, "varbinary") {
-			unfit = append(unfit, &engine.ConfigError{
+			defects = append(defects, &engine.ConfigError{
 				Problem: table + " has names of the type " + column + ", not VARBINARY, so that a collation compares them",
-				Hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
+				Hint:    "different names could count as equal: stop all clients, drop both tables, and create them with the output of " + s.command(),
 			})
 		}
 	})
-	return unfit, err
+	return defects, err
 }
 
 // triggers finds triggers and events that may change the stored entries.
@@ -45,7 +45,7 @@ func (s *server) triggers(ctx context.Context, found *engine.Findings) {
 	} {
 		var name string
 		_ = s.query(ctx, x.statement, []any{&name}, func() { // some users may not read the table
-			found.Add(true, driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
+			found.Add(true, driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, held names are granted again", x.kind, name),
 				"DROP "+strings.ToUpper(x.kind)+" `"+name+"`")
 		})
 	}
@@ -61,8 +61,8 @@ func (s *server) writableReplica(ctx context.Context, found *engine.Findings) {
 		running := false
 		_ = s.queryRow(ctx, statement, &running)
 		if running {
-			found.Add(true, driver.SeverityWarning, "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
-				"set read_only=1 on all servers but one, and give all clients the address of that one")
+			found.Add(true, driver.SeverityWarning, "replication", "the server is a replica, and also takes writes: clients of the two servers can be granted the same name",
+				"set read_only=1 on all servers except one, and give all clients the address of that one")
 			return
 		}
 	}

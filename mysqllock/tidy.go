@@ -16,10 +16,10 @@ import (
 // read the row, or detected the loss with a renewal.
 const lostLife = time.Minute
 
-// tidySome checks some names. It begins at a random name, so that many short processes
+// tidyPage checks some names. It begins at a random name, so that many short processes
 // together check all names. A long process continues after the last checked name, and
 // begins again after the last name.
-func (s *store) tidySome(ctx context.Context) {
+func (s *store) tidyPage(ctx context.Context) {
 	page, err := s.nextPage(ctx)
 	if err != nil || len(page) == 0 {
 		return
@@ -30,12 +30,12 @@ func (s *store) tidySome(ctx context.Context) {
 	}
 	if len(names) > 0 {
 		// Versions are unique, so a row that still has its version was not changed since.
-		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
+		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, literalsOf(names), strings.Join(versions, ", "))))
 	}
 	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
 }
 
-// nextPage reads the names that tidySome checks.
+// nextPage reads the names that tidyPage checks.
 func (s *store) nextPage(ctx context.Context) (page []swap.Named, err error) {
 	if s.cursor == "" {
 		if s.cursor, err = s.randomName(ctx); err != nil {
@@ -63,9 +63,9 @@ func (s *store) nextPage(ctx context.Context) (page []swap.Named, err error) {
 // the highest next byte, and continues with the drawn byte, or the next greater byte that
 // a name has.
 func (s *store) randomName(ctx context.Context) (string, error) {
-	begin := ""
-	for range forks {
-		first, last, err := s.between(ctx, begin, begin)
+	prefix := ""
+	for range maxForks {
+		first, last, err := s.nameRange(ctx, prefix, prefix)
 		if err != nil || first == last {
 			return first, err
 		}
@@ -75,23 +75,23 @@ func (s *store) randomName(ctx context.Context) (string, error) {
 		}
 		low, high := (first + "\x00")[fork], last[fork] // low is 0 if the first name ends here
 		drawn := low + byte(rand.IntN(int(high-low)+1))
-		next, _, err := s.between(ctx, strings.TrimSuffix(last[:fork]+string([]byte{drawn}), "\x00"), begin)
+		next, _, err := s.nameRange(ctx, strings.TrimSuffix(last[:fork]+string([]byte{drawn}), "\x00"), prefix)
 		if err != nil || len(next) <= fork {
 			return next, err
 		}
-		begin = next[:fork+1]
+		prefix = next[:fork+1]
 	}
-	return begin, nil
+	return prefix, nil
 }
 
-// forks is the number of forks at which randomName draws a byte. After that, few names
+// maxForks is the number of forks at which randomName draws a byte. After that, few names
 // have the prefix.
-const forks = 6
+const maxForks = 6
 
-// between returns the first and the last name that have the prefix begin and do not sort
+// nameRange returns the first and the last name that have this prefix and do not sort
 // before from. Both are empty if there is no such name.
-func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
+func (s *store) nameRange(ctx context.Context, from, prefix string) (first, last string, err error) {
 	var low, high []byte
-	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, literalOf(from), literalOf(begin+"\xff")), &low, &high)
+	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, literalOf(from), literalOf(prefix+"\xff")), &low, &high)
 	return string(low), string(high), err
 }

@@ -63,7 +63,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	}{{time.Hour, 300}, {time.Microsecond, 30}} {
 		other.Retention = c.retention
 		for range 12 {
-			other.tidySome(ctx)
+			other.tidyPage(ctx)
 		}
 		if n := count("pawl_names"); n != c.left {
 			t.Errorf("with a retention of %v %d names are left, want %d", c.retention, n, c.left)
@@ -99,7 +99,7 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	other := tidies(t, db)
 	for i := range 1000 {
 		other.cursor = "" // another process
-		other.tidySome(ctx)
+		other.tidyPage(ctx)
 		var left int
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left))
 		if left == 601 {

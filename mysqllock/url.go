@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	urlForm = "mysql://USER:PASSWORD@HOST[:PORT]/DATABASE, or mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE as go-sql-driver has it"
-	what    = "mysql URL"
+	urlForm     = "mysql://USER:PASSWORD@HOST[:PORT]/DATABASE, or mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE, a DSN of go-sql-driver"
+	urlArgument = "mysql URL"
 )
 
-type parsed struct {
-	config *mysql.Config
-	own    Options
-	pool   int
-	tls    *engine.TLS // nil without a TLS parameter of Pawl's
+type parsedURL struct {
+	config  *mysql.Config
+	options Options
+	pool    int
+	tls     *engine.TLS // nil without a TLS parameter of Pawl's
 }
 
 func invalid(problem, allowed string) error {
-	return &driver.InvalidError{Argument: what, Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: urlArgument, Problem: problem, Allowed: allowed}
 }
 
 // parse reads a URL, or a DSN with or without mysql:. An error about a parameter has only
 // its name, because the value may be a password.
-func parse(raw string) (*parsed, error) {
+func parse(raw string) (*parsedURL, error) {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	if scheme != "mysql" && scheme != "mariadb" {
 		return parseDSN(raw)
@@ -51,7 +51,7 @@ func parse(raw string) (*parsed, error) {
 	return parseURL(u)
 }
 
-func parseURL(u *url.URL) (*parsed, error) {
+func parseURL(u *url.URL) (*parsedURL, error) {
 	switch {
 	case u.Fragment != "":
 		return nil, invalid("has a #", urlForm)
@@ -77,10 +77,10 @@ func parseURL(u *url.URL) (*parsed, error) {
 	c.DBName = strings.Trim(u.Path, "/")
 	port := u.Port()
 	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
-		return nil, invalid("has a port that cannot be", "1 to 65535")
+		return nil, invalid("has an invalid port", "1 to 65535")
 	}
 	if strings.ContainsAny(u.Hostname(), ",()") {
-		return nil, invalid("has several hosts, or a host that cannot be", urlForm)
+		return nil, invalid("has several hosts, or an invalid host", urlForm)
 	}
 	if socket := query.Get("socket"); socket != "" {
 		c.Net, c.Addr = "unix", socket
@@ -91,7 +91,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 }
 
 // parseDSN reads a DSN of go-sql-driver that may have Pawl's own parameters.
-func parseDSN(dsn string) (*parsed, error) {
+func parseDSN(dsn string) (*parsedURL, error) {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, raw, _ := strings.Cut(dsn[slash+1:], "?")
 	if slash < 0 {
@@ -105,58 +105,58 @@ func parseDSN(dsn string) (*parsed, error) {
 		return nil, invalid("has socket, which is for the form with //", "USER:PASSWORD@unix(/PATH)/DATABASE")
 	}
 	if p.config, err = mysql.ParseDSN(dsn[:slash+1] + database + "?" + rest.Encode()); err != nil {
-		return nil, invalid("cannot be read", urlForm+"; a / in a parameter as %2F")
+		return nil, invalid("cannot be read", urlForm+"; in a parameter write / as %2F")
 	}
 	return p, p.finish()
 }
 
-// theirs are the accepted parameters of go-sql-driver. go-sql-driver takes any other
-// name, even a misspelled one, as a variable of the session.
-var theirs = []string{
+// dsnParameters are the accepted parameters of go-sql-driver, which takes any other name,
+// even a misspelled one, as a variable of the session.
+var dsnParameters = []string{
 	"allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords", "allowOldPasswords",
 	"charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
 	"connectionAttributes", "interpolateParams", "loc", "maxAllowedPacket", "multiStatements", "parseTime",
 	"readTimeout", "rejectReadOnly", "serverPubKey", "timeTruncate", "timeout", "tls", "writeTimeout",
 }
 
-// own are Pawl's own parameters.
-var own = []string{"create", "pool", "prefix", "retention", "socket"}
+// ownParameters are Pawl's own parameters.
+var ownParameters = []string{"create", "pool", "prefix", "retention", "socket"}
 
 // parameters reads the parameters of a URL. rest has the others.
-func parameters(u *url.URL) (p *parsed, query, rest url.Values, err error) {
-	ours := slices.Concat(own, engine.TLSParameters)
-	if query, err = driver.URLParameters(u, what, slices.Concat(ours, theirs)); err != nil {
+func parameters(u *url.URL) (p *parsedURL, query, rest url.Values, err error) {
+	pawlParameters := slices.Concat(ownParameters, engine.TLSParameters)
+	if query, err = driver.URLParameters(u, urlArgument, slices.Concat(pawlParameters, dsnParameters)); err != nil {
 		return nil, nil, nil, err
 	}
-	p, rest = &parsed{pool: defaultPool}, maps.Clone(query)
-	for _, name := range ours {
+	p, rest = &parsedURL{pool: defaultPool}, maps.Clone(query)
+	for _, name := range pawlParameters {
 		rest.Del(name)
 	}
-	if p.tls, err = engine.ParseTLS(query, what); err == nil {
+	if p.tls, err = engine.ParseTLS(query, urlArgument); err == nil {
 		err = p.setOwn(query)
 	}
 	return p, query, rest, err
 }
 
-func (p *parsed) setOwn(query url.Values) (err error) {
+func (p *parsedURL) setOwn(query url.Values) (err error) {
 	if query.Has("create") {
 		create, err := strconv.ParseBool(query.Get("create"))
 		if err != nil {
 			return invalid("has create that is neither true nor false", "true, false")
 		}
-		p.own.MustExist = !create
+		p.options.MustExist = !create
 	}
 	if query.Has("pool") {
 		if p.pool, err = strconv.Atoi(query.Get("pool")); err != nil || p.pool < 2 || p.pool > 1000 {
-			return invalid("has a pool that cannot be", "2 to 1000 connections")
+			return invalid("has an invalid pool", "2 to 1000 connections")
 		}
 	}
-	if p.own.Prefix = query.Get("prefix"); query.Has("prefix") && !goodPrefix.MatchString(p.own.Prefix) {
-		return invalid("has a prefix that cannot be", "1 to 32 letters, digits and underscores")
+	if p.options.Prefix = query.Get("prefix"); query.Has("prefix") && !goodPrefix.MatchString(p.options.Prefix) {
+		return invalid("has an invalid prefix", "1 to 32 letters, digits and underscores")
 	}
 	if query.Has("retention") {
-		if p.own.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.own.Retention < time.Minute {
-			return invalid("has a retention that cannot be", "a duration of 1m or more")
+		if p.options.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.options.Retention < time.Minute {
+			return invalid("has an invalid retention", "a duration of 1m or more")
 		}
 	}
 	return nil
@@ -167,14 +167,14 @@ func (p *parsed) setOwn(query url.Values) (err error) {
 const defaultPool = 16
 
 // finish checks and sets fields that depend on several parts of the URL.
-func (p *parsed) finish() error {
+func (p *parsedURL) finish() error {
 	c := p.config
 	if c.DBName == "" || strings.Contains(c.DBName, "/") {
 		return invalid("has no database", urlForm)
 	}
 	if p.tls != nil {
 		if c.TLSConfig != "" && c.TLSConfig != "true" {
-			return invalid("has "+strings.Join(engine.TLSParameters, ", ")+" or one of these, and another tls than true", "tls=true")
+			return invalid("has "+strings.Join(engine.TLSParameters, ", ")+" or one of these, but tls is not true", "tls=true")
 		}
 		host, _, _ := net.SplitHostPort(c.Addr)
 		c.TLS = p.tls.Config()
@@ -184,14 +184,14 @@ func (p *parsed) finish() error {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // ends a connection without answers
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
-	p.own.Location = c.Addr + "/" + c.DBName
+	p.options.Location = c.Addr + "/" + c.DBName
 	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
 		if p.tls != nil {
 			each.TLS = p.tls.Config() // read the files again
 			each.TLS.ServerName = c.TLS.ServerName
 		}
-		if said, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {
-			each.Logger = said
+		if log, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {
+			each.Logger = log
 		}
 		return nil
 	}))

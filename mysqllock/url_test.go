@@ -39,11 +39,11 @@ func TestParametersOfURLsAndDSNs(t *testing.T) {
 	} {
 		p, err := parse(raw)
 		noError(t, err)
-		if o := p.own; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.pool != 3 || p.config.Timeout != 7*time.Second {
+		if o := p.options; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.pool != 3 || p.config.Timeout != 7*time.Second {
 			t.Errorf("%s: %+v, pool %d, timeout %v", raw, o, p.pool, p.config.Timeout)
 		}
-		if p.own.Location != "db:3306/shop" {
-			t.Errorf("%s is named %q", raw, p.own.Location)
+		if p.options.Location != "db:3306/shop" {
+			t.Errorf("%s is named %q", raw, p.options.Location)
 		}
 	}
 }
