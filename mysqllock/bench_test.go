@@ -9,19 +9,19 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// durable starts a server that makes each commit durable, as in production. It returns
-// the server and a URL.
-func durable(b *testing.B) (*mysqltest.Server, string) {
+// durableServer starts a server that makes each commit durable, as in production. It
+// returns the server and a URL.
+func durableServer(b *testing.B) (*mysqltest.Server, string) {
 	b.Helper()
 	s := mysqltest.Start(b, "--innodb-flush-log-at-trx-commit=1")
 	return s, "mysql:" + s.DSN(mysqltest.Database) + "?pool=64"
 }
 
-// BenchmarkCycle acquires and releases names, one for each goroutine, in three ways:
-// through a driver; as two bare updates of a row of the same size, for comparison; and as
-// GET_LOCK, which makes nothing durable and keeps a connection for each lock.
+// BenchmarkCycle acquires and releases one name for each goroutine, with a driver. For
+// comparison, it also measures two updates of a row of the same size, and GET_LOCK, which
+// is not durable and keeps a connection for each lock.
 func BenchmarkCycle(b *testing.B) {
-	s, url := durable(b)
+	s, url := durableServer(b)
 	d := openDriver(b, url)
 	db := s.Open(b, mysqltest.Database)
 	db.SetMaxOpenConns(64)
@@ -63,7 +63,7 @@ func execOnOneConn(db *sql.DB, statements ...string) error {
 
 // BenchmarkRenew renews a thousand leases.
 func BenchmarkRenew(b *testing.B) {
-	_, url := durable(b)
+	_, url := durableServer(b)
 	drivertest.BenchmarkRenew(b, openDriver(b, url))
 }
 
@@ -75,6 +75,6 @@ func BenchmarkBesideHolders(b *testing.B) {
 
 // BenchmarkAll measures pawl.All beside one lock.
 func BenchmarkAll(b *testing.B) {
-	_, url := durable(b)
+	_, url := durableServer(b)
 	drivertest.BenchmarkAll(b, openDriver(b, url))
 }

@@ -16,14 +16,14 @@ func TestConformance(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
-	over := func(t testing.TB) driver.Driver {
+	newDriver := func(t testing.TB) driver.Driver {
 		d, err := asDriver(mysqllock.New(db, nil))
 		noError(t, err)
 		return d
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Open:     over,
-		Sessions: sessions(s, database),
+		Open:     newDriver,
+		Sessions: sessionOpeners(s, database),
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
@@ -39,9 +39,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// sessions open drivers over pools whose sessions have unusual settings for how the
-// server reads a statement, compares values, and tells the time.
-func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driver.Driver) {
+// sessionOpeners returns functions that open drivers. The sessions of their pools have
+// unusual settings for the syntax of statements, comparisons and times.
+func sessionOpeners(s *mysqltest.Server, database string) (all []func(testing.TB) driver.Driver) {
 	for _, variables := range []string{
 		"charset=latin1&time_zone='%2B12:45'&sql_mode='ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE'&tx_isolation='SERIALIZABLE'",
 		"charset=cp932&time_zone='-03:30'&sql_mode=''&clientFoundRows=true",
@@ -63,7 +63,7 @@ func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *s
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "a crowd")
+	nightly(t, "200 waiters")
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// A full disk is reported, and held names can be released when there is space again.
+// The error names a full disk, and held names can still be released.
 func TestErrorsOfAFullDisk(t *testing.T) {
-	_, db, d := fresh(t)
+	_, db, d := freshDatabase(t)
 	c := mutex("job")
 	gets(t, d, c)
 	exec(t, db, "CREATE TRIGGER full BEFORE INSERT ON pawl_names FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'")
@@ -24,9 +24,9 @@ func TestErrorsOfAFullDisk(t *testing.T) {
 	releases(t, d, c)
 }
 
-// The library repeats statements after deadlocks and lock timeouts.
-func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
-	_, db, d := fresh(t)
+// The driver also repeats them after lock timeouts.
+func TestStatementsAreRepeatedAfterDeadlocks(t *testing.T) {
+	_, db, d := freshDatabase(t)
 	gets(t, d, mutex("other"))
 	exec(t, db, `CREATE TRIGGER unlucky BEFORE UPDATE ON pawl_names FOR EACH ROW
 		IF RAND() < 0.15 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213;
@@ -41,8 +41,8 @@ func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
 	}
 }
 
-// Rows are deleted, tables are dropped, or restored: the next renewal tells the holder,
-// and the next fence is greater.
+// After an operator has deleted rows, or dropped or restored the tables, the next renewal
+// of a holder fails, and the next fence is greater.
 func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 	t.Parallel()
 	for what, statements := range map[string][]string{
@@ -52,7 +52,7 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 		"restored":  {"DELETE FROM pawl_names", "INSERT INTO pawl_names SELECT * FROM backup"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, db, d := fresh(t)
+			_, db, d := freshDatabase(t)
 			cycle(t, d, "job")
 			exec(t, db, "CREATE TABLE backup AS SELECT * FROM pawl_names")
 			servertest.Forgets(t, d, driverOver(t, db, nil), func() { exec(t, db, statements...) })
@@ -60,16 +60,16 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 	}
 }
 
-// A server that can prepare no more statements gets them with their values in them.
+// If a server can prepare no more statements, the driver sends them as text.
 func TestAServerWithTooManyPreparedStatements(t *testing.T) {
-	nightly(t, "a server of its own")
+	nightly(t, "it starts a server")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	before := openDriver(t, url)
 	root := s.Root(t)
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 0")
 	for _, d := range []*mysqllock.Driver{before, openDriver(t, url)} {
-		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // to prepare all again
+		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // the driver has to prepare all statements again
 		for range 3 {
 			cycle(t, d, "job")
 		}
@@ -77,12 +77,12 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 16382")
 }
 
-// People can read who holds a name and until when, whatever characters are in it.
-func TestPeopleCanReadTheTable(t *testing.T) {
-	s, db, own := fresh(t)
+// The columns holders and until are readable, with any characters in the name.
+func TestColumnsShowTheHolders(t *testing.T) {
+	s, db, own := freshDatabase(t)
 	c := mutex("jöb \"'\\ %")
 	c.Owner.Host = strings.Repeat("ü", 100)
-	for _, d := range []*mysqllock.Driver{own, openDriver(t, "mysql:"+s.DSN(name(t, db)))} {
+	for _, d := range []*mysqllock.Driver{own, openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))} {
 		for _, step := range []string{"inserted", "updated"} {
 			g := gets(t, d, c)
 			var fence uint64
@@ -96,17 +96,17 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 			releases(t, d, c)
 			var free bool
 			if err := db.QueryRowContext(ctx, "SELECT holders = '' AND until IS NULL FROM pawl_names WHERE name = ?", c.Name).Scan(&free); err != nil || !free {
-				t.Errorf("released, it is not shown to be: %v", err)
+				t.Errorf("the columns do not show the release: %v", err)
 			}
 		}
 	}
 }
 
-// Entries of 64 kB and more are renewed together, and stay as they are.
+// Renewing entries of 64 kB and more in one statement does not change them.
 func TestLargeEntriesAreRenewedTogether(t *testing.T) {
-	nightly(t, "a crowd with large entries")
+	nightly(t, "it fills large entries")
 	t.Parallel()
-	_, _, d := fresh(t)
+	_, _, d := freshDatabase(t)
 	var leases []driver.LeaseRef
 	for _, name := range []string{"one", "two"} {
 		held := mutex(name)

@@ -8,18 +8,18 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// One of the two tables is dropped: the driver makes it again, and the doctor reports it,
-// even if it did not see the drop.
-func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
+// If one of the two tables is dropped, the driver creates it again. The doctor reports
+// that, even of a driver that was opened later.
+func TestTheDoctorReportsADroppedTable(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for table, severity := range map[string]string{"pawl_names": "error", "pawl_lost": "warning"} {
 		database := s.NewDatabase(t)
 		url := "mysql:" + s.DSN(database)
 		holder, d := openDriver(t, url), openDriver(t, url)
 		gets(t, holder, mutex("job"))
-		noError(t, holder.Close()) // its polls would make the table again
+		noError(t, holder.Close()) // its polls would create the table again
 		if found := servertest.FindingsOf(t, d); found.Have("error tables") || found.Have("warning tables") {
-			t.Errorf("where both are there: %q", found)
+			t.Errorf("both tables exist, and the doctor finds %q", found)
 		}
 		s.Do(t, "DROP TABLE "+database+"."+table)
 		finds(t, d, "error rights", "`"+table+"` does not exist")
@@ -27,16 +27,16 @@ func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 	}
 }
 
-func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
+func TestTheDoctorOnAHealthyServer(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || !strings.HasPrefix(found[0].Detail, "MariaDB 1") || found[0].Advice != "" {
-		t.Errorf("%+v, %v; want nothing but the version", found, err)
+		t.Errorf("%+v, %v; want only the version", found, err)
 	}
 }
 
-func TestTheDoctorOnServersThatAreNot(t *testing.T) {
+func TestTheDoctorOnUnsafeServers(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -58,9 +58,8 @@ func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 	}
 }
 
-// The doctor reports triggers and events on the tables.
-func TestTheDoctorNamesTriggersAndEvents(t *testing.T) {
-	_, db, d := fresh(t)
+func TestTheDoctorReportsTriggersAndEvents(t *testing.T) {
+	_, db, d := freshDatabase(t)
 	gets(t, d, mutex("job"))
 	exec(t, db, "CREATE TRIGGER sweep AFTER INSERT ON pawl_names FOR EACH ROW DELETE FROM pawl_lost",
 		"CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM pawl_names WHERE until < NOW()")
@@ -68,8 +67,8 @@ func TestTheDoctorNamesTriggersAndEvents(t *testing.T) {
 	finds(t, d, "error event", `"nightly"`)
 }
 
-// A replica that takes writes grants what its primary has granted.
-func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
+// A replica that takes writes can grant a name that its primary has also granted.
+func TestTheDoctorReportsAWritableReplica(t *testing.T) {
 	nightly(t, "two servers, one a replica")
 	primary := mysqltest.Start(t, "--log-bin", "--binlog-format=ROW", "--server-id=1")
 	s := mysqltest.Start(t, "--server-id=2")
@@ -79,6 +78,6 @@ func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
 	const running = "warning replication"
 	eventually(t, "the replica runs", func() bool { return servertest.FindingsOf(t, d).Have(running) })
 	if found := servertest.FindingsOf(t, openDriver(t, "mysql:"+primary.DSN(mysqltest.Database))); found.Have(running) {
-		t.Errorf("of the primary: %q", found)
+		t.Errorf("the doctor finds on the primary: %q", found)
 	}
 }

@@ -16,7 +16,7 @@ func ExampleOpen() {
 	ctx := context.Background()
 	d, err := mysqllock.Open(ctx, "mysql://user:password@localhost:3306/app")
 	if err != nil {
-		log.Fatal(err) // says what to do, and never has the password in it
+		log.Fatal(err) // has a hint, and never the password
 	}
 	locks, err := pawl.New(d, nil)
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// Over the pool that a program has already.
+// With the program's own pool.
 func ExampleNew() {
 	db, err := sql.Open("mysql", "user:password@tcp(localhost:3306)/app")
 	if err != nil {
@@ -41,12 +41,12 @@ func ExampleNew() {
 	// Output: mysql of the caller prefix=billing_
 }
 
-// Money moves only while the lease holds the name, whatever was paused or late.
+// The payment commits only while the lease holds the name, even after a pause.
 func ExampleCheckLease() {
 	pay := func(ctx context.Context, locks *pawl.Client, db *sql.DB) error {
 		err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
-			tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+			tx, err := db.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cancel the commit
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
 package mysqllock
 
-// Driver is the driver, with all that it can do.
+// Driver is the type of all drivers of this package.
 type Driver = lockDriver

@@ -10,12 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
-	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// A server that is killed while a name is held and waited for keeps both: the lease goes
-// on, and the waiter gets the name when it is released.
-func TestAServerThatIsKilledAndComesBack(t *testing.T) {
+// After the server was killed and restarted, the holder keeps its lease, and the waiter
+// gets the name after the release.
+func TestAServerThatIsKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	url := "mysql:" + s.DSN(mysqltest.Database)
@@ -26,9 +25,9 @@ func TestAServerThatIsKilledAndComesBack(t *testing.T) {
 	})
 }
 
-// Connections that are killed, all of them again and again, cost nothing but time.
+// Killing all connections again and again loses no lock.
 func TestConnectionsThatAreKilled(t *testing.T) {
-	nightly(t, "a storm")
+	nightly(t, "it runs for long")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	root := s.Root(t)
@@ -39,19 +38,19 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 
 // If a reply is lost, the repeated call gets the same grant.
 func TestAReplyThatIsLost(t *testing.T) {
-	s, db, _ := fresh(t)
-	road := servertest.StartProxy(t, s.Addr)
-	d := openDriver(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
-	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // prepared: sent without its text
+	s, db, _ := freshDatabase(t)
+	proxy := servertest.StartProxy(t, s.Addr)
+	d := openDriver(t, "mysql:"+mysqltest.DSN(proxy.Addr, databaseOf(t, db)))
+	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // an update is prepared: only the name
 		c := mutex("job")
-		happened := road.LoseReply(statement)
+		happened := proxy.LoseReply(statement)
 		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%s: %v", statement, err)
 		}
 		<-happened
 		e, err := d.Inspect(ctx, "job")
 		if err != nil || len(e.Holders) != 1 {
-			t.Fatalf("%s: %+v, %v; want it granted", statement, e, err)
+			t.Fatalf("%s: %+v, %v; want a holder", statement, e, err)
 		}
 		if g := gets(t, d, c); g.Fence != e.Fence {
 			t.Errorf("%s: the fence %d, and then %d", statement, e.Fence, g.Fence)
@@ -60,9 +59,9 @@ func TestAReplyThatIsLost(t *testing.T) {
 	}
 }
 
-// If the caller has used up the pool, calls wait as long as their ctx, and no longer.
+// If the caller has taken all connections of the pool, calls wait until their ctx ends.
 func TestAPoolThatIsUsedUp(t *testing.T) {
-	_, db, d := fresh(t)
+	_, db, d := freshDatabase(t)
 	c := mutex("job")
 	gets(t, d, c)
 	db.SetMaxOpenConns(1)
@@ -95,56 +94,53 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 		c.QueueTTL = time.Minute
 		isRefused(t, waiting, c)
 	}
-	if err := d.Close(); err != nil { // so that only the other is counted
+	if err := d.Close(); err != nil { // the test counts only the statements of waiting
 		t.Fatal(err)
 	}
 	time.Sleep(3 * time.Second)
 	root := s.Root(t)
-	before := statements(t, root)
+	before := countStatements(t, root)
 	time.Sleep(4 * time.Second)
-	if n := statements(t, root) - before - 1; n < 4 || n > 16 {
+	if n := countStatements(t, root) - before - 1; n < 4 || n > 16 {
 		t.Errorf("%d statements in 4 s", n)
 	} else {
 		t.Logf("%d statements in 4 s", n)
 	}
 }
 
-// In a crowd, the server sends the entry only when that shows something new for the
-// process, not whenever another waiter keeps its place.
-func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
-	nightly(t, "a crowd")
+// The server does not send the entry whenever another waiter renews its place, but only
+// when the entry has news for this process.
+func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
+	nightly(t, "60 waiters")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	d, waiting := openDriver(t, url), openDriver(t, url)
 	held := mutex("job")
 	gets(t, d, held)
-	waits := func(d *mysqllock.Driver, c driver.Claim) {
-		isRefused(t, d, c)
-	}
 	var ahead []driver.Claim
 	for range 60 {
 		c := queued("job")
 		c.QueueTTL = time.Minute
-		waits(d, c)
+		isRefused(t, d, c)
 		ahead = append(ahead, c)
 	}
 	own := queued("job")
 	own.QueueTTL = time.Minute
 	granted := make(chan driver.Signal, 100)
 	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
-	waits(waiting, own)
-	_ = d.Close()           // its watch is not measured
-	time.Sleep(time.Second) // the other one has polled, and found nothing new
+	isRefused(t, waiting, own)
+	_ = d.Close()           // the test measures only the polls of waiting
+	time.Sleep(time.Second) // waiting polls, and finds no news
 	root := s.Root(t)
 	count := func(variable string) (n int) {
 		var name string
 		noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&name, &n))
 		return n
 	}
-	bytes, looks := count("Bytes_sent"), count("Com_select")
+	bytes, polls := count("Bytes_sent"), count("Com_select")
 	time.Sleep(2 * time.Second)
-	if bytes, looks = count("Bytes_sent")-bytes, count("Com_select")-looks; looks == 0 || bytes/looks > 1000 {
-		t.Errorf("%d bytes in %d looks", bytes, looks)
+	if bytes, polls = count("Bytes_sent")-bytes, count("Com_select")-polls; polls == 0 || bytes/polls > 1000 {
+		t.Errorf("%d bytes in %d polls", bytes, polls)
 	}
 	d = openDriver(t, url)
 	for _, c := range ahead {
@@ -154,9 +150,9 @@ func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
 	select {
 	case s := <-granted:
 		if s.Kind != driver.SignalGranted || s.Token != own.Token {
-			t.Errorf("%+v", s)
+			t.Errorf("got the signal %+v", s)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("it was not told of its grant")
+		t.Error("the waiter got no signal of its grant")
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// A queue grows until its entry does not fit into a packet: with prepared statements, and
-// over a caller's pool, where the values are in the text. The limit is the server's or
-// the URL's.
+// A queue grows until its entry does not fit into a packet. The server or the URL sets
+// the limit. Statements are prepared, or, on a caller's pool, have the values in their
+// text.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	nightly(t, "it fills a queue")
 	t.Parallel()
@@ -32,8 +32,8 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// Renewals that fit into one packet of the server, but not into one of the URL, share no
-// statement.
+// If the URL has a smaller packet than the server, the driver divides renewals into
+// statements of that size.
 func TestRenewalsFitIntoThePacketOfTheURL(t *testing.T) {
 	s := mysqltest.Shared(t)
 	d := openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))+"?maxAllowedPacket=65536")
@@ -49,8 +49,7 @@ func TestRenewalsFitIntoThePacketOfTheURL(t *testing.T) {
 	noError(t, errors.Join(append(answers, err)...))
 }
 
-// Neither do many long names share one: when the driver reads their entries, because it
-// has not seen these names, or because it waits for them.
+// The driver also divides the statements that read or poll many long names.
 func TestLongNamesFitIntoThePacketOfTheURL(t *testing.T) {
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t)) + "?maxAllowedPacket=65536"
@@ -74,5 +73,5 @@ func TestLongNamesFitIntoThePacketOfTheURL(t *testing.T) {
 		isRefused(t, d, queued(l.Name))
 	}
 	noError(t, holder.Release(ctx, leases[len(leases)-1]))
-	eventually(t, "the driver hears that it was granted the name", func() bool { return len(granted) > 0 })
+	eventually(t, "the driver gets the signal of its grant", func() bool { return len(granted) > 0 })
 }

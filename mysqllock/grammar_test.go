@@ -15,15 +15,15 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// onlyMariaDB matches what MySQL 8 does not understand, or has deprecated, by its manual:
-// SET STATEMENT, RETURNING, WAIT n for FOR UPDATE, OR REPLACE and IF NOT EXISTS where
-// they are MariaDB's, VALUES() of a column, and sequences.
+// onlyMariaDB matches syntax that MySQL 8 lacks, or has deprecated, according to its
+// manual: SET STATEMENT, RETURNING, WAIT n for FOR UPDATE, OR REPLACE and IF NOT EXISTS
+// where only MariaDB has them, VALUES() of a column, and sequences.
 var onlyMariaDB = regexp.MustCompile(`(?i)SET STATEMENT|\bRETURNING\b|FOR UPDATE WAIT|CREATE OR REPLACE TABLE|` +
 	`\bVALUES?\(\w+\)|NEXT VALUE FOR|\bSYSTEM_TIME\b|ADD COLUMN IF NOT EXISTS|\bUUID\b`)
 
-// asks makes a driver send all its statements, over pools of both kinds, and returns
-// them.
-func asks(t *testing.T, args ...string) (statements []string) {
+// sentStatements makes drivers send all their statements, over pools of both kinds, and
+// returns the statements.
+func sentStatements(t *testing.T, args ...string) (statements []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "general.log")
 	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log, "--innodb-lock-wait-timeout=1")...)
@@ -43,7 +43,7 @@ func asks(t *testing.T, args ...string) (statements []string) {
 		waiter := queued(leases[0].Name)
 		isRefused(t, d, waiter)
 		tx := keepLocked(t, db, leases[1].Name)
-		if _, err := d.Renew(ctx, leases); err != nil && !errors.Is(err, driver.ErrUnavailable) { // one is locked
+		if _, err := d.Renew(ctx, leases); err != nil && !errors.Is(err, driver.ErrUnavailable) { // one row is locked
 			t.Fatal(err)
 		}
 		_ = tx.Rollback()
@@ -62,12 +62,12 @@ func asks(t *testing.T, args ...string) (statements []string) {
 	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)
 }
 
-// MySQL itself was not available. So MariaDB claims to be MySQL, and the test checks what
-// it gets.
-func TestNothingIsSentToMySQLThatOnlyMariaDBUnderstands(t *testing.T) {
+// MySQL itself was not available. So the test starts a MariaDB that claims to be MySQL,
+// and checks the statements that it gets.
+func TestMySQLGetsNoStatementsOfMariaDB(t *testing.T) {
 	t.Parallel()
 	contains := func(all []string, part string) bool { return strings.Contains(strings.Join(all, "\n"), part) }
-	sent := asks(t, "--version=8.0.36")
+	sent := sentStatements(t, "--version=8.0.36")
 	for _, statement := range sent {
 		if what := onlyMariaDB.FindString(statement); what != "" {
 			t.Errorf("%s in %.200s", what, statement)
@@ -75,10 +75,10 @@ func TestNothingIsSentToMySQLThatOnlyMariaDBUnderstands(t *testing.T) {
 	}
 	for _, part := range []string{"STRAIGHT_JOIN", "SKIP LOCKED", "LOCK IN SHARE MODE", "ON DUPLICATE KEY UPDATE version = IF", "CREATE TABLE IF NOT EXISTS", "pawl_lost` (inbox"} {
 		if !contains(sent, part) {
-			t.Errorf("no statement with %s was seen", part)
+			t.Errorf("the driver sent no statement with %s", part)
 		}
 	}
-	if !contains(asks(t), "SET STATEMENT") {
-		t.Error("MariaDB is not sent its own either: nothing was looked at")
+	if !contains(sentStatements(t), "SET STATEMENT") {
+		t.Error("MariaDB did not get SET STATEMENT either, so the test proves nothing")
 	}
 }

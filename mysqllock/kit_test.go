@@ -15,7 +15,6 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // asDriver converts the driver of New or Open to its own type, with all that it can do.
 var asDriver = servertest.As[*mysqllock.Driver]
 
-// The steps of a test.
 var (
 	isRefused  = servertest.Waits
 	rises      = servertest.Rises
@@ -34,9 +33,9 @@ var (
 	openDriver = servertest.OpenDriver[*mysqllock.Driver]
 )
 
-// fresh returns a new database of the shared server, a pool for it, and a driver over
-// that.
-func fresh(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
+// freshDatabase returns the shared server, a pool for a new database of it, and a driver
+// over the pool.
+func freshDatabase(t testing.TB) (*mysqltest.Server, *sql.DB, *mysqllock.Driver) {
 	t.Helper()
 	s := mysqltest.Shared(t)
 	db := s.Open(t, s.NewDatabase(t))
@@ -52,15 +51,15 @@ func driverOver(t testing.TB, db *sql.DB, o *mysqllock.Options) *mysqllock.Drive
 	return d
 }
 
-// name is the name of a pool's database.
-func name(t testing.TB, db *sql.DB) (database string) {
+// databaseOf returns the name of a pool's database.
+func databaseOf(t testing.TB, db *sql.DB) (database string) {
 	t.Helper()
 	noError(t, db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database))
 	return database
 }
 
-// statements returns the number of statements that the server has received.
-func statements(t testing.TB, db *sql.DB) (n int) {
+// countStatements returns the number of statements that the server has received.
+func countStatements(t testing.TB, db *sql.DB) (n int) {
 	t.Helper()
 	var variable string
 	noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &n))

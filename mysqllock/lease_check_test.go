@@ -27,24 +27,24 @@ func TestCheckLease(t *testing.T) {
 	for name, check := range fencetest.Checks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, db, d := fresh(t)
+			_, db, d := freshDatabase(t)
 			check(t, fencetest.SQL(d, db, mysqllock.CheckLease))
 		})
 	}
 }
 
 func TestTwoTransactionsCheckOneLease(t *testing.T) {
-	_, db, d := fresh(t)
+	_, db, d := freshDatabase(t)
 	l := fencetest.Lease("job", gets(t, d, mutex("job")).Fence)
 	if err := errors.Join(d.CheckLease(ctx, begin(t, db), l), mysqllock.CheckLease(ctx, begin(t, db), l)); err != nil {
 		t.Error(err)
 	}
 }
 
-// The lease names its tables, so a check in other tables is refused, and no lease looks
-// lost.
+// A lease records its tables. So a check in other tables returns ErrInvalid, and not
+// ErrStale.
 func TestCheckLeaseOfOtherTables(t *testing.T) {
-	_, db, d := fresh(t)
+	_, db, d := freshDatabase(t)
 	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
 	locks := make([]*pawl.Lease, 2)
 	for i, d := range []*mysqllock.Driver{d, other} {
@@ -60,7 +60,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 		other.CheckLease(ctx, begin(t, db), locks[0]),
 	} {
 		if !errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables") {
-			t.Errorf("%v; want it refused", err)
+			t.Errorf("%v; want ErrInvalid", err)
 		}
 	}
 	if err := errors.Join(d.CheckLease(ctx, begin(t, db), locks[0]), other.CheckLease(ctx, begin(t, db), locks[1])); err != nil {
@@ -80,41 +80,41 @@ func exec(t testing.TB, db interface {
 	}
 }
 
-// In another database the lease is unknown, whatever it holds in its own.
+// In another database the lease is unknown.
 func TestCheckLeaseInAnotherDatabase(t *testing.T) {
-	s, _, d := fresh(t)
+	s, _, d := freshDatabase(t)
 	g := gets(t, d, mutex("job"))
-	_, with, other := fresh(t)
+	_, otherDB, other := freshDatabase(t)
 	gets(t, other, mutex("job"))
-	if err := mysqllock.CheckLease(ctx, begin(t, with), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
+	if err := mysqllock.CheckLease(ctx, begin(t, otherDB), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale", err)
 	}
-	without := begin(t, s.Open(t, s.NewDatabase(t)))
-	if err := mysqllock.CheckLease(ctx, without, fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
-		t.Errorf("%v; want it told that there are no tables", err)
+	withoutTables := begin(t, s.Open(t, s.NewDatabase(t)))
+	if err := mysqllock.CheckLease(ctx, withoutTables, fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
+		t.Errorf("%v; want an error about missing tables", err)
 	}
 }
 
-// MariaDB can refuse to lock a row that has changed since the transaction first read, and
-// a renewal changes it: the error says to repeat the transaction.
+// MariaDB can refuse to lock a row that has changed, for example by a renewal, since the
+// transaction first read. The error has the hint to repeat the transaction.
 func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
-	s, db, d := fresh(t)
+	s, db, d := freshDatabase(t)
 	c := mutex("job")
 	g := gets(t, d, c)
-	for isolation, repeats := range map[string]bool{"REPEATABLE-READ": true, "READ-COMMITTED": false} {
-		pool := openWith(t, s, name(t, db), "innodb_snapshot_isolation=1&tx_isolation='"+isolation+"'")
+	for isolation, wantErr := range map[string]bool{"REPEATABLE-READ": true, "READ-COMMITTED": false} {
+		pool := openWith(t, s, databaseOf(t, db), "innodb_snapshot_isolation=1&tx_isolation='"+isolation+"'")
 		tx := begin(t, pool)
 		exec(t, tx, "SELECT * FROM pawl_names")
-		c.TTL += time.Hour // on a busy machine a renewal may otherwise find that the lease lasts as long already
+		c.TTL += time.Hour // on a busy machine the lease may already last longer than one TTL
 		renews(t, d, c)
 		err := mysqllock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
-		if repeats != (err != nil) || repeats && !strings.Contains(err.Error(), "repeat the transaction") {
+		if wantErr != (err != nil) || wantErr && !strings.Contains(err.Error(), "repeat the transaction") {
 			t.Errorf("%s: %v", isolation, err)
 		}
 		_ = tx.Rollback()
 		again := begin(t, pool)
 		if err := mysqllock.CheckLease(ctx, again, fencetest.Lease("job", g.Fence)); err != nil {
-			t.Errorf("%s, once more: %v", isolation, err)
+			t.Errorf("%s, in a new transaction: %v", isolation, err)
 		}
 		_ = again.Rollback()
 	}

@@ -22,10 +22,10 @@ func keepLocked(t *testing.T, db *sql.DB, name string) *sql.Tx {
 
 const lockRow = "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE"
 
-// waitsForRows returns the number of statements in a server that wait for a row.
-// information_schema.INNODB_TRX does not do: the server fills it again only when no
-// client has read it for a tenth of a second, and a test reads more often.
-func waitsForRows(t *testing.T, root *sql.DB) (n int) {
+// countWaiting returns the number of statements in a server that wait for a row. It does
+// not use information_schema.INNODB_TRX, which the server updates only when no client has
+// read it for a tenth of a second.
+func countWaiting(t *testing.T, root *sql.DB) (n int) {
 	t.Helper()
 	var variable string
 	noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &n))
@@ -33,22 +33,22 @@ func waitsForRows(t *testing.T, root *sql.DB) (n int) {
 }
 
 // A locked row delays the renewal of its own name, and of no other.
-func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
-	s, db, _ := fresh(t)
-	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
+func TestALockedRowDelaysNoOtherRenewal(t *testing.T) {
+	s, db, _ := freshDatabase(t)
+	d := openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))
 	servertest.LockedRows(t, d, 1, "keeps the row locked", func(name string, _ uint64) (unlock func()) {
 		tx := keepLocked(t, db, name)
 		return func() { _ = tx.Rollback() }
 	})
 }
 
-// The same if the row changes and is locked again while the renewals wait: then the one
-// of that row is sent a second time, alone.
-func TestALockedRowThatHasChangedHoldsUpNoOtherRenewal(t *testing.T) {
-	s, db, d := fresh(t) // over a caller's pool, whose statements wait for 50 s
-	changed, still := mutex("changed"), mutex("still")
+// While the renewals wait, the row changes and is locked again. The driver then repeats
+// the renewal of that row alone.
+func TestAChangedAndLockedRowDelaysNoOtherRenewal(t *testing.T) {
+	s, db, d := freshDatabase(t) // over a caller's pool, whose statements wait for 50 s
+	changed, unchanged := mutex("changed"), mutex("still")
 	gets(t, d, changed)
-	gets(t, d, still)
+	gets(t, d, unchanged)
 	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 	first, second, root := keepLocked(t, db, "changed"), begin(t, db), s.Root(t)
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
@@ -57,38 +57,37 @@ func TestALockedRowThatHasChangedHoldsUpNoOtherRenewal(t *testing.T) {
 	renewed, locked := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var err error
-		answers, err = d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(still)})
+		answers, err = d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(unchanged)})
 		renewed <- err
 	}()
-	inLine := func(n int) func() bool {
-		return func() bool { return waitsForRows(t, root) >= n || len(renewed) > 0 }
+	waiting := func(n int) func() bool {
+		return func() bool { return countWaiting(t, root) >= n || len(renewed) > 0 }
 	}
-	eventually(t, "the renewals wait for the row", inLine(1))
+	eventually(t, "the renewals wait for the row", waiting(1))
 	go func() {
 		_, err := second.ExecContext(ctx, lockRow, "changed")
 		locked <- err
 	}()
-	eventually(t, "the second transaction waits, too", inLine(2))
+	eventually(t, "the second transaction waits, too", waiting(2))
 	must(first.ExecContext(ctx, "UPDATE pawl_names SET version = version + 1 WHERE name = 'changed'"))(t)
 	noError(t, first.Commit())
 	noError(t, <-locked)
 	noError(t, <-renewed)
 	if answers[1] != nil {
-		t.Errorf("%v; want it renewed", answers[1])
+		t.Errorf("the renewal of the other name: %v", answers[1])
 	}
 	explained(t, answers[0], false, "keeps the row locked")
 }
 
-// A call that waits for a locked row until its ctx ends reports that.
-func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
-	s, db, _ := fresh(t)
-	d := openDriver(t, "mysql:"+s.DSN(name(t, db)))
+func TestTheErrorOfATimeoutNamesALockedRow(t *testing.T) {
+	s, db, _ := freshDatabase(t)
+	d := openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))
 	c := mutex("job")
 	gets(t, d, c)
 	keepLocked(t, db, "job")
 	var err error
-	for patience := 1500 * time.Millisecond; patience < time.Minute; patience *= 2 {
-		short, cancel := context.WithTimeout(ctx, patience)
+	for timeout := 1500 * time.Millisecond; timeout < time.Minute; timeout *= 2 {
+		short, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		err = d.Release(short, lease(c))
 		e, ok := errors.AsType[*driver.Error](err)

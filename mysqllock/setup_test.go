@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// failsToOpen checks that Open of this URL returns an error with this hint.
+// failsToOpen checks that Open of a URL returns an error with this hint.
 func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
@@ -32,9 +32,9 @@ func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	}
 }
 
-func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
+func TestErrorsOfOpen(t *testing.T) {
 	s := mysqltest.Shared(t)
-	// The server does not tell this user whether the database exists.
+	// The server does not reveal to this user whether the database exists.
 	failsToOpen(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
 	failsToOpen(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
 	failsToOpen(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
@@ -43,7 +43,7 @@ func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	failsToOpen(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
 }
 
-func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
+func TestErrorsNameMissingRights(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	user := "u" + database
@@ -54,7 +54,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	failsToOpen(t, url+"?create=false&prefix=locks_", true, "pawl schema mysql --prefix locks_;")
 	failsToOpen(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
 
-	// If the tables exist, the user needs no right to make any.
+	// If the tables exist, the user needs no right to create them.
 	text, err := mysqllock.Schema(nil)
 	noError(t, err)
 	for statement := range strings.SplitSeq(text, ";\n") {
@@ -72,8 +72,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	explained(t, err, true, "UPDATE")
 }
 
-// Twenty drivers that open at once all succeed.
-func TestTheTablesAreMadeByTwentyAtOnce(t *testing.T) {
+func TestTwentyDriversCreateTheTables(t *testing.T) {
 	s := mysqltest.Shared(t)
 	servertest.OpensTwenty(t, "mysql:"+s.DSN(s.NewDatabase(t)))
 }
@@ -96,8 +95,8 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	rises(t, g.Fence, gets(t, d, mutex("job")).Fence)
 }
 
-// Settings that a caller's pool may have, and that are not safe for locks.
-func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
+// A caller's pool may have settings that are not safe for locks.
+func TestUnsafePoolsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Shared(t)
 	for parameter, hint := range map[string]string{
@@ -108,22 +107,21 @@ func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 		explained(t, err, true, hint)
 	}
 	frozenClock := mysqltest.Start(t, "--sysdate-is-now")
-	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "without")
+	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "start the server without it")
 }
 
-// A row that cannot be read does not count as a free name, and affects no other name.
+// A damaged row does not count as a free name, and affects no other name.
 func TestADamagedRowIsNoFreeName(t *testing.T) {
 	for _, value := range []string{"x", ""} {
-		_, db, d := fresh(t)
+		_, db, d := freshDatabase(t)
 		servertest.Damaged(t, d, driverOver(t, db, nil), "", func(name string) {
 			exec(t, db, "UPDATE pawl_names SET entry = '"+value+"', version = 1 WHERE name = '"+name+"'")
 		})
 	}
 }
 
-// A slow dial fails with context.DeadlineExceeded, although the caller's ctx has not
-// ended.
-func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
+// A slow dial returns context.DeadlineExceeded although the caller's ctx has not ended.
+func TestASlowDialHasAHint(t *testing.T) {
 	mysql.RegisterDialContext("nowhere", func(ctx context.Context, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
@@ -134,8 +132,7 @@ func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 	failsToOpen(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
 }
 
-// The driver's own pool works with any settings that the server gives to its sessions.
-func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
+func TestOwnPoolsOverrideTheSettingsOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Do(t, "SET GLOBAL autocommit = 0, sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL', tx_isolation = 'READ-UNCOMMITTED', tx_read_only = 1, time_zone = '-03:30', "+
@@ -159,9 +156,9 @@ func TestAnotherKindOfServerIsRefused(t *testing.T) {
 	failsToOpen(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
 }
 
-// Tables that were made differently are refused: with an engine that locks no rows, or
-// with a column of names that is compared by a collation, and not by bytes.
-func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
+// The driver refuses tables of an engine that locks no rows, and tables whose names are
+// compared by a collation, and not by bytes.
+func TestUnsuitableTablesAreRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for change, hint := range map[string]string{
 		"ALTER TABLE pawl_names ENGINE=MyISAM":                            "ENGINE=InnoDB",
@@ -176,8 +173,7 @@ func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
 	}
 }
 
-// A statement that the server ends because of a limit reports which limit.
-func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
+func TestErrorsNameATimeLimitOfStatements(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
@@ -189,9 +185,9 @@ func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
 	explained(t, err, false, "max_statement_time")
 }
 
-// A node of Galera that lost the others refuses all statements.
-func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
-	_, db, d := fresh(t)
+// A node of Galera without a majority refuses all statements.
+func TestErrorsNameAGaleraNodeWithoutMajority(t *testing.T) {
+	_, db, d := freshDatabase(t)
 	c := mutex("job")
 	gets(t, d, c)
 	exec(t, db, "CREATE TRIGGER alone BEFORE UPDATE ON pawl_names FOR EACH ROW SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047, "+
@@ -202,20 +198,20 @@ func TestANodeOfGaleraWithoutAMajorityIsNamed(t *testing.T) {
 
 // A program starts before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
-	nightly(t, "a server starts again")
+	nightly(t, "it restarts a server")
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Kill()
 	servertest.OpensLate(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
 }
 
-// The first call checks the server, and the others wait for that: each only as long as
-// its own ctx, not the first one's.
-func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
-	s, db, _ := fresh(t)
-	road := servertest.StartProxy(t, s.Addr)
-	slow, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, name(t, db)))
+// The first call checks the server. Other calls wait for this check only until their own
+// ctx ends.
+func TestTheFirstCheckDelaysNoRequestPastItsCtx(t *testing.T) {
+	s, db, _ := freshDatabase(t)
+	proxy := servertest.StartProxy(t, s.Addr)
+	slow, err := mysqltest.OpenDSN(mysqltest.DSN(proxy.Addr, databaseOf(t, db)))
 	noError(t, err)
 	t.Cleanup(func() { _ = slow.Close() })
-	servertest.FirstCheck(t, driverOver(t, slow, nil), road, "SHOW SESSION VARIABLES")
+	servertest.FirstCheck(t, driverOver(t, slow, nil), proxy, "SHOW SESSION VARIABLES")
 }

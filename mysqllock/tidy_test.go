@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The steps that all tests share.
 var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -21,8 +20,8 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // asDriver converts the driver of New or Open to its own type, with all that it can do.
 var asDriver = servertest.As[*lockDriver]
 
-// tidies is a store for tests of tidying, which does not tidy by itself.
-func tidies(t *testing.T, db *sql.DB) *store {
+// newTidier returns a store for tests of tidying, which does not tidy by itself.
+func newTidier(t *testing.T, db *sql.DB) *store {
 	t.Helper()
 	d, err := asDriver(New(db, nil))
 	noError(t, err)
@@ -31,8 +30,8 @@ func tidies(t *testing.T, db *sql.DB) *store {
 	return d.store
 }
 
-// Names that were unused for the retention time are forgotten, but not while they are
-// held; so are unread rows of lost leases.
+// Tidying deletes names that were unused for the retention time, except held names. It
+// also deletes unread rows of lost leases.
 func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Shared(t)
@@ -56,7 +55,7 @@ func TestOldNamesAreForgotten(t *testing.T) {
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
 		return n
 	}
-	other := tidies(t, db)
+	other := newTidier(t, db)
 	for _, c := range []struct {
 		retention time.Duration
 		left      int
@@ -70,13 +69,13 @@ func TestOldNamesAreForgotten(t *testing.T) {
 		}
 	}
 	if n := count("pawl_lost"); n != 0 {
-		t.Errorf("%d rows of what was lost are left", n)
+		t.Errorf("%d rows of lost leases are left", n)
 	}
 }
 
-// Each of many processes that live for one step checks only a few names. Together they
-// check all, even if the names begin alike, and names before them are in use.
-func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
+// Many short processes check a few names each. Together they check all names, even if the
+// names have a common prefix, and names before them are in use.
+func TestManyShortProcessesTidyAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
 	d, err := asDriver(New(db, nil))
@@ -96,7 +95,7 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	} {
 		must(db.ExecContext(ctx, copies))(t)
 	}
-	other := tidies(t, db)
+	other := newTidier(t, db)
 	for i := range 1000 {
 		other.cursor = "" // another process
 		other.tidyPage(ctx)
@@ -107,5 +106,5 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 			return
 		}
 	}
-	t.Error("after 1000 processes some old names are still there")
+	t.Error("after 1000 processes some old names are left")
 }

@@ -48,7 +48,7 @@ func TestParametersOfURLsAndDSNs(t *testing.T) {
 	}
 }
 
-// A bad URL is refused before the first request, and no password is shown.
+// Open refuses a bad URL before the first request, and its error has no password.
 func TestBadURLsAreRefused(t *testing.T) {
 	for _, raw := range []string{
 		"mysql://app:hunter2@db:3306",
