@@ -16,15 +16,15 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// Requests ask for the concerns on which the guarantees depend, whatever the URL says: a
-// majority acknowledges a write, or the journal of a server alone, and a read of a name
-// misses no acknowledged write.
-func TestWhatHasToBeAcknowledged(t *testing.T) {
+// Requests have the concerns on which the guarantees depend, even if the URL has others.
+// A majority acknowledges a write, or the journal of a single server. A read of a name
+// sees every acknowledged write.
+func TestReadAndWriteConcerns(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
+	server := startServer(t)
 	var mu sync.Mutex
 	var sent []bson.Raw
-	client, err := mongo.Connect(options.Client().ApplyURI(server.at(server.addr, "") + "&w=1&journal=false&readPreference=nearest&readConcernLevel=available").SetMonitor(&event.CommandMonitor{
+	client, err := mongo.Connect(options.Client().ApplyURI(server.databaseURL(server.addr, "") + "&w=1&journal=false&readPreference=nearest&readConcernLevel=available").SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -33,7 +33,7 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 	}))
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		g      greeting
 		writes string
 		reads  string
@@ -42,9 +42,9 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		"replicas": {greeting{SetName: "rs"}, `{"w": "majority"}`, "linearizable"},
 		"sharded":  {greeting{Msg: "isdbgrid"}, `{"w": "majority"}`, "linearizable"},
 	} {
-		d, err := asDriver(New(client.Database(database()), &Options{NoPush: true}))
+		d, err := asDriver(New(client.Database(newDatabase()), &Options{NoPush: true}))
 		noError(t, err)
-		d.store.at.Store(d.store.serverOf(&one.g))
+		d.store.srv.Store(d.store.serverOf(&test.g))
 		mu.Lock()
 		sent = nil
 		mu.Unlock()
@@ -55,10 +55,10 @@ func TestWhatHasToBeAcknowledged(t *testing.T) {
 		_, _ = d.store.Swap(within(t, 5*time.Second), []swap.Swap{{Name: "job", Value: e.Append(nil), Entry: e, Window: swap.Window{From: now, To: now}}})
 		_ = d.Close()
 		mu.Lock()
-		for command, want := range map[string][2]string{"find": {"readConcern.level", one.reads}, "findAndModify": {"writeConcern", one.writes}} {
+		for command, want := range map[string][2]string{"find": {"readConcern.level", test.reads}, "findAndModify": {"writeConcern", test.writes}} {
 			i := slices.IndexFunc(sent, func(c bson.Raw) bool { _, err := c.LookupErr(command); return err == nil })
 			if i < 0 {
-				t.Errorf("%s: no %s is sent", name, command)
+				t.Errorf("%s: the driver sent no %s", name, command)
 				continue
 			}
 			got := sent[i].Lookup("writeConcern").String()

@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// checkConfig returns an error if the collection of the entries is unfit, as far as the
-// user has the right to read its settings. A missing collection is not an error: the
-// driver creates it.
+// checkConfig returns an error if the settings of the entries' collection are unsuitable,
+// as far as the user may read them. A missing collection is not an error: the driver
+// creates it.
 func (t *store) checkConfig(ctx context.Context, g *greeting) *engine.ConfigError {
-	bad := cmp.Or(t.checkOptions(ctx), t.checkIndexes(ctx))
-	if bad == nil && g.router() {
-		bad = t.checkShards(ctx)
+	configErr := cmp.Or(t.checkOptions(ctx), t.checkIndexes(ctx))
+	if configErr == nil && g.isRouter() {
+		configErr = t.checkShards(ctx)
 	}
-	return bad
+	return configErr
 }
 
 func (t *store) checkOptions(ctx context.Context) *engine.ConfigError {
-	const hint = "use another collection (collection=NAME), which mongolock makes"
+	const hint = "use another collection (collection=NAME), which mongolock creates"
 	all, err := t.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: t.Collection}})
 	if err != nil || len(all) != 1 {
 		return nil //nolint:nilerr // a user may lock without the right to list collections
@@ -33,7 +33,7 @@ func (t *store) checkOptions(ctx context.Context) *engine.ConfigError {
 	}
 	switch {
 	case has("collation"):
-		return &engine.ConfigError{Problem: "the collection " + t.Collection + " has a collation, by which names that differ are one", Hint: hint}
+		return &engine.ConfigError{Problem: "the collection " + t.Collection + " has a collation, in which different names can be equal", Hint: hint}
 	case has("capped"):
 		return &engine.ConfigError{Problem: "the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", Hint: hint}
 	case all[0].Type != "" && all[0].Type != "collection":
@@ -49,7 +49,7 @@ func (t *store) checkIndexes(ctx context.Context) *engine.ConfigError {
 	for _, s := range all {
 		if _, err := s.KeysDocument.LookupErr("forget"); err != nil && s.ExpireAfterSeconds != nil {
 			return &engine.ConfigError{
-				Problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", by which the server deletes locks while they are held",
+				Problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", which makes the server delete locks while they are held",
 				Hint:    "drop the TTL index: db.getCollection(NAME).dropIndex(INDEX)",
 			}
 		}
@@ -76,9 +76,9 @@ func (t *store) checkShards(ctx context.Context) *engine.ConfigError {
 	}
 }
 
-// majorities checks whether the server supports reads with the concern "majority", which
-// the driver needs.
-func (t *store) majorities(ctx context.Context) []driver.Finding {
+// majorityReads checks whether the server supports reads with the concern "majority",
+// which the driver needs.
+func (t *store) majorityReads(ctx context.Context) []driver.Finding {
 	var s struct {
 		Engine struct {
 			Committed *bool `bson:"supportsCommittedReads"`
@@ -88,7 +88,7 @@ func (t *store) majorities(ctx context.Context) []driver.Finding {
 	if err != nil || s.Engine.Committed == nil || *s.Engine.Committed {
 		return nil // some users have no right to this command
 	}
-	return engine.Found(driver.SeverityError, "read concern", "the server cannot read what a majority has, and nothing tells waiters of a change",
+	return engine.Found(driver.SeverityError, "read concern", "the server supports no reads with concern majority, and no change streams",
 		majorityHint)
 }
 

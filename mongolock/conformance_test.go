@@ -16,22 +16,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// drivertest lets many subtests wait side by side. With more of them, the server,
-	// which does one thing at a time, answers later than leases end.
+	// With more parallel subtests, the server, which handles one request at a time, would
+	// answer later than leases end.
 	leaktest.Parallel(24)
 	leaktest.Main(m)
 }
 
-// Each subtest has a collection of its own, because FerretDB gets slower with the size of
-// one. Subtests with crowds have a server of their own, because it does one thing at a
-// time, and the others measure delays.
+// Each subtest has its own collection, because large ones slow FerretDB down. Subtests
+// with many clients use another server, because they delay other requests.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	crowds, server, db := serve(t), serve(t), database()
-	of := func(t testing.TB) *testServer {
+	crowdServer, server, db := startServer(t), startServer(t), newDatabase()
+	serverOf := func(t testing.TB) *testServer {
 		for _, topic := range []string{"Concurrent", "Random", "Names", "List", "Client", "LargeBatch", "Many", "Hundred"} {
 			if strings.Contains(t.Name(), topic) {
-				return crowds
+				return crowdServer
 			}
 		}
 		return server
@@ -41,27 +40,29 @@ func TestConformance(t *testing.T) {
 		_, _ = h.Write([]byte(t.Name()))
 		return fmt.Sprintf("pawl%x", h.Sum(nil))
 	}
-	// The drivers of a server share one client, like those of a program, because
-	// connecting takes the server longer than the tests.
+	// The drivers of a server share one client, because connecting takes longer than the
+	// tests.
 	clients := map[*testServer]*mongo.Client{}
-	for _, s := range []*testServer{crowds, server} {
-		client, err := mongo.Connect(options.Client().ApplyURI(s.at(s.addr, db)))
+	for _, s := range []*testServer{crowdServer, server} {
+		client, err := mongo.Connect(options.Client().ApplyURI(s.databaseURL(s.addr, db)))
 		noError(t, err)
 		t.Cleanup(func() { disconnect(client) })
 		clients[s] = client
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d, err := asDriver(New(clients[of(t)].Database(db), &Options{Collection: collection(t)}))
+			d, err := asDriver(New(clients[serverOf(t)].Database(db), &Options{Collection: collection(t)}))
 			noError(t, err)
 			return d
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, of(t).at(n.Addr(of(t).addr), db)+"&collection="+collection(t))
+			return open(t, serverOf(t).databaseURL(n.Addr(serverOf(t).addr), db)+"&collection="+collection(t))
 		},
 		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, db)+"&collection=other") },
-			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, database())) },
+			func(t testing.TB) driver.Driver {
+				return open(t, server.databaseURL(server.addr, db)+"&collection=other")
+			},
+			func(t testing.TB) driver.Driver { return open(t, server.databaseURL(server.addr, newDatabase())) },
 		},
 		Unit: 4 * time.Second,
 	})

@@ -9,16 +9,16 @@
 // databases.
 //
 // The tests were run on FerretDB v1.24.2, behind a proxy that forwards one request at a
-// time, and not on MongoDB itself. Set PAWL_TEST_MONGODB_URL to run them on yours. The
-// code for change streams, elections and retried writes follows MongoDB's documentation.
+// time, and not on MongoDB itself. Set PAWL_TEST_MONGODB_URL to run them on your server.
+// The code for change streams, elections and retried writes follows MongoDB's manual.
 //
 // # Which URLs are there?
 //
 // MongoDB's, mongodb:// and mongodb+srv://, with its own parameters, and with
 //
-//	collection=NAME   the fields of [Options]: Collection
-//	retention=24h     Retention
-//	push=false        NoPush
+//	collection=NAME   sets Options.Collection
+//	retention=24h     sets Options.Retention
+//	push=false        sets Options.NoPush
 //
 // The database is "pawl" if the URL has none. The driver ignores parameters about reads
 // and writes, such as w and readPreference.

@@ -30,19 +30,19 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unfit := t.checkConfig(ctx, g); unfit != nil {
-		return engine.Found(driver.SeverityError, "collection", unfit.Problem, unfit.Hint), nil //nolint:nilerr // a finding
+	if e := t.checkConfig(ctx, g); e != nil {
+		return engine.Found(driver.SeverityError, "collection", e.Problem, e.Hint), nil //nolint:nilerr // a finding
 	}
-	at, err := t.server(ctx)
+	srv, err := t.server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rights := t.rights(ctx, at)
+	rights := t.rights(ctx, srv)
 	found := t.version(ctx)
 	if len(rights) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	found = slices.Concat(found, g.topology(), clock(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorities(ctx), rights, t.indexes(ctx, at))
+	found = slices.Concat(found, g.topology(), clockFindings(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorityReads(ctx), rights, t.indexes(ctx, srv))
 	engine.SortFindings(found)
 	return found, t.driverError(ctx, ctx.Err())
 }
@@ -67,7 +67,7 @@ func (t *store) version(ctx context.Context) (found []driver.Finding) {
 		found = append(found, engine.Found(driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
 			"use MongoDB, or the database below FerretDB by its own URL")...)
 	case b.Ferret != "":
-		found = append(found, engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which this was not tested",
+		found = append(found, engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which Pawl was not tested",
 			"use MongoDB, or PostgreSQL by its own URL")...)
 	case err == nil && n < 5:
 		found = append(found, engine.Found(driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
@@ -80,17 +80,17 @@ func (t *store) version(ctx context.Context) (found []driver.Finding) {
 func (g *greeting) topology() []driver.Finding {
 	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
 	switch {
-	case g.router():
+	case g.isRouter():
 		return engine.Found(driver.SeverityInfo, "topology", "it is a sharded cluster: the clock of the shard's primary decides",
-			"do not shard the collection, and keep the clocks of all members together (NTP)")
-	case !g.replicas():
-		return engine.Found(driver.SeverityWarning, "topology", "the server stands alone: without it nothing can be locked, and there are no change streams",
-			"make it a replica set, of three members where locks have to survive one")
+			"do not shard the collection, and synchronize the clocks of all members (NTP)")
+	case !g.isReplicated():
+		return engine.Found(driver.SeverityWarning, "topology", "the server stands alone: if it stops, nothing can be locked, and there are no change streams",
+			"make it a replica set, with three members if locks have to survive the loss of one")
 	case voters < 3:
 		return engine.Found(driver.SeverityWarning, "topology", fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
 			"add members, up to three that hold data")
 	case len(g.Arbiters) > 0 && len(g.Hosts) < 3:
-		return engine.Found(driver.SeverityWarning, "topology", "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
+		return engine.Found(driver.SeverityWarning, "topology", "every member that holds data is needed, because an arbiter acknowledges no writes",
 			"replace the arbiter by a member that holds data")
 	}
 	return nil
@@ -100,12 +100,12 @@ func (g *greeting) topology() []driver.Finding {
 // NTP, clocks differ by less.
 const maxClockDifference = 5 * time.Second
 
-func clock(is, sent, now time.Time) []driver.Finding {
-	if is.After(sent.Add(-maxClockDifference)) && is.Before(now.Add(maxClockDifference)) {
+func clockFindings(serverTime, sent, now time.Time) []driver.Finding {
+	if serverTime.After(sent.Add(-maxClockDifference)) && serverTime.Before(now.Add(maxClockDifference)) {
 		return nil
 	}
-	return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
-		"look at both with NTP: a clock that is corrected in one step ends leases early")
+	return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(serverTime).Abs().Round(time.Second)),
+		"synchronize both (NTP): a clock that is corrected in one step ends leases early")
 }
 
 // config checks whether a majority acknowledges writes from its journals.
@@ -117,33 +117,33 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 	}
 	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&c)
 	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
-		return nil // some users have no right to this command, and the default is fit
+		return nil // some users have no right to this command, and the default is true
 	}
-	return engine.Found(driver.SeverityWarning, "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
+	return engine.Found(driver.SeverityWarning, "write concern", "writeConcernMajorityJournalDefault is false: if a majority loses its power at once, the last grants are lost",
 		"set it to true in rs.conf(), unless members keep their data in memory")
 }
 
 // rights tries the requests that the driver makes.
-func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding) {
-	nobody := bson.D{{Key: "_id", Value: "doctor/" + t.inbox}}
+func (t *store) rights(ctx context.Context, srv *server) (found []driver.Finding) {
+	noDocument := bson.D{{Key: "_id", Value: "doctor/" + t.inbox}}
 	for _, try := range []struct {
 		what string
 		err  error
 	}{
-		{"find in " + t.Collection, at.latest.FindOne(ctx, nobody).Err()},
-		{"update in " + t.Collection, second(at.entries.UpdateOne(ctx, nobody, bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 0}}}}))},
-		{"insert into " + at.signals.Name(), second(at.signals.InsertOne(ctx, append(nobody, bson.E{Key: "at", Value: time.Now()})))},
-		{"remove from " + at.signals.Name(), second(at.signals.DeleteOne(ctx, nobody))},
+		{"find in " + t.Collection, srv.latest.FindOne(ctx, noDocument).Err()},
+		{"update in " + t.Collection, errorOf(srv.entries.UpdateOne(ctx, noDocument, bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 0}}}}))},
+		{"insert into " + srv.signals.Name(), errorOf(srv.signals.InsertOne(ctx, append(noDocument, bson.E{Key: "at", Value: time.Now()})))},
+		{"remove from " + srv.signals.Name(), errorOf(srv.signals.DeleteOne(ctx, noDocument))},
 	} {
 		if try.err != nil && !errors.Is(try.err, mongo.ErrNoDocuments) {
 			found = append(found, engine.Found(driver.SeverityError, "rights", "cannot "+try.what+": "+try.err.Error(),
 				"grant the user readWrite on the database "+t.db.Name())...)
 		}
 	}
-	if !at.pushes {
+	if !srv.pushes {
 		return found
 	}
-	c, err := at.signals.Watch(ctx, mongo.Pipeline{})
+	c, err := srv.signals.Watch(ctx, mongo.Pipeline{})
 	if err == nil {
 		_ = c.Close(ctx)
 		return found
@@ -152,21 +152,21 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		"grant the user the action changeStream on the database "+t.db.Name())...)
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
-func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding) {
+func (t *store) indexes(ctx context.Context, srv *server) (found []driver.Finding) {
 	for _, in := range []struct {
 		collection *mongo.Collection
 		by         string
-	}{{at.entries, "forget"}, {at.signals, "at"}} {
+	}{{srv.entries, "forget"}, {srv.signals, "at"}} {
 		specs, err := in.collection.Indexes().ListSpecifications(ctx)
-		there := err != nil // some users have no right to list indexes
+		exists := err != nil // some users have no right to list indexes
 		for _, s := range specs {
 			_, lookup := s.KeysDocument.LookupErr(in.by)
-			there = there || lookup == nil && s.ExpireAfterSeconds != nil
+			exists = exists || lookup == nil && s.ExpireAfterSeconds != nil
 		}
-		if !there {
-			found = append(found, engine.Found(driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": what is old is never forgotten, and the collection grows",
+		if !exists {
+			found = append(found, engine.Found(driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": the server never deletes old documents, and the collection grows",
 				fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]))...)
 		}
 	}

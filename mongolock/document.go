@@ -43,10 +43,10 @@ func envelope(s *swap.Swap) *stamped.Envelope {
 	return e
 }
 
-// replaced returns the filter for the document that a swap replaces. Version 0 matches no
-// document, so the update inserts the name. If another client has inserted the name, the
-// server returns a duplicate key error.
-func replaced(s *swap.Swap) bson.D {
+// replacedFilter returns the filter for the document that a swap replaces. Version 0
+// matches no document, so the update inserts the name. If another client has inserted the
+// name, the server returns a duplicate key error.
+func replacedFilter(s *swap.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
 
@@ -73,11 +73,11 @@ const maxDocumentBytes = 16 << 20
 // checkSize returns an error for a claim whose entry is too large for one more claim. A
 // document has the new value, the previous value, and the columns for people.
 func (t *store) checkSize(s *swap.Swap) error {
-	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabel+64) <= t.most {
+	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabel+64) <= t.maxBytes {
 		return nil
 	}
 	return &engine.ConfigError{
-		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Previous), t.most),
+		Problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Previous), t.maxBytes),
 		Hint:    "too many hold or wait for one name: use several names",
 	}
 }

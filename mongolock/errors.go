@@ -17,10 +17,9 @@ const (
 	noMajorityReads      = 148
 )
 
-// Each of the hints has a part of an error's text, and the advice for it. The first match
-// counts.
+// hints has parts of error texts, and the hint for each. The first match counts.
 var hints = []struct {
-	says      string
+	text      string
 	permanent bool
 	hint      string
 }{
@@ -32,7 +31,7 @@ var hints = []struct {
 	{"x509:", false, "the server's certificate is not one that this machine trusts for that host"},
 	{"does not look like a TLS handshake", true, "the server does not speak TLS on this port: leave out tls=true"},
 	{"linearizable", false, "a majority of the members does not answer: look at rs.status()"},
-	{"not primary", false, "the replica set is electing, or only one of its members is known: name several, and replicaSet=NAME"},
+	{"not primary", false, "the replica set is electing, or only one of its members is known: name several in the URL, with replicaSet=NAME"},
 	{"connection refused", false, "no server listens there: is it up, and is the port right?"},
 	{"no such host", false, "the host is not known"},
 	{"server selection", false, "no primary answers: can it be reached, and does it speak TLS if and only if the URL says tls=true?"},
@@ -56,9 +55,9 @@ func advice(err error) (hint string, permanent bool) {
 			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
 		}
 	}
-	said := err.Error()
+	text := err.Error()
 	for _, h := range hints {
-		if strings.Contains(said, h.says) {
+		if strings.Contains(text, h.text) {
 			return h.hint, h.permanent
 		}
 	}

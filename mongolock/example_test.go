@@ -17,7 +17,7 @@ func ExampleOpen() {
 	ctx := context.Background()
 	d, err := mongolock.Open(ctx, "mongodb://user:password@localhost:27017/app?authSource=admin")
 	if err != nil {
-		log.Fatal(err) // says what to do, and never has the password in it
+		log.Fatal(err) // has a hint, and never the password
 	}
 	locks, err := pawl.New(d, nil)
 	if err != nil {
@@ -26,7 +26,7 @@ func ExampleOpen() {
 	defer locks.Close()
 }
 
-// Over the client that a program has already.
+// With the program's own client.
 func ExampleNew() {
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://localhost:27017"))
 	if err != nil {

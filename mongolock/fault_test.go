@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// gets acquires a claim, and repeats it like a client.
+// gets acquires a claim, and repeats it after errors, like a client.
 func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 	t.Helper()
 	var err error
@@ -30,45 +30,45 @@ func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 			return g
 		}
 	}
-	t.Fatalf("Acquire: %v; want it granted", err)
+	t.Fatalf("Acquire: %v", err)
 	return driver.Grant{}
 }
 
-// An update that the server makes outside of its window is void, and the value before
+// An update that the server makes outside of its window is void, and the previous value
 // counts.
 func TestAnUpdateOutsideOfItsWindowIsVoid(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
-	d := open(t, server.at(server.addr, database()))
+	server := startServer(t)
+	d := open(t, server.databaseURL(server.addr, newDatabase()))
 	c := mutex("job")
 	g := gets(t, d, c)
 	seen, err := d.store.Load(ctx, []string{"job"})
 	noError(t, err)
-	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
 		w, err := d.store.Time(ctx)
 		noError(t, err)
 		e := &locktable.Entry{}
 		swapped, err := d.store.Swap(ctx, []swap.Swap{{
 			Name: "job", Version: seen[0].Version, Previous: seen[0].Value, Value: e.Append(nil), Entry: e,
-			Window: swap.Window{From: w.From.Add(off), To: w.To.Add(off)},
+			Window: swap.Window{From: w.From.Add(offset), To: w.To.Add(offset)},
 		}})
 		if err != nil || swapped[0].Done || !swapped[0].OutsideWindow || string(swapped[0].Stored.Value) != string(seen[0].Value) {
-			t.Fatalf("%v off: %+v, %v; want it void", off, swapped, err)
+			t.Fatalf("a window that is %v off: %+v, %v; want OutsideWindow", offset, swapped, err)
 		}
 		seen[0] = swapped[0].Stored
 	}
-	entry, err := open(t, server.at(server.addr, d.store.db.Name())).Inspect(ctx, "job")
+	entry, err := open(t, server.databaseURL(server.addr, d.store.db.Name())).Inspect(ctx, "job")
 	if err != nil || len(entry.Holders) != 1 || entry.Holders[0].Fence != g.Fence {
-		t.Fatalf("%+v, %v; want it held with fence %d", entry, err, g.Fence)
+		t.Fatalf("%+v, %v; want a holder with fence %d", entry, err, g.Fence)
 	}
 }
 
-// A step costs one round trip if the name is known, and two if it is not.
+// A step takes one round trip if the driver has seen the name, and two otherwise.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
+	server := startServer(t)
 	var requests atomic.Int64
-	client, err := mongo.Connect(options.Client().ApplyURI(server.at(server.addr, "")).SetMonitor(&event.CommandMonitor{
+	client, err := mongo.Connect(options.Client().ApplyURI(server.databaseURL(server.addr, "")).SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			if (e.CommandName == "find" || e.CommandName == "findAndModify") && !strings.Contains(e.Command.String(), "signals") {
 				requests.Add(1)
@@ -77,17 +77,17 @@ func TestRoundTrips(t *testing.T) {
 	}))
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
-	d, err := asDriver(New(client.Database(database()), nil))
+	d, err := asDriver(New(client.Database(newDatabase()), nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	gets(t, d, mutex("other")) // from here on the time is known
-	asked := func(step func()) int64 {
+	gets(t, d, mutex("other")) // the driver now knows the server's time
+	countRequests := func(step func()) int64 {
 		before := requests.Load()
 		step()
 		return requests.Load() - before
 	}
-	// On a machine that stops for a moment, the server's time is no longer known, and a
-	// step is repeated. So the driver has three tries to need no more than it should.
+	// If the machine stops for a moment, the driver has to ask for the time again, and to
+	// repeat a step. So each step may need three tries.
 	for i, want := range []int64{2, 1, 1, 1} {
 		var acquired, released int64
 		for try := range 3 {
@@ -95,8 +95,8 @@ func TestRoundTrips(t *testing.T) {
 			if i == 0 {
 				c = mutex(fmt.Sprint("new ", try))
 			}
-			acquired = asked(func() { gets(t, d, c) })
-			released = asked(func() {
+			acquired = countRequests(func() { gets(t, d, c) })
+			released = countRequests(func() {
 				noError(t, d.Release(ctx, lease(c)))
 			})
 			if acquired <= want && released <= 1 {
@@ -111,21 +111,21 @@ func TestRoundTrips(t *testing.T) {
 
 func TestConnectionsThatAreCut(t *testing.T) {
 	t.Parallel()
-	server, db := serve(t), database()
+	server, db := startServer(t), newDatabase()
 	p := servertest.StartProxy(t, server.addr)
-	url := server.at(p.Addr, db)
+	url := server.databaseURL(p.Addr, db)
 	servertest.Storm(t, []driver.Driver{open(t, url), open(t, url)}, p.Heal) // ends all connections
 }
 
-// The server is killed and comes back: held names are still held, and the waiter gets
-// one.
-func TestAServerThatComesBack(t *testing.T) {
+// After the server was killed and restarted, held names are still held, and a waiter gets
+// its name.
+func TestAServerThatIsRestarted(t *testing.T) {
 	t.Parallel()
 	if realURL() != "" {
-		t.Skip("the server of PAWL_TEST_MONGODB_URL is not ours to kill: run it without that variable")
+		t.Skip("the test must not kill the server of PAWL_TEST_MONGODB_URL: run it without that variable")
 	}
-	server, db := ferret(t), database()
-	servertest.RidesThrough(t, open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db)), func() {
+	server, db := startFerretDB(t), newDatabase()
+	servertest.RidesThrough(t, open(t, server.databaseURL(server.addr, db)), open(t, server.databaseURL(server.addr, db)), func() {
 		server.Kill()
 		time.Sleep(500 * time.Millisecond)
 		server.run()
@@ -134,10 +134,10 @@ func TestAServerThatComesBack(t *testing.T) {
 
 func TestAWrongPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
-	url := strings.Replace(server.at(server.addr, database()), "mongodb://", "mongodb://joe:sesame@", 1)
+	server := startServer(t)
+	url := strings.Replace(server.databaseURL(server.addr, newDatabase()), "mongodb://", "mongodb://joe:sesame@", 1)
 	if strings.Count(url, "@") != 1 {
-		t.Skip("PAWL_TEST_MONGODB_URL has a user of its own: run it with one that has none")
+		t.Skip("PAWL_TEST_MONGODB_URL has a user: run it with a URL without a user")
 	}
 	_, err := Open(within(t, 30*time.Second), url)
 	if explained(t, err, true, "password"); strings.Contains(err.Error(), "sesame") {
@@ -145,50 +145,50 @@ func TestAWrongPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyListens(t *testing.T) {
+func TestErrorsNameARefusedConnection(t *testing.T) {
 	t.Parallel()
 	_, err := Open(within(t, 30*time.Second), "mongodb://joe:sesame@127.0.0.1:1/app?serverSelectionTimeoutMS=300")
 	if e := explained(t, err, false, ""); e.Hint == "" || e.Backend != "mongodb 127.0.0.1:1/app" || strings.Contains(err.Error(), "sesame") {
-		t.Fatalf("%v; want to be told that nobody listens", err)
+		t.Fatalf("%v; want a hint, the address, and no password", err)
 	}
 }
 
 // A damaged document affects only its own name, and grants nothing.
 func TestADamagedDocumentIsNotFree(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
+	server := startServer(t)
 	for _, set := range []bson.D{
 		{{Key: "envelope", Value: []byte("junk")}, {Key: "version", Value: int64(1)}},
 		{{Key: "version", Value: "1"}},
 	} {
-		url := server.at(server.addr, database())
+		url := server.databaseURL(server.addr, newDatabase())
 		d := open(t, url)
 		servertest.Damaged(t, d, open(t, url), "until its document is repaired", func(name string) {
-			at, err := d.store.server(ctx)
+			srv, err := d.store.server(ctx)
 			noError(t, err)
-			_, err = at.entries.UpdateOne(ctx, bson.D{{Key: "_id", Value: name}}, bson.D{{Key: "$set", Value: set}})
+			_, err = srv.entries.UpdateOne(ctx, bson.D{{Key: "_id", Value: name}}, bson.D{{Key: "$set", Value: set}})
 			noError(t, err)
 		})
 	}
 }
 
-func TestTheDoctorKnowsWhatItLooksAt(t *testing.T) {
+func TestTheDoctorOnTheTestServer(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
-	d := open(t, server.at(server.addr, database()))
+	server := startServer(t)
+	d := open(t, server.databaseURL(server.addr, newDatabase()))
 	gets(t, d, mutex("job"))
 	found := servertest.FindingsOf(t, d)
-	alone := realURL() == "" // FerretDB, which forgets nothing
-	if found.Have("error server") != alone || alone && !(found.Have("warning topology") && found.Have("warning index")) ||
+	isFerretDB := realURL() == "" // it has no TTL indexes
+	if found.Have("error server") != isFerretDB || isFerretDB && !(found.Have("warning topology") && found.Have("warning index")) ||
 		found.Have("error rights") || found.Have("warning rights") {
 		t.Errorf("%q", found)
 	}
 }
 
-func TestTheDoctorJudgesWhatServersSay(t *testing.T) {
+func TestFindingsOfTheTopology(t *testing.T) {
 	now := time.Now()
-	if len(clock(now, now, now)) != 0 || len(clock(now.Add(time.Minute), now, now)) != 1 {
-		t.Error("a clock that is a minute off is to be told, and one that is right is not")
+	if len(clockFindings(now, now, now)) != 0 || len(clockFindings(now.Add(time.Minute), now, now)) != 1 {
+		t.Error("the doctor must report a clock that is a minute off, and not a correct one")
 	}
 	for want, g := range map[string]greeting{
 		"":          {SetName: "rs", Hosts: []string{"a", "b", "c"}},
@@ -210,40 +210,40 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	if realURL() != "" {
 		t.Skip("PAWL_TEST_MONGODB_URL names a server that stays up")
 	}
-	s := serve(t)
+	s := startServer(t)
 	s.Kill()
-	servertest.OpensLate(t, s.at(s.addr, database())+"&serverSelectionTimeoutMS=500", s.run)
+	servertest.OpensLate(t, s.databaseURL(s.addr, newDatabase())+"&serverSelectionTimeoutMS=500", s.run)
 }
 
-// An operator deletes the documents: held names are granted again, with greater fences,
-// and the next renewal tells the holder.
+// After an operator has deleted the documents, held names are granted again, with greater
+// fences, and the next renewal of the old holder fails.
 func TestDocumentsThatAreDeleted(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
-	db := database()
-	one, two := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
-	at, err := one.store.server(ctx)
+	server := startServer(t)
+	db := newDatabase()
+	one, two := open(t, server.databaseURL(server.addr, db)), open(t, server.databaseURL(server.addr, db))
+	srv, err := one.store.server(ctx)
 	noError(t, err)
 	servertest.Forgets(t, one, two, func() {
-		if _, err := at.entries.DeleteMany(ctx, bson.D{}); err != nil {
+		if _, err := srv.entries.DeleteMany(ctx, bson.D{}); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// A queue grows until its entry does not fit into a document. A server's fixed limit is
-// 160 times as high as the one here.
+// A queue grows until its entry does not fit into a document. The server's limit is 160
+// times the limit of this test.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	server := serve(t)
-	url := server.at(server.addr, database())
+	server := startServer(t)
+	url := server.databaseURL(server.addr, newDatabase())
 	holder, other := open(t, url), open(t, url)
-	holder.store.most, other.store.most = 100<<10, 100<<10
+	holder.store.maxBytes, other.store.maxBytes = 100<<10, 100<<10
 	drivertest.Full(t, "several names", holder, other)
 }
 
 func TestAServerThatIsPaused(t *testing.T) {
 	t.Parallel()
-	server, db := ferret(t), database()
-	servertest.StandsStill(t, open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db)), server.Pause, server.Resume)
+	server, db := startFerretDB(t), newDatabase()
+	servertest.StandsStill(t, open(t, server.databaseURL(server.addr, db)), open(t, server.databaseURL(server.addr, db)), server.Pause, server.Resume)
 }

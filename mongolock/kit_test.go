@@ -22,8 +22,8 @@ var asDriver = servertest.As[*lockDriver]
 
 var ctx = context.Background()
 
-// A testServer is a FerretDB behind a proxy that serialises, or the real server of
-// PAWL_TEST_MONGODB_URL, which all tests share, each with databases of its own.
+// A testServer is a FerretDB behind a proxy that serialises requests, or the real server
+// of PAWL_TEST_MONGODB_URL, on which each test has its own databases.
 type testServer struct {
 	url  string // without a database
 	addr string
@@ -31,7 +31,6 @@ type testServer struct {
 	*servertest.Process // nil for a real server
 }
 
-// The steps of a test.
 var (
 	isRefused = servertest.Waits
 	within    = servertest.Within
@@ -43,11 +42,11 @@ var (
 	finds     = servertest.Finds
 )
 
-// realURL is the real server, if there is one.
+// realURL returns the URL of the real server, or "".
 func realURL() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
 
-// serve returns the server for a test.
-func serve(t testing.TB) *testServer {
+// startServer returns the real server, or starts a FerretDB.
+func startServer(t testing.TB) *testServer {
 	t.Helper()
 	if realURL() != "" {
 		u, err := url.Parse(realURL())
@@ -56,11 +55,11 @@ func serve(t testing.TB) *testServer {
 		}
 		return &testServer{url: realURL(), addr: u.Host}
 	}
-	return ferret(t)
+	return startFerretDB(t)
 }
 
-// ferret starts a FerretDB.
-func ferret(t testing.TB) *testServer {
+// startFerretDB starts a FerretDB.
+func startFerretDB(t testing.TB) *testServer {
 	t.Helper()
 	nightly(t, "it builds FerretDB")
 	s := &testServer{addr: "127.0.0.1:" + servertest.FreePort(t), Process: &servertest.Process{TB: t, Dir: t.TempDir()}}
@@ -70,11 +69,11 @@ func ferret(t testing.TB) *testServer {
 	return s
 }
 
-// run starts the process, again after Kill.
+// run starts the process. It also restarts it after Kill.
 func (s *testServer) run() {
 	s.TB.Helper()
 	cmd := exec.Command(testservers.Build(s.TB, "ferretdb"), "-data", s.Dir, "-listen", s.addr)
-	if _, err := cmd.StdinPipe(); err != nil { // it ends with this process
+	if _, err := cmd.StdinPipe(); err != nil { // the server ends when this process closes the pipe
 		s.TB.Fatalf("%v", err)
 	}
 	s.Launch(cmd, nil)
@@ -89,13 +88,13 @@ func (s *testServer) run() {
 
 var databases atomic.Int64
 
-// database names a new database.
-func database() string {
+// newDatabase returns a name for a new database.
+func newDatabase() string {
 	return fmt.Sprintf("pawl_test_%d_%d_%d", os.Getpid(), time.Now().UnixMilli()%1e6, databases.Add(1))
 }
 
-// at is the URL of a database, on the server or on a proxy at addr.
-func (s *testServer) at(addr, db string) string {
+// databaseURL returns the URL of a database, on the server or on a proxy at addr.
+func (s *testServer) databaseURL(addr, db string) string {
 	base, query, _ := strings.Cut(s.url, "?")
 	base = strings.TrimSuffix(strings.Replace(base, s.addr, addr, 1), "/")
 	if addr != s.addr {

@@ -12,36 +12,36 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A member is a proxy before a FerretDB that imitates the primary of a replica set: it
-// claims to be one, makes a write that is sent twice only once, and can give the answers
-// of a primary in trouble. It records all commands.
+// A member is a proxy for a FerretDB, and imitates the primary of a replica set. It makes
+// a write that is sent twice only once, and can give the answers of a failing primary. It
+// records all commands.
 type member struct {
 	addr, to string
 	l        net.Listener
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
-	sent  []sent
+	sent  []sentCommand
 	plans []*plan
-	done  map[string]bson.D // the answers to retryable writes
+	done  map[string]bson.D // the answers to retryable writes, by writeID
 }
 
-// sent is a command and its answer.
-type sent struct {
+// sentCommand is a command and its answer.
+type sentCommand struct {
 	name            string
 	command, answer bson.D
-	again           bool // the driver has sent it before
+	repeated        bool // the driver has sent the same write before
 }
 
-// A plan is for one future command.
+// A plan changes the handling of one future command.
 type plan struct {
 	command string              // its name
-	before  func()              // called before the server gets it
-	instead bson.D              // the answer; the server does not get the command
-	answer  func() bson.D       // returns the answer instead
-	adds    bson.D              // added to the answer
-	cuts    bool                // the connection ends in place of the answer
-	is      func(c bson.D) bool // which one; nil is any
+	before  func()              // called before the server gets the command
+	replace bson.D              // the answer; the server does not get the command
+	answer  func() bson.D       // returns an answer, like replace
+	append  bson.D              // fields to add to the answer
+	cut     bool                // ends the connection instead of answering
+	matches func(c bson.D) bool // nil matches any command of this name
 }
 
 func startMember(t testing.TB, to string) *member {
@@ -63,21 +63,21 @@ func startMember(t testing.TB, to string) *member {
 	return m
 }
 
-// url is the URL of the replica set.
+// url returns the URL of the replica set.
 func (m *member) url(db string) string {
 	return "mongodb://" + m.addr + "/" + db + "?replicaSet=rs0&push=false"
 }
 
-// next sets what happens to future commands, each once.
-func (m *member) next(p ...*plan) {
+// addPlans adds plans, each for one command.
+func (m *member) addPlans(p ...*plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plans = append(m.plans, p...)
 }
 
-// all returns the commands with these names since the last call, except those that store
-// or poll signals.
-func (m *member) all(names ...string) (out []sent) {
+// takeCommands returns the commands with these names since the last call, except commands
+// that store or poll signals.
+func (m *member) takeCommands(names ...string) (out []sentCommand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sent {
@@ -116,18 +116,18 @@ func (m *member) serve(loops *sync.WaitGroup) {
 	}
 }
 
-// pass passes on one command and its answer.
+// pass forwards one command and its answer.
 func (m *member) pass(client, server net.Conn) error {
 	request, err := readMessage(client)
 	if err != nil {
 		return err
 	}
 	command := commandOf(request)
-	p, first := m.plan(command), m.answered(command)
+	p, first := m.takePlan(command), m.firstAnswer(command)
 	if p.before != nil {
 		p.before()
 	}
-	answer := p.instead
+	answer := p.replace
 	if p.answer != nil {
 		answer = p.answer()
 	}
@@ -142,23 +142,23 @@ func (m *member) pass(client, server net.Conn) error {
 		m.remember(command, answer)
 	}
 	if name := command[0].Key; name == "hello" || name == "ismaster" || name == "isMaster" {
-		answer = m.introduced(answer)
+		answer = m.asPrimary(answer)
 	}
-	answer = append(slices.Clip(answer), p.adds...)
-	m.note(sent{command[0].Key, command, answer, first != nil})
-	if p.cuts {
+	answer = append(slices.Clip(answer), p.append...)
+	m.record(sentCommand{command[0].Key, command, answer, first != nil})
+	if p.cut {
 		return io.ErrUnexpectedEOF
 	}
 	_, err = client.Write(replyWith(request, answer))
 	return err
 }
 
-// plan removes the plan for a command from the list.
-func (m *member) plan(command bson.D) *plan {
+// takePlan removes the plan for a command from the list, and returns it.
+func (m *member) takePlan(command bson.D) *plan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.plans, func(p *plan) bool {
-		return p.command == command[0].Key && (p.is == nil || p.is(command))
+		return p.command == command[0].Key && (p.matches == nil || p.matches(command))
 	})
 	if i < 0 {
 		return &plan{}
@@ -168,8 +168,8 @@ func (m *member) plan(command bson.D) *plan {
 	return p
 }
 
-// write identifies a retryable write; empty for other commands.
-func write(command bson.D) string {
+// writeID returns the identity of a retryable write, or "" for other commands.
+func writeID(command bson.D) string {
 	session, number := field(command, "lsid"), field(command, "txnNumber")
 	if session == nil || number == nil {
 		return ""
@@ -177,28 +177,28 @@ func write(command bson.D) string {
 	return fmt.Sprint(session, number)
 }
 
-func (m *member) answered(command bson.D) bson.D {
+func (m *member) firstAnswer(command bson.D) bson.D {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.done[write(command)]
+	return m.done[writeID(command)]
 }
 
 func (m *member) remember(command, answer bson.D) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := write(command); w != "" {
+	if w := writeID(command); w != "" {
 		m.done[w] = answer
 	}
 }
 
-func (m *member) note(s sent) {
+func (m *member) record(s sentCommand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sent = append(m.sent, s)
 }
 
-// introduced turns an answer to "hello" into a primary's.
-func (m *member) introduced(answer bson.D) bson.D {
+// asPrimary turns an answer to "hello" into the answer of a primary.
+func (m *member) asPrimary(answer bson.D) bson.D {
 	return append(slices.DeleteFunc(slices.Clone(answer), func(e bson.E) bool {
 		return e.Key == "ismaster" || e.Key == "isWritablePrimary" || e.Key == "logicalSessionTimeoutMinutes"
 	}),
@@ -259,7 +259,7 @@ func commandOf(request []byte) (command bson.D) {
 	return command
 }
 
-// exchange sends a request on, and reads the answer.
+// exchange forwards a request, and reads the answer.
 func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
 	if _, err := server.Write(request); err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
 	return answer, bson.Unmarshal(reply[at:], &answer)
 }
 
-// replyWith is the message that answers a request.
+// replyWith returns the message that answers a request.
 func replyWith(request []byte, answer bson.D) []byte {
 	body, err := bson.Marshal(answer)
 	if err != nil {
@@ -294,8 +294,7 @@ func replyWith(request []byte, answer bson.D) []byte {
 	return reply
 }
 
-// field returns a field of a document, by the names on the way to it; nil if it is
-// missing.
+// field returns the field of a document at a path, or nil if it is missing.
 func field(d bson.D, path ...string) any {
 	for _, e := range d {
 		if e.Key != path[0] {
@@ -310,7 +309,7 @@ func field(d bson.D, path ...string) any {
 	return nil
 }
 
-// refusal is the answer of a server that refuses a command.
+// refusal returns the answer of a server that refuses a command.
 func refusal(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name}}
 	if len(labels) > 0 {
@@ -319,9 +318,9 @@ func refusal(code int32, name string, labels ...string) bson.D {
 	return d
 }
 
-// doubt returns the error that a server adds if it does not know that a majority has the
-// write.
-func doubt(code int32, name string, labels ...string) bson.D {
+// concernError returns the error that a server adds if it does not know that a majority
+// has the write.
+func concernError(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "writeConcernError", Value: bson.D{
 		{Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name},
 	}}}

@@ -46,9 +46,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	client, err := mongo.Connect(p.client)
 	if err != nil {
-		return nil, &driver.Error{Backend: "mongodb " + p.own.Location, Err: err}
+		return nil, &driver.Error{Backend: "mongodb " + p.options.Location, Err: err}
 	}
-	d, err := build(client.Database(p.database), &p.own, func() { disconnect(client) })
+	d, err := build(client.Database(p.database), &p.options, func() { disconnect(client) })
 	if err != nil {
 		disconnect(client)
 		return nil, err
@@ -60,12 +60,12 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
+func build(db *mongo.Database, o *Options, closeClient func()) (*lockDriver, error) {
 	own, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), most: maxDocumentBytes, close: hangUp, db: db}
+	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), maxBytes: maxDocumentBytes, close: closeClient, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {
@@ -78,12 +78,12 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*lockDriver, error) {
 	return d, nil
 }
 
-func (t *store) place() string {
-	place := "mongodb " + t.Location + "/" + t.db.Name()
+func (t *store) location() string {
+	location := "mongodb " + t.Location + "/" + t.db.Name()
 	if t.Collection != defaultCollection {
-		place += " collection=" + t.Collection
+		location += " collection=" + t.Collection
 	}
-	return place
+	return location
 }
 
 // disconnect closes a client, after a moment in which requests under way may end.

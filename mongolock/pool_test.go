@@ -14,15 +14,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// A program's own requests may take all connections of its pool. Steps wait for one, and
-// are in time or void.
+// A program's own requests may take all connections of its pool. Steps then wait for a
+// connection, and are in time or void.
 func TestAPoolThatIsUsedUp(t *testing.T) {
 	t.Parallel()
-	m := startMember(t, ferret(t).addr)
+	m := startMember(t, startFerretDB(t).addr)
 	client, err := mongo.Connect(options.Client().ApplyURI(m.url("")).SetMaxPoolSize(1))
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
-	db := client.Database(database())
+	db := client.Database(newDatabase())
 	d, err := asDriver(New(db, &Options{NoPush: true}))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
@@ -30,7 +30,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 
 	// The only connection is in use.
 	busy, free := make(chan struct{}), make(chan struct{})
-	m.next(&plan{command: "find", is: func(c bson.D) bool { return c[0].Value == "own" }, before: func() { close(busy); <-free }})
+	m.addPlans(&plan{command: "find", matches: func(c bson.D) bool { return c[0].Value == "own" }, before: func() { close(busy); <-free }})
 	var own sync.WaitGroup
 	own.Go(func() { _ = db.Collection("own").FindOne(ctx, bson.D{}).Err() })
 	<-busy
@@ -48,7 +48,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	close(free)
 	own.Wait()
 	steps.Wait()
-	heldOnce(t, m, db.Name(), "waited", gets(t, d, waited).Fence)
+	checkOneHolder(t, m, db.Name(), "waited", gets(t, d, waited).Fence)
 
 	// Many goroutines use the one connection.
 	for i := range 20 {
@@ -72,9 +72,9 @@ func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { disconnect(client) })
 	s := &store{life: ctx, db: client.Database("app")}
-	over, cancel := context.WithDeadline(ctx, time.Now())
+	expired, cancel := context.WithDeadline(ctx, time.Now())
 	defer cancel()
-	err = s.driverError(over, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
+	err = s.driverError(expired, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
 	if explained(t, err, false, "maxPoolSize"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of its ctx", err)
 	}

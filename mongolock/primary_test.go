@@ -20,18 +20,18 @@ const (
 	retryable          = "RetryableWriteError"
 )
 
-func onReplicas(t *testing.T) (*member, string, *lockDriver) {
+func startReplicaSet(t *testing.T) (*member, string, *lockDriver) {
 	t.Helper()
-	m, db := startMember(t, ferret(t).addr), database()
+	m, db := startMember(t, startFerretDB(t).addr), newDatabase()
 	d := open(t, m.url(db))
-	gets(t, d, mutex("other")) // from here on the time is known
-	m.all()
+	gets(t, d, mutex("other")) // the driver now knows the server's time
+	m.takeCommands()
 	return m, db, d
 }
 
-// heldOnce fails unless one lease with that fence holds a name, as another client reads
-// it.
-func heldOnce(t *testing.T, m *member, db, name string, fence uint64) {
+// checkOneHolder checks, with another client, that one lease with this fence holds a
+// name.
+func checkOneHolder(t *testing.T, m *member, db, name string, fence uint64) {
 	t.Helper()
 	e, err := open(t, m.url(db)).Inspect(within(t, 10*time.Second), name)
 	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != fence || e.Fence != fence {
@@ -39,51 +39,51 @@ func heldOnce(t *testing.T, m *member, db, name string, fence uint64) {
 	}
 }
 
-// MongoDB's client repeats a write if the answer was lost, or said that the primary has
-// stepped down. The write happens once, and gets the first answer.
-func TestAWriteThatIsSentAgainCountsOnce(t *testing.T) {
+// MongoDB's client repeats a write if the answer was lost, or if the primary has stepped
+// down. The write takes effect once, and gets the first answer.
+func TestARepeatedWriteCountsOnce(t *testing.T) {
 	t.Parallel()
-	m, db, d := onReplicas(t)
+	m, db, d := startReplicaSet(t)
 	for what, bad := range map[string]plan{
-		"the network is cut when it is done":   {cuts: true},
-		"it was no primary":                    {instead: refusal(notWritablePrimary, "NotWritablePrimary", retryable)},
-		"it stepped down before":               {instead: refusal(primarySteppedDown, "PrimarySteppedDown", retryable)},
-		"it goes down before a majority knows": {adds: doubt(shutdownInProgress, "ShutdownInProgress", retryable)},
+		"the connection ends after the write": {cut: true},
+		"the server was no primary":           {replace: refusal(notWritablePrimary, "NotWritablePrimary", retryable)},
+		"the primary had stepped down":        {replace: refusal(primarySteppedDown, "PrimarySteppedDown", retryable)},
+		"the primary shuts down":              {append: concernError(shutdownInProgress, "ShutdownInProgress", retryable)},
 	} {
 		c, many := mutex(what), []driver.LeaseRef{}
 		write := func(command string, step func() error) {
 			t.Helper()
-			m.all()
+			m.takeCommands()
 			p := bad
 			p.command = command
-			m.next(&p)
+			m.addPlans(&p)
 			if err := step(); err != nil {
 				t.Errorf("%s, %s: %v", what, command, err)
 			}
-			all := m.all(command)
-			if len(all) < 2 || write(all[0].command) == "" || write(all[0].command) != write(all[1].command) {
-				t.Errorf("%s: %d times %s, want one twice, with one number", what, len(all), command)
+			all := m.takeCommands(command)
+			if len(all) < 2 || writeID(all[0].command) == "" || writeID(all[0].command) != writeID(all[1].command) {
+				t.Errorf("%s: %d times %s; want the same write twice", what, len(all), command)
 				return
 			}
-			if first := p.instead == nil; all[1].again != first {
-				t.Errorf("%s: the server did it first: %v", what, !first)
+			if done := p.replace == nil; all[1].repeated != done {
+				t.Errorf("%s: the first write took effect: %v; want %v", what, !done, done)
 			}
-			// If the client looked for a new primary, the repeated write was late, and so
-			// void.
+			// If the client had to find a new primary, the repeated write was late, and
+			// so void.
 			for _, s := range all[2:] {
-				if write(s.command) == write(all[0].command) {
+				if writeID(s.command) == writeID(all[0].command) {
 					t.Errorf("%s: %s was sent a third time", what, command)
 				}
 			}
 		}
 		var g driver.Grant
 		write("findAndModify", func() (err error) { g, err = d.Acquire(within(t, 10*time.Second), c); return err })
-		heldOnce(t, m, db, what, g.Fence)
+		checkOneHolder(t, m, db, what, g.Fence)
 		for _, name := range []string{" 1", " 2", " 3"} {
 			c := mutex(what + name)
 			gets(t, d, c)
 			longer := lease(c)
-			longer.TTL += time.Minute // so that there is something to write
+			longer.TTL += time.Minute // the renewal then has to write
 			many = append(many, longer)
 		}
 		write("update", func() error {
@@ -97,29 +97,29 @@ func TestAWriteThatIsSentAgainCountsOnce(t *testing.T) {
 	}
 }
 
-// A write that no majority has acknowledged in time may be lost: the driver reports no
-// grant. A repeated claim gets the same grant, and writes it again.
+// A write may be lost if no majority has acknowledged it in time. So the driver returns
+// an error. A repeated claim gets the same grant, and writes it again.
 func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	t.Parallel()
-	m, db, d := onReplicas(t)
+	m, db, d := startReplicaSet(t)
 	c := mutex("job")
-	m.next(&plan{command: "findAndModify", adds: doubt(majorityTimeout, "WriteConcernTimeout")})
+	m.addPlans(&plan{command: "findAndModify", append: concernError(majorityTimeout, "WriteConcernTimeout")})
 	_, err := d.Acquire(within(t, 10*time.Second), c)
 	explained(t, err, false, "")
-	m.all()
+	m.takeCommands()
 	g := gets(t, d, c)
-	if n := len(m.all("findAndModify")); n != 1 {
-		t.Errorf("asked for again it was written %d times, want once more", n)
+	if n := len(m.takeCommands("findAndModify")); n != 1 {
+		t.Errorf("the repeated claim was written %d times, want once", n)
 	}
-	heldOnce(t, m, db, "job", g.Fence)
+	checkOneHolder(t, m, db, "job", g.Fence)
 
 	other := mutex("other job")
 	gets(t, d, other)
 	both := []driver.LeaseRef{lease(c), lease(other)}
 	for i := range both {
-		both[i].TTL += time.Minute // so that there is something to write
+		both[i].TTL += time.Minute // the renewal then has to write
 	}
-	m.next(&plan{command: "update", adds: doubt(majorityTimeout, "WriteConcernTimeout")})
+	m.addPlans(&plan{command: "update", append: concernError(majorityTimeout, "WriteConcernTimeout")})
 	if answers, err := d.Renew(within(t, 10*time.Second), both); err == nil {
 		t.Errorf("Renew: %v; want an error", answers)
 	}
@@ -128,19 +128,19 @@ func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	}
 }
 
-// If two clients insert one name, the server refuses the second, which reads that it is
-// held.
-func TestTwoThatInsertOneName(t *testing.T) {
+// If two clients insert one name, the server refuses the second insert, and that client
+// returns ErrHeld.
+func TestTwoClientsInsertOneName(t *testing.T) {
 	t.Parallel()
-	m, db, d := onReplicas(t)
+	m, db, d := startReplicaSet(t)
 	other := open(t, m.url(db))
 	gets(t, other, mutex("warm"))
 	var g driver.Grant
-	m.next(&plan{command: "findAndModify", before: func() { g = gets(t, other, mutex("job")) }})
-	m.all()
+	m.addPlans(&plan{command: "findAndModify", before: func() { g = gets(t, other, mutex("job")) }})
+	m.takeCommands()
 	isRefused(t, d, mutex("job"))
 	duplicates := 0
-	for _, s := range m.all("findAndModify") {
+	for _, s := range m.takeCommands("findAndModify") {
 		if field(s.answer, "code") == int32(11000) {
 			duplicates++
 		}
@@ -148,9 +148,9 @@ func TestTwoThatInsertOneName(t *testing.T) {
 	if duplicates != 1 {
 		t.Errorf("the server refused %d duplicates, want 1", duplicates)
 	}
-	heldOnce(t, m, db, "job", g.Fence)
+	checkOneHolder(t, m, db, "job", g.Fence)
 
-	// The same with many at once.
+	// The same with several names in one request.
 	w, err := d.store.Time(ctx)
 	noError(t, err)
 	e := &locktable.Entry{}
@@ -159,59 +159,59 @@ func TestTwoThatInsertOneName(t *testing.T) {
 	}
 	done, err := d.store.Swap(ctx, []swap.Swap{create("new"), create("newer"), create("job")})
 	if err != nil || !done[0].Done || !done[1].Done || done[2].Done {
-		t.Errorf("%+v, %v; want the third in vain", done, err)
+		t.Errorf("%+v, %v; want only the first two done", done, err)
 	}
-	heldOnce(t, m, db, "job", g.Fence)
+	checkOneHolder(t, m, db, "job", g.Fence)
 }
 
-// A missing right is reported, and the driver does not retry for long.
+// The error names a missing right, and is permanent.
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
-	m, db, d := onReplicas(t)
+	m, db, d := startReplicaSet(t)
 	for _, command := range []string{"find", "findAndModify"} {
-		m.next(&plan{command: command, instead: refusal(unauthorized, "Unauthorized"), is: func(c bson.D) bool { return c[0].Value == "pawl" }})
+		m.addPlans(&plan{command: command, replace: refusal(unauthorized, "Unauthorized"), matches: func(c bson.D) bool { return c[0].Value == "pawl" }})
 		_, err := d.Acquire(within(t, 10*time.Second), mutex("job"))
 		if e := explained(t, err, true, "the user may not do this"); e.Name != "job" {
-			t.Errorf("%s: %v; want the name in it", command, err)
+			t.Errorf("%s: %v; want the name in the error", command, err)
 		}
 	}
-	// Without indexes and signals all works, but others learn of changes later.
+	// Without indexes and signals everything works, but waiters get names later.
 	for range 2 {
-		m.next(&plan{command: "createIndexes", instead: refusal(unauthorized, "Unauthorized")})
-		m.next(&plan{command: "insert", instead: refusal(unauthorized, "Unauthorized")})
+		m.addPlans(&plan{command: "createIndexes", replace: refusal(unauthorized, "Unauthorized")})
+		m.addPlans(&plan{command: "insert", replace: refusal(unauthorized, "Unauthorized")})
 	}
 	poor := open(t, m.url(db))
-	c, waits := mutex("poor"), mutex("poor")
+	c, waiter := mutex("poor"), mutex("poor")
 	gets(t, poor, c)
-	waits.Queue = true
-	isRefused(t, d, waits)
+	waiter.Queue = true
+	isRefused(t, d, waiter)
 	if err := poor.Release(within(t, 10*time.Second), lease(c)); err != nil {
 		t.Error(err)
 	}
-	gets(t, d, waits)
+	gets(t, d, waiter)
 }
 
-// The commands depend on what the server guarantees. A write is for one version of one
-// name, inserts only a missing one, may be repeated, and waits for a majority as long as
-// that takes. A read of a name is linearizable, and goes to the primary.
-func TestWhatIsSent(t *testing.T) {
+// A write replaces one version of one name, or inserts a missing name. It may be
+// repeated, and waits for a majority without a limit. A read of a name is linearizable,
+// and goes to the primary.
+func TestCommandsOfTheDriver(t *testing.T) {
 	t.Parallel()
-	m, _, d := onReplicas(t)
+	m, _, d := startReplicaSet(t)
 	one, two := mutex("one"), mutex("two")
 	gets(t, d, one)
 	gets(t, d, two)
 	longer := []driver.LeaseRef{lease(one), lease(two)}
 	for i := range longer {
-		longer[i].TTL += time.Minute // so that there is something to write
+		longer[i].TTL += time.Minute // the renewal then has to write
 	}
 	if answers, err := d.Renew(within(t, 10*time.Second), longer); err != nil || answers[0] != nil || answers[1] != nil {
 		t.Fatal(answers, err)
 	}
 	noError(t, d.Release(within(t, 10*time.Second), lease(one)))
 	seen := map[string]int{}
-	for _, s := range m.all("find", "findAndModify", "update") {
+	for _, s := range m.takeCommands("find", "findAndModify", "update") {
 		if preference := field(s.command, "$readPreference", "mode"); preference != nil && preference != "primary" {
-			t.Errorf("%s: it may be answered by a %v", s.name, preference)
+			t.Errorf("%s: read preference %v, want primary", s.name, preference)
 		}
 		kind := s.name
 		switch s.name {
@@ -225,13 +225,13 @@ func TestWhatIsSent(t *testing.T) {
 				kind = "find many"
 			}
 		case "findAndModify":
-			compares(t, field(s.command, "query"), field(s.command, "upsert"))
-			acknowledged(t, s)
+			checkFilter(t, field(s.command, "query"), field(s.command, "upsert"))
+			checkWriteConcern(t, s)
 		case "update":
 			for _, u := range field(s.command, "updates").(bson.A) {
-				compares(t, field(u.(bson.D), "q"), field(u.(bson.D), "upsert"))
+				checkFilter(t, field(u.(bson.D), "q"), field(u.(bson.D), "upsert"))
 			}
-			acknowledged(t, s)
+			checkWriteConcern(t, s)
 		}
 		seen[kind]++
 	}
@@ -241,27 +241,27 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// compares fails unless a filter names one version of one document.
-func compares(t *testing.T, filter, upsert any) {
+// checkFilter fails unless a filter names one version of one document.
+func checkFilter(t *testing.T, filter, upsert any) {
 	t.Helper()
 	f, _ := filter.(bson.D)
 	version, ok := field(f, "version").(int64)
 	if name, _ := field(f, "_id").(string); name == "" || !ok || len(f) != 2 {
-		t.Errorf("it writes to %v, want to one version of one name", filter)
+		t.Errorf("the filter is %v, want one version of one name", filter)
 	}
 	if inserts, _ := upsert.(bool); inserts != (version == 0) {
 		t.Errorf("upsert is %v for version %d", upsert, version)
 	}
 }
 
-// acknowledged fails unless a write waits for a majority, and may be sent again.
-func acknowledged(t *testing.T, s sent) {
+// checkWriteConcern fails unless a write waits for a majority, and may be repeated.
+func checkWriteConcern(t *testing.T, s sentCommand) {
 	t.Helper()
 	concern, _ := field(s.command, "writeConcern").(bson.D)
 	if field(concern, "w") != "majority" || len(concern) != 1 {
 		t.Errorf("%s: write concern %v, want a majority without a limit", s.name, concern)
 	}
-	if write(s.command) == "" {
-		t.Errorf("%s: it has no number, so it cannot be sent again", s.name)
+	if writeID(s.command) == "" {
+		t.Errorf("%s has no number, so it cannot be repeated", s.name)
 	}
 }

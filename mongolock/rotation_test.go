@@ -15,14 +15,14 @@ import (
 // claim waits. A proxy before the server requires certificates.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
 	if realURL() != "" {
-		t.Skip("PAWL_TEST_MONGODB_URL may name a replica set, which names its members itself")
+		t.Skip("PAWL_TEST_MONGODB_URL may be a replica set, which announces its own addresses")
 	}
 	t.Parallel()
-	s := serve(t)
+	s := startServer(t)
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")
-	p := secure(t, own, s.addr)
-	name := database()
+	p := startTLSProxy(t, own, s.addr)
+	name := newDatabase()
 	certtest.Rotate(t, a, certtest.Server{
 		Identity: own,
 		Reload:   p.Heal, // ends all connections
@@ -33,9 +33,9 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	})
 }
 
-// secure starts a proxy that requires certificates of its clients, by the files of an
-// identity as they are at each connection.
-func secure(t *testing.T, own *certtest.Identity, to string) *servertest.Proxy {
+// startTLSProxy starts a proxy that requires certificates of its clients. It reads the
+// files of the identity for each connection.
+func startTLSProxy(t *testing.T, own *certtest.Identity, to string) *servertest.Proxy {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {

@@ -20,11 +20,11 @@ import (
 // server has the collections, and the abilities of the database server on which the
 // driver depends.
 type server struct {
-	entries *mongo.Collection // with read concern "majority"
-	latest  *mongo.Collection // entries, with reads that return each acknowledged write
-	signals *mongo.Collection
-	pushes  bool // the server has change streams that the driver may use
-	terse   bool // the server can return a part of the document that it updates
+	entries    *mongo.Collection // with read concern "majority"
+	latest     *mongo.Collection // entries, with reads that return each acknowledged write
+	signals    *mongo.Collection
+	pushes     bool // the server has change streams that the driver may use
+	canProject bool // the server can return a part of the document that it updates
 }
 
 // greeting is the server's answer to "hello".
@@ -38,25 +38,25 @@ type greeting struct {
 	Topology  bson.Raw  `bson:"topologyVersion"` // MongoDB has this field, its clones do not
 }
 
-func (g *greeting) router() bool   { return g.Msg == "isdbgrid" }
-func (g *greeting) replicas() bool { return g.SetName != "" || g.router() }
+func (g *greeting) isRouter() bool     { return g.Msg == "isdbgrid" }
+func (g *greeting) isReplicated() bool { return g.SetName != "" || g.isRouter() }
 
 // server returns the server's abilities. It asks the server for them once.
 func (t *store) server(ctx context.Context) (*server, error) {
-	if at := t.at.Load(); at != nil {
-		return at, nil
+	if srv := t.srv.Load(); srv != nil {
+		return srv, nil
 	}
 	g, err := t.greet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if unfit := t.checkConfig(ctx, g); unfit != nil {
-		return nil, engine.Failure(unfit, t.place(), "", advice)
+	if configErr := t.checkConfig(ctx, g); configErr != nil {
+		return nil, engine.Failure(configErr, t.location(), "", advice)
 	}
-	if at := t.serverOf(g); t.life.Err() == nil && t.at.CompareAndSwap(nil, at) {
-		t.loops.Go(func() { t.index(at) })
+	if srv := t.serverOf(g); t.life.Err() == nil && t.srv.CompareAndSwap(nil, srv) {
+		t.loops.Go(func() { t.index(srv) })
 	}
-	return t.at.Load(), t.life.Err()
+	return t.srv.Load(), t.life.Err()
 }
 
 // greet asks the server for its kind and its time.
@@ -65,7 +65,7 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 	sent := time.Now()
 	err := t.db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&g)
 	if err == nil && g.LocalTime.IsZero() {
-		err = errors.New("the server does not say what time it is")
+		err = errors.New("the server's answer has no time")
 	}
 	if err != nil {
 		return nil, t.driverError(ctx, err)
@@ -83,30 +83,30 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 // could report a loss although the lease holds.
 func (t *store) serverOf(g *greeting) *server {
 	acknowledged, newest, read := writeconcern.Majority(), readconcern.Linearizable(), readconcern.Majority()
-	if !g.replicas() {
+	if !g.isReplicated() {
 		acknowledged.Journal, newest, read = new(true), readconcern.Local(), readconcern.Local()
 	}
 	o := options.Collection().SetWriteConcern(acknowledged).SetReadPreference(readpref.Primary())
 	return &server{
-		entries: t.db.Collection(t.Collection, o.SetReadConcern(read)),
-		latest:  t.db.Collection(t.Collection, o.SetReadConcern(newest)),
-		signals: t.db.Collection(t.Collection+".signals", o.SetReadConcern(read)),
-		pushes:  g.replicas() && !t.NoPush,
-		terse:   g.Topology != nil,
+		entries:    t.db.Collection(t.Collection, o.SetReadConcern(read)),
+		latest:     t.db.Collection(t.Collection, o.SetReadConcern(newest)),
+		signals:    t.db.Collection(t.Collection+".signals", o.SetReadConcern(read)),
+		pushes:     g.isReplicated() && !t.NoPush,
+		canProject: g.Topology != nil,
 	}
 }
 
 // index creates the collections, and the indexes by which the server deletes old
 // documents. Many processes may do so at the same time. The indexes only save space, so
 // index runs during the first steps, and the doctor reports a missing index.
-func (t *store) index(at *server) {
+func (t *store) index(srv *server) {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
 	for _, i := range []struct {
 		in    *mongo.Collection
 		by    string
 		after int32
-	}{{at.entries, "forget", 0}, {at.signals, "at", signalLife}} {
+	}{{srv.entries, "forget", 0}, {srv.signals, "at", signalLife}} {
 		_, _ = i.in.Indexes().CreateOne(ctx, mongo.IndexModel{
 			Keys: bson.D{{Key: i.by, Value: 1}}, Options: options.Index().SetExpireAfterSeconds(i.after),
 		})
@@ -124,11 +124,11 @@ func (t *store) driverError(ctx context.Context, err error) error {
 	if ok && (errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err)) && time.Until(deadline) < 50*time.Millisecond {
 		<-ctx.Done()
 	}
-	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled), ended != nil && err == ended: //nolint:errorlint // err adds nothing to it
-		return ended
-	case ended != nil && !errors.Is(err, ended):
-		err = fmt.Errorf("%w (%w)", ended, err)
+	switch ctxErr := ctx.Err(); {
+	case errors.Is(ctxErr, context.Canceled), ctxErr != nil && err == ctxErr: //nolint:errorlint // err adds nothing
+		return ctxErr
+	case ctxErr != nil && !errors.Is(err, ctxErr):
+		err = fmt.Errorf("%w (%w)", ctxErr, err)
 	}
-	return engine.Failure(err, t.place(), "", advice)
+	return engine.Failure(err, t.location(), "", advice)
 }

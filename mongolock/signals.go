@@ -28,13 +28,13 @@ type message struct {
 	Signal string    `bson:"signal"`
 }
 
-func mine(field, inbox string) bson.D {
+func ofInbox(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }
 
 // send stores the signals of the swaps that took effect. It ignores errors, because a
-// waiter without a signal only asks again later.
-func (t *store) send(ctx context.Context, at *server, swaps []swap.Swap, swapped []swap.Swapped) {
+// waiter without a signal repeats its request later.
+func (t *store) send(ctx context.Context, srv *server, swaps []swap.Swap, swapped []swap.Swapped) {
 	var all []any
 	for i := range swaps {
 		if !swapped[i].Done {
@@ -46,7 +46,7 @@ func (t *store) send(ctx context.Context, at *server, swaps []swap.Swap, swapped
 		}
 	}
 	if len(all) > 0 {
-		_, _ = at.signals.InsertMany(ctx, all, options.InsertMany().SetOrdered(false))
+		_, _ = srv.signals.InsertMany(ctx, all, options.InsertMany().SetOrdered(false))
 	}
 }
 
@@ -58,26 +58,26 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	case <-t.life.Done():
 		return
 	}
-	at, err := t.server(t.life)
+	srv, err := t.server(t.life)
 	if err != nil {
-		return // only at Close, because after PollSooner a claim was answered, and the server is known
+		return // only at Close: before PollSooner a claim was answered, so the server is known
 	}
-	if at.pushes {
-		t.stream(at, deliver)
+	if srv.pushes {
+		t.stream(srv, deliver)
 	}
-	newPoller(t, at, deliver).Run(t.life)
+	newPoller(t, srv, deliver).Run(t.life)
 }
 
 // stream delivers the signals of a change stream until the driver is closed, or the
 // server refuses the stream several times in a row.
-func (t *store) stream(at *server, deliver func(driver.Signal)) {
-	ctx, end := context.WithCancel(t.life)
-	defer end()
+func (t *store) stream(srv *server, deliver func(driver.Signal)) {
+	ctx, cancel := context.WithCancel(t.life)
+	defer cancel()
 	attempts := 0 // attempts to open a stream since the last signal
 	run := func(ctx context.Context, subscribed func()) {
 		attempts++
-		c, err := at.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
-			mine("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
+		c, err := srv.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
+			ofInbox("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
 		if err == nil {
 			subscribed()
 			for c.Next(ctx) {
@@ -95,7 +95,7 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 			_ = c.Close(context.WithoutCancel(ctx))
 		}
 		if refused, ok := errors.AsType[mongo.CommandError](err); ok && !refused.HasErrorLabel("ResumableChangeStreamError") && attempts > 3 {
-			end()
+			cancel()
 		}
 	}
 	engine.Subscription{

@@ -24,40 +24,40 @@ import (
 // store is a swap.Store of documents, one for each name.
 type store struct {
 	Options
-	inbox  string
-	clock  swap.Clock
-	claims *engine.Claims
-	most   int    // the server's limit for a document, in bytes
-	close  func() // closes what the driver opened
+	inbox    string
+	clock    swap.Clock
+	claims   *engine.Claims
+	maxBytes int    // the server's limit for a document, in bytes
+	close    func() // closes what the driver opened
 
 	life  context.Context // ends at Close
 	end   context.CancelFunc
 	loops engine.Background
 
-	db *mongo.Database
-	at atomic.Pointer[server] // nil until the server has answered
+	db  *mongo.Database
+	srv atomic.Pointer[server] // nil until the server has answered
 }
 
 // Time implements swap.Store. A stamp is rounded down to whole milliseconds, and so is
 // the start of a window. The window ends 2 ms later, to make up for that.
 func (t *store) Time(ctx context.Context) (swap.Window, error) {
-	w, err := t.clock.Ask(ctx, func(ctx context.Context) error { return second(t.greet(ctx)) })
+	w, err := t.clock.Ask(ctx, func(ctx context.Context) error { return errorOf(t.greet(ctx)) })
 	w.From, w.To = w.From-w.From%1000, w.To.Add(2*time.Millisecond)
 	return w, err
 }
 
 // Load implements swap.Store.
 func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
-	at, err := t.server(ctx)
+	srv, err := t.server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries, which := at.entries, any(bson.D{{Key: "$in", Value: names}})
+	entries, id := srv.entries, any(bson.D{{Key: "$in", Value: names}})
 	if len(names) == 1 {
-		entries, which = at.latest, names[0]
+		entries, id = srv.latest, names[0]
 	}
-	asked := t.askBeside(ctx)
-	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: which}})
+	timeKnown := t.askTimeBeside(ctx)
+	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: id}})
 	all := make([]swap.Stored, len(names))
 	if err == nil {
 		found := map[string]swap.Stored{}
@@ -69,7 +69,7 @@ func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 			all[i] = found[name]
 		}
 	}
-	<-asked
+	<-timeKnown
 	return all, t.driverError(ctx, err)
 }
 
@@ -95,24 +95,24 @@ func decode(c *mongo.Cursor, into any) error {
 	return nil
 }
 
-// askBeside asks for the server's time at the same time as another request, unless the
+// askTimeBeside asks for the server's time concurrently with another request, unless the
 // time is known.
-func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
-	asked := make(chan struct{})
+func (t *store) askTimeBeside(ctx context.Context) (done <-chan struct{}) {
+	answered := make(chan struct{})
 	if _, ok := t.clock.Window(time.Now()); ok {
-		close(asked)
-		return asked
+		close(answered)
+		return answered
 	}
 	go func() {
-		defer close(asked)
+		defer close(answered)
 		_, _ = t.greet(ctx) // on failure, Time asks again, and returns the error
 	}()
-	return asked
+	return answered
 }
 
 // Swap implements swap.Store.
 func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	at, err := t.server(ctx)
+	srv, err := t.server(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +121,14 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	versions := make([]uint64, len(swaps))
 	for i := range swaps {
 		if err := t.checkSize(&swaps[i]); err != nil {
-			return nil, engine.Failure(err, t.place(), "", advice)
+			return nil, engine.Failure(err, t.location(), "", advice)
 		}
 		versions[i] = max(1, rand.Uint64()>>1)
 	}
 	if len(swaps) == 1 {
-		stamps, err = t.swapOne(ctx, at, &swaps[0], versions[0])
+		stamps, err = t.swapOne(ctx, srv, &swaps[0], versions[0])
 	} else {
-		stamps, err = t.swapMany(ctx, at, swaps, versions)
+		stamps, err = t.swapMany(ctx, srv, swaps, versions)
 	}
 	if err != nil {
 		return nil, t.driverError(ctx, err)
@@ -139,7 +139,7 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 			swapped[i] = t.swapResult(&swaps[i], versions[i], stamp, sent)
 		}
 	}
-	t.send(ctx, at, swaps, swapped)
+	t.send(ctx, srv, swaps, swapped)
 	return swapped, nil
 }
 
@@ -149,13 +149,13 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 // the second write returns the outcome of the first one. Otherwise the second write finds
 // the version of the first one, and changes nothing. The driver then repeats the step,
 // which finds that version, too.
-func (t *store) swapOne(ctx context.Context, at *server, s *swap.Swap, version uint64) (map[uint64]time.Time, error) {
+func (t *store) swapOne(ctx context.Context, srv *server, s *swap.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
-	if at.terse {
+	if srv.canProject {
 		o.SetProjection(stamp)
 	}
 	var d document
-	err := at.entries.FindOneAndUpdate(ctx, replaced(s), t.update(s, version), o).Decode(&d)
+	err := srv.entries.FindOneAndUpdate(ctx, replacedFilter(s), t.update(s, version), o).Decode(&d)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err): // the document has another version
 		return nil, nil
@@ -169,18 +169,18 @@ var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
 // swapMany makes many swaps in two round trips, because the answer to the writes does not
 // have the stamps.
-func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, versions []uint64) (map[uint64]time.Time, error) {
+func (t *store) swapMany(ctx context.Context, srv *server, swaps []swap.Swap, versions []uint64) (map[uint64]time.Time, error) {
 	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
 	for i := range swaps {
 		s := &swaps[i]
 		names[i] = s.Name
-		models[i] = mongo.NewUpdateOneModel().SetFilter(replaced(s)).SetUpdate(t.update(s, versions[i])).SetUpsert(s.Version == 0)
+		models[i] = mongo.NewUpdateOneModel().SetFilter(replacedFilter(s)).SetUpdate(t.update(s, versions[i])).SetUpsert(s.Version == 0)
 	}
-	_, err := at.entries.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+	_, err := srv.entries.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
 	if err != nil && !onlyDuplicates(err) {
 		return nil, err
 	}
-	c, err := at.entries.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, options.Find().SetProjection(stamp))
+	c, err := srv.entries.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, options.Find().SetProjection(stamp))
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +194,8 @@ func (t *store) swapMany(ctx context.Context, at *server, swaps []swap.Swap, ver
 // onlyDuplicates reports whether all errors mean that a name already exists.
 func onlyDuplicates(err error) bool {
 	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
-	others := func(e mongo.BulkWriteError) bool { return !mongo.IsDuplicateKeyError(e) }
-	return ok && bulk.WriteConcernError == nil && !slices.ContainsFunc(bulk.WriteErrors, others)
+	isOther := func(e mongo.BulkWriteError) bool { return !mongo.IsDuplicateKeyError(e) }
+	return ok && bulk.WriteConcernError == nil && !slices.ContainsFunc(bulk.WriteErrors, isOther)
 }
 
 // swapResult returns the outcome of a swap that the server wrote with this stamp. A void
@@ -224,17 +224,17 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 }
 
 func (t *store) scan(ctx context.Context, prefix string, yield func(swap.Named, error) bool) error {
-	at, err := t.server(ctx)
+	srv, err := t.server(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := at.entries.Find(ctx, from(prefix), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	c, err := srv.entries.Find(ctx, prefixFilter(prefix), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	if err != nil {
 		return err
 	}
 	defer c.Close(ctx)
 	for c.Next(ctx) {
-		n, damaged := named(c)
+		n, damaged := decodeNamed(c)
 		w, err := t.Time(ctx)
 		if n.Now = w.From; err == nil && n.Name == "" {
 			err = damaged
@@ -249,8 +249,8 @@ func (t *store) scan(ctx context.Context, prefix string, yield func(swap.Named, 
 	return c.Err()
 }
 
-// named decodes the document at a cursor. The error concerns only this document.
-func named(c *mongo.Cursor) (n swap.Named, err error) {
+// decodeNamed decodes the document at a cursor. The error concerns only this document.
+func decodeNamed(c *mongo.Cursor) (n swap.Named, err error) {
 	n.Name, _ = c.Current.Lookup("_id").StringValueOK()
 	var d document
 	if err := decode(c, &d); err != nil {
@@ -260,26 +260,26 @@ func named(c *mongo.Cursor) (n swap.Named, err error) {
 	return n, err
 }
 
-// A prefix followed by beyond sorts after all names with that prefix.
-var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
+// A prefix followed by maxSuffix sorts after all names with that prefix.
+var maxSuffix = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
-// from returns the filter for the names that start with a prefix. MongoDB compares
-// strings byte by byte. A prefix may end within a character, but a string cannot. So from
-// removes this character, and the driver over the table drops names that do not match.
-func from(prefix string) bson.D {
+// prefixFilter returns the filter for the names with a prefix. MongoDB compares strings
+// byte by byte. A prefix may end within a character, but a string cannot. So prefixFilter
+// removes that character, and the driver over the table drops other names.
+func prefixFilter(prefix string) bson.D {
 	for len(prefix) > 0 && !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
 	}
 	if prefix == "" {
 		return bson.D{}
 	}
-	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: prefix}, {Key: "$lt", Value: prefix + beyond}}}}
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: prefix}, {Key: "$lt", Value: prefix + maxSuffix}}}}
 }
 
 // Properties implements swap.Store.
 func (t *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "mongodb", Location: t.place(), Clock: driver.ClockServer,
+		Backend: "mongodb", Location: t.location(), Clock: driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL, PushesGrants: true,
 	}

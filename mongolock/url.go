@@ -28,9 +28,9 @@ var (
 	ignoredParameters = strings.Fields("w wTimeoutMS journal readConcernLevel readPreference readPreferenceTags maxStalenessSeconds")
 )
 
-type parsed struct {
+type parsedURL struct {
 	client   *options.ClientOptions
-	own      Options
+	options  Options
 	database string
 }
 
@@ -38,7 +38,7 @@ func invalid(problem, allowed string) error {
 	return &driver.InvalidError{Argument: "mongodb URL", Problem: problem, Allowed: allowed}
 }
 
-func parseURL(u *url.URL) (*parsed, error) {
+func parseURL(u *url.URL) (*parsedURL, error) {
 	query, err := parameters(u)
 	switch {
 	case err != nil:
@@ -48,9 +48,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 	case u.Fragment != "":
 		return nil, invalid("has a #", urlForm)
 	}
-	p := &parsed{database: strings.TrimPrefix(u.Path, "/"), own: Options{Location: u.Host}}
+	p := &parsedURL{database: strings.TrimPrefix(u.Path, "/"), options: Options{Location: u.Host}}
 	if strings.ContainsAny(p.database, "/\\. \"$\x00") || len(p.database) > 63 {
-		return nil, invalid("has a database with a name that MongoDB does not take", urlForm)
+		return nil, invalid("has an invalid name of a database", urlForm)
 	}
 	if err := p.setOwn(query); err != nil {
 		return nil, err
@@ -58,11 +58,11 @@ func parseURL(u *url.URL) (*parsed, error) {
 	for _, name := range slices.Concat(ownParameters, ignoredParameters) {
 		query.Del(name)
 	}
-	theirs := *u
-	theirs.RawQuery, theirs.Path = query.Encode(), "/"+p.database
-	p.client = options.Client().ApplyURI(theirs.String())
+	clientURL := *u
+	clientURL.RawQuery, clientURL.Path = query.Encode(), "/"+p.database
+	p.client = options.Client().ApplyURI(clientURL.String())
 	if p.client.Validate() != nil {
-		return nil, invalid("is not one that MongoDB's client takes: "+unquoted(p.client.Validate(), u), urlForm)
+		return nil, invalid("cannot be read by MongoDB's client: "+withoutSecrets(p.client.Validate(), u), urlForm)
 	}
 	rereadFiles(p.client, query)
 	p.database = cmp.Or(p.database, "pawl")
@@ -70,7 +70,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.client.SetAppName("pawl")
 	}
 	if p.client.ServerSelectionTimeout == nil {
-		p.client.SetServerSelectionTimeout(10 * time.Second) // also limits connecting; waiters ask again
+		p.client.SetServerSelectionTimeout(10 * time.Second) // also limits connecting; waiters repeat requests
 	}
 	return p, nil
 }
@@ -94,12 +94,12 @@ func parameters(u *url.URL) (url.Values, error) {
 }
 
 // setOwn reads the fields of Options.
-func (p *parsed) setOwn(query url.Values) (err error) {
-	if p.own.Collection = query.Get("collection"); query.Has("collection") && p.own.Collection == "" {
+func (p *parsedURL) setOwn(query url.Values) (err error) {
+	if p.options.Collection = query.Get("collection"); query.Has("collection") && p.options.Collection == "" {
 		return invalid("has a collection that cannot be read", "a name")
 	}
 	if query.Has("retention") { // but not 0, which would mean the default
-		if p.own.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.own.Retention == 0 {
+		if p.options.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.options.Retention == 0 {
 			return invalid("has a retention that cannot be read", "a duration, like 24h")
 		}
 	}
@@ -108,14 +108,14 @@ func (p *parsed) setOwn(query url.Values) (err error) {
 		if err != nil {
 			return invalid("has a push that cannot be read", "true, false")
 		}
-		p.own.NoPush = !push
+		p.options.NoPush = !push
 	}
-	_, err = p.own.withDefaults()
+	_, err = p.options.withDefaults()
 	return err
 }
 
-// unquoted returns the client's error about a URL, unless the error may contain a secret.
-func unquoted(err error, u *url.URL) string {
+// withoutSecrets returns the client's error about a URL, unless it may contain a secret.
+func withoutSecrets(err error, u *url.URL) string {
 	password, _ := u.User.Password()
 	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}
 	for name, values := range u.Query() {

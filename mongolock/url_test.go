@@ -30,7 +30,7 @@ func TestURLsAreRead(t *testing.T) {
 			}
 			continue
 		}
-		o, err := p.own.withDefaults()
+		o, err := p.options.withDefaults()
 		got := fmt.Sprintf("%s/%s %s %v", o.Location, p.database, o.Collection, o.Retention)
 		if o.NoPush {
 			got += " silent"
@@ -53,11 +53,11 @@ func TestBadURLsAreRefused(t *testing.T) {
 		d, err := asDriver(Open(ctx, raw))
 		invalid, ok := errors.AsType[*driver.InvalidError](err)
 		if !ok || d != nil {
-			t.Errorf("%s: %v; want it refused", raw, err)
+			t.Errorf("%s: %v; want an InvalidError", raw, err)
 			continue
 		}
-		if said := invalid.Error(); strings.Contains(said, "sesame") {
-			t.Errorf("%s: the password is shown: %s", raw, said)
+		if text := invalid.Error(); strings.Contains(text, "sesame") {
+			t.Errorf("%s: the error has the password: %s", raw, text)
 		}
 	}
 }
