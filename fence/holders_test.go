@@ -19,7 +19,7 @@ import (
 
 // While it is held, a permit with a lower fence is as good as one with a higher fence.
 func TestHolders(t *testing.T) {
-	client, sleep := fencetest.Memory(t)
+	client, sleep := fencetest.NewMemoryClients(t)
 	guard := fence.Holders{Locks: client()}
 	holds := func(name string, lease *pawl.Lease) {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestHolders(t *testing.T) {
 
 // A client passes a lease on from one user to the next. Each user has its own fence.
 func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
-	client, _ := fencetest.Memory(t)
+	client, _ := fencetest.NewMemoryClients(t)
 	locks := client()
 	guard := fence.Holders{Locks: client()}
 	var all sync.WaitGroup
@@ -116,7 +116,7 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 }
 
 func TestAServiceThatAsksForHolders(t *testing.T) {
-	client, _ := fencetest.Memory(t)
+	client, _ := fencetest.NewMemoryClients(t)
 	locks := client()
 	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer service.Close()

@@ -75,7 +75,7 @@ func TestCheckLeasePassesOnlyTheHolder(t *testing.T) {
 func TestCheckLeaseOfSeveral(t *testing.T) {
 	fencetest.ChecksSeveral(t, newEngine(t))
 	fencetest.ChecksInAnyOrder(t, newEngine(t))
-	fencetest.AsksTheClient(t, newEngine(t))
+	fencetest.ChecksTheClient(t, newEngine(t))
 }
 
 // No other claim gets the name between the check and the end of the transaction, however

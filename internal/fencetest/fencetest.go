@@ -32,9 +32,9 @@ func must[T any](v T, err error) func(t TB) T {
 	}
 }
 
-// Memory returns a function that opens clients of one memory backend, and one that
+// NewMemoryClients returns a function that opens clients of one memory backend, and one that
 // advances the backend's clock.
-func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
+func NewMemoryClients(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 	t.Helper()
 	var now atomic.Int64
 	now.Store(time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC).UnixNano())
@@ -51,7 +51,7 @@ func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 // over, and the second has the lock now.
 func Paused(t TB) (old, current uint64) {
 	t.Helper()
-	client, sleep := Memory(t)
+	client, sleep := NewMemoryClients(t)
 	first := must(client().Mutex("account", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
 	sleep(61 * time.Second) // no renewal happens meanwhile, because the holder's own clock stands still
 	second := must(client().Mutex("account", pawl.WithTTL(time.Minute)).TryLock(t.Context()))(t)
@@ -105,7 +105,7 @@ func Rejects(t TB, check func(resource string, fence uint64) error) {
 // lease is on another name, and a number too large for a store.
 func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	t.Helper()
-	client, _ := Memory(t)
+	client, _ := NewMemoryClients(t)
 	if err := client().Mutex("other").Do(t.Context(), func(ctx context.Context) error {
 		other, _ := pawl.FenceOf(ctx, "account")
 		Invalid(t, check, "account", other)

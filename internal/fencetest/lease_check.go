@@ -33,7 +33,7 @@ type Tx struct {
 // Checks has a test for each rule of an engine's lease check. Each wants a new engine.
 var Checks = map[string]func(TB, Engine){
 	"TheHolder": ChecksTheHolder, "UntilTheEnd": ChecksUntilTheEnd, "EachWrite": ChecksEachWrite,
-	"Several": ChecksSeveral, "InAnyOrder": ChecksInAnyOrder, "AsksTheClient": AsksTheClient,
+	"Several": ChecksSeveral, "InAnyOrder": ChecksInAnyOrder, "TheClient": ChecksTheClient,
 }
 
 // SQL is the engine of a pool of database/sql, with the real clock.
@@ -321,10 +321,10 @@ func ChecksInAnyOrder(t TB, e Engine) {
 	<-renewed
 }
 
-// AsksTheClient tests that a check refuses a lease that its client has released or lost,
+// ChecksTheClient tests that a check refuses a lease that its client has released or lost,
 // even if the backend still shows it as held, and a lease of another backend. Some leases
 // are in a namespace. It closes the driver.
-func AsksTheClient(t TB, e Engine) {
+func ChecksTheClient(t TB, e Engine) {
 	t.Helper()
 	check, locks := e.check, must(pawl.New(e.Locks, servertest.Patient))(t)
 	t.Cleanup(func() { _ = locks.Close() })
@@ -373,7 +373,7 @@ func AsksTheClient(t TB, e Engine) {
 		t.Errorf("Do: %v; want ErrStale, ErrLost", err)
 	}
 
-	client, _ := Memory(t)
+	client, _ := NewMemoryClients(t)
 	refused(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
 }
 

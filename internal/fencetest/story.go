@@ -23,7 +23,7 @@ type Place struct {
 func Story(t TB, p Place) {
 	t.Helper()
 	var got strings.Builder
-	client, sleep := Memory(t)
+	client, sleep := NewMemoryClients(t)
 	write := func(who string, lease *pawl.Lease, text string) {
 		answer := "ok"
 		if err := p.Write(lease, text); err != nil {
