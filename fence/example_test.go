@@ -49,7 +49,7 @@ func ExampleRedisScript() {
 }
 
 // The service refuses requests of holders that have lost the lock. The client sends the
-// fence of the lock under which it runs.
+// fence of its lease.
 func ExampleHandler() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -75,14 +75,14 @@ func ExampleHandler() {
 		return fence.ResponseError(answer)
 	}
 	fmt.Println(locks.Mutex("account").Do(ctx, write))
-	fmt.Println(write(ctx)) // under no lock
+	fmt.Println(write(ctx)) // without a lock
 	// Output:
 	// written
 	// <nil>
-	// pawl: request was refused: needs the headers Fencing-Token and Fencing-Resource; allowed: Fencing-Token and Fencing-Resource, once each, of the lease on what it writes to
+	// pawl: request was refused: needs the headers Fencing-Token and Fencing-Resource; allowed: one Fencing-Token and one Fencing-Resource, of the lease on the resource
 }
 
-// Both permits are held, so the permit with the lower fence is as good as the other.
+// Both permits are held, so Guard accepts both fences.
 func ExampleHolders() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)

@@ -22,12 +22,11 @@ func TestMemory(t *testing.T) {
 	fencetest.Rejects(t, guarded)
 	fencetest.Shares(t, guarded, guard.CheckReader)
 	if err := guarded("a\x00b", 1); !errors.Is(err, pawl.ErrInvalid) {
-		t.Errorf("a resource that PostgreSQL could not keep: %v", err)
+		t.Errorf("a resource that PostgreSQL cannot store: %v", err)
 	}
 }
 
-// If a writer comes during a read, GuardReader returns a StaleError.
-func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
+func TestGuardReaderRefusesAReaderAfterAWriter(t *testing.T) {
 	var m fence.Memory
 	read := func(f uint64, meanwhile func()) error {
 		return m.GuardReader(t.Context(), "account", f, func(context.Context) error {
@@ -36,17 +35,16 @@ func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
 		})
 	}
 	if err := read(5, func() { must(0, m.CheckReader("account", 6))(t) }); err != nil {
-		t.Errorf("beside another reader: %v", err)
+		t.Errorf("after another reader: %v", err)
 	}
 	fencetest.Stale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
 	ran := false
 	fencetest.Stale(t, read(5, func() { ran = true }), "account", 5, 7)
 	if ran {
-		t.Error("it reads after the writer has come")
+		t.Error("GuardReader ran a read of a stale reader")
 	}
 }
 
-// Compare is for an application's own stores.
 func TestCompare(t *testing.T) {
 	highest := map[string]uint64{}
 	write := func(resource string, f uint64) error {
@@ -62,7 +60,7 @@ func TestCompare(t *testing.T) {
 
 // A check and its write are one step. So a writer with a higher fence always writes after
 // all writers with lower ones.
-func TestGuardLetsOneWriteAtATime(t *testing.T) {
+func TestGuardRunsOneWriteAtATime(t *testing.T) {
 	var m fence.Memory
 	var all sync.WaitGroup
 	var written []uint64 // protected by the guard
@@ -81,7 +79,7 @@ func TestGuardLetsOneWriteAtATime(t *testing.T) {
 		}
 	}
 	if written[len(written)-1] != 200 {
-		t.Errorf("the last is %d", written[len(written)-1])
+		t.Errorf("the last write has fence %d, want 200", written[len(written)-1])
 	}
 }
 

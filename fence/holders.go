@@ -16,7 +16,7 @@ import (
 //
 // It is weaker than a fence that is compared in the same step as the write. Another
 // client may break the lease, or take the name by force, between the check and the write.
-// And Guard notices only afterwards that a lease has ended during the write. If the locks
+// And Guard detects only after the write that a lease has ended meanwhile. If the locks
 // are in the database that you write to, CheckLease of postgreslock, mysqllock and
 // sqlitelock makes the same check inside of the transaction, without these gaps.
 type Holders struct {
@@ -56,16 +56,16 @@ func (h Holders) Guard(ctx context.Context, resource string, fence uint64, write
 		return err
 	}
 	end := began.Add(left)
-	bounded, cancel := context.WithDeadlineCause(ctx, end, &StaleError{Resource: resource, Fence: fence})
+	leaseCtx, cancel := context.WithDeadlineCause(ctx, end, &StaleError{Resource: resource, Fence: fence})
 	defer cancel()
-	if err := write(bounded); err != nil || time.Now().Before(end) {
+	if err := write(leaseCtx); err != nil || time.Now().Before(end) {
 		return err
 	}
 	_, err = h.Check(ctx, resource, fence)
 	return err
 }
 
-// GuardReader is Guard: both make the same check.
+// GuardReader is like Guard.
 func (h Holders) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
 	return h.Guard(ctx, resource, fence, read)
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// While it is held, a permit with a lower fence is as good as one with a higher fence.
+// A held permit is good even if another permit has a higher fence.
 func TestHolders(t *testing.T) {
 	client, sleep := fencetest.NewMemoryClients(t)
 	guard := fence.Holders{Locks: client()}
-	holds := func(name string, lease *pawl.Lease) {
+	wantHeld := func(name string, lease *pawl.Lease) {
 		t.Helper()
 		left, err := guard.Check(t.Context(), name, lease.Fence())
 		if err != nil || left <= 0 || left > time.Minute {
 			t.Errorf("fence %d holds %q for %v: %v", lease.Fence(), name, left, err)
 		}
 	}
-	over := func(name string, lease *pawl.Lease, last uint64) {
+	wantStale := func(name string, lease *pawl.Lease, last uint64) {
 		t.Helper()
 		_, err := guard.Check(t.Context(), name, lease.Fence())
 		fencetest.Stale(t, err, name, lease.Fence(), last)
@@ -37,25 +37,25 @@ func TestHolders(t *testing.T) {
 		return must(client().Semaphore("exports", 2, pawl.WithTTL(time.Minute)).TryAcquire(t.Context(), 1))(t)
 	}
 	one, two := permit(), permit()
-	holds("exports", one)
-	holds("exports", two)
+	wantHeld("exports", one)
+	wantHeld("exports", two)
 	noError(t, one.Release(t.Context()))
-	over("exports", one, two.Fence())
+	wantStale("exports", one, two.Fence())
 	three := permit()
-	holds("exports", two)
-	holds("exports", three)
+	wantHeld("exports", two)
+	wantHeld("exports", three)
 	sleep(time.Minute)
-	over("exports", two, three.Fence())
+	wantStale("exports", two, three.Fence())
 
 	reader := must(client().RWMutex("rates", pawl.WithTTL(time.Minute)).RLock(t.Context()))(t)
-	kept := must(client().RWMutex("rates", pawl.WithTTL(time.Minute), pawl.WithMinHold(time.Second)).RLock(t.Context()))(t)
-	holds("rates", reader)
-	holds("rates", kept)
-	if err := kept.Release(t.Context()); err != nil { // the server keeps it for its minimum hold
+	delayed := must(client().RWMutex("rates", pawl.WithTTL(time.Minute), pawl.WithMinHold(time.Second)).RLock(t.Context()))(t)
+	wantHeld("rates", reader)
+	wantHeld("rates", delayed)
+	if err := delayed.Release(t.Context()); err != nil { // the lease stays for its minimum hold
 		t.Fatal(err)
 	}
-	over("rates", kept, kept.Fence())
-	over("other", reader, 0) // on another name
+	wantStale("rates", delayed, delayed.Fence())
+	wantStale("other", reader, 0) // on another name
 
 	fencetest.Rejects(t, func(resource string, f uint64) error {
 		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
@@ -63,7 +63,7 @@ func TestHolders(t *testing.T) {
 }
 
 // A client passes a lease on from one user to the next. Each user has its own fence.
-func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
+func TestHoldersAcceptsTheFencesOfARange(t *testing.T) {
 	client, _ := fencetest.NewMemoryClients(t)
 	locks := client()
 	guard := fence.Holders{Locks: client()}
@@ -82,7 +82,7 @@ func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 	all.Wait()
 }
 
-// A write that ends after the end of the lease is checked again.
+// If a write ends after the end of its lease, Guard checks the lease again.
 func TestHoldersBoundsAWrite(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		locks := must(pawl.New(memlock.New(nil), nil))(t)
@@ -93,29 +93,29 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 			return guard.Guard(t.Context(), "exports", lease.Fence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				if !errors.Is(context.Cause(ctx), pawl.ErrStale) {
-					t.Errorf("it ends with %v", context.Cause(ctx))
+					t.Errorf("the ctx of write ended with %v", context.Cause(ctx))
 				}
 				meanwhile()
 				return nil
 			})
 		}
 		began := time.Now()
-		if err := write(func() {}); err != nil { // it was renewed in time
+		if err := write(func() {}); err != nil { // the lease was renewed in time
 			t.Error(err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("the ctx of a write ended after %v", took)
 		}
 		fencetest.Stale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
-		full := errors.New("full")
+		errFull := errors.New("full")
 		other := must(locks.Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
-		if err := guard.Guard(t.Context(), "exports", other.Fence(), func(context.Context) error { return full }); !errors.Is(err, full) {
+		if err := guard.Guard(t.Context(), "exports", other.Fence(), func(context.Context) error { return errFull }); !errors.Is(err, errFull) {
 			t.Error(err)
 		}
 	})
 }
 
-func TestAServiceThatAsksForHolders(t *testing.T) {
+func TestHandlerWithHolders(t *testing.T) {
 	client, _ := fencetest.NewMemoryClients(t)
 	locks := client()
 	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
@@ -146,6 +146,6 @@ func TestAServiceThatAsksForHolders(t *testing.T) {
 	}
 	noError(t, locks.Close())
 	if err := send(http.MethodPost, two.Context()); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("a service that cannot ask: %v", err)
+		t.Errorf("a service whose client is closed: %v", err)
 	}
 }

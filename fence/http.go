@@ -17,7 +17,7 @@ import (
 // The headers that carry a fence over HTTP.
 const (
 	HeaderToken    = "Fencing-Token"    // the fence, in decimal
-	HeaderResource = "Fencing-Resource" // the resource: the name of the lock, or what both sides agreed on
+	HeaderResource = "Fencing-Resource" // the resource: the name of the lock, or another agreed name
 )
 
 // A Guarder runs a write if its fence is good. [Memory] and [Holders] are Guarders. A
@@ -27,7 +27,7 @@ type Guarder interface {
 }
 
 // A ReaderGuarder is a Guarder that also runs reads if their fence is good, and checks
-// afterwards whether the fence still is good.
+// the fence again after the read.
 type ReaderGuarder interface {
 	Guarder
 	GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error
@@ -38,23 +38,23 @@ type ReaderGuarder interface {
 // another resource must not count. If resource is nil, Handler takes the resource from
 // the header, and so trusts the sender. All requests need both headers, except GET, HEAD
 // and OPTIONS. These pass, unless g is a [ReaderGuarder] and the request's headers name
-// what it reads: then Handler checks the fence for reading. A refused request gets a body
+// the resource: then Handler checks the fence for reading. A refused request gets a body
 // of application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. The body has "fence" and "highest".
 //   - 428 Precondition Required: a header is missing.
-//   - 400 Bad Request: a header comes twice, is no fence, or names another resource.
+//   - 400 Bad Request: a header occurs twice, is no fence, or names another resource.
 //   - 503 Service Unavailable: the guard failed.
 //
 // next runs inside of the guard: with [Memory] no two writes to one resource run at the
 // same time. If the guard fails after next, for example in the commit of a transaction,
 // Handler closes the connection, so that the client does not trust the answer of next.
-// The headers do not authenticate the sender: do that before.
+// The headers do not authenticate the sender: authenticate requests before Handler.
 func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard := g.Guard
-		reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
-		if reads {
+		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+		if isRead {
 			readers, can := g.(ReaderGuarder)
 			if !can || r.Header.Values(HeaderToken) == nil && r.Header.Values(HeaderResource) == nil {
 				next.ServeHTTP(w, r)
@@ -62,16 +62,16 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 			}
 			guard = readers.GuardReader
 		}
-		name, fence, trouble := headers(r.Header)
-		if trouble == nil && resource != nil && resource(r) != name {
-			if reads { // the sender holds a lock on something else
+		name, fence, refusal := parseHeaders(r.Header)
+		if refusal == nil && resource != nil && resource(r) != name {
+			if isRead { // the sender holds a lock on another resource
 				next.ServeHTTP(w, r)
 				return
 			}
-			trouble = &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is %.40q, and not what the request writes to", HeaderResource, name)}
+			refusal = &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is %.40q, and the request writes to another resource", HeaderResource, name)}
 		}
-		if trouble != nil {
-			trouble.write(w)
+		if refusal != nil {
+			refusal.write(w)
 			return
 		}
 		ran := false
@@ -89,17 +89,17 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 	})
 }
 
-func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
+func parseHeaders(h http.Header) (resource string, fence uint64, refusal *problem) {
 	tokens, resources := h.Values(HeaderToken), h.Values(HeaderResource)
 	switch {
 	case len(tokens) == 0 || len(resources) == 0:
 		return "", 0, &problem{Status: http.StatusPreconditionRequired, Detail: "needs the headers " + HeaderToken + " and " + HeaderResource}
 	case len(tokens) > 1 || len(resources) > 1:
-		return "", 0, &problem{Status: http.StatusBadRequest, Detail: "one fence at a time: a header comes twice"}
+		return "", 0, &problem{Status: http.StatusBadRequest, Detail: "a header occurs twice"}
 	}
 	fence, err := strconv.ParseUint(tokens[0], 10, 64)
 	if err != nil {
-		return "", 0, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is no number: %.40q", HeaderToken, tokens[0])}
+		return "", 0, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is not a number: %.40q", HeaderToken, tokens[0])}
 	}
 	if err := validate(resources[0], fence); err != nil {
 		return "", 0, problemOf(err)
@@ -196,16 +196,16 @@ func ResponseError(r *http.Response) error {
 	}
 	var p problem
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil || p.Type != problemType {
-		return nil //nolint:nilerr // it is no answer of Handler's
+		return nil //nolint:nilerr // the answer is not from Handler
 	}
 	switch r.StatusCode {
 	case http.StatusConflict:
 		return &StaleError{p.Resource, p.Fence, p.Highest}
 	case http.StatusServiceUnavailable:
-		return failed("the service", "check the fence for the request", "", errors.New(p.Detail))
+		return backendError("the service", "check the fence for the request", "", errors.New(p.Detail))
 	}
 	return &pawl.InvalidError{
 		Argument: "request", Problem: "was refused: " + p.Detail,
-		Allowed: HeaderToken + " and " + HeaderResource + ", once each, of the lease on what it writes to",
+		Allowed: "one " + HeaderToken + " and one " + HeaderResource + ", of the lease on the resource",
 	}
 }

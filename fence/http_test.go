@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func service(t *testing.T, g fence.Guarder) *httptest.Server {
+func startService(t *testing.T, g fence.Guarder) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(fence.Handler(g, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "written by "+r.Header.Get(fence.HeaderToken))
@@ -28,7 +28,7 @@ func service(t *testing.T, g fence.Guarder) *httptest.Server {
 }
 
 func TestAServiceRefusesStaleRequests(t *testing.T) {
-	s := service(t, new(fence.Memory))
+	s := startService(t, new(fence.Memory))
 	request := func(method string) func(string, uint64) error {
 		return func(resource string, f uint64) error {
 			r := must(http.NewRequestWithContext(t.Context(), method, s.URL, nil))(t)
@@ -45,9 +45,9 @@ func TestAServiceRefusesStaleRequests(t *testing.T) {
 	fencetest.Shares(t, write, read)
 }
 
-func toAccount(*http.Request) string { return "account" }
+func accountResource(*http.Request) string { return "account" }
 
-func TestATransportWithoutAResourceSendsNothing(t *testing.T) {
+func TestTransportWithoutAResourceSendsNothing(t *testing.T) {
 	client := &http.Client{Transport: &fence.Transport{Base: http.NewFileTransport(http.Dir(t.TempDir()))}}
 	answer, err := client.Post("http://localhost/", "text/plain", strings.NewReader("x"))
 	if !errors.Is(err, pawl.ErrInvalid) {
@@ -55,9 +55,9 @@ func TestATransportWithoutAResourceSendsNothing(t *testing.T) {
 	}
 }
 
-func TestTheFenceOfTheContextIsSent(t *testing.T) {
-	s := service(t, new(fence.Memory))
-	client := &http.Client{Transport: &fence.Transport{Resource: toAccount}}
+func TestTransportSendsTheFenceOfTheContext(t *testing.T) {
+	s := startService(t, new(fence.Memory))
+	client := &http.Client{Transport: &fence.Transport{Resource: accountResource}}
 	locks, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
 	defer locks.Close()
@@ -83,14 +83,14 @@ func TestTheFenceOfTheContextIsSent(t *testing.T) {
 	}
 }
 
-type broken struct{}
+type failingGuard struct{}
 
-func (broken) Guard(context.Context, string, uint64, func(context.Context) error) error {
+func (failingGuard) Guard(context.Context, string, uint64, func(context.Context) error) error {
 	return errors.New("the password is sesame")
 }
 
-func TestWhatIsNoFenceIsAProblem(t *testing.T) {
-	good, bad := service(t, new(fence.Memory)), service(t, broken{})
+func TestInvalidHeadersAreRefused(t *testing.T) {
+	good, bad := startService(t, new(fence.Memory)), startService(t, failingGuard{})
 	twice, number := []string{"1", "2"}, []string{"1"}
 	for name, c := range map[string]struct {
 		url     string
@@ -126,17 +126,17 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 			defer answer.Body.Close()
 			var body bytes.Buffer
 			answer.Body = io.NopCloser(io.TeeReader(answer.Body, &body))
-			said := fence.ResponseError(answer)
+			responseErr := fence.ResponseError(answer)
 			if answer.StatusCode != c.want {
 				t.Errorf("%d, want %d: %s", answer.StatusCode, c.want, body.String())
 			}
-			for code, typed := range map[int]error{400: pawl.ErrInvalid, 428: pawl.ErrInvalid, 503: pawl.ErrUnavailable} {
-				if errors.Is(said, typed) != (c.want == code || code == 428 && c.want == 400 || code == 400 && c.want == 428) {
-					t.Errorf("the client is told %v", said)
+			for code, target := range map[int]error{400: pawl.ErrInvalid, 428: pawl.ErrInvalid, 503: pawl.ErrUnavailable} {
+				if errors.Is(responseErr, target) != (c.want == code || code == 428 && c.want == 400 || code == 400 && c.want == 428) {
+					t.Errorf("ResponseError returned %v", responseErr)
 				}
 			}
 			if strings.Contains(body.String(), "sesame") {
-				t.Errorf("it tells: %s", body.String())
+				t.Errorf("the body has the password: %s", body.String())
 			}
 			if c.want == 200 {
 				return
@@ -152,9 +152,8 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 	}
 }
 
-// The client does not take the problem document of another service for an answer of
-// Handler.
-func TestProblemsOfOthersAreLeftAlone(t *testing.T) {
+// ResponseError ignores the problem document of another service.
+func TestProblemsOfOtherServicesAreNoStaleErrors(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
 		w.WriteHeader(http.StatusConflict)
@@ -207,24 +206,24 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	noError(t, err)
 }
 
-// late is a guard whose commit fails after the handler has answered.
-type late struct{}
+// failingCommit is a guard whose commit fails after the handler has answered.
+type failingCommit struct{}
 
-func (late) Guard(ctx context.Context, resource string, f uint64, write func(ctx context.Context) error) error {
+func (failingCommit) Guard(ctx context.Context, resource string, f uint64, write func(ctx context.Context) error) error {
 	if err := write(ctx); err != nil {
 		return err
 	}
 	return &fence.StaleError{Resource: resource, Fence: f, Highest: f + 1}
 }
 
-func TestAnAnswerThatWasRolledBackIsNotGiven(t *testing.T) {
-	s := service(t, late{})
+func TestARolledBackAnswerIsNotSent(t *testing.T) {
+	s := startService(t, failingCommit{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
 	noError(t, err)
 	r.Header.Set(fence.HeaderToken, "1")
 	r.Header.Set(fence.HeaderResource, "account")
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		defer answer.Body.Close()
-		t.Errorf("the client was told %s", answer.Status)
+		t.Errorf("the client got the answer %s", answer.Status)
 	}
 }

@@ -2,7 +2,6 @@ package fence_test
 
 import "github.com/pawl-go/pawl/internal/basictest"
 
-// The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }

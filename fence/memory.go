@@ -10,7 +10,7 @@ import (
 // 100 bytes for each. The zero Memory is ready, and many goroutines may use it.
 type Memory struct {
 	mu    sync.Mutex // protects the map and the fences in it, not the turns
-	known map[string]*mark
+	marks map[string]*mark
 }
 
 // A mark has the fences of one resource.
@@ -32,7 +32,7 @@ func (m *Memory) Check(resource string, fence uint64) error {
 // so the check and the write are one step. It returns the error of write, or of Check, or
 // of ctx if ctx ends while Guard waits for other writes. write gets ctx.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
-	if err := lacking(ctx, "write", write); err != nil {
+	if err := checkNotNil(ctx, "write", write); err != nil {
 		return err
 	}
 	k, err := m.check(resource, fence, true)
@@ -46,7 +46,7 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 		return ctx.Err()
 	}
 	if _, err := m.check(resource, fence, true); err != nil {
-		return err // a higher fence came while this write waited for its turn
+		return err // Memory accepted a higher fence while this write waited for its turn
 	}
 	return write(ctx)
 }
@@ -63,7 +63,7 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 // same time. If a writer with a higher fence comes meanwhile, the second call refuses the
 // reader, because the reads are not consistent. read gets ctx.
 func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
-	if err := lacking(ctx, "read", read); err != nil {
+	if err := checkNotNil(ctx, "read", read); err != nil {
 		return err
 	}
 	if err := m.CheckReader(resource, fence); err != nil {
@@ -76,28 +76,28 @@ func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64,
 }
 
 // check accepts a fence of a writer or a reader, and returns the mark of the resource.
-func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error) {
+func (m *Memory) check(resource string, fence uint64, isWriter bool) (*mark, error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.known[resource]
+	k := m.marks[resource]
 	if k == nil {
-		if m.known == nil {
-			m.known = map[string]*mark{}
+		if m.marks == nil {
+			m.marks = map[string]*mark{}
 		}
 		k = &mark{turn: make(chan struct{}, 1)}
-		m.known[resource] = k
+		m.marks[resource] = k
 	}
 	highest := k.written
-	if writes {
+	if isWriter {
 		highest = k.seen
 	}
-	if err := decide(resource, fence, highest); err != nil {
+	if err := checkNotBelow(resource, fence, highest); err != nil {
 		return nil, err
 	}
-	if writes {
+	if isWriter {
 		k.written = fence
 	}
 	k.seen = max(k.seen, fence)

@@ -10,7 +10,7 @@ package fence
 //	update["$inc"] = bson.M{"balance": 10}
 //	done, err := accounts.UpdateOne(ctx, filter, update)
 //	if err == nil && done.MatchedCount == 0 {
-//		// stale, or there is no such document: Decode says that
+//		// stale, or there is no such document, which Decode reports
 //		err = accounts.FindOne(ctx, bson.M{"_id": "account-1"}).Decode(&known)
 //		if err == nil {
 //			err = fence.Compare("account-1", lease.Fence(), known.Seen) // a *StaleError

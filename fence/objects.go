@@ -37,7 +37,7 @@ type ObjectStore interface {
 	Put(ctx context.Context, key string, o Object) error
 }
 
-// These errors of an [ObjectStore] are expected, not failures. [ObjectError] makes them.
+// These errors of an [ObjectStore] are not failures. [ObjectError] creates them.
 var (
 	ErrNoObject      = errors.New("pawl: there is no such object")
 	ErrObjectChanged = errors.New("pawl: the object has changed")
@@ -62,7 +62,7 @@ const (
 	objectWrite = "pawl-write" // identifies the call of UpdateObject
 )
 
-const mostChanges = 20 // how often others may change the object during one UpdateObject
+const maxChanges = 20 // the number of changes by other writers after which UpdateObject gives up
 
 // UpdateObject writes an object, or returns a [*StaleError] if a higher fence has written
 // it. UpdateObject reads the object, with the fence in its metadata, and calls update,
@@ -86,64 +86,64 @@ const mostChanges = 20 // how often others may change the object during one Upda
 // written. All writers must use UpdateObject, and the store must obey the conditions. Old
 // stores ignore them: see [ProbeObjectStore].
 func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint64, update func(old []byte) (body []byte, err error)) error {
-	if err := cmp.Or(lacking(ctx, "store", store), lacking(ctx, "update", update), validateKey(key), validateFence(fence)); err != nil {
+	if err := cmp.Or(checkNotNil(ctx, "store", store), checkNotNil(ctx, "update", update), validateKey(key), validateFence(fence)); err != nil {
 		return err
 	}
 	write := rand.Text()
-	for n := range mostChanges {
+	for n := range maxChanges {
 		old, err := read(ctx, store, key)
 		if err != nil {
 			return err
 		}
-		if old.value(objectWrite) == write {
-			return nil // the store got the write twice, and refused the second one
+		if old.metadata(objectWrite) == write {
+			return nil // the store got the write twice, and refused the second request
 		}
 		highest, err := old.fence()
 		if err != nil {
-			return broken(key, err, "another program has written it: put an object without that metadata in its place")
+			return permanentError(key, err, "another program has written it: put an object without that metadata in its place")
 		}
-		if err := decide(key, fence, highest); err != nil {
+		if err := checkNotBelow(key, fence, highest); err != nil {
 			return err
 		}
-		o := Object{ETag: old.ETag, Metadata: old.others()}
+		o := Object{ETag: old.ETag, Metadata: old.otherMetadata()}
 		if o.Body, err = update(old.Body); err != nil {
 			return err
 		}
-		if !mentions(o.Body, fence) {
+		if !hasNumber(o.Body, fence) {
 			return &pawl.InvalidError{Argument: "body of the object", Problem: "does not have the fence in it", Allowed: strconv.FormatUint(fence, 10) + " in decimal, anywhere"}
 		}
 		o.Metadata[ObjectFence], o.Metadata[objectWrite] = strconv.FormatUint(fence, 10), write
 		err = store.Put(ctx, key, o)
-		if !changed(err) {
-			return wrapped("write", key, err)
+		if !isChanged(err) {
+			return storeError("write", key, err)
 		}
 		// Each pause is longer, so that concurrent writers separate.
 		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
 			return err
 		}
 	}
-	return wrapped("write", key, fmt.Errorf("%w %d times", ErrObjectChanged, mostChanges))
+	return storeError("write", key, fmt.Errorf("%w %d times", ErrObjectChanged, maxChanges))
 }
 
-// ProbeObjectStore finds out whether a store obeys the conditions of [UpdateObject]. It
+// ProbeObjectStore tests whether a store obeys the conditions of [UpdateObject]. It
 // writes an object under key, which must have no other use. The error is a
 // [*pawl.BackendError]. It is Permanent if the store ignores the conditions, so that
 // fences do not guard its objects.
 func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error {
-	if err := cmp.Or(lacking(ctx, "store", store), validateKey(key)); err != nil {
+	if err := cmp.Or(checkNotNil(ctx, "store", store), validateKey(key)); err != nil {
 		return err
 	}
-	if err := store.Put(ctx, key, Object{Body: []byte(rand.Text())}); err != nil && !changed(err) {
-		return wrapped("write", key, err)
+	if err := store.Put(ctx, key, Object{Body: []byte(rand.Text())}); err != nil && !isChanged(err) {
+		return storeError("write", key, err)
 	}
 	for etag, condition := range map[string]string{
 		"": "If-None-Match: *", `"00000000000000000000000000000000"`: "If-Match",
 	} {
 		switch err := store.Put(ctx, key, Object{ETag: etag, Body: []byte(rand.Text())}); {
 		case err == nil:
-			return broken(key, errors.New("the store ignores "+condition), "no fence guards what is in it: use a store that has conditional writes")
-		case !changed(err):
-			return wrapped("write", key, err)
+			return permanentError(key, errors.New("the store ignores "+condition), "fences do not guard its objects: use a store with conditional writes")
+		case !isChanged(err):
+			return storeError("write", key, err)
 		}
 	}
 	old, err := read(ctx, store, key)
@@ -152,7 +152,7 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 	}
 	fence, err := old.fence()
 	if err != nil {
-		return broken(key, err, "probe with a key that is for nothing else")
+		return permanentError(key, err, "probe with a key that has no other use")
 	}
 	fence = max(fence, uint64(time.Now().UnixMicro()))
 	if err := UpdateObject(ctx, store, key, fence, func([]byte) ([]byte, error) {
@@ -165,7 +165,7 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 		return err
 	}
 	if stored, err := now.fence(); err != nil || stored < fence {
-		return broken(key, errors.New("the store does not keep metadata"), "look at what Put and Get make of Metadata")
+		return permanentError(key, errors.New("the store does not keep metadata"), "look at what Put and Get do with Metadata")
 	}
 	return nil
 }
@@ -185,46 +185,46 @@ func read(ctx context.Context, store ObjectStore, key string) (Object, error) {
 	case errors.Is(err, ErrNoObject):
 		return Object{}, nil
 	case err != nil:
-		return Object{}, wrapped("read", key, err)
+		return Object{}, storeError("read", key, err)
 	case o.ETag == "" || strings.HasPrefix(o.ETag, "W/"):
-		return Object{}, broken(key, fmt.Errorf("its ETag is %q, which no condition can name", o.ETag), "look at what Get makes of the ETag, and for a proxy that changes it")
+		return Object{}, permanentError(key, fmt.Errorf("its ETag is %q, which no condition can contain", o.ETag), "look at the ETag that Get returns, and look for a proxy that changes it")
 	}
 	return o, nil
 }
 
-// changed reports whether a Put was refused because of the stored object. An object that
-// was deleted meanwhile counts as changed.
-func changed(err error) bool {
+// isChanged reports whether a store refused a Put because of the stored object. A
+// deleted object counts as changed.
+func isChanged(err error) bool {
 	return errors.Is(err, ErrObjectChanged) || errors.Is(err, ErrNoObject)
 }
 
-func wrapped(op pawl.Op, key string, err error) error {
+func storeError(op pawl.Op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return failed("object store", op, key, err)
+	return backendError("object store", op, key, err)
 }
 
-func broken(key string, err error, hint string) error {
-	failed := failed("object store", "check the fence for", key, err)
+func permanentError(key string, err error, hint string) error {
+	failed := backendError("object store", "check the fence for", key, err)
 	failed.Permanent, failed.Hint = true, hint
 	return failed
 }
 
 // fence returns the fence with which an object was written, or 0.
 func (o *Object) fence() (uint64, error) {
-	text := o.value(ObjectFence)
+	text := o.metadata(ObjectFence)
 	if text == "" {
 		return 0, nil
 	}
 	fence, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("its metadata %s is no fence: %.40q", ObjectFence, text)
+		return 0, fmt.Errorf("its metadata %s is not a fence: %.40q", ObjectFence, text)
 	}
 	return fence, nil
 }
 
-func (o *Object) value(name string) string {
+func (o *Object) metadata(name string) string {
 	for k, v := range o.Metadata {
 		if strings.EqualFold(k, name) {
 			return v
@@ -233,8 +233,8 @@ func (o *Object) value(name string) string {
 	return ""
 }
 
-// others returns the metadata without the two names of this package.
-func (o *Object) others() map[string]string {
+// otherMetadata returns the metadata without the two names of this package.
+func (o *Object) otherMetadata() map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, o.Metadata)
 	maps.DeleteFunc(m, func(k, _ string) bool {
@@ -243,9 +243,9 @@ func (o *Object) others() map[string]string {
 	return m
 }
 
-// mentions reports whether a body has the fence in it, and not only as a part of a longer
+// hasNumber reports whether a body contains the fence, and not only as a part of a longer
 // number.
-func mentions(body []byte, fence uint64) bool {
+func hasNumber(body []byte, fence uint64) bool {
 	for number := range bytes.FieldsFuncSeq(body, func(r rune) bool { return r < '0' || '9' < r }) {
 		if string(number) == strconv.FormatUint(fence, 10) {
 			return true

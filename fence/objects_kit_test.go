@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// A bucket is an ObjectStore in memory that answers as S3 does: an ETag is a hash of the
-// body, and the names of metadata are header names.
-// TestAPausedHolderIsRefusedByS3ThroughItsClients writes to a real one.
+// A bucket is an ObjectStore in memory that imitates S3: an ETag is a hash of the body,
+// and the names of metadata are header names.
+// TestAPausedHolderIsRefusedByS3ThroughItsClients writes to a real store.
 type bucket struct {
 	mu      sync.Mutex
 	objects map[string]fence.Object
@@ -48,11 +48,13 @@ func (b *bucket) Put(_ context.Context, key string, o fence.Object) error {
 	return nil
 }
 
-// An away store does not answer.
-type away struct{}
+// A failingStore returns an error for every request.
+type failingStore struct{}
 
-func (away) Get(context.Context, string) (fence.Object, error) {
+func (failingStore) Get(context.Context, string) (fence.Object, error) {
 	return fence.Object{}, errors.New("no such bucket")
 }
 
-func (away) Put(context.Context, string, fence.Object) error { return errors.New("no such bucket") }
+func (failingStore) Put(context.Context, string, fence.Object) error {
+	return errors.New("no such bucket")
+}

@@ -35,17 +35,17 @@ func TestUpdateObject(t *testing.T) {
 	}
 
 	// UpdateObject returns the error of update, and writes nothing.
-	full := errors.New("full")
+	errFull := errors.New("full")
 	if err := fence.UpdateObject(ctx, b, "new", 5, func(old []byte) ([]byte, error) {
 		if old != nil {
-			t.Errorf("there is %q", old)
+			t.Errorf("update got %q; want no object", old)
 		}
-		return nil, full
-	}); !errors.Is(err, full) {
+		return nil, errFull
+	}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 	if _, err := b.Get(ctx, "new"); !errors.Is(err, fence.ErrNoObject) {
-		t.Errorf("it was written: %v", err)
+		t.Errorf("after an error of update: %v; want no object", err)
 	}
 
 	// UpdateObject keeps other metadata. Any fence may overwrite an object that has none.
@@ -63,16 +63,16 @@ func TestUpdateObject(t *testing.T) {
 	noError(t, b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}))
 	failed, ok := errors.AsType[*pawl.BackendError](write("old", 9))
 	if !ok || !failed.Permanent || !strings.Contains(failed.Error(), `"five"`) {
-		t.Errorf("over metadata of others: %v", failed)
+		t.Errorf("metadata that is not a fence: %v", failed)
 	}
-	if err := fence.UpdateObject(ctx, away{}, "x", 5, report(5, "")); !errors.Is(err, pawl.ErrUnavailable) {
+	if err := fence.UpdateObject(ctx, failingStore{}, "x", 5, report(5, "")); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("without a bucket: %v", err)
 	}
 }
 
-// An ETag is a hash of the body. So the condition of a paused holder is true again when
-// an old body comes back. A body with its fence in it never comes back.
-func TestABodyThatComesBack(t *testing.T) {
+// An ETag is a hash of the body. So after a repeated body, the condition of a paused
+// holder is true again. A body that contains its fence is never repeated.
+func TestARepeatedBodyIsRefused(t *testing.T) {
 	b := newBucket()
 	ctx := t.Context()
 	put := func(etag, body string, f uint64) string {
@@ -81,36 +81,36 @@ func TestABodyThatComesBack(t *testing.T) {
 		return must(b.Get(ctx, "switch"))(t).ETag
 	}
 	off := put("", "off", 1)
-	again := put(put(off, "on", 2), "off", 3)
-	if again != off {
-		t.Fatalf("the store has an ETag for each write: %s, %s", off, again)
+	secondOff := put(put(off, "on", 2), "off", 3)
+	if secondOff != off {
+		t.Fatalf("equal bodies have different ETags: %s, %s", off, secondOff)
 	}
-	put(off, "on", 2) // the paused holder of 2 has read the first body: accepted
+	put(off, "on", 2) // the store accepts a write of the paused holder of 2, which had read the first body
 
 	err := fence.UpdateObject(ctx, b, "switch", 4, func([]byte) ([]byte, error) { return []byte("off"), nil })
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "fence") {
-		t.Errorf("a body that may come back: %v", err)
+		t.Errorf("a body without its fence: %v", err)
 	}
 	for f, body := range map[uint64]string{4: "14 41 4a4", 40: "0400 (40)"} {
 		if err := fence.UpdateObject(ctx, b, strconv.FormatUint(f, 10), f, func([]byte) ([]byte, error) { return []byte(body), nil }); err != nil {
-			t.Errorf("%q has %d: %v", body, f, err)
+			t.Errorf("%q contains %d: %v", body, f, err)
 		}
 	}
 	for _, body := range []string{"", "on", "14", "41", "141 44"} {
 		if err := fence.UpdateObject(ctx, b, "none", 4, func([]byte) ([]byte, error) { return []byte(body), nil }); !errors.Is(err, pawl.ErrInvalid) {
-			t.Errorf("%q has no 4: %v", body, err)
+			t.Errorf("%q does not contain 4: %v", body, err)
 		}
 	}
 }
 
-// A meddler calls before between the read of an object and its write.
-type meddler struct {
+// An interruptedStore calls before before its first Put, and after after it.
+type interruptedStore struct {
 	fence.ObjectStore
 	before func()
 	after  func(err error) error
 }
 
-func (m *meddler) Put(ctx context.Context, key string, o fence.Object) error {
+func (m *interruptedStore) Put(ctx context.Context, key string, o fence.Object) error {
 	if before := m.before; before != nil {
 		m.before = nil
 		before()
@@ -131,7 +131,7 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 		if key == "old" {
 			must(0, fence.UpdateObject(t.Context(), b, key, 3, report(3, "before")))(t)
 		}
-		m := &meddler{ObjectStore: b, before: func() {
+		m := &interruptedStore{ObjectStore: b, before: func() {
 			must(0, fence.UpdateObject(t.Context(), b, key, 7, report(7, "by the next holder")))(t)
 		}}
 		fencetest.Stale(t, fence.UpdateObject(t.Context(), m, key, 5, report(5, "too late")), key, 5, 7)
@@ -141,19 +141,19 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 	}
 }
 
-// A client gets no answer and sends the write again. Its own first write makes the store
-// refuse the second.
-func TestAWriteThatTheStoreGetsTwiceIsOne(t *testing.T) {
+// A client gets no answer, and repeats the write. The store refuses the second request,
+// because the first one has changed the object.
+func TestAWriteThatTheStoreGetsTwiceCountsOnce(t *testing.T) {
 	b := newBucket()
 	add := func(old []byte) ([]byte, error) { return append(old, "5;"...), nil }
-	m := &meddler{ObjectStore: b, after: func(err error) error {
+	m := &interruptedStore{ObjectStore: b, after: func(err error) error {
 		return errors.Join(err, fence.ErrObjectChanged)
 	}}
 	for range 2 {
 		noError(t, fence.UpdateObject(t.Context(), m, "log", 5, add))
 	}
 	if o := must(b.Get(t.Context(), "log"))(t); string(o.Body) != "5;5;" {
-		t.Errorf("it is %q, after two", o.Body)
+		t.Errorf("after two updates the body is %q", o.Body)
 	}
 }
 
@@ -173,56 +173,57 @@ func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if o := must(b.Get(t.Context(), "log"))(t); strings.Count(string(o.Body), "\n") != 8 {
-		t.Errorf("it is %q", o.Body)
+		t.Errorf("the body is %q", o.Body)
 	}
 }
 
-// UpdateObject gives up on an object that always changes: after some tries, or when ctx
-// ends.
-func TestAnObjectThatChangesForEver(t *testing.T) {
+// UpdateObject gives up after 20 changes of the object, or when ctx ends.
+func TestAnObjectThatKeepsChanging(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		tried := 0
+		tries := 0
 		update := func([]byte) ([]byte, error) {
-			tried++
+			tries++
 			return []byte("5"), nil
 		}
-		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), busy{}, "x", 5, update))
-		if !ok || failed.Permanent || !errors.Is(failed, fence.ErrObjectChanged) || tried != 20 {
-			t.Errorf("after %d: %v", tried, failed)
+		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), changingStore{}, "x", 5, update))
+		if !ok || failed.Permanent || !errors.Is(failed, fence.ErrObjectChanged) || tries != 20 {
+			t.Errorf("after %d tries: %v", tries, failed)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := fence.UpdateObject(ctx, busy{}, "x", 5, update); !errors.Is(err, context.DeadlineExceeded) {
+		if err := fence.UpdateObject(ctx, changingStore{}, "x", 5, update); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})
 }
 
-// A busy store is one where another writer is always faster.
-type busy struct{}
+// In a changingStore another writer is always faster.
+type changingStore struct{}
 
-func (busy) Get(context.Context, string) (fence.Object, error) { return fence.Object{ETag: "x"}, nil }
+func (changingStore) Get(context.Context, string) (fence.Object, error) {
+	return fence.Object{ETag: "x"}, nil
+}
 
-func (busy) Put(context.Context, string, fence.Object) error { return fence.ErrObjectChanged }
+func (changingStore) Put(context.Context, string, fence.Object) error { return fence.ErrObjectChanged }
 
 // An ETag that no condition can contain cannot protect a write.
-func TestAnETagThatIsNone(t *testing.T) {
+func TestABadETagIsAPermanentError(t *testing.T) {
 	for _, etag := range []string{"", `W/"x"`} {
-		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), tagged(etag), "x", 5, report(5, "")))
+		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), badETagStore(etag), "x", 5, report(5, "")))
 		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), strconv.Quote(etag)) {
 			t.Errorf("%q: %v", etag, failed)
 		}
 	}
 }
 
-// A tagged store returns a bad ETag: its adapter omits the ETag, or its proxy changes it.
-type tagged string
+// A badETagStore returns a bad ETag: its adapter omits the ETag, or its proxy changes it.
+type badETagStore string
 
-func (g tagged) Get(context.Context, string) (fence.Object, error) {
+func (g badETagStore) Get(context.Context, string) (fence.Object, error) {
 	return fence.Object{ETag: string(g)}, nil
 }
 
-func (tagged) Put(context.Context, string, fence.Object) error { return nil }
+func (badETagStore) Put(context.Context, string, fence.Object) error { return nil }
 
 func TestProbeObjectStore(t *testing.T) {
 	b := newBucket()
@@ -232,17 +233,17 @@ func TestProbeObjectStore(t *testing.T) {
 		}
 	}
 	for what, store := range map[string]fence.ObjectStore{
-		"If-Match": heedless{b, func(o *fence.Object, there fence.Object) {
+		"If-Match": oldStore{b, func(o *fence.Object, stored fence.Object) {
 			if o.ETag != "" {
-				o.ETag = there.ETag
+				o.ETag = stored.ETag
 			}
 		}},
-		"If-None-Match": heedless{b, func(o *fence.Object, there fence.Object) {
+		"If-None-Match": oldStore{b, func(o *fence.Object, stored fence.Object) {
 			if o.ETag == "" {
-				o.ETag = there.ETag
+				o.ETag = stored.ETag
 			}
 		}},
-		"metadata": heedless{b, func(o *fence.Object, _ fence.Object) { o.Metadata = nil }},
+		"metadata": oldStore{b, func(o *fence.Object, _ fence.Object) { o.Metadata = nil }},
 	} {
 		failed, ok := errors.AsType[*pawl.BackendError](fence.ProbeObjectStore(t.Context(), store, "pawl-probe"))
 		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), what) || failed.Hint == "" {
@@ -252,22 +253,22 @@ func TestProbeObjectStore(t *testing.T) {
 	if err := fence.ProbeObjectStore(t.Context(), b, ""); !errors.Is(err, pawl.ErrInvalid) {
 		t.Error(err)
 	}
-	if err := fence.ProbeObjectStore(t.Context(), away{}, "x"); !errors.Is(err, pawl.ErrUnavailable) {
+	if err := fence.ProbeObjectStore(t.Context(), failingStore{}, "x"); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Error(err)
 	}
 }
 
-// A heedless store ignores a part of a request, as old stores do.
-type heedless struct {
+// An oldStore ignores a part of a request, as old stores do.
+type oldStore struct {
 	*bucket
-	changes func(o *fence.Object, there fence.Object)
+	changes func(o *fence.Object, stored fence.Object)
 }
 
-func (h heedless) Put(ctx context.Context, key string, o fence.Object) error {
-	there, err := h.Get(ctx, key)
+func (h oldStore) Put(ctx context.Context, key string, o fence.Object) error {
+	stored, err := h.Get(ctx, key)
 	if err != nil && !errors.Is(err, fence.ErrNoObject) {
 		return err
 	}
-	h.changes(&o, there)
+	h.changes(&o, stored)
 	return h.bucket.Put(ctx, key, o)
 }

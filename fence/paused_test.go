@@ -31,7 +31,7 @@ func TestAPausedHolderIsRefusedByMemory(t *testing.T) {
 	})
 }
 
-// The test of a paused holder again, through aws-sdk-go-v2 and minio-go.
+// The clients are aws-sdk-go-v2 and minio-go.
 func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 	nightly(t, "it builds versitygw")
 	data := t.TempDir()
@@ -40,43 +40,43 @@ func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 	program := testservers.Build(t, "s3clients")
 	for _, client := range []string{"aws", "minio"} {
 		t.Run(client, func(t *testing.T) {
-			run := func(args ...string) (said string, err error) {
+			run := func(args ...string) (output string, err error) {
 				flags := []string{"-url", url, "-client", client}
 				out, err := exec.CommandContext(t.Context(), program, append(flags, args...)...).Output()
 				return string(out), err
 			}
-			if said, err := run("probe", "pawl-probe"); err != nil {
-				t.Error(said)
+			if output, err := run("probe", "pawl-probe"); err != nil {
+				t.Error(output)
 			}
-			last := func() string {
-				said := must(run("read", "report"))(t)
-				lines := strings.Split(strings.TrimSpace(said), "\n")
+			readLastText := func() string {
+				output := must(run("read", "report"))(t)
+				lines := strings.Split(strings.TrimSpace(output), "\n")
 				_, text, _ := strings.Cut(lines[len(lines)-1], " ")
 				return text
 			}
 			fencetest.Story(t, fencetest.Place{
 				Write: func(lease *pawl.Lease, text string) error {
-					if said, err := run("write", "report", strconv.FormatUint(lease.Fence(), 10), text); err != nil {
-						return errors.New(strings.TrimSpace(said))
+					if output, err := run("write", "report", strconv.FormatUint(lease.Fence(), 10), text); err != nil {
+						return errors.New(strings.TrimSpace(output))
 					}
 					return nil
 				},
-				Read: last,
+				Read: readLastText,
 			})
-			// The client gets no answer and sends the write again. The store refuses the
-			// second write, because the object has changed. The data is written once.
-			if said, err := run("-lose", "write", "lost", "5", "once"); err != nil {
-				t.Error(said)
+			// The client gets no answer, and repeats the write. The store refuses the
+			// second request, because the object has changed. The data is written once.
+			if output, err := run("-lose", "write", "lost", "5", "once"); err != nil {
+				t.Error(output)
 			}
-			if said := must(run("read", "lost"))(t); said != "5 once\n" {
-				t.Errorf("it is %q", said)
+			if output := must(run("read", "lost"))(t); output != "5 once\n" {
+				t.Errorf("the object is %q", output)
 			}
 		})
 	}
 }
 
 // docs/fencing.md shows the errors that the holders get.
-func TestTheDocumentShowsWhatIs(t *testing.T) {
+func TestTheDocumentShowsTheErrors(t *testing.T) {
 	document := must(os.ReadFile(filepath.Join("..", "docs", "fencing.md")))(t)
 	block := must(os.ReadFile(filepath.Join("..", "internal", "fencetest", "testdata", "paused.txt")))(t)
 	if !bytes.Contains(document, block) {

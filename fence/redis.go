@@ -9,7 +9,7 @@ import (
 )
 
 // RedisScript returns a Lua script that runs write, your own script, if the fence is
-// good. The check and the write are one step. The script takes:
+// good. The check and the write are one step. The arguments of the script are:
 //
 //   - KEYS[1]: the key of the resource's highest fences, and after it the keys of write.
 //     In a cluster all these keys need one hash tag.
@@ -67,8 +67,8 @@ func RedisError(err error, resource string, fence uint64) error {
 	if _, sent, found := strings.Cut(text, "INVALIDFENCE"); found {
 		return &pawl.InvalidError{Argument: "fence", Problem: "is " + strconv.Quote(strings.TrimSpace(sent)), Allowed: "what Lease.Fence returned, as the first argument of the script"}
 	}
-	if _, found, _ := strings.Cut(text, "NOFENCE "); found != "" {
-		failed := failed("redis", "check the fence for", resource, errors.New(found))
+	if _, detail, _ := strings.Cut(text, "NOFENCE "); detail != "" {
+		failed := backendError("redis", "check the fence for", resource, errors.New(detail))
 		failed.Permanent, failed.Hint = true, "give the fences a key of their own, as the first key of the script"
 		return failed
 	}
@@ -76,8 +76,8 @@ func RedisError(err error, resource string, fence uint64) error {
 	if !found {
 		return err
 	}
-	highest, bad := strconv.ParseUint(strings.TrimSpace(after), 10, 64)
-	if bad != nil {
+	highest, parseErr := strconv.ParseUint(strings.TrimSpace(after), 10, 64)
+	if parseErr != nil {
 		return err
 	}
 	return &StaleError{resource, fence, highest}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The tables for the checks, in the database that the application writes to. Make them
+// The tables for the checks, in the database that the application writes to. Create them
 // with the application's own tables, before the first check. The column fence is the
 // highest fence of a writer, and the column seen the highest fence of a writer or reader.
 const (
@@ -81,7 +81,7 @@ func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sq
 
 // CheckSQLite is CheckPostgres on SQLite, with the table of [SQLiteTable].
 func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
-	if err := lacking(ctx, "transaction", tx); err != nil {
+	if err := checkNotNil(ctx, "transaction", tx); err != nil {
 		return err
 	}
 	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, resource, fence)
@@ -92,21 +92,21 @@ func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64)
 func CheckSQLiteReader(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, resource string, fence uint64) error {
-	if err := lacking(ctx, "database", db); err != nil {
+	if err := checkNotNil(ctx, "database", db); err != nil {
 		return err
 	}
 	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, resource, fence)
 }
 
 func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, sent any, fence uint64) error {
-	if err := cmp.Or(lacking(ctx, "query", query), validate(resource, fence)); err != nil {
+	if err := cmp.Or(checkNotNil(ctx, "query", query), validate(resource, fence)); err != nil {
 		return err
 	}
 	var highest uint64
 	if err := query(ctx, statement, sent, int64(fence)).Scan(&highest); err != nil {
-		return inTable(store, resource, err)
+		return tableError(store, resource, err)
 	}
-	return decide(resource, fence, highest)
+	return checkNotBelow(resource, fence, highest)
 }
 
 // CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable]. In
@@ -127,27 +127,27 @@ func CheckMySQLReader(ctx context.Context, db interface {
 func checkMySQL(ctx context.Context, db interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }, statement, resource string, fence uint64, args ...any) error {
-	if err := cmp.Or(lacking(ctx, "database, or transaction,", db), validate(resource, fence)); err != nil {
+	if err := cmp.Or(checkNotNil(ctx, "database or transaction", db), validate(resource, fence)); err != nil {
 		return err
 	}
 	done, err := db.ExecContext(ctx, statement, append([]any{hex.EncodeToString([]byte(resource))}, args...)...)
 	if err != nil {
-		return inTable("mysql", resource, err)
+		return tableError("mysql", resource, err)
 	}
 	highest, err := done.LastInsertId()
 	if err != nil {
-		return inTable("mysql", resource, err)
+		return tableError("mysql", resource, err)
 	}
-	return decide(resource, fence, uint64(highest))
+	return checkNotBelow(resource, fence, uint64(highest))
 }
 
-// inTable returns the error of a statement. All three databases name the table in it if
-// the table is missing, has other columns, or is not writable.
-func inTable(store, resource string, err error) error {
-	failed := failed(store, "check the fence for", resource, err)
+// tableError returns the error of a statement. If the table is missing, has other
+// columns, or is not writable, the text names it on all three databases.
+func tableError(store, resource string, err error) error {
+	failed := backendError(store, "check the fence for", resource, err)
 	if text := err.Error(); strings.Contains(text, "pawl_fences") || strings.Contains(text, "'seen'") {
 		failed.Permanent = true
-		failed.Hint = "make the table pawl_fences as " + tables[store] + " of package fence has it, and let this user write to it"
+		failed.Hint = "create the table pawl_fences with " + tables[store] + " of package fence, and let this user write to it"
 	}
 	return failed
 }

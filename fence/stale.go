@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// StaleError refuses a write with an old fence. It matches [pawl.ErrStale].
+// StaleError means that a check refused an old fence. It matches [pawl.ErrStale].
 type StaleError struct {
 	Resource string
 	Fence    uint64 // the refused fence
-	Highest  uint64 // the highest accepted fence; not above Fence if the check knows only that the lease has ended
+	Highest  uint64 // the highest accepted fence; at most Fence if the check knows only that the lease has ended
 }
 
 // Is makes errors.Is(err, pawl.ErrStale) true.
@@ -36,15 +36,15 @@ func Compare(resource string, fence, highest uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
-	return decide(resource, fence, highest)
+	return checkNotBelow(resource, fence, highest)
 }
 
 // MaxResource is the greatest length of a resource's name, in bytes. The name has the
 // form of a lock's name: UTF-8 without control characters.
 const MaxResource = driver.MaxName
 
-// validate refuses invalid fences, and resources that some store could not keep: a
-// database that refuses an argument aborts the caller's transaction.
+// validate refuses invalid fences, and resources that some store cannot store. If a
+// database refused them instead, it would abort the caller's transaction.
 func validate(resource string, fence uint64) error {
 	if err := driver.ValidateName(resource); err != nil {
 		if invalid, ok := errors.AsType[*driver.InvalidError](err); ok {
@@ -59,7 +59,7 @@ func validateFence(fence uint64) error {
 	switch {
 	case fence == 0:
 		return &pawl.InvalidError{
-			Argument: "fence", Problem: "is 0, as FenceOf has it where ctx is under no lease on that name",
+			Argument: "fence", Problem: "is 0, which FenceOf returns without a lease on that name",
 			Allowed: "what Lease.Fence returned",
 		}
 	case fence > math.MaxInt64: // the range of integers in databases
@@ -68,8 +68,8 @@ func validateFence(fence uint64) error {
 	return nil
 }
 
-// lacking refuses a nil ctx, and a nil pointer or function, which the error names.
-func lacking(ctx context.Context, what string, x any) error {
+// checkNotNil refuses a nil ctx, and a nil pointer or function, which the error names.
+func checkNotNil(ctx context.Context, what string, x any) error {
 	if ctx == nil {
 		return &pawl.InvalidError{Argument: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
@@ -79,15 +79,15 @@ func lacking(ctx context.Context, what string, x any) error {
 	return nil
 }
 
-// decide accepts a fence that is not below the highest.
-func decide(resource string, fence, highest uint64) error {
+// checkNotBelow refuses a fence below the highest.
+func checkNotBelow(resource string, fence, highest uint64) error {
 	if fence < highest {
 		return &StaleError{resource, fence, highest}
 	}
 	return nil
 }
 
-// failed returns the error of a store that did not answer, or whose value is no fence.
-func failed(store string, op pawl.Op, resource string, err error) *pawl.BackendError {
+// backendError returns the error of a store that failed, or whose value is no fence.
+func backendError(store string, op pawl.Op, resource string, err error) *pawl.BackendError {
 	return &pawl.BackendError{Backend: store, Op: op, Name: resource, Err: err}
 }

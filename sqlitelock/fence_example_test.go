@@ -40,5 +40,5 @@ func Example_fence() {
 	// <nil>
 	// <nil>
 	// pawl: stale: the fence 1795316400000000 for "account" is below 1795316431000000: its holder has lost the lock
-	// pawl: fence is 0, as FenceOf has it where ctx is under no lease on that name; allowed: what Lease.Fence returned
+	// pawl: fence is 0, which FenceOf returns without a lease on that name; allowed: what Lease.Fence returned
 }

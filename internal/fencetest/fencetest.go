@@ -47,8 +47,8 @@ func NewMemoryClients(t TB) (client func() *pawl.Client, sleep func(time.Duratio
 	return client, func(d time.Duration) { now.Add(int64(d)) }
 }
 
-// Paused returns the fences of two holders. The first was paused until its lease was
-// over, and the second has the lock now.
+// Paused returns the fences of two holders. The first was paused until its lease expired,
+// and the second holds the lock now.
 func Paused(t TB) (old, current uint64) {
 	t.Helper()
 	client, sleep := NewMemoryClients(t)
@@ -80,7 +80,7 @@ func Refuses(t TB, write func(resource string, fence uint64) error) {
 	}
 }
 
-// Stale wants the error of a stale fence.
+// Stale checks that err is the error of a stale fence.
 func Stale(t TB, err error, resource string, f, highest uint64) {
 	t.Helper()
 	got, ok := errors.AsType[*fence.StaleError](err)
@@ -92,7 +92,7 @@ func Stale(t TB, err error, resource string, f, highest uint64) {
 	}
 }
 
-// Rejects checks that invalid fences and names are refused.
+// Rejects checks that a check refuses invalid fences and names.
 func Rejects(t TB, check func(resource string, fence uint64) error) {
 	t.Helper()
 	RejectsNumbers(t, check)
@@ -101,8 +101,8 @@ func Rejects(t TB, check func(resource string, fence uint64) error) {
 	}
 }
 
-// RejectsNumbers checks that two fences are refused: 0, which FenceOf also returns if the
-// lease is on another name, and a number too large for a store.
+// RejectsNumbers checks that a check refuses two fences: 0, which FenceOf also returns if
+// the lease is on another name, and a number too large for a store.
 func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	t.Helper()
 	client, _ := NewMemoryClients(t)
@@ -117,7 +117,7 @@ func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	Invalid(t, check, "huge", 1<<63)
 }
 
-// Invalid checks that an argument is refused as invalid, and not as stale.
+// Invalid checks that a check refuses an argument as invalid, and not as stale.
 func Invalid(t TB, check func(resource string, fence uint64) error, resource string, f uint64) {
 	t.Helper()
 	err := check(resource, f)
@@ -126,7 +126,7 @@ func Invalid(t TB, check func(resource string, fence uint64) error, resource str
 	}
 }
 
-// Shares checks which readers and writers are refused. Readers hold at the same time.
+// Shares checks that stale readers and writers are refused. Readers hold concurrently.
 func Shares(t TB, write, read func(resource string, fence uint64) error) {
 	t.Helper()
 	for _, f := range []uint64{5, 3, 9} { // in any order
@@ -134,20 +134,20 @@ func Shares(t TB, write, read func(resource string, fence uint64) error) {
 			t.Errorf("reader %d beside others: %v", f, err)
 		}
 	}
-	Stale(t, write("shared", 7), "shared", 7, 9) // a writer who held before the last reader
+	Stale(t, write("shared", 7), "shared", 7, 9) // a writer that held before the last reader
 	for _, f := range []uint64{10, 10} {
 		if err := write("shared", f); err != nil {
 			t.Errorf("the next writer: %v", err)
 		}
 	}
-	Stale(t, read("shared", 9), "shared", 9, 10) // a reader who held before that writer
+	Stale(t, read("shared", 9), "shared", 9, 10) // a reader that held before that writer
 	for _, f := range []uint64{12, 11} {
 		if err := read("shared", f); err != nil {
 			t.Errorf("reader %d, after the writer: %v", f, err)
 		}
 	}
 	Stale(t, write("shared", 10), "shared", 10, 12)
-	for _, f := range []uint64{12, 13} { // 12 reads before it writes
+	for _, f := range []uint64{12, 13} { // a writer may use the fence of its own read
 		if err := write("shared", f); err != nil {
 			t.Errorf("writer %d: %v", f, err)
 		}

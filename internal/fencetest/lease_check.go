@@ -30,13 +30,13 @@ type Tx struct {
 	Read  func(query string) (int, error)
 }
 
-// Checks has a test for each rule of an engine's lease check. Each wants a new engine.
+// Checks has a test for each rule of an engine's lease check. Each needs a new engine.
 var Checks = map[string]func(TB, Engine){
 	"TheHolder": ChecksTheHolder, "UntilTheEnd": ChecksUntilTheEnd, "EachWrite": ChecksEachWrite,
 	"Several": ChecksSeveral, "InAnyOrder": ChecksInAnyOrder, "TheClient": ChecksTheClient,
 }
 
-// SQL is the engine of a pool of database/sql, with the real clock.
+// SQL returns the engine of a pool of database/sql, with the real clock.
 func SQL(d driver.Driver, db *sql.DB, check func(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error) Engine {
 	return Engine{Locks: d, Sleep: time.Sleep, Transact: func(f func(Tx) error) error {
 		ctx := context.Background()
@@ -56,7 +56,7 @@ func SQL(d driver.Driver, db *sql.DB, check func(ctx context.Context, tx *sql.Tx
 	}}
 }
 
-// check checks leases in a transaction of its own.
+// check checks leases in a new transaction.
 func (e Engine) check(ctx context.Context, leases ...driver.Lease) error {
 	return e.Transact(func(tx Tx) error { return tx.Check(ctx, leases...) })
 }
@@ -74,7 +74,7 @@ func (e Engine) createWorkTable(t TB) {
 func ChecksTheHolder(t TB, e Engine) {
 	t.Helper()
 	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
-	job := "job " + rand.Text() // the job of an earlier call is still held
+	job := "job " + rand.Text() // the name of an earlier call is still held
 	c := servertest.Mutex(job)
 	c.TTL = time.Hour
 	g := servertest.Gets(t, d, c)
@@ -88,7 +88,7 @@ func ChecksTheHolder(t TB, e Engine) {
 	}
 	g = e.endedLease(t, "ended "+job)
 	if err := check(Lease("ended "+job, g.Fence)); !errors.Is(err, driver.ErrStale) {
-		t.Errorf("after its lease: %v; want ErrStale", err)
+		t.Errorf("after the lease has ended: %v; want ErrStale", err)
 	}
 	if err := check(Lease("", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("without a name: %v; want ErrInvalid", err)
@@ -102,20 +102,20 @@ func (e Engine) endedLease(t TB, name string) driver.Grant {
 	c.TTL = time.Second
 	for {
 		g, err := e.Locks.Acquire(t.Context(), c)
-		e.outlast(t, name)
+		e.waitUntilFree(t, name)
 		switch {
 		case err == nil:
 			return g
 		case !errors.Is(err, driver.ErrUnavailable): // the request took longer than the TTL
-			t.Fatalf("Acquire: %v; want it granted", err)
+			t.Fatalf("Acquire: %v", err)
 		}
 		c.Token = driver.NewToken()
 	}
 }
 
-// outlast makes time pass until no lease is left on a name. After slow requests a lease
+// waitUntilFree makes time pass until a name has no lease. After slow requests a lease
 // lasts seconds longer than its TTL.
-func (e Engine) outlast(t TB, name string) {
+func (e Engine) waitUntilFree(t TB, name string) {
 	t.Helper()
 	for {
 		holders := must(e.Locks.Inspect(t.Context(), name))(t).Holders
@@ -152,15 +152,15 @@ func ChecksEachWrite(t TB, e Engine) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	accepted, refused := 0, 0
-	both := func() bool {
+	sawBoth := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return accepted > 0 && refused > 0
 	}
 	for range 6 {
 		all.Go(func() {
-			for k := 0; k < 30 || k < 300 && !both(); k++ {
-				unit := 20 * time.Millisecond << (k / 30) // doubles each 30 rounds, until some passed and some did not
+			for k := 0; k < 30 || k < 300 && !sawBoth(); k++ {
+				unit := 20 * time.Millisecond << (k / 30) // doubles every 30 rounds until both results have occurred
 				c := servertest.Mutex("job")
 				c.TTL = 3 * unit
 				g, err := d.Acquire(t.Context(), c)
@@ -190,13 +190,13 @@ func ChecksEachWrite(t TB, e Engine) {
 }
 
 // ChecksUntilTheEnd tests that no other claim is granted between the check of a lease and
-// the end of the transaction: neither by force, nor after a break, nor when the lease
-// ends meanwhile. No request that was given up meanwhile takes effect later.
+// the end of the transaction: neither by force, nor after a break, nor after the end of
+// the lease. A request that was abandoned meanwhile must not take effect later.
 func ChecksUntilTheEnd(t TB, e Engine) {
 	t.Helper()
 	e.createWorkTable(t)
 	var c driver.Claim
-	// On a slow machine the lease may be over before it is checked.
+	// On a slow machine the lease may expire before the check.
 	for ttl := time.Second; ; ttl *= 2 {
 		c = servertest.Mutex(fmt.Sprint("job ", ttl))
 		c.TTL = ttl
@@ -209,23 +209,23 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 				if err := tx.Check(t.Context(), Lease(c.Name, g.Fence)); err != nil {
 					return err
 				}
-				fails := func(what string, take func(short context.Context) error) {
+				wantError := func(what string, request func(short context.Context) error) {
 					short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 					defer cancel()
-					if take(short) == nil {
-						t.Errorf("%s took effect under the transaction", what)
+					if request(short) == nil {
+						t.Errorf("%s took effect during the transaction", what)
 					}
 				}
 				next := servertest.Mutex(c.Name)
 				acquire := func(short context.Context) error { _, err := e.Locks.Acquire(short, next); return err }
-				fails("a break", func(short context.Context) error {
+				wantError("a break", func(short context.Context) error {
 					return e.Locks.(driver.LeaseBreaker).Break(short, c.Name, g.Fence, 0, next.Owner)
 				})
 				next.Force = true
-				fails("a claim by force", acquire)
-				e.outlast(t, c.Name)
+				wantError("a claim by force", acquire)
+				e.waitUntilFree(t, c.Name)
 				next = servertest.Mutex(c.Name)
-				fails("a claim after the lease", acquire)
+				wantError("a claim after the lease", acquire)
 				return nil
 			})
 		}
@@ -259,21 +259,21 @@ func ChecksSeveral(t TB, e Engine) {
 		}
 	}
 	if err := check(la, l2); err != nil {
-		t.Errorf("leases that are held: %v", err)
+		t.Errorf("two held leases: %v", err)
 	}
-	refused(t, check(), "no lease")
+	wantInvalid(t, check(), "no lease")
 	for _, l := range []driver.Lease{nil, (*pawl.Lease)(nil), new(pawl.Lease)} {
-		refused(t, check(l), "lease is nil", "LeaseOf")
-		refused(t, check(la, l), "lease 2 of 2 is nil", "LeaseOf")
+		wantInvalid(t, check(l), "lease is nil", "LeaseOf")
+		wantInvalid(t, check(la, l), "lease 2 of 2 is nil", "LeaseOf")
 	}
 }
 
-// refused tests that an argument is refused with this text.
-func refused(t TB, err error, words ...string) {
+// wantInvalid tests that an error matches ErrInvalid and has these texts.
+func wantInvalid(t TB, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), word) {
-			t.Errorf("%v; want it refused, with %q", err, word)
+			t.Errorf("%v; want ErrInvalid, with %q", err, word)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func ChecksInAnyOrder(t TB, e Engine) {
 			case <-stop:
 				return
 			case <-time.After(5 * time.Millisecond):
-				_, _ = d.Renew(t.Context(), refs) // which may find a row locked
+				_, _ = d.Renew(t.Context(), refs) // a row may be locked
 			}
 		}
 	}()
@@ -342,15 +342,15 @@ func ChecksTheClient(t TB, e Engine) {
 	for len(must(tenant.Inspect(t.Context(), "passed"))(t).Holders) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // until the second Lock waits
+	time.Sleep(50 * time.Millisecond) // the second Lock now waits
 	if err := first.Release(t.Context()); err != nil {
 		t.Errorf("%v", err)
 	}
 	if err := check(t.Context(), first); !errors.Is(err, driver.ErrStale) || !errors.Is(err, pawl.ErrReleased) {
-		t.Errorf("a released lease, whose hold was passed on: %v; want ErrStale and ErrReleased", err)
+		t.Errorf("a released lease, which the client passed on: %v; want ErrStale and ErrReleased", err)
 	}
 	if err := check(t.Context(), <-next); err != nil {
-		t.Errorf("the lease that got the hold: %v", err)
+		t.Errorf("the next lease: %v", err)
 	}
 
 	err := pawl.All(locks.Mutex("y"), locks.Mutex("x")).Do(t.Context(), func(ctx context.Context) error {
@@ -374,7 +374,7 @@ func ChecksTheClient(t TB, e Engine) {
 	}
 
 	client, _ := NewMemoryClients(t)
-	refused(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
+	wantInvalid(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
 }
 
 // Lease returns a lease with this name and fence, for a check.

@@ -18,18 +18,18 @@ type Place struct {
 	Read  func() string
 }
 
-// Story pauses a holder past its TTL, so that its write is refused. It prints the real
-// answers, which must be the same for every Place. docs/fencing.md shows the text.
+// Story pauses a holder past its TTL, so that the place refuses its write. It checks the
+// text of all answers, which must be the same for every Place. docs/fencing.md shows it.
 func Story(t TB, p Place) {
 	t.Helper()
 	var got strings.Builder
 	client, sleep := NewMemoryClients(t)
-	write := func(who string, lease *pawl.Lease, text string) {
+	write := func(holder string, lease *pawl.Lease, text string) {
 		answer := "ok"
 		if err := p.Write(lease, text); err != nil {
 			answer = err.Error()
 		}
-		fmt.Fprintf(&got, "%s writes %q with fence %d:\n    %s\n", who, text, lease.Fence(), answer)
+		fmt.Fprintf(&got, "%s writes %q with fence %d:\n    %s\n", holder, text, lease.Fence(), answer)
 	}
 	one := must(client().Mutex("report", pawl.WithTTL(30*time.Second)).Lock(t.Context()))(t)
 	write("one", one, "first draft")

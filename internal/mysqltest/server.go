@@ -27,7 +27,7 @@ import (
 // TB is the part of *testing.T that this package needs.
 type TB = servertest.TB
 
-// User has all rights in Database, and in each database of NewDatabase, and no others.
+// User has all rights in Database and in each database of NewDatabase, but nowhere else.
 const (
 	User     = "pawl"
 	Password = "s3cret/@:?word"
@@ -59,7 +59,7 @@ func newServer(tb TB, args []string) *Server {
 	port := servertest.FreePort(tb)
 	s := &Server{Process: servertest.Process{TB: tb, Dir: dir}, Addr: "127.0.0.1:" + port}
 	s.args = slices.Concat([]string{
-		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
+		"--no-defaults", "--user=" + serverUser(), "--datadir=" + filepath.Join(dir, "data"),
 		"--tmpdir=" + dir, // otherwise a starting server would delete the files of another one
 		"--socket=" + filepath.Join(dir, "socket"), "--bind-address=127.0.0.1", "--port=" + port,
 		"--init-file=" + filepath.Join(dir, "init.sql"), "--skip-name-resolve", "--skip-log-bin",
@@ -70,52 +70,52 @@ func newServer(tb TB, args []string) *Server {
 	return s
 }
 
-// newFolder is a temporary folder with a short name.
+// newFolder creates a temporary folder with a short name.
 func newFolder(tb TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp(parent(), "pawl-mysql")
+	dir, err := os.MkdirTemp(tempRoot(), "pawl-mysql")
 	basictest.NoError(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-// parent is the folder of temporary folders. If its name is long, it is /tmp instead,
-// because the name of a socket has at most 107 bytes.
-func parent() string {
+// tempRoot returns the folder for temporary folders. Instead of a folder with a long name
+// it returns /tmp, because the name of a socket has at most 107 bytes.
+func tempRoot() string {
 	if dir := os.TempDir(); len(dir) <= 60 {
 		return dir
 	}
 	return "/tmp"
 }
 
-// whoami is the user of the server: mariadbd runs as root only if --user says so.
-func whoami() string {
+// serverUser returns the user of the server. mariadbd requires --user to run as root.
+func serverUser() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}
 	return "root"
 }
 
-// template is a data folder before the first start. Making it takes some seconds; a copy
-// takes almost none.
+// template returns a data folder before the first start. It takes some seconds to create;
+// copying it is quick.
 var template = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-mysql-new")
 	if err != nil {
 		return "", err
 	}
-	made.Store(&dir)
+	templateDir.Store(&dir)
 	data := filepath.Join(dir, "data")
-	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+data,
+	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+serverUser(), "--datadir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // it starts a server: see --tmpdir above
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("mariadb-install-db: %w\n%s", err, said)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // it starts a server, see --tmpdir above
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mariadb-install-db: %w\n%s", err, output)
 	}
 	return data, nil
 })
 
-// made is the template, if it was made.
-var made atomic.Pointer[string]
+// templateDir is the folder of template, if it was created.
+var templateDir atomic.Pointer[string]
 
 func install(tb TB, dir string) {
 	tb.Helper()
@@ -159,7 +159,7 @@ func (s *Server) rootDSN() string {
 	return "root@unix(" + filepath.Join(s.Dir, "socket") + ")/?timeout=5s"
 }
 
-// Root is a pool of connections of the superuser.
+// Root returns a pool of connections of the superuser.
 func (s *Server) Root(tb TB) *sql.DB {
 	tb.Helper()
 	return open(tb, s.rootDSN())
@@ -176,7 +176,7 @@ func (s *Server) Do(tb TB, statements ...string) {
 	}
 }
 
-// NewDatabase makes a database for one test, in which the user has all rights.
+// NewDatabase creates a database for one test, in which User has all rights.
 func (s *Server) NewDatabase(tb TB) string {
 	tb.Helper()
 	databases.Lock()
@@ -192,15 +192,15 @@ var databases struct {
 	n int
 }
 
-// DSN is go-sql-driver's name of a database of the server, for the user.
+// DSN returns the DSN of go-sql-driver for a database of the server, as User.
 func (s *Server) DSN(database string) string { return DSN(s.Addr, database) }
 
-// DSN is go-sql-driver's name of a database at an address, for the user.
+// DSN returns the DSN of go-sql-driver for a database at an address, as User.
 func DSN(addr, database string) string {
 	return User + ":" + Password + "@tcp(" + addr + ")/" + database
 }
 
-// Open opens a pool of connections of the user to a database.
+// Open opens a pool of connections to a database, as User.
 func (s *Server) Open(tb TB, database string) *sql.DB {
 	tb.Helper()
 	return open(tb, s.DSN(database))
@@ -214,12 +214,12 @@ func open(tb TB, dsn string) *sql.DB {
 	return db
 }
 
-// OpenDSN is sql.Open.
+// OpenDSN opens a pool with sql.Open.
 func OpenDSN(dsn string) (*sql.DB, error) { return sql.Open("mysql", dsn) }
 
 var shared servertest.Shared[*Server]
 
-// Shared returns a server that runs until Stop. Each test makes its own database there.
+// Shared returns a server that runs until Stop. Each test creates its own database on it.
 func Shared(tb TB) *Server {
 	tb.Helper()
 	return shared.Get(tb, func(tb TB) *Server { return Start(tb) })
@@ -229,7 +229,7 @@ func Shared(tb TB) *Server {
 // it.
 func Stop() {
 	shared.Stop()
-	if dir := made.Load(); dir != nil {
+	if dir := templateDir.Load(); dir != nil {
 		_ = os.RemoveAll(*dir)
 	}
 }

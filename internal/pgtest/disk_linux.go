@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// SmallDisk makes a disk of a size like "8m" for the server.
+// SmallDisk mounts a disk of a size like "8m" for the server.
 func (s *Server) SmallDisk(size string) *servertest.Disk {
 	s.TB.Helper()
 	dir := filepath.Join(s.Dir, "small")
 	noError(s.TB, os.Mkdir(dir, 0o700))
 	d := servertest.SmallDisk(s.TB, dir, size)
-	give(s.TB, dir)
+	chownToServer(s.TB, dir)
 	return d
 }
 
@@ -29,7 +29,7 @@ func (s *Server) Move(folder string, d *servertest.Disk) {
 	}
 	if err == nil {
 		err = filepath.WalkDir(to, func(path string, _ fs.DirEntry, err error) error {
-			give(s.TB, path)
+			chownToServer(s.TB, path)
 			return err
 		})
 	}

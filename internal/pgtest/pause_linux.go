@@ -22,17 +22,17 @@ func (s *Server) Resume() {
 	}
 }
 
-// signal signals the postmaster first, which then starts no more processes.
-func (s *Server) signal(what syscall.Signal) {
+// signal sends a signal to the postmaster first, which then starts no more processes.
+func (s *Server) signal(sig syscall.Signal) {
 	parent := s.PID()
-	_ = syscall.Kill(parent, what)
+	_ = syscall.Kill(parent, sig)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		stat, _ := os.ReadFile(path)                // it may have ended
-		_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind its name
+		stat, _ := os.ReadFile(path)                // the process may have ended
+		_, rest, _ := bytes.Cut(stat, []byte(") ")) // after the process's name
 		if fields := strings.Fields(string(rest)); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			_ = syscall.Kill(pid, what)
+			_ = syscall.Kill(pid, sig)
 		}
 	}
 }

@@ -41,11 +41,11 @@ type Server struct {
 	env  []string // added to the test's environment
 }
 
-// Start makes a database cluster, and starts a server with additional settings, such as
+// Start creates a database cluster, and starts a server with additional settings, such as
 // "fsync=on".
 func Start(tb TB, settings ...string) *Server {
 	tb.Helper()
-	s := &Server{Process: servertest.Process{TB: tb, Dir: folder(tb)}, Port: servertest.FreePort(tb)}
+	s := &Server{Process: servertest.Process{TB: tb, Dir: newFolder(tb)}, Port: servertest.FreePort(tb)}
 	s.Addr = net.JoinHostPort("127.0.0.1", s.Port)
 	data := filepath.Join(s.Dir, "data")
 	s.args = []string{"-D", data, "-p", s.Port}
@@ -55,11 +55,11 @@ func Start(tb TB, settings ...string) *Server {
 	}, settings...) {
 		s.args = append(s.args, "-c", setting)
 	}
-	init := command(tb, s.Dir, program(tb, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	if said, err := init.CombinedOutput(); err != nil {
-		tb.Fatalf("initdb: %v\n%s", err, said)
+	initdb := command(tb, s.Dir, program(tb, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	if output, err := initdb.CombinedOutput(); err != nil {
+		tb.Fatalf("initdb: %v\n%s", err, output)
 	}
-	rules := file(
+	rules := joinLines(
 		"local all all trust", // every database, every user
 		"host all secured 127.0.0.1/32 scram-sha-256",
 		"host all all 127.0.0.1/32 trust", // every database, every user
@@ -79,12 +79,12 @@ func init() {
 	}
 }
 
-// URL is the URL of a database, for the user postgres.
+// URL returns the URL of a database, for the user postgres.
 func (s *Server) URL(database string) string {
 	return "postgres://postgres@" + s.Addr + "/" + database
 }
 
-// Database makes a new database, and returns its URL.
+// Database creates a new database, and returns its URL.
 func (s *Server) Database(name string) string {
 	s.TB.Helper()
 	s.Do("postgres", "CREATE DATABASE "+`"`+strings.ReplaceAll(name, `"`, `""`)+`"`)
@@ -112,7 +112,7 @@ func (s *Server) exec(ctx context.Context, database, statements string) error {
 	return err
 }
 
-// Run starts the process, for the first time or after Kill, and waits until it answers.
+// Run starts the process, also again after Kill, and waits until it answers.
 func (s *Server) Run() {
 	s.TB.Helper()
 	postgres := append(slices.Clone(s.env), program(s.TB, "postgres"))
@@ -131,30 +131,30 @@ func (s *Server) Kill() { s.End(syscall.SIGQUIT, os.Kill) }
 // during a recovery, it kills the server.
 func (s *Server) Stop() { s.End(syscall.SIGINT, syscall.SIGQUIT, os.Kill) }
 
-// Standby starts the server again as a standby without a primary: it stays in recovery.
+// Standby restarts the server as a standby without a primary, which stays in recovery.
 func (s *Server) Standby() {
 	s.TB.Helper()
 	s.Stop()
 	signal := filepath.Join(s.Dir, "data", "standby.signal")
 	noError(s.TB, os.WriteFile(signal, nil, 0o600))
-	give(s.TB, signal)
+	chownToServer(s.TB, signal)
 	s.Run()
 }
 
-// UseTLS makes the server use TLS with the certificate of an identity, which is in the
-// server's folder, and require one of the user "certified", an administrator. Calling it
-// again makes the server read the files again. Then it ends all connections.
+// UseTLS makes the server use TLS with the certificate of an identity in the server's
+// folder, and require a certificate of the user "certified", a superuser. Calling it
+// again makes the server read the files again. UseTLS then ends all connections.
 func (s *Server) UseTLS(own *certtest.Identity) {
 	s.TB.Helper()
 	for _, path := range []string{own.CA, own.Cert, own.Key} {
-		give(s.TB, path)
+		chownToServer(s.TB, path)
 	}
 	rules := filepath.Join(s.Dir, "data", "pg_hba.conf")
-	have, err := os.ReadFile(rules)
+	old, err := os.ReadFile(rules)
 	noError(s.TB, err)
-	if own := file("hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca"); !bytes.HasPrefix(have, own) {
+	if rule := joinLines("hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca"); !bytes.HasPrefix(old, rule) {
 		s.Do("postgres", "CREATE ROLE certified SUPERUSER LOGIN")
-		noError(s.TB, os.WriteFile(rules, append(own, have...), 0o600))
+		noError(s.TB, os.WriteFile(rules, append(rule, old...), 0o600))
 	}
 	for name, value := range map[string]string{"ssl_ca_file": own.CA, "ssl_cert_file": own.Cert, "ssl_key_file": own.Key, "ssl": "on"} {
 		s.Do("postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
@@ -175,35 +175,35 @@ func program(tb TB, name string) string {
 	return testservers.Command(tb, name, "PostgreSQL and PgBouncer", "/usr/lib/postgresql/*/bin/"+name, "/usr/sbin/"+name)
 }
 
-// folder is a temporary folder that the server's user can reach.
-func folder(tb TB) string {
+// newFolder creates a temporary folder that the servers' user can reach.
+func newFolder(tb TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp(reachable(tb), "pawl-pg-")
+	dir, err := os.MkdirTemp(tempRoot(tb), "pawl-pg-")
 	noError(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	give(tb, dir)
+	chownToServer(tb, dir)
 	return dir
 }
 
-// file writes the lines of a file of settings.
-func file(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+// joinLines returns the text of a configuration file.
+func joinLines(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
-// StartPooler starts a PgBouncer before a server, in a mode such as "transaction". It
-// passes on each database under its own name, for the user postgres.
+// StartPooler starts a PgBouncer for a server, in a mode such as "transaction". Databases
+// keep their names, and the user is postgres.
 func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	tb.Helper()
-	p := &Pooler{Process: servertest.Process{TB: tb, Dir: folder(tb)}, Port: servertest.FreePort(tb)}
+	p := &Pooler{Process: servertest.Process{TB: tb, Dir: newFolder(tb)}, Port: servertest.FreePort(tb)}
 	p.Addr = net.JoinHostPort("127.0.0.1", p.Port)
 	files := map[string][]byte{
-		"users": file(`"postgres" ""`),
-		"ini": file("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
+		"users": joinLines(`"postgres" ""`),
+		"ini": joinLines("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
 			"listen_port = "+p.Port, "unix_socket_dir =", "auth_type = trust", "auth_file = "+filepath.Join(p.Dir, "users"),
 			"pool_mode = "+mode, "max_client_conn = 500", "default_pool_size = 20", "ignore_startup_parameters = extra_float_digits"),
 	}
 	for name, text := range files {
 		path := filepath.Join(p.Dir, name)
 		noError(tb, os.WriteFile(path, text, 0o600))
-		give(tb, path)
+		chownToServer(tb, path)
 	}
 	tb.Cleanup(p.Kill)
 	p.Run()
@@ -217,12 +217,12 @@ type Pooler struct {
 	Addr, Port string
 }
 
-// URL is the URL of a database behind the pooler.
+// URL returns the URL of a database behind the pooler.
 func (p *Pooler) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s", p.Addr, database)
 }
 
-// Run starts the process, for the first time or after Kill.
+// Run starts the process for the first time, or again after Kill.
 func (p *Pooler) Run() {
 	p.TB.Helper()
 	p.Launch(command(p.TB, p.Dir, program(p.TB, "pgbouncer"), filepath.Join(p.Dir, "ini")), nil)

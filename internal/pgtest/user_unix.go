@@ -11,30 +11,30 @@ import (
 	"syscall"
 )
 
-// command runs as a user other than root, because PostgreSQL and PgBouncer refuse root.
+// command returns a command of a user other than root, which the servers refuse.
 func command(tb TB, dir, path string, args ...string) *exec.Cmd {
 	tb.Helper()
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
-	if uid, gid := other(tb); uid != 0 {
+	if uid, gid := serverUser(tb); uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
 	}
 	return cmd
 }
 
-// give makes that user the owner of a file.
-func give(tb TB, path string) {
+// chownToServer makes the servers' user the owner of a file.
+func chownToServer(tb TB, path string) {
 	tb.Helper()
-	if uid, gid := other(tb); uid != 0 {
+	if uid, gid := serverUser(tb); uid != 0 {
 		noError(tb, os.Chown(path, int(uid), int(gid)))
 	}
 }
 
-// reachable returns a folder for temporary files that the servers' user can reach. Root's
-// own may be below a closed folder.
-func reachable(tb TB) string {
+// tempRoot returns a folder for temporary files that the servers' user can reach. Root's
+// TMPDIR may be below a closed folder.
+func tempRoot(tb TB) string {
 	tb.Helper()
-	if uid, _ := other(tb); uid == 0 {
+	if uid, _ := serverUser(tb); uid == 0 {
 		return os.TempDir()
 	}
 	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -42,11 +42,11 @@ func reachable(tb TB) string {
 			return dir
 		}
 	}
-	tb.Fatalf("no temporary folder is open to the user of the servers: set TMPDIR to one")
+	tb.Fatalf("the servers' user can reach no temporary folder: set TMPDIR to a folder that it can reach")
 	return ""
 }
 
-// isOpen reports whether each user may pass through a folder.
+// isOpen reports whether every user may pass through a folder and those above it.
 func isOpen(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode()&0o001 == 0 {
@@ -56,8 +56,8 @@ func isOpen(dir string) bool {
 	return above == dir || isOpen(above)
 }
 
-// other is the user of the servers if this process is root, and 0 otherwise.
-func other(tb TB) (uid, gid uint32) {
+// serverUser returns the user of the servers if this process is root, or 0 otherwise.
+func serverUser(tb TB) (uid, gid uint32) {
 	tb.Helper()
 	if os.Getuid() != 0 {
 		return 0, 0

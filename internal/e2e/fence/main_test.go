@@ -1,5 +1,5 @@
-// Package fence_test checks fences in databases, with the clients that people have, by
-// the rules in internal/fencetest.
+// Package fence_test checks fences in databases with real clients, and the tests of
+// internal/fencetest.
 package fence_test
 
 import (
@@ -25,7 +25,7 @@ var (
 	databases int
 )
 
-// postgres makes a database for one test, and returns its URL.
+// postgres creates a database for one test, and returns its URL.
 func postgres(t *testing.T) string {
 	t.Helper()
 	server := shared.Get(t, func(tb servertest.TB) *pgtest.Server { return pgtest.Start(tb) })

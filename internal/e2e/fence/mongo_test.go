@@ -34,9 +34,9 @@ func collection(t *testing.T) *mongo.Collection {
 	return c
 }
 
-// lookAgain finds out why an update found no document. No error means that the document
-// exists, and that its fences are valid.
-func lookAgain(ctx context.Context, c *mongo.Collection, resource, field string, f uint64) error {
+// missError returns the reason for which an update found no document. It is nil if the
+// document exists and the fence is not stale.
+func missError(ctx context.Context, c *mongo.Collection, resource, field string, f uint64) error {
 	var known bson.M
 	if err := c.FindOne(ctx, bson.M{"_id": resource}).Decode(&known); err != nil {
 		return err
@@ -52,7 +52,7 @@ func TestMongo(t *testing.T) {
 		noError(t, c.FindOne(t.Context(), bson.M{"_id": resource}).Decode(&account))
 		return account.Balance
 	}
-	writes := func(upsert bool) func(resource string, f uint64) error {
+	writer := func(upsert bool) func(resource string, f uint64) error {
 		return func(resource string, f uint64) error {
 			filter, update, err := fence.Mongo(resource, f)
 			if err != nil {
@@ -62,7 +62,7 @@ func TestMongo(t *testing.T) {
 			update["$inc"] = bson.M{"balance": 10}
 			done, err := c.UpdateOne(t.Context(), filter, update, options.UpdateOne().SetUpsert(upsert))
 			if mongo.IsDuplicateKeyError(err) && upsert || err == nil && done.MatchedCount+done.UpsertedCount == 0 {
-				return lookAgain(t.Context(), c, resource, fence.MongoSeen, f)
+				return missError(t.Context(), c, resource, fence.MongoSeen, f)
 			}
 			return err
 		}
@@ -76,26 +76,26 @@ func TestMongo(t *testing.T) {
 		var account struct{ Balance int32 }
 		err = c.FindOneAndUpdate(t.Context(), filter, update).Decode(&account)
 		if errors.Is(err, mongo.ErrNoDocuments) {
-			return lookAgain(t.Context(), c, resource, fence.MongoFence, f)
+			return missError(t.Context(), c, resource, fence.MongoFence, f)
 		}
 		return err
 	}
 
-	if err := writes(false)("account", 7); !errors.Is(err, mongo.ErrNoDocuments) {
+	if err := writer(false)("account", 7); !errors.Is(err, mongo.ErrNoDocuments) {
 		t.Errorf("a write to no document: %v", err)
 	}
 	accounts := bson.A{bson.M{"_id": "account", "balance": 0}, bson.M{"_id": "other", "balance": 0}, bson.M{"_id": "shared", "balance": 0}}
 	must(c.InsertMany(t.Context(), accounts))(t)
-	fencetest.Refuses(t, writes(false))
-	fencetest.Rejects(t, writes(false))
-	fencetest.Shares(t, writes(false), read)
+	fencetest.Refuses(t, writer(false))
+	fencetest.Rejects(t, writer(false))
+	fencetest.Shares(t, writer(false), read)
 	if n := balance("account"); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}
 
 	must(c.DeleteMany(t.Context(), bson.M{}))(t)
-	fencetest.Refuses(t, writes(true))
-	fencetest.Rejects(t, writes(true))
+	fencetest.Refuses(t, writer(true))
+	fencetest.Rejects(t, writer(true))
 	if n := balance("account"); n != 50 {
 		t.Errorf("with upserts the balance is %d, want 50", n)
 	}

@@ -23,10 +23,10 @@ func TestRedis(t *testing.T) {
 		return fence.RedisError(err, resource, f)
 	}
 	fencetest.Refuses(t, write)
-	reading := goredis.NewScript(fence.RedisReaderScript(`return redis.call('GET', KEYS[1])`))
+	readScript := goredis.NewScript(fence.RedisReaderScript(`return redis.call('GET', KEYS[1])`))
 	read := func(resource string, f uint64) error {
-		_, err := reading.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f).Result()
-		if errors.Is(err, goredis.Nil) { // what the script has read
+		_, err := readScript.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f).Result()
+		if errors.Is(err, goredis.Nil) { // the key that the script reads is missing
 			err = nil
 		}
 		return fence.RedisError(err, resource, f)
@@ -43,24 +43,24 @@ func TestRedis(t *testing.T) {
 		}
 	}
 	if err := fence.RedisError(script.Run(t.Context(), c, nil).Err(), "x", 1); !errors.Is(err, pawl.ErrInvalid) {
-		t.Errorf("without anything: %v", err)
+		t.Errorf("without keys and arguments: %v", err)
 	}
 	if n := c.Exists(t.Context(), "balance:x").Val(); n != 0 {
-		t.Error("a write without a fence was done")
+		t.Error("the script wrote without a fence")
 	}
 	for _, foreign := range []string{"", "7", "7 8 9", "seven"} {
 		must(c.Set(t.Context(), "fence:foreign", foreign, 0).Result())(t)
 		failed, ok := errors.AsType[*pawl.BackendError](write("foreign", 1<<40))
 		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), "fence:foreign") {
-			t.Errorf("where %q is stored: %v", foreign, failed)
+			t.Errorf("the key of the fences has %q: %v", foreign, failed)
 		}
 	}
 	must(c.Del(t.Context(), "fence:foreign").Result())(t)
 	must(c.RPush(t.Context(), "fence:foreign", "7").Result())(t)
 	if failed, ok := errors.AsType[*pawl.BackendError](write("foreign", 1<<40)); !ok || !failed.Permanent || !strings.Contains(failed.Error(), "fence:foreign") {
-		t.Errorf("where a list is stored: %v", failed)
+		t.Errorf("the key of the fences has a list: %v", failed)
 	}
 	if fence.RedisError(nil, "x", 1) != nil || !errors.Is(fence.RedisError(goredis.Nil, "x", 1), goredis.Nil) {
-		t.Error("other answers are changed")
+		t.Error("RedisError changed another error")
 	}
 }

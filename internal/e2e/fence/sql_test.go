@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// writes makes a write of a check in a transaction, and rolls a refused write back.
-func writes(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
+// writer returns a function that checks a fence and writes, in one transaction.
+func writer(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
 	t.Helper()
 	return func(resource string, f uint64) error {
 		tx := must(db.BeginTx(t.Context(), nil))(t)
@@ -35,15 +35,15 @@ func writes(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
 
 type check = func(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error
 
-// inDatabase tests what has to hold on each database.
-func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func(resource string, fence uint64) error) {
+// testDatabase tests the checks of one database.
+func testDatabase(t *testing.T, db *sql.DB, table string, check check, reader func(resource string, fence uint64) error) {
 	t.Helper()
 	must(db.ExecContext(t.Context(), "CREATE TABLE work (n integer)"))(t)
 	must(db.ExecContext(t.Context(), "INSERT INTO work VALUES (0)"))(t)
-	write := writes(t, db, check)
-	for _, other := range []string{"", "CREATE TABLE pawl_fences (resource varchar(255), fence bigint)"} {
-		if other != "" {
-			must(db.ExecContext(t.Context(), other))(t)
+	write := writer(t, db, check)
+	for _, wrongTable := range []string{"", "CREATE TABLE pawl_fences (resource varchar(255), fence bigint)"} {
+		if wrongTable != "" {
+			must(db.ExecContext(t.Context(), wrongTable))(t)
 		}
 		for _, err := range []error{write("account", 1), reader("account", 1)} {
 			failed, ok := errors.AsType[*pawl.BackendError](err)
@@ -53,7 +53,7 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 		}
 	}
 	must(db.ExecContext(t.Context(), "DROP TABLE pawl_fences"))(t)
-	for range 2 { // the second creation does no harm
+	for range 2 { // the second creation changes nothing
 		must(db.ExecContext(t.Context(), table))(t)
 	}
 	fencetest.Refuses(t, write)
@@ -63,7 +63,7 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 		t.Errorf("the largest fence: %v", err)
 	}
 	if err := write("largest", 1<<63-2); !errors.Is(err, pawl.ErrStale) {
-		t.Errorf("one below it: %v", err)
+		t.Errorf("a fence below the largest: %v", err)
 	}
 	n := 0
 	if err := db.QueryRowContext(t.Context(), "SELECT n FROM work").Scan(&n); err != nil || n != 11 {
@@ -71,26 +71,26 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 	}
 }
 
-// A counted database counts the statements of a check.
-type counted struct {
+// A countingDB counts the statements of a check.
+type countingDB struct {
 	*sql.DB
 	statements int
 }
 
-func (c *counted) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+func (c *countingDB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	c.statements++
 	return c.DB.QueryRowContext(ctx, query, args...)
 }
 
-func (c *counted) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (c *countingDB) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	c.statements++
 	return c.DB.ExecContext(ctx, query, args...)
 }
 
-// isOneStatement checks that a check is one statement, for writers and for readers.
-func (c *counted) isOneStatement(t *testing.T, check func(resource string, f uint64) error) {
+// wantOneStatement tests that a check sends one statement.
+func (c *countingDB) wantOneStatement(t *testing.T, check func(resource string, f uint64) error) {
 	t.Helper()
-	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // to a writer the last fence is stale
+	for _, f := range []uint64{5, 1 << 40, 1 << 40, 1} { // for a writer the last fence is stale
 		before := c.statements
 		if err := check("counted", f); err != nil && !errors.Is(err, pawl.ErrStale) {
 			t.Errorf("fence %d: %v", f, err)
@@ -105,20 +105,20 @@ func TestSQLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "app.db")
 	db := must(sql.Open("sqlite", file))(t)
 	defer db.Close()
-	c := &counted{DB: db}
+	c := &countingDB{DB: db}
 	read := func(resource string, f uint64) error { return fence.CheckSQLiteReader(t.Context(), c, resource, f) }
-	inDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite, read)
-	c.isOneStatement(t, read)
+	testDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite, read)
+	c.wantOneStatement(t, read)
 }
 
 func TestMySQL(t *testing.T) {
 	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
 	db := s.Open(t, name)
-	c := &counted{DB: db}
+	c := &countingDB{DB: db}
 	read := func(resource string, f uint64) error { return fence.CheckMySQLReader(t.Context(), c, resource, f) }
-	inDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, read)
-	c.isOneStatement(t, read)
+	testDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, read)
+	c.wantOneStatement(t, read)
 }
 
 func checkPostgres(ctx context.Context, tx *sql.Tx, resource string, f uint64) error {
@@ -129,15 +129,15 @@ func TestPostgres(t *testing.T) {
 	dsn := postgres(t)
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
-	inDatabase(t, db, fence.PostgresTable, checkPostgres, func(resource string, f uint64) error {
+	testDatabase(t, db, fence.PostgresTable, checkPostgres, func(resource string, f uint64) error {
 		return fence.CheckPostgresReader(t.Context(), fence.Query(db.QueryRowContext), resource, f)
 	})
-	counts := &counted{DB: db}
-	counts.isOneStatement(t, func(resource string, f uint64) error {
+	counts := &countingDB{DB: db}
+	counts.wantOneStatement(t, func(resource string, f uint64) error {
 		return fence.CheckPostgres(t.Context(), fence.Query(counts.QueryRowContext), resource, f)
 	})
 
-	// The same through pgx itself, which has another transaction type.
+	// The same with pgx itself, which has another transaction type.
 	c := must(pgx.Connect(t.Context(), dsn))(t)
 	defer c.Close(t.Context())
 	must(c.Exec(t.Context(), "TRUNCATE pawl_fences"))(t)
@@ -157,7 +157,7 @@ func TestPostgresInAnotherEncoding(t *testing.T) {
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
 	must(db.ExecContext(t.Context(), fence.PostgresTable))(t)
-	// PostgreSQL prefers this function to its own, in whatever schema it stands.
+	// PostgreSQL prefers this function to its own, unless a statement names the schema.
 	must(db.ExecContext(t.Context(), "CREATE FUNCTION convert_from(bytea, text) RETURNS text LANGUAGE sql AS $$SELECT 'one'$$"))(t)
 	for _, mode := range []string{"cache_statement", "exec"} {
 		other := must(sql.Open("pgx", dsn+"?default_query_exec_mode="+mode+"&options=-cclient_encoding%3DLATIN1"))(t)
@@ -178,8 +178,8 @@ func TestPostgresInAnotherEncoding(t *testing.T) {
 	}
 }
 
-// A write with a lower fence arrives while a write with a higher fence is still open. It
-// waits for that write, and then the guard refuses it.
+// A write with a lower fence arrives while a transaction with a higher fence is open. Its
+// check waits for that transaction, and then refuses the fence.
 func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 	db := must(sql.Open("pgx", postgres(t)))(t)
 	defer db.Close()
@@ -198,21 +198,21 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 		}
 		answer <- err
 	}()
-	for waiting := 0; waiting == 0; { // until the server reports that it waits
+	for waiting := 0; waiting == 0; { // until the server reports that the check waits
 		select {
 		case err := <-answer:
-			t.Fatalf("it did not wait: %v", err)
+			t.Fatalf("the check of the lower fence did not wait: %v", err)
 		default:
 		}
 		noError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting))
 	}
 	noError(t, high.Commit())
 	if err := <-answer; !errors.Is(err, pawl.ErrStale) {
-		t.Errorf("the lower one: %v", err)
+		t.Errorf("the check of the lower fence: %v", err)
 	}
 }
 
-// The same on MySQL and MariaDB, in sessions that convert the text of the client.
+// Sessions that convert the client's text write to the same resource.
 func TestMySQLInAnotherEncoding(t *testing.T) {
 	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
