@@ -18,7 +18,7 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 		gets(t, d, mutex(name))
 	}
 	for range 20 { // so many waiters have rows of their own
-		waits(t, d, queued("c"))
+		isRefused(t, d, queued("c"))
 	}
 	if f := finding(t, d, "damaged entries"); f != nil {
 		t.Errorf("no entry is damaged, and the doctor finds %+v", f)

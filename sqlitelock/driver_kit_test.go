@@ -54,7 +54,6 @@ var (
 	queued    = servertest.Queued
 	lease     = servertest.Lease
 	gets      = servertest.Gets
-	waits     = servertest.Waits
 	releases  = servertest.Releases
 	explained = servertest.Explained
 	listen    = servertest.Listen

@@ -121,22 +121,21 @@ func fileError(path, hint string, err error) error {
 // An identity identifies the opened files: the database and its companions. Two processes
 // exclude each other only if they have opened the same three files.
 type identity struct {
-	mu      sync.Mutex
-	paths   [3]string
-	opened  [3]os.FileInfo
-	checked time.Time
-	log     int64 // the size of the log at the last check; logSize sets it to 0
-	page    int64 // the size of the database's pages
+	mu       sync.Mutex
+	paths    [3]string
+	opened   [3]os.FileInfo
+	checked  time.Time
+	logBytes int64 // the size of the log at the last check; logSize sets it to 0
+	pageSize int64 // the size of the database's pages
 }
 
 // identityCheckInterval is the time between two checks of the files, each of which costs
 // some microseconds.
 const identityCheckInterval = 100 * time.Millisecond
 
-// identify returns the identity of the opened files. page is the size of the database's
-// pages.
-func identify(path string, page int64) (*identity, error) {
-	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
+// identify returns the identity of the opened files.
+func identify(path string, pageSize int64) (*identity, error) {
+	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, pageSize: pageSize}
 	for i, p := range id.paths {
 		var err error
 		if id.opened[i], err = os.Stat(p); err != nil {
@@ -164,7 +163,7 @@ func (id *identity) check(c *conn) error {
 		case err == nil && i == 0 && info.Size() == 0:
 			return &replacedError{path: p, change: truncated}
 		case err == nil && i == 1:
-			id.log = info.Size()
+			id.logBytes = info.Size()
 		}
 	}
 	if id.logTruncated(c) {
@@ -186,7 +185,7 @@ func (id *identity) logTruncated(c *conn) bool {
 			return false
 		}
 		info, err := os.Stat(id.paths[1])
-		if err != nil || info.Size() >= logHeader+frames*(frameHeader+id.page) {
+		if err != nil || info.Size() >= logHeader+frames*(frameHeader+id.pageSize) {
 			return false
 		}
 		time.Sleep(time.Millisecond)
@@ -204,8 +203,8 @@ const (
 func (id *identity) logSize() int64 {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	size := id.log
-	id.log = 0
+	size := id.logBytes
+	id.logBytes = 0
 	return size
 }
 

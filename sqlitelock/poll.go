@@ -70,9 +70,9 @@ func (t *table) recordWakeup() {
 const maxCheckedHolders = 4
 
 // recordHolders records the holders of a name for which this driver waits.
-func (o *outcome) recordHolders(e *locktable.Entry, m locktable.QueueChanges, inbox string) {
+func (o *outcome) recordHolders(e *locktable.Entry, changes locktable.QueueChanges, inbox string) {
 	for _, h := range e.Holders {
-		if len(m.Joined)+len(m.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxCheckedHolders {
+		if len(changes.Joined)+len(changes.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxCheckedHolders {
 			o.holders = append(o.holders, h.Inbox)
 		}
 	}

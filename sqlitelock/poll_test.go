@@ -32,7 +32,7 @@ func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 			if name == "one of two holders has no socket" {
 				gets(t, withoutWakeUps(open(t, path, nil)), weightOne())
 			}
-			waits(t, b, queued("job"))
+			isRefused(t, b, queued("job"))
 			if p := b.table.pace(0, 0); (p < slowPace) != test.eager {
 				t.Errorf("the driver polls every %v", p)
 			}
@@ -52,11 +52,11 @@ func TestADriverPollsOnlyWhileItWaitsOrHolds(t *testing.T) {
 	wantPolling("with nothing to wait for", false)
 	holder, waiter, one, other := mutex("job"), queued("job"), mutex("job"), mutex("other")
 	gets(t, a, holder)
-	waits(t, b, waiter)
+	isRefused(t, b, waiter)
 	wantPolling("while it waits", true)
 	releases(t, b, waiter)
 	wantPolling("after it left the queue", false)
-	waits(t, b, waiter)
+	isRefused(t, b, waiter)
 	releases(t, a, holder)
 	gets(t, b, waiter)
 	wantPolling("while it holds", true)

@@ -35,7 +35,7 @@ func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
 		releases(t, a, seen)
 		awaitChange("a release")
 		gets(t, a, holder)
-		waits(t, b, waiter)
+		isRefused(t, b, waiter)
 		releases(t, a, holder)
 		s := nextSignal(t, signals)
 		if g := gets(t, b, waiter); s.Kind != driver.SignalGranted || s.Token != waiter.Token || s.Fences != 1 || s.Fence != g.Fence {
@@ -56,7 +56,7 @@ func TestASignalForTheSameDriverArrivesBeforeTheCallReturns(t *testing.T) {
 	signals := listen(t, d)
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)
-	waits(t, d, waiter)
+	isRefused(t, d, waiter)
 	releases(t, d, holder)
 	if len(signals) != 1 {
 		t.Fatal("the signal was not delivered before Release returned")
@@ -77,7 +77,7 @@ func TestOldSignalsAreDropped(t *testing.T) {
 		name := "job " + strconv.Itoa(i)
 		holder := mutex(name)
 		gets(t, a, holder)
-		waits(t, b, queued(name))
+		isRefused(t, b, queued(name))
 		releases(t, a, holder)
 	}
 	signals := func() int64 { return queryInt(t, a, "SELECT count(*) FROM signals") }

@@ -62,19 +62,19 @@ func (c *conn) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart,
 }
 
 // Store implements locktable.Rows.
-func (c *conn) Store(name string, m locktable.QueueChanges) error {
-	for _, x := range m.Left {
+func (c *conn) Store(name string, changes locktable.QueueChanges) error {
+	for _, x := range changes.Left {
 		if err := c.changeWaiter(deleteWaiter, x.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
-	for _, x := range m.Updated {
+	for _, x := range changes.Updated {
 		c.buffer = x.Append(c.buffer[:0])
 		if err := c.changeWaiter(updateWaiter, int64(x.Expires), c.buffer, x.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
-	for _, x := range m.Joined {
+	for _, x := range changes.Joined {
 		c.buffer = x.Append(c.buffer[:0])
 		err := c.exec(insertWaiter, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), c.buffer)
 		if err != nil {

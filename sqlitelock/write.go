@@ -127,12 +127,12 @@ func (t *table) runSteps(ctx context.Context, w *conn, result *outcome, steps []
 		if s.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		goesOn := true
-		e, m, err := w.runStep(s, now, func(e *locktable.Entry) { goesOn = f(i, e, now) })
+		more := true
+		e, changes, err := w.runStep(s, now, func(e *locktable.Entry) { more = f(i, e, now) })
 		if err != nil {
 			return err
 		}
-		result.recordHolders(e, m, t.inbox)
+		result.recordHolders(e, changes, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
 				result.signals = append(result.signals, s.Signal)
@@ -143,7 +143,7 @@ func (t *table) runSteps(ctx context.Context, w *conn, result *outcome, steps []
 			}
 			result.sentTo = append(result.sentTo, s.Inbox)
 		}
-		if !goesOn {
+		if !more {
 			return nil
 		}
 	}
@@ -156,17 +156,17 @@ func (c *conn) runStep(s locktable.Step, now locktable.Instant, f func(e *lockta
 	if err != nil {
 		return nil, locktable.QueueChanges{}, err
 	}
-	e, m, err := locktable.WithRows(c, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
+	e, changes, err := locktable.WithRows(c, s, stored, now, func(e *locktable.Entry) error { f(e); return nil })
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
 		err = fmt.Errorf("the row of %s: %w", quote(s.Name), err)
 	}
 	if err != nil || !e.Changed {
-		return e, m, err
+		return e, changes, err
 	}
 	if c.buffer = e.Append(c.buffer[:0]); !bytes.Equal(c.buffer, stored) {
 		err = c.exec(upsertEntry, []byte(s.Name), c.buffer)
 	}
-	return e, m, err
+	return e, changes, err
 }
 
 // storedEntry reads the stored form of an entry, which is empty if the name has no row.
