@@ -52,15 +52,15 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 func (s *store) reportRecreated(found *engine.Findings) {
 	const advice = "find the program that drops it; a restored backup must have both tables"
 	table := s.recreated.Load()
-	found.Add(table == &s.names, driver.SeverityError, "tables",
-		s.names+" was gone, and Pawl has created it again: held locks are forgotten, and can be granted again, with greater fences", advice)
-	found.Add(table == &s.lost, driver.SeverityWarning, "tables",
-		s.lost+" was gone, and Pawl has created it again: a holder that lost its lease meanwhile detects that with its next renewal", advice)
+	found.Add(table == &s.namesTable, driver.SeverityError, "tables",
+		s.namesTable+" was gone, and Pawl has created it again: held locks are forgotten, and can be granted again, with greater fences", advice)
+	found.Add(table == &s.lostTable, driver.SeverityWarning, "tables",
+		s.lostTable+" was gone, and Pawl has created it again: a holder that lost its lease meanwhile detects that with its next renewal", advice)
 }
 
 // rights tries each right, with statements that match no row.
 func (s *store) rights(ctx context.Context, found *engine.Findings) {
-	for _, x := range []struct{ table, column string }{{s.names, "version"}, {s.lost, "at"}} {
+	for _, x := range []struct{ table, column string }{{s.namesTable, "version"}, {s.lostTable, "at"}} {
 		table, column := x.table, x.column
 		for _, statement := range []string{
 			"SELECT * FROM " + table + " LIMIT 0",

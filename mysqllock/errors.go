@@ -88,7 +88,7 @@ func (s *server) driverError(ctx context.Context, err, cause error) error {
 
 func (s *server) advice(err error) (hint string, permanent bool) {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
-		return "this name cannot be locked until its row in " + s.names + " is repaired, or deleted while no client holds it", true
+		return "this name cannot be locked until its row in " + s.namesTable + " is repaired, or deleted while no client holds it", true
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return s.adviceFor(e.Number)
@@ -115,12 +115,12 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	case 1049:
 		return "create the database first: CREATE DATABASE ...", true
 	case 1142, 1143, 1227:
-		return "the user needs SELECT, INSERT, UPDATE and DELETE on " + s.names + " and " + s.lost +
+		return "the user needs SELECT, INSERT, UPDATE and DELETE on " + s.namesTable + " and " + s.lostTable +
 			"; if it may not CREATE tables, an administrator creates them first: " + s.command(), true
 	case noSuchTable:
 		return "create the tables first: " + s.command() + "; or leave out create=false", true
 	case 1054, 1136, 1364, 1406, 1264, 1366:
-		return s.names + " differs from what `" + s.command() + "` creates: it may belong to another application or version", true
+		return s.namesTable + " differs from what `" + s.command() + "` creates: it may belong to another application or version", true
 	case 1290, 1792, 1836: // see isReadOnly
 		return "the server is read-only: a replica, or one that was demoted; give the address of the primary", false
 	case 1047:

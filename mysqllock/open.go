@@ -74,7 +74,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	s := &store{
 		server: &server{
 			db: db, pool: pool, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
-			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
+			namesTable: "`" + options.Prefix + "names`", lostTable: "`" + options.Prefix + "lost`",
 		},
 		inbox: rand.Text()[:16], claims: engine.NewClaims(),
 	}

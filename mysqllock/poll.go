@@ -82,7 +82,7 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 		return err
 	}
 	if len(lostIDs) > 0 {
-		_, _ = s.exec(ctx, "DELETE FROM "+s.lost+" WHERE id IN ("+strings.Join(lostIDs, ", ")+")")
+		_, _ = s.exec(ctx, "DELETE FROM "+s.lostTable+" WHERE id IN ("+strings.Join(lostIDs, ", ")+")")
 	}
 	for _, name := range names {
 		if e := entries[name]; e != nil {
@@ -97,7 +97,7 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 
 // pollStatement returns the SQL that reads lost leases, and the entries of some names.
 func (s *store) pollStatement(names []string, byName map[string][]engine.Claim) string {
-	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lost + " WHERE inbox = " + literalOf(s.inbox)
+	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lostTable + " WHERE inbox = " + literalOf(s.inbox)
 	var uncrowded []string
 	crowded := 0
 	for _, name := range names {
@@ -107,10 +107,10 @@ func (s *store) pollStatement(names []string, byName map[string][]engine.Claim) 
 			continue
 		}
 		crowded++
-		text += " UNION ALL SELECT 0, name, IF(" + condition + ", NULL, entry) FROM " + s.names + " WHERE name = " + literalOf(name)
+		text += " UNION ALL SELECT 0, name, IF(" + condition + ", NULL, entry) FROM " + s.namesTable + " WHERE name = " + literalOf(name)
 	}
 	if len(uncrowded) > 0 {
-		text += " UNION ALL SELECT 0, name, entry FROM " + s.names + " WHERE name IN (" + literalsOf(uncrowded) + ")"
+		text += " UNION ALL SELECT 0, name, entry FROM " + s.namesTable + " WHERE name IN (" + literalsOf(uncrowded) + ")"
 	}
 	return text
 }

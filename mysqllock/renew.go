@@ -45,7 +45,7 @@ type oneOfSeveral struct{}
 // gets the error. The table repeats the other swaps.
 func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, indexes []int, err error) error {
 	free := map[string]bool{}
-	statement := "SELECT name FROM " + s.names + " WHERE name IN (" + literalsOf(sqlswap.Names(swaps, indexes)) + ") FOR UPDATE SKIP LOCKED"
+	statement := "SELECT name FROM " + s.namesTable + " WHERE name IN (" + literalsOf(sqlswap.Names(swaps, indexes)) + ") FOR UPDATE SKIP LOCKED"
 	var name string
 	queryErr := s.do(ctx, func(ctx context.Context) error {
 		return s.query(ctx, statement, []any{&name}, func() { free[name] = true })

@@ -18,11 +18,11 @@ import (
 
 // server is a database, and the results of the driver's checks of it.
 type server struct {
-	db          *sql.DB
-	pool        int    // the size of a pool that Open has made; 0 for the caller's pool
-	packetOfURL int    // maxAllowedPacket of the URL; 0 for the caller's pool
-	names, lost string // the quoted names of the tables
-	Options            // with their defaults; Location begins with the backend
+	db                    *sql.DB
+	pool                  int    // the size of a pool that Open has made; 0 for the caller's pool
+	packetOfURL           int    // maxAllowedPacket of the URL; 0 for the caller's pool
+	namesTable, lostTable string // the quoted names of the tables
+	Options                      // with their defaults; Location begins with the backend
 
 	prepared atomic.Pointer[sql.Stmt] // the statement of store.update, on the driver's own connections
 
@@ -103,7 +103,7 @@ func (s *server) checkServer(ctx context.Context) error {
 	s.maria.Store(maria)
 	s.packet.Store(v.packet(s.packetOfURL))
 	for range 2 {
-		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
+		_, err = s.exec(ctx, "SELECT 1 FROM "+s.namesTable+", "+s.lostTable+" LIMIT 0")
 		if errNumber(err) != noSuchTable || s.MustExist {
 			break
 		}
@@ -142,16 +142,16 @@ func (s *server) checkServer(ctx context.Context) error {
 // because locking a name requires both tables.
 func (s *server) droppedTable(ctx context.Context) *string {
 	used := false
-	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")
-	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lost+" LIMIT 0")
+	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.namesTable+" LIMIT 0")
+	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lostTable+" LIMIT 0")
 	switch {
 	case errNumber(noNames) == noSuchTable && noLost == nil:
-		return &s.names
+		return &s.namesTable
 	case errNumber(noLost) == noSuchTable && noNames == nil:
-		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.names+")", &used)
+		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.namesTable+")", &used)
 	}
 	if used {
-		return &s.lost
+		return &s.lostTable
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	var value []byte
 	err := s.do(ctx, func(ctx context.Context) error {
 		for chunk := range slices.Chunk(names, s.namesPerStatement(maxNameBytes)) {
-			err := s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+literalsOf(chunk)+")",
+			err := s.query(ctx, "SELECT name, version, entry FROM "+s.namesTable+" WHERE name IN ("+literalsOf(chunk)+")",
 				[]any{&name, &version, &value}, func() { found[name] = sqlswap.StoredOf(version, value) })
 			if err != nil {
 				return err
@@ -117,7 +117,7 @@ func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 		}
 	}
 	if len(rows) > 0 {
-		_, _ = s.exec(ctx, "INSERT INTO "+s.lost+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
+		_, _ = s.exec(ctx, "INSERT INTO "+s.lostTable+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
 	}
 	s.tidier.CountSwap()
 }
@@ -130,7 +130,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 
 // page reads up to n entries, beginning at the name from.
 func (s *store) page(ctx context.Context, from string, n int) (page []swap.Named, err error) {
-	statement := fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, literalOf(from), n)
+	statement := fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.namesTable, literalOf(from), n)
 	var row swap.Named
 	err = s.do(ctx, func(ctx context.Context) error {
 		page = nil

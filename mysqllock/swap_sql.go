@@ -133,7 +133,7 @@ func (s *store) changes(ctx context.Context, rows int, retry func(error) bool, s
 // version overflows, and that error undoes the statement. The statement does not change a
 // row of another client.
 func (s *store) insert(w swap.Swap, version uint64) string {
-	return withLiterals("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
+	return withLiterals("INSERT INTO "+s.namesTable+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
 		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
 		slices.Concat([]any{[]byte(w.Name), version - 1, w.Value}, columnsOf(w.Entry),
 			[]any{[]byte(w.Name), version - 1, int64(w.Window.From), int64(w.Window.To)}))
@@ -161,7 +161,7 @@ func (s *store) update(w swap.Swap, version uint64) execution {
 
 // updateText is the statement of update, with a ? for each argument.
 func (s *server) updateText() string {
-	return "UPDATE " + s.names + " SET version = ?, entry = ?, fence = ?, holders = ?, until = ?" +
+	return "UPDATE " + s.namesTable + " SET version = ?, entry = ?, fence = ?, holders = ?, until = ?" +
 		" WHERE name = ? AND version = ? AND " + serverTime + " BETWEEN ? AND ?"
 }
 
@@ -182,6 +182,6 @@ func (s *store) updateAll(swaps []swap.Swap, out []swap.Swapped, indexes []int) 
 	}
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
 		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+
-		"WHERE %s BETWEEN new.since AND new.till", s.names, serverTime)
+		"WHERE %s BETWEEN new.since AND new.till", s.namesTable, serverTime)
 	return s.withShortLockWait(b.String())
 }

@@ -30,9 +30,9 @@ func (s *store) tidyPage(ctx context.Context) {
 	}
 	if len(names) > 0 {
 		// Versions are unique, so a row that still has its version was not changed since.
-		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, literalsOf(names), strings.Join(versions, ", "))))
+		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.namesTable, literalsOf(names), strings.Join(versions, ", "))))
 	}
-	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
+	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lostTable, page[0].Now.Add(-lostLife))))
 }
 
 // nextPage reads the names that tidyPage checks.
@@ -92,6 +92,6 @@ const maxForks = 6
 // before from. Both are empty if there is no such name.
 func (s *store) nameRange(ctx context.Context, from, prefix string) (first, last string, err error) {
 	var low, high []byte
-	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, literalOf(from), literalOf(prefix+"\xff")), &low, &high)
+	err = s.queryRow(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.namesTable, literalOf(from), literalOf(prefix+"\xff")), &low, &high)
 	return string(low), string(high), err
 }
