@@ -60,7 +60,7 @@ func TestAFullDiskOfTheLogLosesNoLease(t *testing.T) {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})
 		return err == nil && answers[0] == nil
 	})
-	waits(t, d, mutex("held"))
+	isRefused(t, d, mutex("held"))
 	releases(t, d, held)
 	rises(t, g.Fence, gets(t, d, mutex("held")).Fence)
 }

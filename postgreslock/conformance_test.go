@@ -148,11 +148,11 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 	defer d.Close()
 	held, next := mutex("job"), queued("job")
 	gets(t, d, held)
-	waits(t, openDriver(t, url), next)
+	isRefused(t, openDriver(t, url), next)
 	renews(t, d, held)
 	releases(t, d, held)
 	gets(t, d, next)
-	waits(t, d, mutex("job"))
+	isRefused(t, d, mutex("job"))
 	e, err := d.Inspect(ctx, "job")
 	if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 0 {
 		t.Errorf("%+v, %v; want one holder", e, err)

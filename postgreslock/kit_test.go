@@ -26,7 +26,7 @@ var (
 	mutex      = servertest.Mutex
 	queued     = servertest.Queued
 	gets       = servertest.Gets
-	waits      = servertest.Waits
+	isRefused  = servertest.Waits
 	renews     = servertest.Renews
 	releases   = servertest.Releases
 	cycle      = servertest.Cycle

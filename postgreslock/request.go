@@ -81,12 +81,12 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, atE
 // this one does not wait, because the pool has to serve callers, too. For requests that
 // wait for a locked row, longWaits is the limit.
 func (s *store) awaitAnswer(wait time.Duration, cancel func(), done <-chan struct{}) (others int) {
-	others = len(s.unawaited)
+	others = len(s.abandoned)
 	freeSlot := func() {}
 	if wait == answerTimeout {
 		select {
-		case s.unawaited <- struct{}{}:
-			freeSlot = func() { <-s.unawaited }
+		case s.abandoned <- struct{}{}:
+			freeSlot = func() { <-s.abandoned }
 		default:
 			wait = 0
 		}

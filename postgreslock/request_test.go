@@ -26,7 +26,7 @@ func TestARequestThatTimesOutKeepsItsConnection(t *testing.T) {
 	defer d.Close()
 	held := mutex("held")
 	gets(t, d, held)
-	waits(t, d, queued("held"))
+	isRefused(t, d, queued("held"))
 	pool.Reset()
 	slowDown(t, proxy, d, held)
 	for i, kept := 0, 0; kept < 5; i++ {
@@ -111,7 +111,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		held, next := mutex(fmt.Sprint("held", i)), queued(fmt.Sprint("held", i))
 		passedOn[next.Token] = true
 		gets(t, d, held)
-		waits(t, d, next)
+		isRefused(t, d, next)
 		exec(t, other, "INSERT INTO gate VALUES (true)")
 		brief, cancel := context.WithCancel(ctx)
 		answer := make(chan error)

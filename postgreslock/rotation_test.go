@@ -127,7 +127,7 @@ func checkListenerPassword(t *testing.T, open func(t *testing.T, config *pgxpool
 		err = admin.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE usename = 'secured' AND query LIKE 'LISTEN%' AND pid <> $1", before).Scan(&session)
 		return err == nil
 	}
-	waits(t, d, queued("job"))
+	isRefused(t, d, queued("job"))
 	eventually(t, "the driver listens", isListening)
 	before = session
 	password.Store("second")

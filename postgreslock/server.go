@@ -58,8 +58,8 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c, free, nil
 }
 
-// place returns the description of the tables for messages: the database, and the schema
-// and the prefix unless they are the defaults.
+// location returns the description of the tables for messages: the database, and the
+// schema and the prefix unless they are the defaults.
 func (s *server) location() string { return *s.databaseLocation.Load() + s.options.locationSuffix() }
 
 // connConfig returns the configuration of a connection. The first time, it also connects.

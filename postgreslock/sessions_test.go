@@ -136,7 +136,7 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 			gets(t, d, c)
 			continue
 		}
-		waits(t, d, mutex(c.Name))
+		isRefused(t, d, mutex(c.Name))
 		renews(t, d, c)
 		if found, err := d.Diagnose(ctx); err != nil || len(found) != 2 || found[0].Subject != "fsync" || found[1].Subject != "server" {
 			t.Errorf("%s: %v, %v; want only findings about fsync and the version", encoding, found, err)

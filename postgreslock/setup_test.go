@@ -83,7 +83,7 @@ func TestTheTablesMayBeCreatedBeforehand(t *testing.T) {
 	c := mutex("job")
 	gets(t, d, c)
 	for range 20 { // a long queue
-		waits(t, d, queued("job"))
+		isRefused(t, d, queued("job"))
 	}
 	releases(t, d, c)
 }

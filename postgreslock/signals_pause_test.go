@@ -56,7 +56,7 @@ func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 	for i := range 16 {
 		c := mutex(fmt.Sprint("job", i))
 		gets(t, one, c)
-		waits(t, other, queued(c.Name))
+		isRefused(t, other, queued(c.Name))
 		held = append(held, c)
 	}
 	var all sync.WaitGroup

@@ -33,7 +33,7 @@ type store struct {
 	deliver     func(driver.Signal) // gets the signals for this client
 
 	longWaits chan struct{} // bounds the statements that wait long for a row, because each keeps a connection
-	unawaited chan struct{} // bounds the requests whose caller has returned, because each keeps a connection
+	abandoned chan struct{} // bounds the requests whose caller has returned, because each keeps a connection
 
 	lastSlow atomic.Pointer[time.Time] // the time of the last slow request
 
@@ -50,7 +50,7 @@ func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
 	most = cmp.Or(most, defaultMaxConns)
 	t := &store{
 		server: s, closePool: closePool, sql: s.options.statements(), inbox: rand.Text()[:16],
-		longWaits: make(chan struct{}, max(1, most/4)), unawaited: make(chan struct{}, most*3/4),
+		longWaits: make(chan struct{}, max(1, most/4)), abandoned: make(chan struct{}, most*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Signaled(signal)
