@@ -55,7 +55,7 @@ func TestAChangeStreamWakesAWaiter(t *testing.T) {
 			})
 		}},
 	)
-	d, heard := openStreaming(t, m, db)
+	d, received := openStreaming(t, m, db)
 	waiter.Queue, waiter.QueueTTL = true, 30*time.Second
 	isRefused(t, d, waiter)
 	m.addPlans(&plan{command: "insert", matches: func(c bson.D) bool {
@@ -66,7 +66,7 @@ func TestAChangeStreamWakesAWaiter(t *testing.T) {
 		return true
 	}})
 	noError(t, other.Release(within(t, 10*time.Second), lease(held)))
-	servertest.Hear(t, heard, driver.SignalGranted, waiter.Token)
+	servertest.Hear(t, received, driver.SignalGranted, waiter.Token)
 	streams := m.takeCommands("aggregate")
 	if len(streams) != 2 {
 		t.Errorf("%d change streams, want one, and another after its end", len(streams))
@@ -89,11 +89,11 @@ func TestWithoutChangeStreamsTheDriverPolls(t *testing.T) {
 		m.addPlans(&plan{command: "aggregate", matches: isOfSignals, replace: refusal(unauthorized, "Unauthorized")})
 		m.addPlans(&plan{command: "find", matches: isOfSignals, replace: refusal(unauthorized, "Unauthorized")})
 	}
-	d, heard := openStreaming(t, m, db)
+	d, received := openStreaming(t, m, db)
 	waiter.Queue, waiter.QueueTTL = true, 30*time.Second
 	isRefused(t, d, waiter)
 	noError(t, other.Release(within(t, 10*time.Second), lease(held)))
-	servertest.Hear(t, heard, driver.SignalGranted, waiter.Token)
+	servertest.Hear(t, received, driver.SignalGranted, waiter.Token)
 
 	times := int(time.Second / newPoller(d.store, nil, nil).Pace(time.Minute, 0))
 	want := fmt.Sprintf("about %d times a second", times)

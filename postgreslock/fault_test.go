@@ -59,7 +59,7 @@ func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)
 	a, b := openDriver(t, url), openDriver(t, url)
-	heard := listen(t, b)
+	signals := listen(t, b)
 	first, second := mutex("job"), queued("job")
 	gets(t, a, first)
 	isRefused(t, b, second)
@@ -67,10 +67,10 @@ func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	eventually(t, "both listen", func() bool { return count(t, conn(t, url), listening) == 2 })
 	server.Do(name, killListeners)
 	releases(t, a, first)
-	hear(t, heard, driver.SignalGranted, second.Token)
+	wantSignal(t, signals, driver.SignalGranted, second.Token)
 	exec(t, conn(t, url), killListeners)
 	noError(t, a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}))
-	hear(t, heard, driver.SignalLost, second.Token)
+	wantSignal(t, signals, driver.SignalLost, second.Token)
 }
 
 func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {

@@ -31,7 +31,7 @@ var (
 	releases   = servertest.Releases
 	cycle      = servertest.Cycle
 	listen     = servertest.Listen
-	hear       = servertest.Hear
+	wantSignal = servertest.Hear
 	explained  = servertest.Explained
 	open       = servertest.Open[*postgreslock.Driver]
 	openDriver = servertest.OpenDriver[*postgreslock.Driver]

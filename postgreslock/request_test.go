@@ -106,7 +106,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		" WHILE EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NULL; END $$",
 		"CREATE TRIGGER slow AFTER UPDATE ON pawl.locks FOR EACH ROW EXECUTE FUNCTION wait()")
 	slowDown(t, proxy, d, first)
-	heard, passedOn := listen(t, d), map[driver.Token]bool{}
+	signals, passedOn := listen(t, d), map[driver.Token]bool{}
 	for i := range 5 { // on a slow machine the driver closes the connection
 		held, next := mutex(fmt.Sprint("held", i)), queued(fmt.Sprint("held", i))
 		passedOn[next.Token] = true
@@ -125,7 +125,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		}
 		exec(t, other, "DELETE FROM gate")
 		select {
-		case s := <-heard:
+		case s := <-signals:
 			if !passedOn[s.Token] {
 				t.Errorf("got the signal %+v; want the grant", s)
 			}
