@@ -73,7 +73,7 @@ func ExampleNewDB() {
 	defer d.Close()
 }
 
-// If the user may not create tables, an administrator runs this.
+// If the user may not create tables, an administrator runs these statements.
 func ExampleSchema() {
 	text, err := postgreslock.Schema(&postgreslock.Options{Schema: "locks"})
 	if err != nil {
@@ -102,7 +102,7 @@ func ExampleCheckLease() {
 		})
 		var lost *pawl.LostError
 		if errors.As(err, &lost) && lost.Finished {
-			return nil // it has committed under the leases: do not repeat it
+			return nil // the transaction has committed under the leases: do not repeat it
 		}
 		if errors.Is(err, pawl.ErrStale) || errors.Is(err, pawl.ErrLost) {
 			log.Print("another holder may be at work: ", err)

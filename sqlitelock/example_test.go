@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock" // for URLs that begin with sqlite:
 )
 
-// The README shows this one. It has no output to check, because it writes where only a
-// service should.
+// The README shows this example. It has no checked output, because it writes to a folder
+// of a service.
 func Example() {
 	ctx := context.Background()
 	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
@@ -58,15 +58,15 @@ func ExampleOpen() {
 	// Output: <nil>
 }
 
-// The data is in a file of its own, to which the file of the locks is attached. The
-// transaction writes only while the lease holds the name.
+// The data is in another file, to which the file of the locks is attached. The
+// transaction commits only while the lease holds the name.
 func ExampleCheckLease() {
 	pay := func(ctx context.Context, locks *pawl.Client, work *sql.Conn) error {
 		err := locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
 			// Once for each connection, outside of a transaction:
 			// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
-			tx, err := work.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cut the commit off
+			tx, err := work.BeginTx(context.WithoutCancel(ctx), nil) // a loss must not cancel the commit
 			if err != nil {
 				return err
 			}

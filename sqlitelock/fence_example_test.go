@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/fence"
 )
 
-// Data that checks fences itself: one statement in the transaction of the write, which is
-// rolled back if the fence is stale.
+// The fence check is one statement in the transaction of the write. If the fence is
+// stale, the transaction is rolled back.
 func Example_fence() {
 	ctx := context.Background()
 	db, _ := sql.Open("sqlite", ":memory:")
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection has a memory of its own
+	db.SetMaxOpenConns(1) // each connection has its own database in memory
 	_, _ = db.ExecContext(ctx, fence.SQLiteTable)
 	_, _ = db.ExecContext(ctx, "CREATE TABLE account (balance integer); INSERT INTO account VALUES (0)")
 
@@ -34,8 +34,8 @@ func Example_fence() {
 	}
 	fmt.Println(deposit(1795316400000000))
 	fmt.Println(deposit(1795316431000000)) // the next holder
-	fmt.Println(deposit(1795316400000000)) // the first one, which was paused
-	fmt.Println(deposit(0))                // a client that has no lock
+	fmt.Println(deposit(1795316400000000)) // the first holder, which was paused
+	fmt.Println(deposit(0))                // a client without a lock
 	// Output:
 	// <nil>
 	// <nil>
