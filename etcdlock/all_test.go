@@ -11,14 +11,15 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// The clients of a crowd never deadlock, and none of them starves.
+// In a crowd of clients that each lock several names, no client deadlocks or starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	nightly(t, "64 clients")
 	c := etcdtest.Start(t, 1)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
 
-// The places of all waiters and the lease of their holder are in one value.
+// The places of 100 waiters share one value with the lease, which the holder still
+// renews.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	c := etcdtest.Start(t, 1)
@@ -31,9 +32,9 @@ func BenchmarkAll(b *testing.B) {
 	drivertest.BenchmarkAll(b, openDriver(b, "etcd://"+c.Addrs()[0]))
 }
 
-// etcd refuses a transaction that is too large. The client then takes the names one after
-// the other.
-func TestAllThatDoNotFitIntoATransaction(t *testing.T) {
+// etcd refuses a transaction that is too large. ErrUnsupported makes the client lock the
+// names one after the other.
+func TestAClaimOnManyNamesThatExceedsATransaction(t *testing.T) {
 	t.Parallel()
 	d := openDriver(t, etcdtest.Start(t, 1, "--max-request-bytes=50000").URL())
 	claims := make([]driver.Claim, driver.MaxAll)

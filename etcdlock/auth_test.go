@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// withUsers starts a server with users and passwords: root, who may do anything, app, who
-// may write locks, and a third one without rights. All have the same password.
+// withUsers starts a server with three users: root may do anything, app may write locks,
+// and nobody has no rights. All have the same password.
 func withUsers(t *testing.T) *etcdtest.Cluster {
 	t.Helper()
 	c := etcdtest.Start(t, 1)
@@ -48,7 +48,7 @@ func TestUsersAndTheirRights(t *testing.T) {
 	gets(t, d, holder)
 	keeps(t, d, holder)
 	releases(t, d, holder)
-	finds(t, d, "of a user with all rights", "info members")
+	wantFindings(t, d, "of a user with all rights", "info members")
 	for url, hint := range map[string]string{
 		"etcd://app:hunter3" + at:                "password",
 		"etcd://nobody:hunter2" + at:             "grant-permission",
@@ -64,9 +64,9 @@ func TestUsersAndTheirRights(t *testing.T) {
 	}
 }
 
-// finds wants the doctor to find this. On a slow machine a member may not answer in time,
-// and then it is asked again.
-func finds(t *testing.T, d *etcdlock.Driver, what, want string) {
+// wantFindings waits for these findings of the doctor. On a slow machine a member may not
+// answer in time, so wantFindings runs the doctor again.
+func wantFindings(t *testing.T, d *etcdlock.Driver, what, want string) {
 	t.Helper()
 	until(t, what, func() error {
 		if found := diagnose(t, d); found != want {
@@ -76,10 +76,10 @@ func finds(t *testing.T, d *etcdlock.Driver, what, want string) {
 	})
 }
 
-// diagnose returns the doctor's findings, in short.
+// diagnose returns the severities and subjects of the doctor's findings.
 func diagnose(t *testing.T, d *etcdlock.Driver) string {
 	t.Helper()
-	found, err := d.Diagnose(brief(t)) // an election may have to end before
+	found, err := d.Diagnose(brief(t)) // long enough for an election
 	if err != nil {
 		return err.Error()
 	}
@@ -93,7 +93,7 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 	return strings.Join(short, ", ")
 }
 
-// The doctor names a value that was written by hand, and the list still shows the others.
+// The doctor names a value that an operator wrote, and the list still shows the others.
 func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
@@ -105,21 +105,21 @@ func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	var listed []string
 	for e, err := range d.List(brief(t), "") {
 		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
-			t.Errorf("%q is listed with %v", e.Name, err)
+			t.Errorf("List returns %q with the error %v", e.Name, err)
 		}
 	}
 	if !slices.Equal(listed, []string{"a", "b", "c"}) {
-		t.Errorf("it lists %q", listed)
+		t.Errorf("List returns %q; want a, b and c", listed)
 	}
-	finds(t, d, "of a damaged entry", "error damaged entries, info members")
+	wantFindings(t, d, "of a damaged entry", "error damaged entries, info members")
 }
 
-// A password that the cluster does not ask for protects nothing.
-func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
+// A password that the cluster does not require protects nothing.
+func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 	t.Parallel()
 	_, prefix, c := ownPrefix(t)
 	d := openDriver(t, "etcd://joe:hunter2@"+c.Members[0].Addr+"/"+prefix)
-	finds(t, d, "of one server", "warning authentication, info members")
+	wantFindings(t, d, "of one server", "warning authentication, info members")
 }
 
 func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
@@ -127,8 +127,8 @@ func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	d := openDriver(t, c.URL())
-	finds(t, d, "of three members", "")
-	finds(t, openDriver(t, "etcd://"+c.Members[0].Addr), "of one of three members", "info endpoints")
+	wantFindings(t, d, "of three members", "")
+	wantFindings(t, openDriver(t, "etcd://"+c.Members[0].Addr), "of one of three members", "info endpoints")
 	c.Members[2].Kill()
-	finds(t, d, "of two of three members", "warning member "+c.Members[2].Addr)
+	wantFindings(t, d, "of two of three members", "warning member "+c.Members[2].Addr)
 }

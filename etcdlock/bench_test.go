@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// BenchmarkCycle is an acquire and a release, by so many goroutines on names of their
-// own. `make peers` has the same, and hand-overs, beside etcd's own mutex.
+// BenchmarkCycle measures an acquire and a release, by goroutines that each use another
+// name. `make peers` compares these, and hand-overs, with etcd's own mutex.
 func BenchmarkCycle(b *testing.B) {
 	d := openDriver(b, etcdtest.Start(b, 1, "--unsafe-no-fsync=false").URL())
 	for _, goroutines := range []int{1, 64} {
@@ -25,7 +25,7 @@ func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, openDriver(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
 }
 
-// BenchmarkOneName is 64 clients on one name, with leases of a second.
+// BenchmarkOneName measures 64 clients on one name, with leases of a second.
 func BenchmarkOneName(b *testing.B) {
 	url := etcdtest.Start(b, 1).URL()
 	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })

@@ -28,9 +28,9 @@ const (
 	maxTickAdvance  = 250 * time.Millisecond
 	maxReceiverSkew = 100 * time.Millisecond
 
-	// tickInterval is the time between two ticks while the clock is in use. It is so
-	// short that the clock loses no time when another client has to write the next tick,
-	// see due.
+	// tickInterval is the time between two ticks while the clock is in use. If another
+	// client has to write the next tick, this takes less than maxTickAdvance, see due, so
+	// the clock loses no time.
 	tickInterval = 150 * time.Millisecond
 
 	// piggybackDelay is the delay after which runClock writes a due tick. Meanwhile a
@@ -60,56 +60,56 @@ const (
 	maxWindow     = 2 * time.Second
 )
 
-// A tick is the content of the clock's key. It has the time of the clock, and the room:
-// the largest advance to the next tick. A tick whose room is at most maxTickAdvance is
-// active: steps can take effect under it.
+// A tick is the content of the clock's key: a time, and the room, which is the largest
+// advance to the next tick. A tick whose room is at most maxTickAdvance is active: steps
+// can take effect under it.
 type tick struct {
-	is    locktable.Instant
-	room  time.Duration
-	value string    // the text in the key, different for each tick
-	id    string    // the unique part of value
-	old   string    // the id of the previous tick
-	rev   int64     // the revision of the key
-	at    time.Time // the local time at which this client's reading was equal to the tick, see learn
-	own   bool      // this client has written the tick
-	read  bool      // this client has read the tick, so it does not know the age of the tick
+	instant   locktable.Instant
+	room      time.Duration
+	value     string    // the text in the key, different for each tick
+	id        string    // the unique part of value
+	oldID     string    // the id of the previous tick
+	rev       int64     // the revision of the key
+	localTime time.Time // when this client's reading was equal to the tick, see learn
+	isOwn     bool      // this client has written the tick
+	wasRead   bool      // this client has read the tick, so it does not know the age of the tick
 }
 
 // newTick makes the tick after old. Its id is unique, because revisions repeat if an
 // operator restores a snapshot, and times may repeat, too.
-func newTick(old tick, is locktable.Instant, room time.Duration) tick {
-	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
-	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(is, room), room.Microseconds(), t.id, cmp.Or(t.old, "-"))
+func newTick(old tick, instant locktable.Instant, room time.Duration) tick {
+	t := tick{instant: instant, room: room, id: rand.Text()[:8], oldID: old.id}
+	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(instant, room), room.Microseconds(), t.id, cmp.Or(t.oldID, "-"))
 	return t
 }
 
 // tickPrefix returns the beginning of a tick's text. Active ticks sort by time, and
 // before all inactive ticks.
-func tickPrefix(is locktable.Instant, room time.Duration) string {
+func tickPrefix(instant locktable.Instant, room time.Duration) string {
 	if room <= maxTickAdvance {
-		return fmt.Sprintf("a%020d", is)
+		return fmt.Sprintf("a%020d", instant)
 	}
-	return fmt.Sprintf("z%020d", is)
+	return fmt.Sprintf("z%020d", instant)
 }
 
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
 	if fields := strings.Fields(value); len(fields) == 4 {
-		is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
+		instant, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
 		room, err2 := strconv.ParseInt(fields[1], 10, 64)
-		t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
-		if err1 == nil && err2 == nil && is > 0 && room > 0 && t.room <= idleAdvance && fields[0] == tickPrefix(t.is, t.room) {
+		t.instant, t.room, t.id, t.oldID = locktable.Instant(instant), time.Duration(room)*time.Microsecond, fields[2], fields[3]
+		if err1 == nil && err2 == nil && instant > 0 && room > 0 && t.room <= idleAdvance && fields[0] == tickPrefix(t.instant, t.room) {
 			return t, nil
 		}
 	}
-	return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
+	return t, fmt.Errorf("the clock's key has the value %.40q, which is no time", value)
 }
 
 // after returns this client's reading of the clock: the time of the tick plus the time
-// since t.at, up to t.room.
+// since t.localTime, up to t.room.
 func (t tick) after(now time.Time) locktable.Instant {
-	passed := min(t.room, now.Sub(t.at))
-	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
+	passed := min(t.room, now.Sub(t.localTime))
+	return t.instant + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
 // A clock is a client's view of the clock that all clients of a prefix share. The client
@@ -121,17 +121,17 @@ type clock struct {
 	mu            sync.Mutex // protects the fields below
 	cur           tick
 	known         bool
-	wrote         string        // the text of the last tick that this client tried to write
-	used          time.Time     // when this client last called window
-	active        time.Time     // when this client last received an active tick
+	lastAttempt   string        // the text of the last tick that this client tried to write
+	usedAt        time.Time     // when this client last called window
+	activeAt      time.Time     // when this client last received an active tick
 	tickRequested time.Time     // when another client asked for a tick; zero after the next tick
-	ticked        chan struct{} // closed at the next tick
-	slack         float64       // a random number, 0 to 1, so that clients write a due tick at different times
-	trip          time.Duration // the average round-trip time
+	nextTick      chan struct{} // closed at the next tick
+	jitter        float64       // a random number, 0 to 1, so that clients write a due tick at different times
+	roundTrip     time.Duration // the average round-trip time
 }
 
 func newClock() *clock {
-	return &clock{changed: make(chan struct{}, 1), ticked: make(chan struct{}), slack: mathrand.Float64()}
+	return &clock{changed: make(chan struct{}, 1), nextTick: make(chan struct{}), jitter: mathrand.Float64()}
 }
 
 // window returns the window of a step that is computed now. It begins with this client's
@@ -144,7 +144,7 @@ func (c *clock) window(now time.Time) (w swap.Window, ok bool) {
 	if !c.known {
 		return w, false
 	}
-	c.used = now
+	c.usedAt = now
 	from := c.cur.after(now)
 	return swap.Window{From: from, To: from.Add(c.widthLocked() + maxTickAdvance + maxReceiverSkew), WallClock: locktable.At(now)}, true
 }
@@ -158,41 +158,40 @@ func latest(w swap.Window) locktable.Instant {
 // take effect. It is 0 unless the client is so far away that most of its requests arrive
 // under a later tick than it has received.
 func (c *clock) widthLocked() time.Duration {
-	if c.trip < slowRoundTrip {
+	if c.roundTrip < slowRoundTrip {
 		return 0
 	}
-	return min(2*c.trip, maxWindow)
+	return min(2*c.roundTrip, maxWindow)
 }
 
-// recordTrip updates the average round-trip time.
-func (c *clock) recordTrip(trip time.Duration) {
+// recordRoundTrip updates the average round-trip time.
+func (c *clock) recordRoundTrip(trip time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trip = cmp.Or(c.trip, trip)
-	c.trip += (trip - c.trip) / 4
+	c.roundTrip = cmp.Or(c.roundTrip, trip)
+	c.roundTrip += (trip - c.roundTrip) / 4
 }
 
 // tickForSteps returns the tick under which steps with times between first and last take
-// effect. If ticks is true, the request must also write a new tick. If ok is false, the
+// effect. If addTick is true, the request must also write a new tick. If ok is false, the
 // last tick is after first, or the reading is before last. In the latter case, another
-// client with a slower clock has written a tick, so a lease that a step found expired may
-// not have expired.
+// client with a slower clock has written a tick: a lease that a step saw as expired may
+// still last.
 //
-// The client that wrote the last tick writes a due tick together with a step, which saves
-// a request.
-func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
+// To save a request, the client that wrote the last tick adds a due tick to a step.
+func (c *clock) tickForSteps(first, last locktable.Instant, now time.Time) (t tick, addTick, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known || first < c.cur.is || last > c.cur.after(now) {
+	if !c.known || first < c.cur.instant || last > c.cur.after(now) {
 		return t, false, false
 	}
-	fitsNextTick := first < c.cur.is.Add(c.cur.room)
+	fitsNextTick := first < c.cur.instant.Add(c.cur.room)
 	if width := c.widthLocked(); width > 0 { // the next tick may already have been sent
-		fitsNextTick = fitsNextTick || now.Sub(c.cur.at) < maxTickAdvance+width
+		fitsNextTick = fitsNextTick || now.Sub(c.cur.localTime) < maxTickAdvance+width
 	}
-	carries := c.cur.room <= maxTickAdvance && fitsNextTick
-	due := c.cur.own && now.Sub(c.cur.at) >= tickInterval
-	return c.cur, !carries || due, true
+	canCarrySteps := c.cur.room <= maxTickAdvance && fitsNextTick
+	due := c.cur.isOwn && now.Sub(c.cur.localTime) >= tickInterval
+	return c.cur, !canCarrySteps || due, true
 }
 
 // learn takes a tick that this client has just received. The reading continues, but learn
@@ -206,26 +205,26 @@ func (c *clock) learn(t tick) {
 		return
 	}
 	now := time.Now()
-	if t.at = now; c.known && t.old == c.cur.id {
-		t.at = now.Add(-min(maxReceiverSkew, max(0, t.is.Until(c.cur.is)+now.Sub(c.cur.at))))
+	if t.localTime = now; c.known && t.oldID == c.cur.id {
+		t.localTime = now.Add(-min(maxReceiverSkew, max(0, t.instant.Until(c.cur.instant)+now.Sub(c.cur.localTime))))
 	}
-	t.own = t.value == c.wrote
+	t.isOwn = t.value == c.lastAttempt
 	c.cur, c.known = t, true
 	if t.room <= maxTickAdvance {
-		c.active = now
+		c.activeAt = now
 	}
 	c.tickRequested = time.Time{}
-	close(c.ticked)
-	c.ticked = make(chan struct{})
+	close(c.nextTick)
+	c.nextTick = make(chan struct{})
 	c.wakeLoop()
 }
 
 // next makes the tick that this client writes after old.
-func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
-	t := newTick(old, is, room)
+func (c *clock) next(old tick, instant locktable.Instant, room time.Duration) tick {
+	t := newTick(old, instant, room)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wrote = t.value
+	c.lastAttempt = t.value
 	return t
 }
 
@@ -242,33 +241,33 @@ func (c *clock) wakeLoop() {
 func (c *clock) noteTickRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known && !c.cur.read {
+	if c.known && !c.cur.wasRead {
 		c.tickRequested = time.Now()
 		c.wakeLoop()
 	}
 }
 
-// idle returns a channel that is closed at the next tick, and whether the clock is
-// idle.
+// idle returns a channel that is closed at the next tick, and reports whether the clock
+// is idle.
 func (c *clock) idle() (next <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ticked, c.known && c.cur.room > maxTickAdvance
+	return c.nextTick, c.known && c.cur.room > maxTickAdvance
 }
 
-// older records that the tick with the revision rev is at least as old as by. A second
-// call for the same timer has no effect.
-func (c *clock) older(rev int64, by time.Duration) {
+// raiseAge records that the tick with the revision rev is at least as old as age. A
+// second call for the same timer has no effect.
+func (c *clock) raiseAge(rev int64, age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := time.Now().Add(-by); c.known && c.cur.rev == rev && at.Before(c.cur.at) {
-		c.cur.at = at
+	if at := time.Now().Add(-age); c.known && c.cur.rev == rev && at.Before(c.cur.localTime) {
+		c.cur.localTime = at
 	}
 }
 
-// forget makes this client read the clock again. It is called if another cluster may have
-// answered, for example.
-func (c *clock) forget() {
+// invalidate makes this client read the clock again, for example because another cluster
+// may have answered.
+func (c *clock) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known = false
@@ -292,24 +291,24 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	after := tickInterval
 	if c.cur.room > maxTickAdvance {
 		after = idleTickInterval
-		if time.Since(c.active) > driver.MaxRequest {
+		if time.Since(c.activeAt) > driver.MaxRequest {
 			after = longIdleTickInterval
 		}
 	}
 	switch {
-	case !c.cur.own:
-		after += after/3 + time.Duration(c.slack*float64(after)*0.3)
+	case !c.cur.isOwn:
+		after += after/3 + time.Duration(c.jitter*float64(after)*0.3)
 	case c.cur.room <= maxTickAdvance:
 		after += piggybackDelay
 	}
-	at, room = c.cur.at.Add(after), idleAdvance
+	at, room = c.cur.localTime.Add(after), idleAdvance
 	if !c.tickRequested.IsZero() {
 		at = c.tickRequested
-		if !c.cur.own {
-			at = at.Add(peerTickTimeout/20 + time.Duration(c.slack*float64(peerTickTimeout/5)))
+		if !c.cur.isOwn {
+			at = at.Add(peerTickTimeout/20 + time.Duration(c.jitter*float64(peerTickTimeout/5)))
 		}
 	}
-	if time.Since(c.used) < idleAfter {
+	if time.Since(c.usedAt) < idleAfter {
 		room = maxTickAdvance // the clock is in use
 	}
 	return at, room, true
@@ -359,17 +358,17 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 // txnAtTick runs a transaction with conditions on the last tick. If they are true, it
 // also writes the next tick, unless that is zero. Otherwise it learns the last tick. If
 // the returned answer is nil, the outcome is unknown.
-func (s *store) txnAtTick(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op, next tick) (*clientv3.TxnResponse, error) {
+func (s *store) txnAtTick(ctx context.Context, conditions []clientv3.Cmp, then, otherwise []clientv3.Op, next tick) (*clientv3.TxnResponse, error) {
 	if next.value != "" {
 		then = append(then, clientv3.OpPut(s.clockKey(), next.value))
 	}
-	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
+	r, err := s.txn(ctx, conditions, then, append(otherwise, s.getClock()))
 	switch {
 	case err != nil:
 		return nil, err
 	case !r.Succeeded:
 		if err = s.learnFrom(r); err != nil {
-			s.clock.forget()
+			s.clock.invalidate()
 		}
 	case next.value != "":
 		next.rev = r.Header.Revision
@@ -383,10 +382,11 @@ func (s *store) lastTickIs(t tick) clientv3.Cmp {
 }
 
 // lastTickIsLaterUpTo returns the condition that the last tick is t, or an active tick
-// after t and no later than last. A tick before t returns only with a restored snapshot.
+// after t and no later than last. Only a restored snapshot can bring back a tick before
+// t.
 func (s *store) lastTickIsLaterUpTo(t tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
+		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.instant, t.room)),
 		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, maxTickAdvance)),
 	}
 }
@@ -403,7 +403,7 @@ func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 	if err != nil {
 		return permanent(err, "delete it while no lock is held, and all keys that begin with "+strconv.Quote(s.prefix+"//"))
 	}
-	t.read = true
+	t.wasRead = true
 	s.clock.learn(t)
 	return nil
 }
@@ -411,8 +411,8 @@ func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 var errNoClock = errors.New("the clock's key is gone")
 
 // readClock reads the clock, and begins one if there is neither a clock nor an entry. If
-// there are entries but no clock, an operator has deleted it, and the ends of the leases
-// are unknown.
+// there are entries but no clock, an operator has deleted the clock, and readClock fails,
+// because the ends of the leases are unknown.
 func (s *store) readClock(ctx context.Context) error {
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {
@@ -423,16 +423,16 @@ func (s *store) readClock(ctx context.Context) error {
 	if errors.Is(err, errNoClock) {
 		return s.beginClock(ctx)
 	}
-	if rev, lasts, runs := parseTimer(r); err == nil && !runs {
-		s.clock.older(rev, lasts)
+	if rev, length, runs := parseTimer(r); err == nil && !runs {
+		s.clock.raiseAge(rev, length)
 	}
 	return err
 }
 
-// If the clock is idle, askClock asks the clients that were already open to write a tick.
-// A client that has just opened does not know the age of the last tick, so its own tick
-// would lose that time.
-func (s *store) askClock(ctx context.Context) {
+// requestTick asks the clients that were already open to write a tick, if the clock is
+// idle. A client that has just opened does not know the age of the last tick, so its own
+// tick would lose that time.
+func (s *store) requestTick(ctx context.Context) {
 	next, idle := s.clock.idle()
 	if !idle || !s.hasPeers.Load() {
 		return
@@ -445,12 +445,12 @@ func (s *store) askClock(ctx context.Context) {
 }
 
 func (s *store) beginClock(ctx context.Context) error {
-	none := []clientv3.Cmp{
+	isEmpty := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
 	first := s.clock.next(tick{}, locktable.At(time.Now()), maxTickAdvance)
-	_, err := s.txnAtTick(ctx, none, nil, nil, first)
+	_, err := s.txnAtTick(ctx, isEmpty, nil, nil, first)
 	if errors.Is(err, errNoClock) {
 		return permanent(fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
 			fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"))

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
-// The server's wall clock is set, by a minute forward and back: leases go on, no longer
-// and no shorter, and no client notices.
+// The server's wall clock is set a minute forward and back. This makes no lease longer or
+// shorter, and no client notices.
 func TestTheServersClockIsSet(t *testing.T) {
 	nightly(t, "it waits for leases to end")
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 		clock.Set(by)
 		until(t, "the server's clock", func() error {
 			if off := ahead(t, c.Members[0]); (off - by).Abs() > 5*time.Second {
-				return fmt.Errorf("it is off by %v; want %v", off, by)
+				return fmt.Errorf("the server's clock is off by %v; want %v", off, by)
 			}
 			return nil
 		})

@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// dies opens a client that ends without Close, as a killed process does.
-func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
+// holdAndDie opens a client that gets a lease, and disconnects without Close, as if
+// killed.
+func holdAndDie(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
 	d, err := asDriver(etcdlock.New(connection, nil))
@@ -27,13 +28,13 @@ func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 }
 
 // A job that tries, fails and ends, again and again, sees a dead holder expire, and not
-// early, though no client is open in between: whether it closes its client or just exits.
-// So it is beside a client that is open, and does nothing.
-func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
+// early, though no client is open in between. This holds whether the job closes its
+// client or just exits, and beside a client that is open and idle.
+func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
 	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	for what, how := range map[string]struct{ exits, beside bool }{
-		"closed": {}, "not closed": {exits: true}, "closed, beside another": {beside: true},
+		"closed": {}, "not closed": {exits: true}, "closed, beside an idle client": {beside: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -44,22 +45,23 @@ func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
 			holder := mutex("job")
 			holder.TTL = 5 * time.Second
 			began := time.Now()
-			dies(t, c, holder)
-			for !tries(t, c, mutex("job"), how.exits) {
+			holdAndDie(t, c, holder)
+			for !tryOnce(t, c, mutex("job"), how.exits) {
 				if time.Since(began) > hangTime {
 					t.Fatal("not granted yet")
 				}
 				time.Sleep(time.Second)
 			}
 			if took := time.Since(began); took < holder.TTL {
-				t.Errorf("granted after %v; the lease was of %v", took, holder.TTL)
+				t.Errorf("granted after %v; want no grant before the TTL, %v", took, holder.TTL)
 			}
 		})
 	}
 }
 
-// tries is a process that tries once, and ends without Close if it exits.
-func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
+// tryOnce reports whether a new client's try is granted. With exits, the client
+// disconnects first.
+func tryOnce(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
 	d, err := asDriver(etcdlock.New(connection, nil))
@@ -69,7 +71,7 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 		t.Fatal(err)
 	}
 	if exits {
-		_ = connection.Close() // so that closing the driver writes nothing, slowly
+		_ = connection.Close() // so that Close cannot write
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = d.Close() }()
@@ -79,15 +81,15 @@ func tries(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bo
 	return err == nil
 }
 
-// A client that waits keeps the clock going by itself.
-func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
+// A waiter keeps the clock going even if no other client is open.
+func TestTheOnlyClientIsServedWhenTheHolderIsDead(t *testing.T) {
 	nightly(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	holder.TTL = 3 * time.Second
-	dies(t, c, holder)
+	holdAndDie(t, c, holder)
 	refused(t, d, waiter)
 	for began := time.Now(); ; {
 		time.Sleep(3500 * time.Millisecond) // on a slow machine the clock is late
@@ -101,37 +103,37 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 	}
 }
 
-// The time of a timer counts once, however often it is read: it says nothing about leases
-// that the client which started it had not seen. A tick after the timer makes it void,
-// and then it is started again.
+// A timer advances the clock only once, even if several clients read it, because it says
+// nothing about leases that began after its start. A tick after the timer makes the timer
+// void, and a client then starts another.
 func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); ; {
 		url, prefix, c := ownPrefix(t)
-		switch went, passed, took := runsOut(t, url, prefix, c); {
-		case went > passed+took+time.Second, went < passed && time.Since(began) > hangTime:
-			t.Fatalf("the clock went on by %v in %v; the timer was of %v", went, took, passed)
-		case went >= passed:
+		switch advance, length, took := timerRunsOut(t, url, prefix, c); {
+		case advance > length+took+time.Second, advance < length && time.Since(began) > hangTime:
+			t.Fatalf("the clock advanced by %v in %v; want the timer's %v once", advance, took, length)
+		case advance >= length:
 			return
 		}
 	}
 }
 
-// runsOut makes a client hold a name and leave, another one start the timer, and the
-// timer run out. It returns by how much the clock goes on when the next client opens, the
-// time of the timer, and how long it really took.
-func runsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (went, passed, took time.Duration) {
+// timerRunsOut makes a client hold a name and close, another client start the timer, and
+// the timer run out. It returns the clock's advance when the next client opens, the
+// timer's length, and the real time that passed.
+func timerRunsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advance, length, took time.Duration) {
 	t.Helper()
-	holds := open(t, url)
-	gets(t, holds, mutex("job"))
-	noError(t, holds.Close())
+	holder := open(t, url)
+	gets(t, holder, mutex("job"))
+	noError(t, holder.Close())
 	until(t, "the timer", func() error {
-		tries := open(t, url)
-		refused(t, tries, mutex("job"))
-		noError(t, tries.Close()) // it starts the timer
-		timer, last, lasts := timerOf(t, prefix, c)
-		if passed = lasts; timer == 0 || timer != last { // the server was too slow for Close, or a tick came since
-			return fmt.Errorf("it names tick %d of %d", timer, last)
+		refusedClient := open(t, url)
+		refused(t, refusedClient, mutex("job"))
+		noError(t, refusedClient.Close()) // it starts the timer
+		timer, last, timerLength := timerOf(t, prefix, c)
+		if length = timerLength; timer == 0 || timer != last { // the server was too slow for Close, or a tick came since
+			return fmt.Errorf("it names the tick of revision %d; the last tick has %d", timer, last)
 		}
 		return nil
 	})
@@ -140,9 +142,9 @@ func runsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (went, passe
 	began, before := time.Now(), clockTime(t, admin, prefix)
 	next := open(t, url)
 	gets(t, next, mutex("other"))
-	went, took = clockTime(t, admin, prefix)-before, time.Since(began)
+	advance, took = clockTime(t, admin, prefix)-before, time.Since(began)
 	noError(t, next.Close())
-	return went, passed, took
+	return advance, length, took
 }
 
 // clockTime returns the time of the clock.

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// It runs before the parallel tests, because on a slow machine they would hold up each of
-// its steps.
+// TestConformance is not parallel, because on a slow machine other tests would delay each
+// of its steps.
 func TestConformance(t *testing.T) {
 	url, _, c := ownPrefix(t)
 	uncertainty := 2 * time.Second
@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	conforms(t, c, url, uncertainty)
 }
 
-// With three members each client is connected to any of them, and most not to the leader.
+// Each client is connected to one of three members, and most clients not to the leader.
 func TestConformanceOnThreeMembers(t *testing.T) {
 	nightly(t, "the suite again, on a cluster")
 	t.Parallel()
@@ -29,10 +29,10 @@ func TestConformanceOnThreeMembers(t *testing.T) {
 	conforms(t, c, c.URL()+"/locks", 3*time.Second)
 }
 
-// conforms runs the suite. The clock loses a moment whenever another client takes over,
-// and here a hundred of them come and go.
+// conforms runs the suite. The clock loses a moment whenever another client takes over
+// the ticks, and the suite opens and closes a hundred clients.
 func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Duration) {
-	uses(t, url)
+	keepClockBusy(t, url)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
 		Elsewhere: []func(testing.TB) driver.Driver{
@@ -44,7 +44,7 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Du
 		Unit:        4 * time.Second,
 		Uncertainty: uncertainty,
 		AllAtOnce:   true,
-		// On a slow machine many clients at once wait some seconds for each answer.
+		// On a slow machine, many clients at once wait seconds for each answer.
 		Patience: 20 * time.Second,
 	})
 }

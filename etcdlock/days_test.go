@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// opened is a client as users open it.
-func opened(t *testing.T, url string) *pawl.Client {
+// openClient opens a client as users do.
+func openClient(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	c, err := pawl.Open(t.Context(), url, nil)
 	noError(t, err)
@@ -32,7 +32,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 	admin := client(t, c.Addrs()...)
 	u := servertest.NewTurns(t, 2*time.Second)
 	for i, url := range []string{c.URL(), c.URL(), "etcd://" + c.Addrs()[0], "etcd://" + c.Addrs()[1], "etcd://" + c.Addrs()[2]} {
-		u.Take(fmt.Sprint("client", i), opened(t, url))
+		u.Take(fmt.Sprint("client", i), openClient(t, url))
 	}
 	u.Until(4)
 	for _, day := range []struct {
@@ -44,7 +44,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 		{"a follower killed", func() func() { m := follower(t, c, admin); m.Kill(); return m.Run }},
 		{"the leader cut off", func() func() { m := leader(t, c, admin); c.Cut(m, id(t, admin, m)); return c.Heal }},
 		{"a follower cut off", func() func() { m := follower(t, c, admin); c.Cut(m, id(t, admin, m)); return c.Heal }},
-		{"compacted and defragmented", func() func() { keepHouse(t, c, admin); return func() {} }},
+		{"compacted and defragmented", func() func() { compactAndDefragment(t, c, admin); return func() {} }},
 		{"another leader chosen", func() func() { moveLeader(t, c, admin); return func() {} }},
 	} {
 		t.Log(day.name)
@@ -57,7 +57,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 }
 
 // A holder whose member is cut off learns that its lease is lost before another client
-// has the name. Meanwhile clients of that member get nothing.
+// gets the name. Meanwhile clients of that member get no lease.
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
@@ -66,9 +66,9 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	m := leader(t, c, admin)
 	rest := slices.DeleteFunc(c.Addrs(), func(a string) bool { return a == m.Addr })
 	servertest.Partition(t,
-		func() *pawl.Client { return opened(t, "etcd://"+m.Addr) },
-		func() *pawl.Client { return opened(t, c.URL()) },
-		func() *pawl.Client { return opened(t, "etcd://"+rest[0]+","+rest[1]) },
+		func() *pawl.Client { return openClient(t, "etcd://"+m.Addr) },
+		func() *pawl.Client { return openClient(t, c.URL()) },
+		func() *pawl.Client { return openClient(t, "etcd://"+rest[0]+","+rest[1]) },
 		func() (heal func()) {
 			c.Cut(m, id(t, admin, m))
 			return c.Heal
@@ -78,9 +78,9 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 // follower returns a member that does not lead.
 func follower(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest.Member {
 	t.Helper()
-	leads := leader(t, c, admin)
+	lead := leader(t, c, admin)
 	for _, m := range c.Members {
-		if m != leads {
+		if m != lead {
 			return m
 		}
 	}
@@ -96,8 +96,8 @@ func id(t *testing.T, admin *clientv3.Client, m *etcdtest.Member) uint64 {
 	return s.Header.GetMemberId()
 }
 
-// keepHouse compacts all revisions but the last, and defragments each member.
-func keepHouse(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
+// compactAndDefragment compacts all revisions but the last, and defragments each member.
+func compactAndDefragment(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 	t.Helper()
 	compact(t, admin)
 	for _, m := range c.Members {
@@ -121,14 +121,14 @@ func compact(t *testing.T, admin *clientv3.Client) {
 // moveLeader makes another member the leader.
 func moveLeader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 	t.Helper()
-	leads, next := leader(t, c, admin), follower(t, c, admin)
-	_, err := client(t, leads.Addr).MoveLeader(brief(t), id(t, admin, next))
+	lead, next := leader(t, c, admin), follower(t, c, admin)
+	_, err := client(t, lead.Addr).MoveLeader(brief(t), id(t, admin, next))
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// Connections end all the time, in the middle of requests and of their answers.
+// Connections break all the time, in the middle of requests and of their answers.
 func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
 	nightly(t, "it is a storm")
 	t.Parallel()

@@ -33,10 +33,10 @@
 //
 // # What does a lock cost?
 //
-// Acquire and release are one request each; a new name costs one more. Goroutines share
-// requests, up to 60 names in one. A process has two watches and one etcd lease. All
-// processes together write a clock, see below: up to seven requests a second while locks
-// are in use, one a second for a minute after that, and then one every ten seconds.
+// Acquire and release cost one request each, and one more for a new name. Goroutines
+// share requests, up to 60 names in one. A process has two watches and one etcd lease.
+// All processes together write a clock, see below: up to seven requests a second while
+// locks are in use, one a second for a minute after that, and then one every ten seconds.
 //
 // # What is guaranteed, and whose clock decides?
 //

@@ -54,7 +54,7 @@ type checkup struct {
 // readClockInTime reads the clock. It retries while there may be an election.
 func (s *store) readClockInTime(ctx context.Context) (err error) {
 	for began := time.Now(); ; {
-		brief, cancel := context.WithTimeout(ctx, closeTimeout/2) // short, because the client may ask a dead member
+		brief, cancel := context.WithTimeout(ctx, closeTimeout/2) // short, because the member may be dead
 		err = s.readClock(brief)
 		cancel()
 		if err == nil || time.Since(began) > backgroundTimeout || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
@@ -72,15 +72,15 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 func (c *checkup) clock() {
 	w, ok := c.store.clock.window(time.Now())
 	ahead := locktable.At(time.Now()).Until(w.From)
-	c.found.Add(ok && ahead > time.Hour, driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's: the client that made it had another time of day", ahead.Round(time.Second)),
-		"nothing: leases are not longer or shorter for it, only the times that are shown are wrong")
+	c.found.Add(ok && ahead > time.Hour, driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's clock: the first client's wall clock was ahead", ahead.Round(time.Second)),
+		"nothing: only the displayed times are wrong, and leases last as long as they should")
 }
 
 // rights tries a write that changes nothing, and reports whether the user may write.
 func (c *checkup) rights(ctx context.Context) bool {
 	key := c.entryKey("")
-	never := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "<", 0)}
-	_, err := c.txn(ctx, never, []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrefix())}, nil)
+	isFalse := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "<", 0)}
+	_, err := c.txn(ctx, isFalse, []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrefix())}, nil)
 	if !isAny(err, rpctypes.ErrPermissionDenied) {
 		return true
 	}
@@ -90,15 +90,15 @@ func (c *checkup) rights(ctx context.Context) bool {
 }
 
 // users examines whether the cluster requires the password of the URL. If the cluster has
-// no users, etcd's client connects without the password. A cluster that refuses this
-// request requires passwords.
+// no users, etcd's client connects without the password. A cluster that refuses the
+// request for its status requires passwords.
 func (c *checkup) users(ctx context.Context) {
 	if c.client.Username == "" {
 		return
 	}
 	status, err := c.client.AuthStatus(ctx)
 	c.found.Add(err == nil && !(*pb.AuthStatusResponse)(status).GetEnabled(), driver.SeverityWarning, "authentication",
-		"a user and a password are given, and the cluster does not ask for them: every client that reaches it can take and release any lock",
+		"the URL has a user and a password, but the cluster does not require them: every client that reaches it can take and release any lock",
 		"etcdctl auth enable, or leave them out of the URL")
 }
 
@@ -109,11 +109,11 @@ func (c *checkup) members(ctx context.Context) {
 		brief, cancel := context.WithTimeout(ctx, closeTimeout)
 		status, err := c.client.Status(brief, endpoint)
 		cancel()
-		where := hosts([]string{endpoint})
-		c.found.Add(err != nil, driver.SeverityWarning, "member "+where, "it does not answer",
-			"check that etcd runs there, and the network: the cluster survives no more than a minority that is down")
+		name := hosts([]string{endpoint})
+		c.found.Add(err != nil, driver.SeverityWarning, "member "+name, "it does not answer",
+			"check the network, and that etcd runs there: the cluster needs a majority of its members")
 		if err == nil {
-			c.member(where, (*pb.StatusResponse)(status))
+			c.member(name, (*pb.StatusResponse)(status))
 			versions = append(versions, status.Version)
 		}
 	}
@@ -126,11 +126,11 @@ func (c *checkup) members(ctx context.Context) {
 }
 
 // member examines the status of one member.
-func (c *checkup) member(where string, m *pb.StatusResponse) {
-	c.found.Add(m.GetIsLearner(), driver.SeverityWarning, "member "+where, "it is a learner, and answers no requests of ours",
+func (c *checkup) member(name string, m *pb.StatusResponse) {
+	c.found.Add(m.GetIsLearner(), driver.SeverityWarning, "member "+name, "it is a learner, which refuses requests for locks",
 		"promote it (etcdctl member promote), or name a voting member")
 	size, quota := m.GetDbSize(), m.GetDbSizeQuota()
-	c.found.Add(quota > 0 && size > quota/10*8, driver.SeverityWarning, "quota of "+where, fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", size>>20, quota>>20),
+	c.found.Add(quota > 0 && size > quota/10*8, driver.SeverityWarning, "quota of "+name, fmt.Sprintf("its database has %d MB of %d MB: when it is full, no lease is granted or renewed", size>>20, quota>>20),
 		"compact and defragment it, or raise --quota-backend-bytes")
 }
 
@@ -147,16 +147,16 @@ func (c *checkup) alarms(ctx context.Context) {
 
 // cluster examines the number of members, and whether there are old revisions that should
 // have been compacted.
-func (c *checkup) cluster(ctx context.Context, named int) {
+func (c *checkup) cluster(ctx context.Context, endpoints int) {
 	if members, err := c.client.MemberList(ctx); err == nil {
 		n := len(members.Members)
-		c.found.Add(n == 1, driver.SeverityInfo, "members", "there is one: nothing is granted or renewed while it is down", "three members survive the loss of one")
-		c.found.Add(n > named, driver.SeverityInfo, "endpoints", fmt.Sprintf("the URL names %d of %d members", named, n), "name all, so that it does not matter which of them are down")
+		c.found.Add(n == 1, driver.SeverityInfo, "members", "there is only one: while it is down, no lease is granted or renewed", "three members survive the loss of one")
+		c.found.Add(n > endpoints, driver.SeverityInfo, "endpoints", fmt.Sprintf("the URL names %d of %d members", endpoints, n), "name all members, so that clients can connect while some are down")
 	}
-	const old = 1 << 20
-	if last := c.lastRevision.Load(); last > old {
-		_, err := c.client.Get(ctx, c.clockKey(), clientv3.WithRev(last-old))
-		c.found.Add(err == nil, driver.SeverityWarning, "compaction", fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
+	const maxRevisions = 1 << 20
+	if last := c.lastRevision.Load(); last > maxRevisions {
+		_, err := c.client.Get(ctx, c.clockKey(), clientv3.WithRev(last-maxRevisions))
+		c.found.Add(err == nil, driver.SeverityWarning, "compaction", fmt.Sprintf("etcd keeps more than %d revisions: the database grows with each renewal until it is full", maxRevisions),
 			"start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h")
 	}
 }

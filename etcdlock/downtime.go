@@ -11,10 +11,10 @@ import (
 )
 
 // While no client is open, the clock stands still. So a client that closes before the
-// last lease ends, or before a closed name opens, starts a timer. The timer is two keys.
-// One is on an etcd lease; the other stores that lease's length, and the last tick. If
-// the first key is gone when the next client opens, and no tick was written since, the
-// length has passed. So a cron job that retries sees a dead holder expire.
+// last lease ends, or before a closed name opens, starts a timer: two keys. The first is
+// on an etcd lease; the second stores that lease's length, and the last tick. If the
+// first key is gone when the next client opens, and no client has written a tick since,
+// the length has passed. So a cron job that retries sees a dead holder expire.
 //
 // A process may end without Close, by log.Fatal or a signal. So a client that opens,
 // finds a name held or closed, and receives no ticks of other clients also starts the
@@ -23,27 +23,27 @@ import (
 // The etcd lease begins after the tick was written. etcd never ends it early; after an
 // election it may end it late.
 
-// startTimerAtOpen starts a timer if a lease lasts, and no other client has written a
+// startTimerAtOpen starts a timer if a lease lasts and no other client has written a
 // tick since this client opened. If others seem to be open, it first waits for a tick,
 // because a live client that uses the clock soon writes one.
 func (s *store) startTimerAtOpen(ctx context.Context) {
 	waitFor(ctx, s.clockTried)
-	if t, ok := s.clock.current(); !ok || !t.read || s.leaseTimeLeft() <= 0 {
+	if t, ok := s.clock.current(); !ok || !t.wasRead || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, idle := s.clock.idle(); s.hasPeers.Load() && !idle { // if it is idle, askClock has waited
+	if next, idle := s.clock.idle(); s.hasPeers.Load() && !idle { // if it is idle, requestTick has waited
 		brief, cancel := context.WithTimeout(ctx, maxTickAdvance)
 		waitFor(brief, next)
 		cancel()
 	}
-	if t, ok := s.clock.current(); ok && (t.read || t.own) {
+	if t, ok := s.clock.current(); ok && (t.wasRead || t.isOwn) {
 		if r, err := s.txn(ctx, nil, s.getTimer(), nil); err == nil {
 			s.startTimer(ctx, r)
 		}
 	}
 }
 
-// startTimerAtClose starts a timer if a lease lasts, and no other client is open.
+// startTimerAtClose starts a timer if a lease lasts and no other client is open.
 func (s *store) startTimerAtClose(ctx context.Context) {
 	if s.leaseTimeLeft() <= 0 {
 		return
@@ -73,22 +73,22 @@ func (s *store) lastLeaseEnd() (last locktable.Instant) {
 }
 
 // startTimer starts a timer for leaseTimeLeft, unless one runs since the last tick. It
-// first writes a tick, unless the last one is inactive, was only read, and has no timer.
+// first writes a tick, unless this client has read an inactive last tick without a timer.
 func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
 	t, _ := s.clock.current()
 	rev, _, runs := parseTimer(read)
 	if runs && rev == t.rev {
 		return
 	}
-	if !t.read || t.room <= maxTickAdvance || rev == t.rev {
+	if !t.wasRead || t.room <= maxTickAdvance || rev == t.rev {
 		if s.tick(ctx, idleAdvance) != nil {
 			return
 		}
-		if t, _ = s.clock.current(); !t.own {
+		if t, _ = s.clock.current(); !t.isOwn {
 			return // another client is open, and writes ticks
 		}
 	}
-	seconds := int64(min(t.is.Until(s.lastLeaseEnd())+time.Second, idleAdvance) / time.Second)
+	seconds := int64(min(t.instant.Until(s.lastLeaseEnd())+time.Second, idleAdvance) / time.Second)
 	lease, err := s.client.Grant(ctx, seconds)
 	if err != nil {
 		return
@@ -109,15 +109,15 @@ func (s *store) getTimer() []clientv3.Op {
 
 // parseTimer returns the revision of the timer's tick, the timer's length, and whether
 // the timer runs.
-func parseTimer(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
-	length, running := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
-	if len(length) == 0 {
+func parseTimer(r *clientv3.TxnResponse) (rev int64, length time.Duration, runs bool) {
+	timer, lease := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
+	if len(timer) == 0 {
 		return 0, 0, false
 	}
 	var seconds int64
-	_, err := fmt.Sscanf(string(length[0].GetValue()), "%d %d", &rev, &seconds)
+	_, err := fmt.Sscanf(string(timer[0].GetValue()), "%d %d", &rev, &seconds)
 	if err != nil || seconds <= 0 || seconds > int64(idleAdvance/time.Second) {
 		return 0, 0, false
 	}
-	return rev, time.Duration(seconds) * time.Second, len(running) > 0
+	return rev, time.Duration(seconds) * time.Second, len(lease) > 0
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// No client was open for two hours, so the clock stood still. A lease that began a moment
-// ago is not shown as one of two hours ago.
+// No client was open for two hours, so the clock stood still. A lease that begins now is
+// not shown as two hours old.
 func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
@@ -23,7 +23,7 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 	m.TTL = time.Hour
 	gets(t, d, m)
 	after := time.Now()
-	checked := func(how string, e driver.Entry, err error) {
+	check := func(how string, e driver.Entry, err error) {
 		t.Helper()
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].Since.Before(before.Truncate(time.Microsecond)) || e.Holders[0].Since.After(after) {
 			t.Errorf("%s: %+v, %v; want it held since %v", how, e.Holders, err, before)
@@ -33,43 +33,43 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 		}
 	}
 	e, err := d.Inspect(brief(t), "job")
-	checked("Inspect", e, err)
+	check("Inspect", e, err)
 	listed := servertest.Lists(t, d, "")
 	if len(listed) != 1 {
-		t.Fatalf("it lists %+v; want one name", listed)
+		t.Fatalf("List returns %+v; want one name", listed)
 	}
-	checked("List", listed[0], nil)
+	check("List", listed[0], nil)
 	_, err = d.Acquire(brief(t), mutex("job"))
 	held, ok := errors.AsType[*driver.HeldError](err)
 	if !ok {
 		t.Fatalf("Acquire: %v; want it refused", err)
 	}
-	checked("HeldError", driver.Entry{Holders: []driver.Holder{held.Holder}}, nil)
+	check("HeldError", driver.Entry{Holders: []driver.Holder{held.Holder}}, nil)
 }
 
 // A client that closes while it holds a name, or while the name is closed, starts the
-// timer, so that time passes although no client is open. Otherwise it starts none.
+// timer, so that time passes although no client is open. Otherwise it starts no timer.
 func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	t.Parallel()
 	for what, of := range map[string]struct {
 		starts bool
 		ttl    time.Duration
-		then   func(d, other *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
+		step   func(d, other *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
 	}{
 		"holds": {true, time.Hour, func(_, _ *etcdlock.Driver, _ driver.Claim, _ driver.Grant) {}},
 		"has released": {false, time.Hour, func(d, _ *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
 			noError(t, d.Release(brief(t), lease(c)))
 		}},
-		"knows by the answer to its swap that another one holds": {true, time.Hour, func(d, other *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
+		"was refused because another client holds": {true, time.Hour, func(d, other *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
 			noError(t, d.Release(brief(t), lease(c)))
 			gets(t, other, mutex(c.Name))
 			refused(t, d, mutex(c.Name))
 		}},
-		"has broken its lease, with a delay": {true, time.Hour, func(d, _ *etcdlock.Driver, c driver.Claim, g driver.Grant) {
+		"has broken its lease with a delay": {true, time.Hour, func(d, _ *etcdlock.Driver, c driver.Claim, g driver.Grant) {
 			noError(t, d.Break(brief(t), c.Name, g.Fence, time.Hour, driver.Owner{}))
 		}},
 		"has found that its name is closed": {true, etcdlock.MinTTL, func(d, _ *etcdlock.Driver, c driver.Claim, _ driver.Grant) {
-			until(t, "its lease has expired", func() error {
+			until(t, "the closed name", func() error {
 				_, err := d.Acquire(brief(t), mutex(c.Name))
 				if held, ok := errors.AsType[*driver.HeldError](err); ok && held.ClosedFor > 0 {
 					return nil
@@ -79,26 +79,26 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 		}},
 	} {
 		started := false
-		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may not wait for it
+		for i := 0; i < 5 && !started; i++ { // on a slow machine Close may give up before the timer starts
 			url, prefix, c := ownPrefix(t)
 			d, other := open(t, url), open(t, url)
 			m := mutex("job")
 			m.TTL, m.LockDelay = of.ttl, time.Hour
-			of.then(d, other, m, gets(t, d, m))
+			of.step(d, other, m, gets(t, d, m))
 			noError(t, other.Close())
 			noError(t, d.Close())
 			timer, last, _ := timerOf(t, prefix, c)
 			started = timer == last
 		}
 		if started != of.starts {
-			t.Errorf("a client that %s and closes starts the timer: %v", what, started)
+			t.Errorf("a client %s and closes; timer started: %v, want %v", what, started, of.starts)
 		}
 	}
 }
 
-// timerOf returns two revisions: of the tick that the timer names, or 0 without a timer,
-// and of the last tick; and the time of the timer.
-func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64, lasts time.Duration) {
+// timerOf returns the revision of the tick that the timer names, or 0 without a timer,
+// the revision of the last tick, and the timer's length.
+func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int64, length time.Duration) {
 	t.Helper()
 	admin, seconds := client(t, c.Addrs()...), 0.0
 	for _, kv := range must(admin.Get(brief(t), prefix+"//glass"))(t).Kvs {
@@ -111,7 +111,7 @@ func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int6
 // refused, because it may end without Close.
 func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 	t.Parallel()
-	for i, started := 0, false; !started; i++ { // a tick that comes while etcd grants the timer's lease prevents it
+	for i, started := 0, false; !started; i++ { // a tick while etcd grants the timer's lease prevents the timer
 		url, prefix, c := ownPrefix(t)
 		breaker := open(t, url)
 		m := mutex("job")
@@ -122,7 +122,7 @@ func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 		refused(t, openDriver(t, url), mutex("job"))
 		timer, _, _ := timerOf(t, prefix, c)
 		if started = timer != 0; !started && i == 5 {
-			t.Fatal("it starts none")
+			t.Fatal("the client starts no timer")
 		}
 	}
 }

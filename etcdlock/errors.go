@@ -57,7 +57,7 @@ func (s *store) unanswered(ended, err error) error {
 		failure.Err = fmt.Errorf("%w: no server can be reached at %s", ended, s.endpoints())
 	default:
 		failure.Err = fmt.Errorf("%w: no answer from %s", ended, s.endpoints())
-		failure.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
+		failure.Hint = "a majority of the members has to be up, and connected: etcdctl endpoint status"
 	}
 	return failure
 }
@@ -65,15 +65,15 @@ func (s *store) unanswered(ended, err error) error {
 // location returns the endpoints, and the prefix in the form of a URL, for errors.
 func (s *store) location() string {
 	if s.prefix == "" || s.prefix == defaultPrefix {
-		return "etcd " + s.where
+		return "etcd " + s.servers
 	}
-	return "etcd " + s.where + "/" + s.prefix
+	return "etcd " + s.servers + "/" + s.prefix
 }
 
 // endpoints lists the endpoints that the client tries one after the other.
 func (s *store) endpoints() string {
 	if s.client == nil {
-		return strings.ReplaceAll(s.where, ",", ", ") // openError has set where to the endpoints
+		return strings.ReplaceAll(s.servers, ",", ", ") // openError has set servers to the endpoints
 	}
 	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }
@@ -84,9 +84,9 @@ func advice(err error) (hint string, permanent bool) {
 	case isAny(err, rpctypes.ErrAuthFailed):
 		return "check the user and the password", true
 	case isAny(err, rpctypes.ErrUserEmpty):
-		return "the cluster wants a user: put USER:PASSWORD@ before the host", true
+		return "the cluster requires a user: put USER:PASSWORD@ before the host", true
 	case isAny(err, rpctypes.ErrAuthNotEnabled):
-		return "the cluster has no users: leave the user and the password away", true
+		return "the cluster has no users: leave out the user and the password", true
 	case isAny(err, rpctypes.ErrPermissionDenied):
 		return "give the user's role readwrite on all keys with the prefix: etcdctl role grant-permission ROLE readwrite --prefix PREFIX//", true
 	case isAny(err, rpctypes.ErrNoSpace):
@@ -94,7 +94,7 @@ func advice(err error) (hint string, permanent bool) {
 	case isTooLarge(err):
 		return "too many claims hold or wait for one name, or --max-request-bytes is set too low", true
 	case isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail):
-		return "a majority of the members has to be up and to reach each other: etcdctl endpoint status", false
+		return "a majority of the members has to be up, and connected: etcdctl endpoint status", false
 	case isAny(err, rpctypes.ErrGRPCNotSupportedForLearner):
 		return "the endpoints are learners: name a voting member", false
 	case isAny(err, rpctypes.ErrCorrupt):
@@ -103,13 +103,13 @@ func advice(err error) (hint string, permanent bool) {
 	if hint := engine.CertificateHint(err); hint != "" {
 		return hint, false
 	}
-	switch said := err.Error(); {
-	case strings.Contains(said, "TLS handshake"):
-		return "the servers may talk no TLS: begin the URL with etcd, not etcds", false
-	case strings.Contains(said, "tls: "), strings.Contains(said, "x509: "):
+	switch text := err.Error(); {
+	case strings.Contains(text, "TLS handshake"):
+		return "the servers may not use TLS: begin the URL with etcd, not etcds", false
+	case strings.Contains(text, "tls: "), strings.Contains(text, "x509: "):
 		return "check ca_cert, client_cert and client_key in the URL, and the servers' certificates", false
-	case strings.Contains(said, "reading server preface"):
-		return "the servers may want TLS: begin the URL with etcds", false
+	case strings.Contains(text, "reading server preface"):
+		return "the servers may require TLS: begin the URL with etcds", false
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
@@ -132,6 +132,6 @@ func isAny(err error, targets ...error) bool {
 	if err == nil {
 		return false
 	}
-	said := rpctypes.ErrorDesc(err)
-	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) || said == rpctypes.ErrorDesc(t) })
+	text := rpctypes.ErrorDesc(err)
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) || text == rpctypes.ErrorDesc(t) })
 }

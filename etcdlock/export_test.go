@@ -6,12 +6,12 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Driver is the driver, with all that it can do.
+// Driver is the concrete type of the driver.
 type Driver = lockDriver
 
-// Forgets makes the driver forget names after a time that is shorter than any option
-// allows, so that a test need not wait.
-func (d *lockDriver) Forgets(after time.Duration) { d.store.forget = after }
+// SetRetention sets a shorter retention time than the options allow, so that a test need
+// not wait.
+func (d *lockDriver) SetRetention(after time.Duration) { d.store.retention = after }
 
-// TickAt is the content of the key of a clock that has stood still since then.
+// TickAt returns the content of the clock's key if the clock has stood still since then.
 func TickAt(then time.Time) string { return newTick(tick{}, locktable.At(then), idleAdvance).value }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// A server that is killed and started again has lost nothing: holders and waiters notice
+// A server that is killed and started again loses no data. Holders and waiters notice
 // only that requests fail meanwhile.
 func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -56,11 +56,11 @@ func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatal("nobody leads")
+	t.Fatal("no member is the leader")
 	return nil
 }
 
-// A member without a majority grants nothing, and says what is wrong.
+// A member without a majority grants no lease, and its error names the cause.
 func TestAMemberWithoutAMajority(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
@@ -69,14 +69,14 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 	gets(t, d, mutex("before"))
 	c.Members[1].Kill()
 	c.Members[2].Kill()
-	time.Sleep(1500 * time.Millisecond) // for it to notice
+	time.Sleep(1500 * time.Millisecond) // until the member notices
 	_, err := d.Acquire(brief(t), mutex("job"))
 	if err == nil {
-		t.Fatal("granted by one of three")
+		t.Fatal("one of three members granted a lease")
 	}
 	e, ok := errors.AsType[*driver.Error](err)
-	if hinted := ok && strings.Contains(e.Hint, "majority"); !hinted && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v; want a hint, or the end of the ctx", err)
+	if hasHint := ok && strings.Contains(e.Hint, "majority"); !hasHint && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want a hint, or DeadlineExceeded", err)
 	}
 	c.Members[1].Run()
 	gets(t, d, mutex("job"))
@@ -86,11 +86,11 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	servertest.RidesThrough(t, openDriver(t, c.URL()), openDriver(t, c.URL()), func() { keepHouse(t, c, client(t, c.Addrs()...)) })
+	servertest.RidesThrough(t, openDriver(t, c.URL()), openDriver(t, c.URL()), func() { compactAndDefragment(t, c, client(t, c.Addrs()...)) })
 }
 
-// The watches of signals and of changes, whose revisions were compacted while their
-// connection was gone, begin again.
+// The watches for signals and changes begin again if their revisions were compacted while
+// their connection was gone.
 func TestCompactedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -99,24 +99,24 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	gets(t, a, holder)
 	refused(t, b, waiter)
-	tells := servertest.Watch(t, b, "job")
+	awaitChange := servertest.Watch(t, b, "job")
 	p.Freeze()
-	for range 20 { // what the watches miss
+	for range 20 { // changes that the watches miss
 		keeps(t, a, holder)
 		time.Sleep(30 * time.Millisecond)
 	}
 	compact(t, client(t, c.Addrs()...))
 	p.Heal()
-	tells("what it missed")
+	awaitChange("the missed changes")
 	refused(t, b, waiter)
-	heard := hears(t, b, waiter.Token)
+	signals := signalsFor(t, b, waiter.Token)
 	releases(t, a, holder)
-	hearsOfGrant(t, heard)
-	tells("a release")
+	awaitGrantSignal(t, signals)
+	awaitChange("a release")
 }
 
-// A learner answers no requests of ours. Beside voting members the client passes it over;
-// alone it is an error that says so.
+// A learner refuses requests for locks. If voting members are named too, the client uses
+// them; otherwise the error names the cause.
 func TestALearnerAmongTheEndpoints(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 	learner := c.Join(func(peer string) {
 		must(admin.MemberAddAsLearner(brief(t), []string{peer}))(t)
 	})
-	for range 4 { // which of them a client asks first is random
+	for range 4 { // a client asks a random endpoint first
 		d := openDriver(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
 		cycle(t, d, "job")
 	}
@@ -135,8 +135,8 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 	}
 }
 
-// A quota that is used up is a full disk: no client can lock or renew, the error says
-// what to do, and all goes on when the operator has done it.
+// When the quota is used up, as on a full disk, no client can lock or renew. The error
+// says how to mend that, and afterwards all clients work again.
 func TestTheQuotaIsUsedUp(t *testing.T) {
 	nightly(t, "it fills a database")
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 	first := gets(t, d, holder)
 	admin := client(t, c.Addrs()...)
 	fill(t, admin)
-	longer := lease(holder) // otherwise it may last no longer than it does already, and nothing is written
+	longer := lease(holder) // otherwise Renew might extend nothing, and so write nothing
 	longer.TTL *= 2
 	for what, do := range map[string]func() error{
 		"Acquire": func() error { _, err := d.Acquire(brief(t), mutex("other")); return err },
@@ -162,7 +162,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 		t.Errorf("the doctor finds %q", found)
 	}
 	must(admin.Delete(brief(t), "fill", clientv3.WithPrefix()))(t)
-	keepHouse(t, c, admin)
+	compactAndDefragment(t, c, admin)
 	must(admin.AlarmDisarm(brief(t), &clientv3.AlarmMember{}))(t)
 	releases(t, d, holder)
 	rises(t, first.Fence, gets(t, d, mutex("job")).Fence)
@@ -180,7 +180,7 @@ func fill(t *testing.T, admin *clientv3.Client) {
 	t.Fatal("the quota is not used up")
 }
 
-// Names with different prefixes never share a key, whatever the prefixes are.
+// Names with different prefixes never share a key.
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	url, _, c := ownPrefix(t)
@@ -204,7 +204,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	}
 }
 
-// A clock that was deleted is not made again while there are locks.
+// No client creates a deleted clock again while there are locks.
 func TestTheClockIsDeleted(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
@@ -236,11 +236,11 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	servertest.CheckSilentConnections(t, p, openDriver(t, "etcd://"+p.Addr), openDriver(t, c.URL()))
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	_ = open(t, c.URL()).Close() // a member that is killed before its first answer may never answer
+	_ = open(t, c.URL()).Close() // because a member that is killed before its first answer may never answer
 	c.Members[0].Kill()
 	servertest.OpensLate(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// A queue grows until its entry does not fit into a request.
+// A queue grows until its entry is too large for a request.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	nightly(t, "it makes queues of hundreds of waiters")
 	t.Parallel()

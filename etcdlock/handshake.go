@@ -21,8 +21,8 @@ import (
 // waits for a connection does not return it.
 type handshakes struct {
 	credentials.TransportCredentials
-	tls  *engine.TLS
-	last atomic.Pointer[error]
+	tls     *engine.TLS
+	lastErr atomic.Pointer[error]
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
@@ -33,10 +33,10 @@ func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw 
 		err = errors.New("the server hung up at the TLS handshake")
 	}
 	if err != nil {
-		h.last.Store(&err)
+		h.lastErr.Store(&err)
 		return nil, nil, err
 	}
-	return &checkedConn{Conn: c, of: h}, info, nil
+	return &checkedConn{Conn: c, handshakes: h}, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
@@ -44,28 +44,28 @@ func (h *handshakes) Clone() credentials.TransportCredentials { return h }
 
 // lastError returns the error of the last connection that failed, or nil.
 func (h *handshakes) lastError() error {
-	if h == nil || h.last.Load() == nil {
+	if h == nil || h.lastErr.Load() == nil {
 		return nil
 	}
-	return *h.last.Load()
+	return *h.lastErr.Load()
 }
 
 // A checkedConn is a connection that has completed its handshake. A server that refuses
-// the client's certificate reports that only after the handshake, instead of its first
+// the client's certificate reports that only after the handshake, in place of its first
 // answer.
 type checkedConn struct {
 	net.Conn
-	of       *handshakes
-	answered bool // the server has answered; used by the reading goroutine only
+	handshakes *handshakes
+	answered   bool // the server has answered; used by the reading goroutine only
 }
 
 func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.answered {
 		if c.answered = n > 0; c.answered {
-			c.of.last.Store(nil)
+			c.handshakes.lastErr.Store(nil)
 		} else if err != nil {
-			c.of.last.Store(&err)
+			c.handshakes.lastErr.Store(&err)
 		}
 	}
 	return n, err

@@ -32,7 +32,7 @@ var (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its concrete type.
 var asDriver = servertest.As[*etcdlock.Driver]
 
 var ctx = context.Background()
@@ -46,11 +46,11 @@ func client(t testing.TB, addrs ...string) *clientv3.Client {
 	return c
 }
 
-// hangTime is the longest time that a test waits for an event that has to come. Only a
-// hang takes so long.
+// hangTime is the longest time that a test waits for an expected event. Only a hang takes
+// so long.
 const hangTime = 3 * time.Minute
 
-// prefixes counts the prefixes of the shared server that tests got.
+// prefixes counts the prefixes that tests use on the shared server.
 var prefixes atomic.Int64
 
 // ownPrefix returns the URL of a prefix that no other test uses, and its server. A test
@@ -62,9 +62,10 @@ func ownPrefix(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 	return c.URL() + "/" + prefix, prefix, c
 }
 
-// uses uses the clock all the time, as a busy process does. Otherwise a hundred clients
-// that come and go would each keep the clock for a moment, and it would lose a tenth.
-func uses(t testing.TB, url string) {
+// keepClockBusy uses the clock all the time, as a busy process does. Otherwise each of a
+// hundred short-lived clients would write ticks for a moment, and the clock would lose a
+// tenth of its time.
+func keepClockBusy(t testing.TB, url string) {
 	t.Helper()
 	d := openDriver(t, url)
 	done := make(chan struct{})
@@ -88,11 +89,11 @@ func queued(c driver.Claim) driver.Claim {
 	return c
 }
 
-// brief bounds one call, longer than a machine stands still.
+// brief returns a ctx for one call, which outlasts a pause of the machine.
 func brief(t testing.TB) context.Context { return servertest.Within(t, 30*time.Second) }
 
-// again repeats a step while the server cannot be reached, because the day may be bad.
-func again(t testing.TB, step func(ctx context.Context) error) (err error) {
+// retry repeats a step while the server cannot be reached, as in a test of faults.
+func retry(t testing.TB, step func(ctx context.Context) error) (err error) {
 	t.Helper()
 	for range 20 {
 		if err = step(brief(t)); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
@@ -103,27 +104,28 @@ func again(t testing.TB, step func(ctx context.Context) error) (err error) {
 	return err
 }
 
-// gets wants the claim to be granted.
+// gets fails the test unless the claim is granted.
 func gets(t testing.TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
 	t.Helper()
-	if err := again(t, func(ctx context.Context) (err error) { g, err = d.Acquire(ctx, c); return err }); err != nil {
+	if err := retry(t, func(ctx context.Context) (err error) { g, err = d.Acquire(ctx, c); return err }); err != nil {
 		t.Fatalf("Acquire: %v; want it granted", err)
 	}
 	return g
 }
 
-// refused wants the claim to be refused, because other clients hold the name.
+// refused fails the test unless the claim is refused, because other clients hold the
+// name.
 func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	if err := again(t, func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }); !errors.Is(err, driver.ErrHeld) {
+	if err := retry(t, func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire: %v; want ErrHeld", err)
 	}
 }
 
-// keeps wants the lease to be renewed.
+// keeps fails the test unless the lease is renewed.
 func keeps(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	if err := again(t, func(ctx context.Context) error {
+	if err := retry(t, func(ctx context.Context) error {
 		each, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		return errors.Join(append(each, err)...)
 	}); err != nil {
@@ -133,13 +135,13 @@ func keeps(t testing.TB, d driver.Driver, c driver.Claim) {
 
 func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	err := again(t, func(ctx context.Context) error { return d.Release(ctx, lease(c)) })
+	err := retry(t, func(ctx context.Context) error { return d.Release(ctx, lease(c)) })
 	if err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 		t.Fatalf("Release: %v", err)
 	}
 }
 
-// cycle wants a name to be granted, and released.
+// cycle acquires and releases a name.
 func cycle(t testing.TB, d driver.Driver, name string) driver.Grant {
 	t.Helper()
 	c := mutex(name)
@@ -148,9 +150,9 @@ func cycle(t testing.TB, d driver.Driver, name string) driver.Grant {
 	return g
 }
 
-// hears returns a channel of the signals about a token. A watch that begins again may
-// lose a signal; the client then notifies all who wait that they have to look.
-func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
+// signalsFor returns a channel of the signals about a token. A watch that begins again
+// may lose a signal; the client then sends a SignalRetry to all waiters.
+func signalsFor(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
 	t.Helper()
 	all := make(chan driver.Signal, 100)
 	t.Cleanup(d.Listen(func(s driver.Signal) {
@@ -164,12 +166,12 @@ func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.S
 	return all
 }
 
-// hearsOfGrant wants the signal that the claim was granted, or that it may have been.
-func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
+// awaitGrantSignal waits for the signal that the claim was or may have been granted.
+func awaitGrantSignal(t testing.TB, signals <-chan driver.Signal) {
 	t.Helper()
 	for {
 		select {
-		case s := <-heard:
+		case s := <-signals:
 			if s.Kind == driver.SignalGranted || s.Kind == driver.SignalRetry {
 				return
 			}
@@ -179,7 +181,7 @@ func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
 	}
 }
 
-// proxy starts a proxy before the first member.
+// proxy starts a proxy in front of the first member.
 func proxy(t testing.TB, c *etcdtest.Cluster) *servertest.Proxy {
 	t.Helper()
 	return servertest.StartProxy(t, c.Members[0].Addr)

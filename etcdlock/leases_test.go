@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// A process has one etcd lease and two watches, however much it holds.
+// A process has one etcd lease and two watches, regardless of the number of its leases.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	nightly(t, "it is a crowd")
 	t.Parallel()
@@ -21,9 +21,9 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())
 	all := make([]driver.LeaseRef, leases)
-	var some sync.WaitGroup
+	var workers sync.WaitGroup
 	for first := range 64 {
-		some.Go(func() {
+		workers.Go(func() {
 			for i := first; i < leases; i += 64 {
 				m := mutex("job" + strconv.Itoa(i))
 				m.TTL = time.Minute
@@ -35,7 +35,7 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 			}
 		})
 	}
-	some.Wait()
+	workers.Wait()
 	if t.Failed() {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// childsURL has a process of these tests lock one name, print the fence, and end.
-const childsURL = "PAWL_TEST_ETCD_CHILD"
+// childURLVariable, if set, makes this test binary lock a name, print its fence, and end.
+const childURLVariable = "PAWL_TEST_ETCD_CHILD"
 
 func lockOnce(url string) error {
 	ctx, cancel := context.WithTimeout(ctx, hangTime)
@@ -28,7 +28,7 @@ func lockOnce(url string) error {
 	}
 	defer c.Close()
 	if _, err := c.Mutex("held").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
-		return fmt.Errorf("a try of what another client holds: %w", err)
+		return fmt.Errorf("a try for a name that another client holds: %w; want ErrHeld", err)
 	}
 	lease, err := c.Mutex("job").Lock(ctx)
 	if err != nil {
@@ -38,11 +38,11 @@ func lockOnce(url string) error {
 	return lease.Release(ctx)
 }
 
-// Tests wait for leases of seconds to end most of the time, so more run at once than
-// there are processors. But where they are busy, the clock of the shared server's clients
-// loses time, and leases last too long.
+// Most of the time tests wait for leases to end, so more tests run at once than there are
+// processors. But if too many run, the clock on the shared server loses time, and leases
+// last too long.
 func TestMain(m *testing.M) {
-	if url := os.Getenv(childsURL); url != "" {
+	if url := os.Getenv(childURLVariable); url != "" {
 		if err := lockOnce(url); err != nil {
 			panic(err)
 		}

@@ -36,11 +36,11 @@ func New(client *clientv3.Client, o *Options) (driver.Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
 	}
-	own, err := o.withDefaults()
+	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return build(client, own, false, nil), nil
+	return build(client, options, false, nil), nil
 }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
@@ -67,7 +67,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, openError(ctx, p, err)
 	}
-	d := build(client, p.own, true, p.tls)
+	d := build(client, p.options, true, p.tls)
 	if err := d.store.readClock(within); err != nil {
 		_ = d.Close()
 		return nil, openError(ctx, p, err)
@@ -75,9 +75,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return d, nil
 }
 
-func build(client *clientv3.Client, o Options, own bool, tls *handshakes) *lockDriver {
+func build(client *clientv3.Client, o Options, ownsClient bool, tls *handshakes) *lockDriver {
 	s := &store{
-		client: client, own: own, tls: tls, prefix: o.Prefix, forget: o.Retention, where: cmp.Or(o.Location, hosts(client.Endpoints())),
+		client: client, ownsClient: ownsClient, tls: tls, prefix: o.Prefix, retention: o.Retention, servers: cmp.Or(o.Location, hosts(client.Endpoints())),
 		id: rand.Text(), inboxTried: make(chan struct{}), clockTried: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -104,19 +104,19 @@ func hosts(endpoints []string) string {
 
 // openError returns the error of an opening that failed. etcd's client waits for servers
 // that it cannot reach, and does not report the cause. So openError sends another request
-// to find it.
+// to find the cause.
 func openError(ctx context.Context, p *parsed, err error) error {
-	s := &store{where: hosts(p.config.Endpoints), life: context.Background()}
-	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
+	s := &store{servers: hosts(p.config.Endpoints), life: context.Background()}
+	if timedOut := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; timedOut && ctx.Err() == nil {
 		if err = p.tls.lastError(); err == nil {
-			err = whyNot(ctx, p.config)
+			err = connectionError(ctx, p.config)
 		}
 	}
 	return s.driverError(ctx, err)
 }
 
-// whyNot returns the error of a request that does not wait for a connection.
-func whyNot(ctx context.Context, config clientv3.Config) error {
+// connectionError returns the error of a request that does not wait for a connection.
+func connectionError(ctx context.Context, config clientv3.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	config.Username, config.Password = "", "" // because with these, clientv3.New waits for a server

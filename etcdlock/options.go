@@ -31,17 +31,17 @@ type Options struct {
 
 // withDefaults checks options and fills in the defaults.
 func (o *Options) withDefaults() (Options, error) {
-	own := *cmp.Or(o, &Options{})
-	own.Prefix = cmp.Or(own.Prefix, defaultPrefix)
-	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
-	if len(own.Prefix) > 256 || strings.Contains(own.Prefix, "//") || strings.HasSuffix(own.Prefix, "/") {
+	options := *cmp.Or(o, &Options{})
+	options.Prefix = cmp.Or(options.Prefix, defaultPrefix)
+	options.Retention = cmp.Or(options.Retention, 24*time.Hour)
+	if len(options.Prefix) > 256 || strings.Contains(options.Prefix, "//") || strings.HasSuffix(options.Prefix, "/") {
 		const allowed = "256 bytes, without two slashes in a row and without one at its end"
-		return own, &driver.InvalidError{Argument: "prefix", Problem: "is " + strconv.Quote(own.Prefix), Allowed: allowed}
+		return options, &driver.InvalidError{Argument: "prefix", Problem: "is " + strconv.Quote(options.Prefix), Allowed: allowed}
 	}
-	if own.Retention < time.Minute || own.Retention > 30*24*time.Hour {
-		return own, &driver.InvalidError{Argument: "retention", Problem: "is " + own.Retention.String(), Allowed: "1m to 720h"}
+	if options.Retention < time.Minute || options.Retention > 30*24*time.Hour {
+		return options, &driver.InvalidError{Argument: "retention", Problem: "is " + options.Retention.String(), Allowed: "1m to 720h"}
 	}
-	return own, nil
+	return options, nil
 }
 
 const defaultPrefix = "pawl"

@@ -17,7 +17,7 @@ import (
 // txn runs a transaction on a member that knows a leader, and examines its header. A
 // member that knows no leader, or is a learner, refuses the transaction; then txn tries
 // another member.
-func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
+func (s *store) txn(ctx context.Context, conditions []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
 	for try := range 4 {
 		if try > 0 {
 			if ended := backoff.Wait(ctx, 20*time.Millisecond<<try); ended != nil {
@@ -25,9 +25,9 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 			}
 		}
 		last, sent := s.lastRevision.Load(), time.Now()
-		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
+		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(conditions...).Then(then...).Else(otherwise...).Commit()
 		if err == nil {
-			s.clock.recordTrip(time.Since(sent))
+			s.clock.recordRoundTrip(time.Since(sent))
 			return r, s.check(r.Header, last)
 		}
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
@@ -37,27 +37,27 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 	return nil, err
 }
 
-// check examines the header of an answer. sent is the highest revision that the client
+// check examines the header of an answer. known is the highest revision that the client
 // knew when it sent the request. If the answer's revision is lower, a snapshot was
 // restored. Revisions then repeat, so check drops the known values.
-func (s *store) check(h *pb.ResponseHeader, sent int64) error {
+func (s *store) check(h *pb.ResponseHeader, known int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	other := s.cluster != 0 && h.GetClusterId() != s.cluster
-	if other && slices.Contains(s.former, h.GetClusterId()) {
+	otherCluster := s.cluster != 0 && h.GetClusterId() != s.cluster
+	if otherCluster && slices.Contains(s.former, h.GetClusterId()) {
 		return permanent(fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
-			"the endpoints have to be members of one cluster")
+			"name only members of one cluster")
 	}
-	if other || h.GetRevision() < sent {
+	if otherCluster || h.GetRevision() < known {
 		s.former = append(s.former, s.cluster)
-		if !other {
+		if !otherCluster {
 			s.former = nil
 		}
 		s.epoch++
 		s.lastRevision.Store(0)
 		s.cluster = h.GetClusterId()
-		s.clock.forget()
-		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
+		s.clock.invalidate()
+		return errors.New("the data are older than before: a snapshot was restored, or this is another cluster")
 	}
 	s.cluster = h.GetClusterId()
 	s.lastRevision.Store(max(s.lastRevision.Load(), h.GetRevision()))

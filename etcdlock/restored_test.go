@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// A backup that is restored brings back its locks. A client that was open all the time
-// trusts nothing that it learned after the backup, although revisions come again.
+// A restored backup brings back its locks. A client that was open all the time trusts
+// nothing that it learned after the backup, although revisions repeat.
 //
 // After the backup, other clients held the name. One of them still holds it when the
 // operator restores the backup. Its client notifies it of the loss, the restored lease
@@ -26,22 +26,22 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	kept := mutex("kept")
 	kept.TTL = 10 * time.Minute // a slow machine needs a while to restore
 	gets(t, old, kept)
-	a, b := opened(t, c.URL()), opened(t, c.URL())
+	a, b := openClient(t, c.URL()), openClient(t, c.URL())
 	first := locked(t, a, "job")
 	restore := backup(t, c.Members[0])
 	_ = first.Release(t.Context()) // it may be lost, if the server was down for long
-	for range 5 {                  // which the backup lacks
+	for range 5 {                  // fences that the backup lacks
 		cycle(t, old, "lost")
 	}
 	last := locked(t, b, "job")
-	free := locked(t, b, "free")                                                       // a name that is new
+	free := locked(t, b, "free")                                                       // a name that the backup lacks
 	if err := free.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrLost) { // on a slow machine
 		t.Fatal(err)
 	}
 	restore()
 
 	fresh := openDriver(t, c.URL())
-	for range 5 { // revisions come again
+	for range 5 { // revisions repeat
 		other := mutex("lost")
 		gets(t, fresh, other)
 		refused(t, old, mutex("lost"))
@@ -50,14 +50,14 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	refused(t, fresh, mutex("kept"))
 	keeps(t, old, kept)
 	if again := locked(t, a, "free"); again.Fence() <= free.Fence() {
-		t.Errorf("fence %d after %d, of a name that the backup does not know", again.Fence(), free.Fence())
+		t.Errorf("fence %d after %d, of a name that the backup lacks", again.Fence(), free.Fence())
 	}
-	isTold(t, last)
+	wantLost(t, last)
 	rises(t, last.Fence(), locked(t, a, "job").Fence())
 }
 
-// The same, and no client is open when it is restored.
-func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
+// No client is open when the backup is restored.
+func TestABackupRestoredWhileNoClientIsOpen(t *testing.T) {
 	nightly(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
@@ -69,47 +69,47 @@ func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
 	rises(t, shown, gets(t, openDriver(t, c.URL()), mutex("job")).Fence)
 }
 
-// The cluster has lost all data: holders learn that they lost, and the next fences are
-// above all earlier ones, for a new client and for one that was open before.
+// When the cluster loses all data, the holders learn that their leases are lost, and
+// later fences are greater, for a new client and for one that was open before.
 func TestAllDataLost(t *testing.T) {
 	nightly(t, "it waits for leases that end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]
-	a, b := opened(t, c.URL()), opened(t, c.URL())
+	a, b := openClient(t, c.URL()), openClient(t, c.URL())
 	one, two := locked(t, a, "one"), locked(t, b, "two")
 	m.Empty()
 	m.Run()
-	isTold(t, one)
-	isTold(t, two)
+	wantLost(t, one)
+	wantLost(t, two)
 	rises(t, one.Fence(), locked(t, b, "one").Fence())
-	rises(t, two.Fence(), locked(t, opened(t, c.URL()), "two").Fence())
+	rises(t, two.Fence(), locked(t, openClient(t, c.URL()), "two").Fence())
 }
 
-// backup copies a member's data, and lets the member work for a moment after that.
+// backup copies a member's data. Then it lets the clock run on for two seconds.
 func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
 	t.Helper()
 	kept := filepath.Join(m.Dir, "backup")
 	m.Kill()
-	copies(t, m.Data(), kept)
+	replaceDir(t, m.Data(), kept)
 	m.Run()
-	time.Sleep(2 * time.Second) // the clock of the backup lacks them
+	time.Sleep(2 * time.Second)
 	return func() {
 		t.Helper()
 		m.Kill()
-		copies(t, kept, m.Data())
+		replaceDir(t, kept, m.Data())
 		m.Run()
 	}
 }
 
-// copies makes a folder a copy of another.
-func copies(t *testing.T, from, to string) {
+// replaceDir replaces a folder by a copy of another.
+func replaceDir(t *testing.T, from, to string) {
 	t.Helper()
 	noError(t, os.RemoveAll(to))
 	noError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// locked wants the name to be locked, with a short lease that is renewed.
+// locked locks the name, with a short lease that the client renews.
 func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hangTime)
@@ -125,15 +125,15 @@ func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	}
 }
 
-// isTold wants the client to notify the holder that its lease is lost.
-func isTold(t *testing.T, l *pawl.Lease) {
+// wantLost waits until the client notifies the holder that its lease is lost.
+func wantLost(t *testing.T, l *pawl.Lease) {
 	t.Helper()
 	select {
 	case <-l.Done():
 		if err := context.Cause(l.Context()); !errors.Is(err, pawl.ErrLost) {
-			t.Errorf("the holder of %s was told %v; want ErrLost", l.Name(), err)
+			t.Errorf("the lease of %s ends with %v; want ErrLost", l.Name(), err)
 		}
 	case <-time.After(hangTime):
-		t.Errorf("the holder of %s was not told", l.Name())
+		t.Errorf("the holder of %s was not notified of the loss", l.Name())
 	}
 }

@@ -37,20 +37,20 @@ func TestManyAtOnceShareRequests(t *testing.T) {
 
 const txns = `grpc_server_handled_total{grpc_code="OK",grpc_method="Txn",grpc_service="etcdserverpb.KV",grpc_type="unary"}`
 
-// One goroutine's cycle is two requests; most ticks of the clock go with them.
+// A cycle costs two requests, which also write most ticks.
 func TestACycleIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())
-	// Before the client keeps the clock, and on a slow machine, more requests are sent.
+	// A client on a slow machine, or that does not write the ticks yet, sends more.
 	until(t, "the requests", func() error {
-		const cycles, ticks = 10, 2 // a tick may come between, 7 times a second
+		const cycles, ticks = 10, 2 // up to 7 ticks a second may need a request
 		before := metric(t, c.Members[0], txns)
 		for range cycles {
 			cycle(t, d, "job")
 		}
 		if sent := metric(t, c.Members[0], txns) - before; sent > 2*cycles+ticks {
-			return fmt.Errorf("%v are sent for %d cycles", sent, cycles)
+			return fmt.Errorf("%d cycles take %v requests", cycles, sent)
 		}
 		return nil
 	})
@@ -67,9 +67,9 @@ func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 			holder, waiter := mutex(fmt.Sprint("job", i)), queued(mutex(fmt.Sprint("job", i)))
 			first := gets(t, a, holder)
 			refused(t, b, waiter)
-			heard := hears(t, b, waiter.Token)
+			signals := signalsFor(t, b, waiter.Token)
 			releases(t, a, holder)
-			hearsOfGrant(t, heard)
+			awaitGrantSignal(t, signals)
 			if g := gets(t, b, waiter); g.Fence <= first.Fence {
 				t.Errorf("fences %d, then %d; want them to rise", first.Fence, g.Fence)
 			}

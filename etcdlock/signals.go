@@ -63,7 +63,7 @@ func (s *store) watchClock(ctx context.Context, subscribed func()) {
 		if s.readClock(ctx) != nil {
 			return false
 		}
-		s.running.Go(func() { s.askClock(ctx); subscribed() })
+		s.running.Go(func() { s.requestTick(ctx); subscribed() })
 		return true
 	}, func(e *clientv3.Event) bool {
 		if string(e.Kv.GetKey()) == s.tickRequestKey() {
@@ -86,7 +86,7 @@ func (s *store) watchInbox(ctx context.Context, subscribed func()) {
 			return false
 		}
 		s.running.Go(func() {
-			for range alive { // it is closed when the lease is gone, and the key with it
+			for range alive { // until the etcd lease is gone, and the key with it
 			}
 			cancel()
 		})
@@ -102,8 +102,8 @@ func (s *store) watchInbox(ctx context.Context, subscribed func()) {
 	})
 }
 
-// makeInbox creates the key of the inbox, on an etcd lease of its own. An earlier lease,
-// from which makeInbox moves the key, expires by itself.
+// makeInbox creates the key of the inbox on a new etcd lease. If the key exists,
+// makeInbox moves it to the new lease; the old lease expires by itself.
 func (s *store) makeInbox(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
@@ -125,25 +125,25 @@ func (s *store) removeInbox(ctx context.Context) {
 }
 
 // maxInboxesPerStep is the largest number of inboxes into which a step writes signals.
-// Other waiters get no signal, and ask again later. etcd accepts 128 operations in a
+// Other waiters get no signal, and retry later. etcd accepts 128 operations in a
 // request, and a step needs some of them for the values of driver.MaxAll names.
 const maxInboxesPerStep = 60
 
 // signals returns the operations that write the signals of a step into existing inboxes.
 func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 	var order []string
-	by := map[string][]string{}
+	lines := map[string][]string{}
 	for _, one := range all {
-		if by[one.Inbox] == nil {
+		if lines[one.Inbox] == nil {
 			order = append(order, one.Inbox)
 		}
-		by[one.Inbox] = append(by[one.Inbox], engine.EncodeSignal(one.Signal))
+		lines[one.Inbox] = append(lines[one.Inbox], engine.EncodeSignal(one.Signal))
 	}
 	for _, id := range order[:min(len(order), maxInboxesPerStep)] {
 		key := s.inboxKey(id)
 		ops = append(ops, clientv3.OpTxn(
 			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)},
-			[]clientv3.Op{clientv3.OpPut(key, strings.Join(by[id], "\n"), clientv3.WithIgnoreLease())}, nil))
+			[]clientv3.Op{clientv3.OpPut(key, strings.Join(lines[id], "\n"), clientv3.WithIgnoreLease())}, nil))
 	}
 	return ops
 }

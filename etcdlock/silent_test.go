@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// unansweredBy wants an error for the end of a ctx that names the servers.
-func unansweredBy(t *testing.T, err error, says, op string) {
+// wantUnanswered requires a DeadlineExceeded that contains the text.
+func wantUnanswered(t *testing.T, err error, text, op string) {
 	t.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrUnavailable) || e.Permanent ||
-		string(e.Op) != op || e.Hint == "" || !strings.Contains(err.Error(), says) {
-		t.Errorf("%v; want it to say that %s", err, says)
+		string(e.Op) != op || e.Hint == "" || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v; want it to contain %q", err, text)
 	}
 }
 
-func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
+func TestAnUnansweredStepNamesTheServers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	addr := c.Members[0].Addr
@@ -31,39 +31,39 @@ func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
 	p := proxy(t, c)
 	slow := openDriver(t, "etcd://"+p.Addr)
 	gets(t, slow, mutex("first"))
-	letGo := p.Hold()
-	asks := func(d driver.Driver, says string) (err error) {
+	release := p.Hold()
+	acquireUntil := func(d driver.Driver, text string) (err error) {
 		for began := time.Now(); time.Since(began) < hangTime; { // until the client has noticed
-			if _, err = d.Acquire(short(), mutex("job")); err == nil || strings.Contains(err.Error(), says) {
+			if _, err = d.Acquire(short(), mutex("job")); err == nil || strings.Contains(err.Error(), text) {
 				break
 			}
 		}
 		return err
 	}
-	unansweredBy(t, asks(slow, "no answer from"), "no answer from "+p.Addr, "acquire")
-	letGo()
+	wantUnanswered(t, acquireUntil(slow, "no answer from"), "no answer from "+p.Addr, "acquire")
+	release()
 
 	d := openDriver(t, c.URL())
 	gets(t, d, mutex("second"))
 	c.Members[0].Kill()
-	unansweredBy(t, asks(d, "no server can be reached"), "no server can be reached at "+addr, "acquire")
+	wantUnanswered(t, acquireUntil(d, "no server can be reached"), "no server can be reached at "+addr, "acquire")
 	_, err := d.Inspect(short(), "job")
-	unansweredBy(t, err, "no server can be reached at "+addr, "read")
+	wantUnanswered(t, err, "no server can be reached at "+addr, "read")
 
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := d.Inspect(gone, "job"); err != context.Canceled {
-		t.Errorf("whose caller gave up: %v", err)
+		t.Errorf("%v; want Canceled, because the caller gave up", err)
 	}
 }
 
-func TestAnOpeningThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
+func TestAnUnansweredOpeningNamesTheServers(t *testing.T) {
 	t.Parallel()
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	<-short.Done()
 	_, err := etcdlock.Open(short, "etcd://joe:hunter2@192.0.2.1,192.0.2.2:1")
-	unansweredBy(t, err, "192.0.2.1:2379, 192.0.2.2:1", "open")
+	wantUnanswered(t, err, "192.0.2.1:2379, 192.0.2.2:1", "open")
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}

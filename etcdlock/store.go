@@ -34,12 +34,12 @@ import (
 // A prefix does not contain two slashes in a row, or end with a slash. So the first two
 // slashes of a key end its prefix, and no key belongs to two prefixes.
 type store struct {
-	client *clientv3.Client
-	own    bool        // the driver opened the client, and has to close it
-	tls    *handshakes // nil without TLS, and for a client of the caller
-	prefix string
-	where  string
-	forget time.Duration // the retention time, see Options
+	client     *clientv3.Client
+	ownsClient bool        // the driver opened the client, and has to close it
+	tls        *handshakes // nil without TLS, and for a client of the caller
+	prefix     string
+	servers    string        // for errors
+	retention  time.Duration // see Options
 
 	clock        *clock
 	lastRevision atomic.Int64 // the highest revision of an answer; check writes it, with mu locked
@@ -62,7 +62,7 @@ type store struct {
 	cluster     uint64                       // the ID of the cluster that answered last
 	former      []uint64                     // the IDs of the clusters that answered earlier
 	epoch       uint64                       // the number of times that revisions have started again
-	leaseEnds   map[string]locktable.Instant // by name: when it is free, as this client last saw it
+	leaseEnds   map[string]locktable.Instant // by name: the time at which it becomes free, as this client last saw it
 	purgeEndsAt int                          // the number of leaseEnds at which those in the past are removed
 }
 
@@ -98,7 +98,7 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 
 // Load implements swap.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
-	all, lasting := make([]swap.Stored, 0, len(names)), false
+	all, anyHeld := make([]swap.Stored, 0, len(names)), false
 	for some := range slices.Chunk(names, maxNamesPerRequest) {
 		var gets []clientv3.Op
 		for _, name := range some {
@@ -110,11 +110,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 		for i, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			lasting = s.recordStored(some[i], stored) || lasting
+			anyHeld = s.recordStored(some[i], stored) || anyHeld
 			all = append(all, stored)
 		}
 	}
-	if lasting {
+	if anyHeld {
 		s.startTimerAtOpen(ctx)
 	}
 	return all, nil
@@ -128,7 +128,7 @@ func (s *store) stored(r *pb.RangeResponse) swap.Stored {
 	return swap.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// recordStored is recordLeases for a value that was read.
+// recordStored calls recordLeases for the entry in a value.
 func (s *store) recordStored(name string, stored swap.Stored) bool {
 	e, err := locktable.Decode(stored.Value)
 	return err == nil && s.recordLeases(name, e)
@@ -148,28 +148,28 @@ func (s *store) recordLeases(name string, e *locktable.Entry) bool {
 	}
 	if len(s.leaseEnds) >= s.purgeEndsAt {
 		t, _ := s.clock.current()
-		maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < t.is })
+		maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < t.instant })
 		s.purgeEndsAt = 2*len(s.leaseEnds) + 64
 	}
 	s.leaseEnds[name] = last
 	return true
 }
 
-// version returns the version of a value: its revision and the present epoch.
+// version combines the revision of a value with the present epoch.
 func (s *store) version(rev int64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return uint64(rev) | s.epoch<<epochAt
+	return uint64(rev) | s.epoch<<epochShift
 }
 
-const epochAt = 48
+const epochShift = 48
 
 // revision returns the revision in a version, and false if the version is from an earlier
 // epoch.
 func (s *store) revision(v uint64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
+	return int64(v & (1<<epochShift - 1)), v == 0 || v>>epochShift == s.epoch
 }
 
 // Fit implements swap.Gatherer. The first swap always fits. etcd refuses to write a key
@@ -225,9 +225,9 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	return done, nil
 }
 
-// swap runs one transaction. It has an effect if the last tick is the known tick, or a
-// later one that the windows of the swaps allow. Then each group of swaps replaces its
-// values, unless one of these has changed.
+// swap runs one transaction. It has an effect only if the last tick is the known tick, or
+// a later tick that the windows of the swaps allow. Then each group of swaps replaces its
+// values, unless one of these values has changed.
 func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
@@ -235,27 +235,27 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
 		until = min(until, latest(one.Window))
 	}
-	late := slices.Repeat([]swap.Swapped{{OutsideWindow: true}}, len(swaps))
-	t, ticks, ok := s.clock.tickForSteps(first, last, time.Now())
+	outside := slices.Repeat([]swap.Swapped{{OutsideWindow: true}}, len(swaps))
+	t, addTick, ok := s.clock.tickForSteps(first, last, time.Now())
 	if !ok {
-		return late, nil
+		return outside, nil
 	}
 	var then []clientv3.Op
 	for some := range slices.Chunk(swaps, group) {
 		then = append(then, s.replace(some))
 	}
-	cs, next := []clientv3.Cmp{s.lastTickIs(t)}, tick{}
-	if ticks {
+	conditions, next := []clientv3.Cmp{s.lastTickIs(t)}, tick{}
+	if addTick {
 		next = s.clock.next(t, first, maxTickAdvance)
 	} else if until > last { // the window has a width, because this client is far away
-		cs = s.lastTickIsLaterUpTo(t, until)
+		conditions = s.lastTickIsLaterUpTo(t, until)
 	}
-	r, err := s.txnAtTick(ctx, cs, then, s.pad(swaps), next)
+	r, err := s.txnAtTick(ctx, conditions, then, s.pad(swaps), next)
 	switch {
 	case r == nil:
 		return nil, err
 	case !r.Succeeded:
-		return late, err
+		return outside, err
 	}
 	done := make([]swap.Swapped, len(swaps))
 	for i := range done {
@@ -289,20 +289,20 @@ func (s *store) replace(group []swap.Swap) clientv3.Op {
 	return clientv3.OpTxn(unchanged, append(puts, s.signals(signals)...), gets)
 }
 
-// noPad is the ReserveBytes up to which pad adds nothing. A claim on an entry of less
+// unpaddedBytes is the largest ReserveBytes that pad ignores. A claim on an entry of less
 // than 48 kB has no more.
-const noPad = 8 << 10
+const unpaddedBytes = 8 << 10
 
 // pad makes a request larger by the ReserveBytes of its swaps. So the server, whose limit
-// is unknown, refuses a claim that joins others, and not a later renewal or release. pad
-// adds the read of a long key that does not exist. etcd runs that read only if the
+// is unknown, refuses a claim that joins others rather than a later renewal or release.
+// pad adds the read of a long key that does not exist. etcd runs that read only if the
 // conditions fail.
 func (s *store) pad(swaps []swap.Swap) []clientv3.Op {
 	n := 0
 	for i := range swaps {
 		n += swaps[i].ReserveBytes
 	}
-	if n <= noPad {
+	if n <= unpaddedBytes {
 		return nil
 	}
 	return []clientv3.Op{clientv3.OpGet(s.entryKey(strings.Repeat("x", n)), clientv3.WithCountOnly())}
@@ -348,7 +348,7 @@ func (s *store) Close() error {
 	s.running.Close()
 	s.startTimerAtClose(ctx)
 	s.removeInbox(ctx)
-	if s.own {
+	if s.ownsClient {
 		closeClient(s.client)
 	}
 	return nil
@@ -356,7 +356,7 @@ func (s *store) Close() error {
 
 // closeClient closes a client. The client's Close can wait for ever for a watch that the
 // server refused (v3.7.3). So closeClient closes the connection first, and then waits for
-// Close up to closeTimeout.
+// Close for at most closeTimeout.
 func closeClient(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})

@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// etcd limits the operations and the bytes of a request, and writes no key twice in one:
-// so two swaps that wake one client do not share a request. A value that is too large to
-// share a request goes by itself.
+// etcd limits the operations and the bytes of a request, and writes no key twice in one
+// request. So two swaps that wake one client do not share a request, and a large value
+// has a request to itself.
 func TestSwapsThatFitIntoOneRequest(t *testing.T) {
 	small, large := swap.Swap{Value: make([]byte, 100)}, swap.Swap{Value: make([]byte, maxBytesPerRequest+1)}
 	wakes := func(inboxes ...string) (s swap.Swap) {

@@ -8,13 +8,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Clients forget names that were not used for the retention, except those that are held.
-// Their fences rise all the same.
+// Clients delete names that were not used for the retention time and are not held. Later
+// fences of these names still rise.
 func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
-	d.Forgets(time.Second)
+	d.SetRetention(time.Second)
 	held := mutex("held")
 	held.TTL = time.Hour // a slow machine takes its time for the rest
 	gets(t, d, held)
@@ -31,22 +31,22 @@ func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
 		left, err := admin.Get(brief(t), prefix+"//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		noError(t, err)
 		if left.Count != 2 {
-			return fmt.Errorf("%d names are there still; want 2", left.Count)
+			return fmt.Errorf("%d names are left; want 2", left.Count)
 		}
 		return nil
 	})
 	refused(t, d, mutex("held"))
 	if g := gets(t, d, mutex(fmt.Sprint("old", names-1))); g.Fence <= last {
-		t.Errorf("fence %d after %d, which was forgotten", g.Fence, last)
+		t.Errorf("fence %d after the forgotten %d", g.Fence, last)
 	}
 }
 
-// With the default retention nothing is forgotten.
+// With the default retention, clients delete no name.
 func TestNamesAreRememberedForTheRetention(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
 	d := openDriver(t, url)
-	const names = 70 // whose steps are more than those after which clients tidy
+	const names = 70 // enough steps for a client to tidy
 	for i := range names {
 		cycle(t, d, fmt.Sprint("old", i))
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// A cluster that requires certificates of its clients: with one everything works. Without
-// one, or if the servers' certificate is not trusted, the error says that it is about
-// certificates.
+// The cluster requires a client's certificate. With a certificate everything works.
+// Without one, or if the client does not trust the servers' certificate, the error
+// mentions certificates.
 func TestTLSWithCertificatesOfClients(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t)
@@ -39,33 +39,33 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	bad["etcds://"+etcdtest.Shared(t).Addrs()[0]+"?dial_timeout=1s"] = [2]string{"TLS handshake", "not etcds"}
 	bad["etcd://u:hunter2@127.0.0.1:1?dial_timeout=1s"] = [2]string{"refused", "network"}
 	var all sync.WaitGroup
-	for url, want := range bad { // side by side, because each waits for a server
-		all.Go(func() { isNotOpened(t, url, want[0], want[1]) })
+	for url, want := range bad { // in parallel, because each waits for a server
+		all.Go(func() { wantOpenError(t, url, want[0], want[1]) })
 	}
 	all.Wait()
 	openDriver(t, url+mine+"&server_name=localhost&ca_cert="+own.CA)
 }
 
-// isNotOpened wants an error with this text and this hint. A server that is slow does not
-// answer in the second that Open has to find the reason, so it tries again.
-func isNotOpened(t *testing.T, url, says, hints string) {
+// wantOpenError requires an error with this text and this hint. It retries, because a
+// slow server may not answer in the second in which Open looks for the cause.
+func wantOpenError(t *testing.T, url, says, hints string) {
 	t.Helper()
 	for began := time.Now(); ; {
 		d, err := asDriver(etcdlock.Open(brief(t), url))
 		if err == nil {
 			_ = d.Close()
-			t.Errorf("%s is opened", url)
+			t.Errorf("%s opens; want an error", url)
 			return
 		}
 		if strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%v has the password", err)
+			t.Errorf("%v contains the password", err)
 		}
 		e, ok := errors.AsType[*driver.Error](err)
 		if ok && strings.Contains(err.Error(), says) && strings.Contains(e.Hint, hints) {
 			return
 		}
 		if !ok || time.Since(began) > hangTime {
-			t.Errorf("%s: %v; want it to say %q, and to hint at %q", url, err, says, hints)
+			t.Errorf("%s: %v; want an error with %q and a hint with %q", url, err, says, hints)
 			return
 		}
 	}

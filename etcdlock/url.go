@@ -20,9 +20,9 @@ import (
 const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], etcds:// for TLS"
 
 type parsed struct {
-	config clientv3.Config
-	tls    *handshakes // nil without TLS
-	own    Options
+	config  clientv3.Config
+	tls     *handshakes // nil without TLS
+	options Options
 }
 
 // settings returns the settings of a client that the driver opens. The client logs
@@ -64,16 +64,16 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.config.TLS = t.Config()
 		p.config.DialOptions = append(p.config.DialOptions, grpc.WithTransportCredentials(p.tls))
 	case t != nil:
-		return nil, invalid("has parameters of TLS, and does not begin with etcds")
+		return nil, invalid("has parameters for TLS, but does not begin with etcds")
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		host, ok := engine.Address(host, "2379")
 		if !ok {
-			return nil, invalid("has a port that cannot be: 1 to 65535 can")
+			return nil, invalid("has a port that is not 1 to 65535")
 		}
 		p.config.Endpoints = append(p.config.Endpoints, scheme+host)
 	}
-	p.own.Prefix = strings.Trim(u.Path, "/")
+	p.options.Prefix = strings.Trim(u.Path, "/")
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if set := parameters[name]; set != nil { // engine.ParseTLS has set the others
 			if err := set(p, query.Get(name)); err != nil {
@@ -81,7 +81,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 			}
 		}
 	}
-	if p.own, err = p.own.withDefaults(); err != nil {
+	if p.options, err = p.options.withDefaults(); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -89,12 +89,12 @@ func parseURL(u *url.URL) (*parsed, error) {
 
 var parameters = map[string]func(p *parsed, v string) error{
 	"dial_timeout": func(p *parsed, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
-	"retention":    func(p *parsed, v string) error { return duration(&p.own.Retention, "retention", v) },
+	"retention":    func(p *parsed, v string) error { return duration(&p.options.Retention, "retention", v) },
 }
 
-func duration(at *time.Duration, name, v string) (err error) {
-	if *at, err = time.ParseDuration(v); err != nil || *at <= 0 {
-		return invalid("has " + name + " that is no duration")
+func duration(to *time.Duration, name, v string) (err error) {
+	if *to, err = time.ParseDuration(v); err != nil || *to <= 0 {
+		return invalid("has a " + name + " that is not a positive duration")
 	}
 	return nil
 }

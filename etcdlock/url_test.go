@@ -52,21 +52,21 @@ func describe(u *url.URL) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, o, b := &p.config, &p.own, &strings.Builder{}
+	c, o, b := &p.config, &p.options, &strings.Builder{}
 	b.WriteString(strings.Join(c.Endpoints, " "))
-	say := func(differs bool, format string, args ...any) {
+	add := func(differs bool, format string, args ...any) {
 		if differs {
 			fmt.Fprintf(b, " "+format, args...)
 		}
 	}
-	say(c.Username != "", "%s:%s", c.Username, c.Password)
-	say(o.Prefix != defaultPrefix, "prefix=%s", o.Prefix)
-	say(o.Retention != 24*time.Hour, "retention=%v", o.Retention)
-	say(c.DialTimeout != settings().DialTimeout, "dial=%v", c.DialTimeout)
+	add(c.Username != "", "%s:%s", c.Username, c.Password)
+	add(o.Prefix != defaultPrefix, "prefix=%s", o.Prefix)
+	add(o.Retention != 24*time.Hour, "retention=%v", o.Retention)
+	add(c.DialTimeout != settings().DialTimeout, "dial=%v", c.DialTimeout)
 	if c.TLS != nil {
-		say(c.TLS.ServerName == "", "tls")
-		say(c.TLS.ServerName != "", "tls=%s", c.TLS.ServerName)
-		say(c.TLS.InsecureSkipVerify && c.TLS.VerifyConnection == nil, "unverified")
+		add(c.TLS.ServerName == "", "tls")
+		add(c.TLS.ServerName != "", "tls=%s", c.TLS.ServerName)
+		add(c.TLS.InsecureSkipVerify && c.TLS.VerifyConnection == nil, "unverified")
 	}
 	return b.String(), nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Clients whose wall clocks are an hour and a day apart lock one name in turn. Its fences
-// rise, and what another client holds stays held.
+// rise, and a lease of another client continues.
 func TestAClientsClockIsSet(t *testing.T) {
 	t.Parallel()
 	url, _, _ := ownPrefix(t)
@@ -23,8 +23,8 @@ func TestAClientsClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Hour, -24 * time.Hour, 24 * time.Hour, -time.Hour, 0} {
 		clock := timeshift.NewGo(t, by)
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childsURL+"="+url)
-		said, err := child.StdoutPipe()
+		child.Env = append(os.Environ(), childURLVariable+"="+url)
+		output, err := child.StdoutPipe()
 		noError(t, err)
 		child.Stderr = os.Stderr
 		t.Cleanup(func() {
@@ -36,7 +36,7 @@ func TestAClientsClockIsSet(t *testing.T) {
 		noError(t, clock.Start(child))
 		var fence uint64
 		var now int64
-		_, err = fmt.Fscan(said, &fence, &now)
+		_, err = fmt.Fscan(output, &fence, &now)
 		if ended := child.Wait(); err != nil || ended != nil {
 			t.Fatalf("by %v: %v, %v", by, err, ended)
 		}

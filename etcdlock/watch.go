@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Watch implements locktable.Watchable. It watches the key of the entry in etcd, so a
-// client that changes the entry sends nothing else for the watch. All watches of a client
+// Watch implements locktable.Watchable. It watches the key of the entry in etcd, so the
+// watch costs no request when a client changes the entry. All watches of a client
 // share one stream of its connection.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
@@ -38,18 +38,18 @@ func (s *store) followName(ctx context.Context, name string, subscribed, notify 
 }
 
 // watch runs one watch of etcd until it fails, or one of the functions returns false. It
-// calls begun when the server has begun to watch, and then event for each event.
-func (s *store) watch(ctx context.Context, key string, begun func() bool, event func(e *clientv3.Event) bool, o ...clientv3.OpOption) {
+// calls onCreated when the server has begun to watch, and then onEvent for each event.
+func (s *store) watch(ctx context.Context, key string, onCreated func() bool, onEvent func(e *clientv3.Event) bool, o ...clientv3.OpOption) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
-	defer late.Stop()
+	timeout := time.AfterFunc(backgroundTimeout, cancel) // for a server that never answers
+	defer timeout.Stop()
 	for r := range s.client.Watch(clientv3.WithRequireLeader(ctx), key, append(o, clientv3.WithCreatedNotify())...) {
-		if late.Stop(); r.Err() != nil || r.Created && !begun() {
+		if timeout.Stop(); r.Err() != nil || r.Created && !onCreated() {
 			return
 		}
 		for _, e := range r.Events {
-			if !event(e) {
+			if !onEvent(e) {
 				return
 			}
 		}

@@ -21,7 +21,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	servertest.WatchOutlives(t, openDriver(t, c.URL()), openDriver(t, c.URL()), restart, restart)
 }
 
-func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
+func TestAWatchOutlivesALostMember(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
@@ -29,27 +29,27 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	servertest.WatchOutlives(t, openDriver(t, c.URL()), openDriver(t, c.URL()), lost.Kill, lost.Run)
 }
 
-// Without the right to read a name, a watch sees nothing of it.
+// A client without the right to read a name cannot watch it.
 func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
 	d := openDriver(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
 	servertest.Watch(t, d, "job")
 	if !d.Properties().PushesChanges {
-		t.Error("PushesChanges is false, and it may watch")
+		t.Error("PushesChanges is false, but the user may watch")
 	}
 	root, err := clientv3.New(clientv3.Config{Endpoints: c.Addrs(), Username: "root", Password: "hunter2", Logger: zap.NewNop()})
 	noError(t, err)
 	defer root.Close()
 	must(root.RoleRevokePermission(brief(t), "app", "locks//", clientv3.GetPrefixRangeEnd("locks//")))(t)
-	told := make(chan struct{}, 1000)
-	t.Cleanup(d.Watch("other", func() { told <- struct{}{} }))
+	notified := make(chan struct{}, 1000)
+	t.Cleanup(d.Watch("other", func() { notified <- struct{}{} }))
 	select {
-	case <-told: // so that the watcher begins to poll
+	case <-notified: // the watch has failed, so the watcher must poll
 	case <-time.After(hangTime):
-		t.Fatal("nobody was told that nothing is heard")
+		t.Fatal("no notification that the watch failed")
 	}
 	if d.Properties().PushesChanges {
-		t.Error("PushesChanges is true, and it may not watch")
+		t.Error("PushesChanges is true, but the user may not watch")
 	}
 }

@@ -90,7 +90,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 }
 
 // A password that the server does not ask for protects nothing.
-func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
+func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
 	for _, who := range []string{":sesame@", "default:sesame@"} {
