@@ -18,8 +18,7 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
 
-// The places of 100 waiters share one value with the lease, which the holder still
-// renews.
+// The places of 100 waiters share a value with the lease, which the holder still renews.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	c := etcdtest.Start(t, 1)

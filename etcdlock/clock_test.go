@@ -15,8 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// holdAndDie opens a client that gets a lease, and disconnects without Close, as if
-// killed.
+// holdAndDie opens a client that gets a lease and ends without Close, as if killed.
 func holdAndDie(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
@@ -59,8 +58,7 @@ func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
 	}
 }
 
-// tryOnce reports whether a new client's try is granted. With exits, the client
-// disconnects first.
+// tryOnce reports whether a new client's try is granted. With exits, it never closes.
 func tryOnce(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)

@@ -113,8 +113,7 @@ func gets(t testing.TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
 	return g
 }
 
-// refused fails the test unless the claim is refused, because other clients hold the
-// name.
+// refused fails the test unless the claim is refused with ErrHeld.
 func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if err := retry(t, func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }); !errors.Is(err, driver.ErrHeld) {

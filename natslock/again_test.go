@@ -14,34 +14,33 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// A stream that lost data counts on from where it is then: a sequence that one client
-// remembers becomes the sequence of another value.
+// After a stream has lost data, it repeats sequences. So a sequence that a client knows
+// can become the sequence of another value.
 
-// comesAgain: a client knows by its sequence that a name is free. The bucket loses that
-// message, another client holds the name with the same sequence, and the first client
-// claims it.
-func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, keep, lose func()) {
+// repeatsSequence makes the bucket lose a message by which client a knows that a name is
+// free. Client b then holds the name with the same sequence, and a claims the name.
+func repeatsSequence(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, backUp, lose func()) {
 	t.Helper()
 	sequence := func() uint64 { return bucketInfo(t, js).State.LastSeq }
 	for i := range 5 {
 		name := fmt.Sprint("n", i)
 		cycle(t, a, name)
-		keep()
+		backUp()
 		cycle(t, a, name)
-		knows, began := sequence(), time.Now()
+		known, began := sequence(), time.Now()
 		lose()
 		holder := mutex(name)
 		until(t, "Acquire", func() error {
 			_, err := b.Acquire(within(t, 5*time.Second), holder)
 			return err
 		})
-		for sequence() < knows {
+		for sequence() < known {
 			renews(t, b, holder)
 		}
-		if sequence() > knows { // a write was late, and void
+		if sequence() > known { // a void write, which was late, has taken it
 			continue
 		}
-		t.Logf("it came again after %v", time.Since(began))
+		t.Logf("the sequence came again after %v", time.Since(began))
 		time.Sleep(time.Until(began.Add(natslock.MaxLoadAge)))
 		isRefused(t, a, mutex(name))
 		renews(t, b, holder)
@@ -50,26 +49,26 @@ func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, kee
 	t.Error("the sequence never came again")
 }
 
-// The node that has the bucket in its memory restarts, and makes it again as it was made.
-// The clients are connected to another node, and get no notice.
-func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
+// The node that has the bucket in memory restarts, and creates it again with the same
+// first sequence. The clients are connected to another node, and do not notice.
+func TestAnotherNodeThatLosesItsData(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	openDriver(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
 	_, js := connect(t, nodes[0])
-	var is int
-	must(fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &is))(t)
-	other := nodes[(is+1)%3]
+	var leader int
+	must(fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &leader))(t)
+	other := nodes[(leader+1)%3]
 	_, js = connect(t, other)
 	a, b := openDriver(t, "nats://"+other.Addr), openDriver(t, "nats://"+other.Addr)
-	comesAgain(t, a, b, js, func() {}, func() {
-		nodes[is].Kill()
-		nodes[is].Run()
+	repeatsSequence(t, a, b, js, func() {}, func() {
+		nodes[leader].Kill()
+		nodes[leader].Run()
 	})
 }
 
-// An operator restores a backup with the tools of NATS, which do this.
+// An operator restores a backup. The NATS tools send the same requests.
 func TestABackupThatIsRestored(t *testing.T) {
 	nightly(t, "a backup")
 	t.Parallel()
@@ -78,9 +77,9 @@ func TestABackupThatIsRestored(t *testing.T) {
 	nc, js := connect(t, server)
 	var chunks [][]byte
 	var config, state json.RawMessage
-	api := func(request string, question, answer any) {
+	api := func(request string, body, answer any) {
 		t.Helper()
-		data, err := json.Marshal(question)
+		data, err := json.Marshal(body)
 		noError(t, err)
 		r, err := nc.Request("$JS.API.STREAM."+request+".KV_pawl", data, 10*time.Second)
 		if err == nil {
@@ -90,15 +89,15 @@ func TestABackupThatIsRestored(t *testing.T) {
 			t.Fatalf("%s: %s, %v", request, r.Data, err)
 		}
 	}
-	keep := func() {
+	backUp := func() {
 		chunks = nil
 		inbox := nats.NewInbox()
 		sub, err := nc.SubscribeSync(inbox)
 		noError(t, err)
 		defer sub.Unsubscribe()
-		var kept struct{ Config, State json.RawMessage }
-		api("SNAPSHOT", map[string]string{"deliver_subject": inbox}, &kept)
-		config, state = kept.Config, kept.State
+		var answer struct{ Config, State json.RawMessage }
+		api("SNAPSHOT", map[string]string{"deliver_subject": inbox}, &answer)
+		config, state = answer.Config, answer.State
 		for {
 			m, err := sub.NextMsg(10 * time.Second)
 			noError(t, err)
@@ -106,10 +105,10 @@ func TestABackupThatIsRestored(t *testing.T) {
 				return
 			}
 			chunks = append(chunks, m.Data)
-			_ = m.Respond(nil) // not every request expects it
+			_ = m.Respond(nil) // not every chunk needs an answer
 		}
 	}
-	lose := func() {
+	restore := func() {
 		noError(t, js.DeleteStream(ctx, "KV_pawl"))
 		var to struct {
 			DeliverSubject string `json:"deliver_subject"`
@@ -121,5 +120,5 @@ func TestABackupThatIsRestored(t *testing.T) {
 			}
 		}
 	}
-	comesAgain(t, a, b, js, keep, lose)
+	repeatsSequence(t, a, b, js, backUp, restore)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// fills claims names until there is no room. Then the error is typed, with a hint.
-func fills(t *testing.T, d *natslock.Driver) {
+// fillNames claims names until there is no room. The error must then have a hint.
+func fillNames(t *testing.T, d *natslock.Driver) {
 	t.Helper()
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
@@ -27,12 +27,11 @@ func fills(t *testing.T, d *natslock.Driver) {
 	}
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
-		t.Errorf("%v; want it to say that there is no room", err)
+		t.Errorf("%v; want a hint to give more room", err)
 	}
 }
 
-// A full bucket is like a full disk: the error is typed, and nothing is granted. A lease
-// expires at the latest, and its key is forgotten.
+// A full bucket grants no lease, and its error has a hint.
 func TestABucketThatIsFull(t *testing.T) {
 	nightly(t, "it fills a bucket")
 	t.Parallel()
@@ -44,7 +43,7 @@ func TestABucketThatIsFull(t *testing.T) {
 	}
 	must(js.CreateStream(ctx, kv))(t)
 	d := openDriver(t, "nats://"+server.Addr)
-	fills(t, d)
+	fillNames(t, d)
 	if got := subjects(t, d, "warning"); len(got) == 0 || got[len(got)-1] != "max bytes" {
 		t.Errorf("the doctor finds %q", got)
 	}
@@ -53,7 +52,7 @@ func TestABucketThatIsFull(t *testing.T) {
 	gets(t, d, mutex("room again"))
 }
 
-// An account at its limit is like a full bucket.
+// An account at its limit grants no lease, and its error has a hint.
 func TestAnAccountThatIsFull(t *testing.T) {
 	nightly(t, "it fills an account")
 	t.Parallel()
@@ -61,14 +60,14 @@ func TestAnAccountThatIsFull(t *testing.T) {
 	  { user: all, password: secret } ] } }`)
 	d := openDriver(t, "nats://all:secret@"+server.Addr)
 	gets(t, d, mutex("held"))
-	fills(t, d)
+	fillNames(t, d)
 	if got := subjects(t, d, "warning"); !slices.Equal(got, []string{"account"}) {
 		t.Errorf("the doctor finds %q", got)
 	}
 	isRefused(t, d, mutex("held"))
 }
 
-// The reply to a write is lost, and the connection with it: a caller that asks again with
+// The reply to a write is lost, and the connection with it. A caller that retries with
 // the same token gets the same grant.
 func TestALostReplyIsNoLostGrant(t *testing.T) {
 	t.Parallel()
@@ -78,13 +77,13 @@ func TestALostReplyIsNoLostGrant(t *testing.T) {
 	d := openDriver(t, "nats://"+proxy.Addr)
 	c := mutex("n")
 	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
-	for lost := false; !lost; { // on a busy machine it may not arrive before its end
+	for lost := false; !lost; { // on a busy machine the write may arrive too late
 		_, err := d.Acquire(within(t, 3*time.Second), c)
-		if err == nil { // it was asked again before the proxy said that it lost the first reply
+		if err == nil { // the driver retried before the proxy reported the lost reply
 			select {
 			case <-happened:
 			case <-time.After(time.Minute):
-				t.Fatal("it is granted, and no reply was lost")
+				t.Fatal("the claim is granted, and no reply was lost")
 			}
 		}
 		select {
@@ -110,12 +109,12 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	servertest.CheckSilentConnections(t, proxy, openDriver(t, "nats://"+proxy.Addr), openDriver(t, "nats://"+server.Addr))
 }
 
-// On a link whose answers take longer than a value that was read may be used, a claim is
-// still granted, and its lease renewed and released.
+// If answers take longer than maxLoadAge, a claim is still granted, and its lease renewed
+// and released.
 //
-// A batch of renewals is read and written in two round trips, however large it is. In
-// parts, the values that were read first would be too old when the last ones arrive. That
-// happens on a slow machine all the same: then each of them is read again by itself.
+// The driver reads and writes a batch of renewals in two round trips. In parts, the first
+// values would be too old when the last ones arrive. On a slow machine that can still
+// happen; then the driver reads each of them again.
 func TestALinkWithSlowAnswers(t *testing.T) {
 	nightly(t, "it waits for slow answers")
 	t.Parallel()
@@ -125,36 +124,36 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	leases := make([]driver.LeaseRef, 256) // as many as a client renews at once
 	for i := range leases {
 		c := mutex(fmt.Sprint("n", i))
-		c.TTL = time.Hour // a busy machine needs a while for so many
+		c.TTL = time.Hour // because a busy machine is slow
 		gets(t, d, c)
 		leases[i] = lease(c)
 	}
 	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
-	c, limited := mutex("another"), within(t, hangTime) // after which the driver knows that the link is slow
+	c, limited := mutex("another"), within(t, hangTime) // which shows the driver that the link is slow
 	must(d.Acquire(limited, c))(t)
-	renewed := func(some []driver.LeaseRef) {
+	renewAll := func(some []driver.LeaseRef) {
 		t.Helper()
 		answers, err := d.Renew(limited, some)
 		noError(t, errors.Join(append(answers, err)...))
 	}
-	renewed([]driver.LeaseRef{lease(c)})
+	renewAll([]driver.LeaseRef{lease(c)})
 	noError(t, d.Release(limited, lease(c)))
-	renewed(leases)
+	renewAll(leases)
 }
 
-// A read is sent again soon, because an election loses it. On a link that is slower than
-// that, only the first one is.
-func TestASlowLinkIsNotAskedTwice(t *testing.T) {
+// The driver sends a read again soon, because an election can lose it. On a slow link it
+// does so only for the first read, before it knows the round-trip time.
+func TestReadsOnASlowLinkAreSentOnce(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		if asked := natslock.Questions(t.Context(), 3, 900*time.Millisecond); !slices.Equal(asked, []int{2, 1, 1}) {
-			t.Errorf("three questions are asked %v times, want 2, 1 and 1", asked)
+		if requests := natslock.CountReads(t.Context(), 3, 900*time.Millisecond); !slices.Equal(requests, []int{2, 1, 1}) {
+			t.Errorf("three reads take %v requests; want 2, 1 and 1", requests)
 		}
 	})
 }
 
-// A server that keeps a bucket in memory forgets all leases, and grants the names again
-// with greater fences.
+// A restarted server with a bucket in memory has lost all leases, and grants the names
+// again with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
 	nightly(t, "it loses data")
 	t.Parallel()
@@ -165,15 +164,15 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	})
 }
 
-// pushes returns an error unless a driver has push, or has none.
-func pushes(d *natslock.Driver, want bool) error {
+// checkPush returns an error unless PushesGrants is as wanted.
+func checkPush(d *natslock.Driver, want bool) error {
 	if got := d.Properties().PushesGrants; got != want {
 		return fmt.Errorf("PushesGrants is %v; want %v", got, want)
 	}
 	return nil
 }
 
-// A queue grows until its entry does not fit into a message.
+// A queue grows until its entry is too large for a message.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	nightly(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
@@ -193,7 +192,7 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// The places of all waiters and the lease of their holder are in one value.
+// The places of 100 waiters share a value with the lease, which the holder still renews.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	server := natstest.Start(t, "")

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// servers are the servers to measure on: one server, and a cluster.
+// servers runs a benchmark on one server, and on a cluster.
 func servers(b *testing.B, f func(b *testing.B, url string)) {
 	b.Run("server", func(b *testing.B) { f(b, "nats://"+natstest.Start(b, "").Addr) })
 	b.Run("cluster", func(b *testing.B) { f(b, "nats://"+natstest.StartCluster(b, 3)[0].Addr+"?replicas=3") })
 }
 
-// BenchmarkCycle is an acquire and a release, by so many goroutines on names of their
-// own. `make peers` has the same, and hand-overs, beside the floor.
+// BenchmarkCycle measures an acquire and a release, by goroutines that each use another
+// name. `make peers` compares these, and hand-overs, with the least possible cost.
 func BenchmarkCycle(b *testing.B) {
 	servers(b, func(b *testing.B, url string) {
 		d := openDriver(b, url)
@@ -38,7 +38,7 @@ func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, openDriver(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
 }
 
-// BenchmarkOneName is 64 clients on one name, with leases of a second.
+// BenchmarkOneName measures 64 clients on one name, with leases of a second.
 func BenchmarkOneName(b *testing.B) {
 	url := "nats://" + natstest.Start(b, "").Addr
 	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })

@@ -24,15 +24,15 @@ func TestTheServersClockIsSet(t *testing.T) {
 		clock.Set(by)
 		until(t, "the server's clock", func() error {
 			if off := time.Until(bucketInfo(t, js).TimeStamp); (off - by).Abs() > 5*time.Second {
-				return fmt.Errorf("it is off by %v; want %v", off, by)
+				return fmt.Errorf("the server's clock is off by %v; want %v", off, by)
 			}
 			return nil
 		})
 	})
 }
 
-// A clock that is set ahead by more than a lease has left ends it: its holder learns that
-// by its next renewal, and the next one has a greater fence.
+// A clock that is set ahead by more than the rest of a lease ends the lease. The holder
+// learns that by its next renewal, and the next holder has a greater fence.
 func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
 	nightly(t, "it sets a server's clock")
 	t.Parallel()

@@ -12,41 +12,41 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// When the clock of a server is set, or another leader stamps, a client has a wrong idea
-// of it. This test gives it a wrong idea, which is the same for all that it does.
+// When the server's clock is set, or another leader stamps, a client assumes a wrong
+// time. These tests set the time that a client assumes, which has the same effect.
 
-var wrong = []time.Duration{-time.Minute, -200 * time.Millisecond, 200 * time.Millisecond, time.Minute}
+var offsets = []time.Duration{-time.Minute, -200 * time.Millisecond, 200 * time.Millisecond, time.Minute}
 
-func TestAWrongIdeaOfTheTimeIsFoundOut(t *testing.T) {
+func TestAWrongServerTimeIsCorrected(t *testing.T) {
 	t.Parallel()
-	url, _, _ := place(t)
+	url, _, _ := ownBucket(t)
 	a, b := openDriver(t, url), openDriver(t, url)
-	for i, off := range wrong {
+	for i, off := range offsets {
 		c := mutex(fmt.Sprint("n", i))
-		c.TTL = 50 * time.Second // less than the wrong ideas, and more than a slow machine needs
+		c.TTL = 50 * time.Second // less than the largest offset, and more than a slow machine needs
 		began := time.Now()
-		a.Believes(off)
+		a.AssumeServerAhead(off)
 		first := gets(t, a, c)
 		e, err := b.Inspect(ctx, c.Name)
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].ExpiresIn > c.TTL+5*time.Second || e.Holders[0].ExpiresIn < c.TTL-5*time.Second-time.Since(began) {
-			t.Errorf("%v off: %+v, %v", off, e, err)
+			t.Errorf("%v off: Inspect returns %+v, %v", off, e, err)
 		}
-		b.Believes(off)
+		b.AssumeServerAhead(off)
 		isRefused(t, b, mutex(c.Name))
-		a.Believes(off)
+		a.AssumeServerAhead(off)
 		renews(t, a, c)
-		a.Believes(off)
+		a.AssumeServerAhead(off)
 		releases(t, a, c)
-		b.Believes(off)
+		b.AssumeServerAhead(off)
 		if g := gets(t, b, mutex(c.Name)); g.Fence <= first.Fence {
 			t.Errorf("%v off: fence %d after %d", off, g.Fence, first.Fence)
 		}
 	}
 }
 
-func TestOfManyWithWrongIdeasOfTheTimeOneGetsIt(t *testing.T) {
+func TestOneOfManyClientsWithWrongTimesGetsTheName(t *testing.T) {
 	t.Parallel()
-	url, _, _ := place(t)
+	url, _, _ := ownBucket(t)
 	all := make([]*natslock.Driver, 8)
 	for i := range all {
 		all[i] = openDriver(t, url)
@@ -56,7 +56,7 @@ func TestOfManyWithWrongIdeasOfTheTimeOneGetsIt(t *testing.T) {
 		var granted atomic.Int64
 		var done sync.WaitGroup
 		for i, d := range all {
-			d.Believes(wrong[(round+i*(round%2))%len(wrong)]) // all the same one, or each another one
+			d.AssumeServerAhead(offsets[(round+i*(round%2))%len(offsets)]) // the same offset for all, or different ones
 			done.Go(func() {
 				switch _, err := d.Acquire(ctx, mutex(name)); {
 				case err == nil:
@@ -67,7 +67,7 @@ func TestOfManyWithWrongIdeasOfTheTimeOneGetsIt(t *testing.T) {
 			})
 		}
 		if done.Wait(); granted.Load() != 1 {
-			t.Fatalf("%d hold %s", granted.Load(), name)
+			t.Fatalf("%d clients hold %s; want 1", granted.Load(), name)
 		}
 	}
 }

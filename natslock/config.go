@@ -16,9 +16,9 @@ import (
 )
 
 type bucket struct {
-	turn   chan struct{} // has a value while a goroutine looks for the bucket
-	config atomic.Pointer[jetstream.StreamConfig]
-	readAt atomic.Pointer[time.Time] // when the driver last read the configuration
+	findLock chan struct{} // has a value while a goroutine looks for the bucket
+	config   atomic.Pointer[jetstream.StreamConfig]
+	readAt   atomic.Pointer[time.Time] // when the driver last read the configuration
 
 	undeliveredSwaps atomic.Int64 // the number of consecutive swaps that no server received
 }
@@ -28,8 +28,8 @@ const (
 	// although the bucket seems to exist, after which the driver returns an error.
 	maxUndeliveredSwaps = 64
 
-	// configMaxAge is the age at which the driver reads the configuration again, because
-	// an operator may have set an age limit, which swaps do not show.
+	// configMaxAge is the age at which the driver reads the configuration again. An
+	// operator may have set an age limit, and swaps do not show that.
 	configMaxAge = time.Minute
 
 	// bucketTries is the number of times that ready looks for the bucket, in some 3 s. A
@@ -37,14 +37,14 @@ const (
 	bucketTries = 8
 )
 
-// isDue reports whether the configuration has to be read again. It returns true to one
-// caller only.
+// isDue reports whether the caller has to read the configuration again. It returns true
+// to only one of several concurrent callers.
 func (b *bucket) isDue(now time.Time) bool {
 	at := b.readAt.Load()
 	return at != nil && now.Sub(*at) >= configMaxAge && b.readAt.CompareAndSwap(at, &now)
 }
 
-// forgetConfig makes ready look for the bucket again, which may have been deleted.
+// forgetConfig makes ready look for the bucket again, because it may have been deleted.
 func (b *bucket) forgetConfig() { b.config.Store(nil) }
 
 // ready looks for the bucket once, and creates it if it is missing.
@@ -53,8 +53,8 @@ func (s *store) ready(ctx context.Context) error {
 		return err
 	}
 	select {
-	case s.bucket.turn <- struct{}{}:
-		defer func() { <-s.bucket.turn }()
+	case s.bucket.findLock <- struct{}{}:
+		defer func() { <-s.bucket.findLock }()
 	case <-ctx.Done():
 		return s.driverError(ctx.Err())
 	}
@@ -64,7 +64,7 @@ func (s *store) ready(ctx context.Context) error {
 		case err == nil:
 			s.push.probe(ctx, s.nc)
 			return nil
-		case i >= bucketTries || !isPassing(err) && !isTooFew(err):
+		case i >= bucketTries || !isTransient(err) && !lacksServers(err):
 			return s.driverError(err)
 		}
 		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
@@ -74,16 +74,16 @@ func (s *store) ready(ctx context.Context) error {
 	return nil
 }
 
-// readConfig reads the configuration of the bucket, and stores it if it is fit. So each
+// readConfig reads the bucket's configuration, and stores it only if it is fit. So each
 // step reads an unfit configuration again, because an operator may have corrected it.
-func (s *store) readConfig(ctx context.Context, small bool) (*response, error) {
-	info, err := retryRead(ctx, s, func(ctx context.Context) (*response, error) { return s.findOrMake(ctx, small) })
-	useless := errors.Is(err, jetstream.ErrStreamNotFound)
+func (s *store) readConfig(ctx context.Context, allowOneReplica bool) (*response, error) {
+	info, err := retryRead(ctx, s, func(ctx context.Context) (*response, error) { return s.findOrCreate(ctx, allowOneReplica) })
+	mustForget := errors.Is(err, jetstream.ErrStreamNotFound)
 	if err == nil {
 		err = s.checkConfig(&info.Config)
-		useless = err != nil
+		mustForget = err != nil
 	}
-	if useless {
+	if mustForget {
 		s.bucket.forgetConfig()
 	}
 	if err != nil {
@@ -95,12 +95,12 @@ func (s *store) readConfig(ctx context.Context, small bool) (*response, error) {
 	return info, nil
 }
 
-// findOrMake looks for the bucket, and creates it if it is missing. If many clients
+// findOrCreate looks for the bucket, and creates it if it is missing. If many clients
 // create it at the same time, one client succeeds, and the others find the bucket.
-func (s *store) findOrMake(ctx context.Context, small bool) (*response, error) {
+func (s *store) findOrCreate(ctx context.Context, allowOneReplica bool) (*response, error) {
 	info, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
-		if info, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		if info, err = s.createBucket(ctx, allowOneReplica); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			if info, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 				err = errNotCreated
 			}
@@ -111,34 +111,34 @@ func (s *store) findOrMake(ctx context.Context, small bool) (*response, error) {
 
 // errNotCreated means that the cluster has accepted the creation of the bucket, but has
 // not created it: it lacks a majority, and has not detected that yet.
-var errNotCreated = errors.New("the bucket was asked for, and is not there yet")
+var errNotCreated = errors.New("the cluster accepted the bucket, but has not created it yet")
 
 func (s *store) find(ctx context.Context) (*response, error) { return s.askStream(ctx, "INFO", "") }
 
-// make creates a bucket. If the options have no number of replicas, the bucket gets three
-// in a cluster. If small is true, it may get one instead, because the cluster has had too
-// few servers for some time.
-func (s *store) make(ctx context.Context, small bool) (*response, error) {
+// createBucket creates the bucket. By default, a bucket in a cluster gets three replicas.
+// With allowOneReplica, it may get one instead, because the cluster has had too few
+// servers for some time.
+func (s *store) createBucket(ctx context.Context, allowOneReplica bool) (*response, error) {
 	replicas := s.o.Replicas
 	switch {
 	case replicas > 0:
 	case s.nc.ConnectedClusterName() == "":
 		replicas = 1
 	default:
-		info, err := s.create(ctx, 3)
-		if !small || !isTooFew(err) {
+		info, err := s.createStream(ctx, 3)
+		if !allowOneReplica || !lacksServers(err) {
 			return info, err
 		}
 		replicas = 1
 	}
-	return s.create(ctx, replicas)
+	return s.createStream(ctx, replicas)
 }
 
-// create creates a key-value bucket that other tools can read, with three additions.
-// Messages have TTLs. The server sends the stamp of each stored message to its writer,
-// see stampPrefix. The first sequence is the time, so a bucket that is deleted and
-// created again has no sequence that a client may still remember.
-func (s *store) create(ctx context.Context, replicas int) (*response, error) {
+// createStream creates a key-value bucket that other tools can read, with three
+// additions. Messages have TTLs. The server sends the stamp of each stored message to its
+// writer, see stampPrefix. The first sequence is the time, so a bucket that is deleted
+// and created again has no sequence that a client may still remember.
+func (s *store) createStream(ctx context.Context, replicas int) (*response, error) {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
@@ -150,11 +150,11 @@ func (s *store) create(ctx context.Context, replicas int) (*response, error) {
 	if s.o.Memory {
 		c.Storage = jetstream.MemoryStorage
 	}
-	question, err := json.Marshal(c)
+	request, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
-	return s.askStream(ctx, "CREATE", string(question))
+	return s.askStream(ctx, "CREATE", string(request))
 }
 
 // A configError is a setting of the bucket that lets the server lose held names, or
@@ -167,28 +167,28 @@ func (e *configError) Error() string { return e.Subject + ": " + e.Detail }
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
 // configErrors returns all errors in a configuration.
-func (s *store) configErrors(is *jetstream.StreamConfig) (all engine.Findings) {
-	const another = "let natslock make one"
+func (s *store) configErrors(config *jetstream.StreamConfig) (all engine.Findings) {
+	const createAnother = "let natslock create one"
 	add := func(bad bool, subject, detail, advice string) {
 		all.Add(bad, driver.SeverityError, subject, detail, advice)
 	}
-	add(is.MaxAge > 0, "max age", fmt.Sprintf("the bucket drops a key %v after it was last written, though the lease in it is longer", is.MaxAge),
+	add(config.MaxAge > 0, "max age", fmt.Sprintf("the bucket drops a key %v after its last write, even if the lease lasts longer", config.MaxAge),
 		s.edit()+"--max-age=0")
-	add(is.Discard == jetstream.DiscardOld && (is.MaxBytes > 0 || is.MaxMsgs > 0), "discard policy",
-		"when the bucket is full, it drops the oldest locks while they are held", s.edit()+"--discard=new")
-	add(is.MaxMsgsPerSubject != 1, "history", "the bucket keeps several values of a key: when it forgets the newest, an old one comes back, with a lease that has ended",
+	add(config.Discard == jetstream.DiscardOld && (config.MaxBytes > 0 || config.MaxMsgs > 0), "discard policy",
+		"a full bucket drops the oldest keys, even if they are held", s.edit()+"--discard=new")
+	add(config.MaxMsgsPerSubject != 1, "history", "the bucket keeps several values of a key: if it drops the newest, an old one with an ended lease comes back",
 		s.edit()+"--max-msgs-per-subject=1")
-	add(is.DiscardNewPerSubject, "discard policy", "the bucket takes no second value of a key: it is never released", another)
-	add(is.NoAck, "acknowledgements", "the server does not say what it has stored", s.edit()+"--ack")
-	add(is.Retention != jetstream.LimitsPolicy, "retention policy", "the bucket drops what a consumer has read, or what none waits for", another)
-	add(is.Mirror != nil || len(is.Sources) > 0, "mirror", "the bucket is filled from another one, whose values do not compare with its own", another)
-	add(is.SubjectTransform != nil, "subject transform", "the bucket stores a key under another name, where no client finds it", another)
+	add(config.DiscardNewPerSubject, "discard policy", "the bucket accepts no second value of a key, so no lease can be released", createAnother)
+	add(config.NoAck, "acknowledgements", "the server does not acknowledge writes", s.edit()+"--ack")
+	add(config.Retention != jetstream.LimitsPolicy, "retention policy", "the bucket drops values that consumers have read, or that have no consumer", createAnother)
+	add(config.Mirror != nil || len(config.Sources) > 0, "mirror", "the bucket gets its values from another bucket, so clients cannot compare and replace them", createAnother)
+	add(config.SubjectTransform != nil, "subject transform", "the bucket stores a key under another name, where no client finds it", createAnother)
 	return all
 }
 
 // checkConfig returns an error if the bucket, or the server, is unfit for locks.
-func (s *store) checkConfig(is *jetstream.StreamConfig) error {
-	for _, e := range s.configErrors(is) {
+func (s *store) checkConfig(config *jetstream.StreamConfig) error {
+	for _, e := range s.configErrors(config) {
 		return &driver.Error{Backend: s.where(), Err: (*configError)(&e), Hint: "mend the bucket, or use another one: " + e.Advice, Permanent: true}
 	}
 	if version := s.nc.ConnectedServerVersion(); isOld(version) {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// bucketOf is the configuration of a bucket as natslock makes it.
+// bucketOf returns the configuration of a bucket as natslock creates it.
 func bucketOf(name string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
@@ -27,7 +27,7 @@ func bucketOf(name string) jetstream.StreamConfig {
 	}
 }
 
-// unfit are configurations of a bucket that forgets leases, or shows old values.
+// unfit has configurations of buckets that lose leases, or return old values.
 var unfit = map[string]struct {
 	change  func(*jetstream.StreamConfig)
 	subject string
@@ -50,8 +50,8 @@ var unfit = map[string]struct {
 	}, "subject transform"},
 }
 
-// A bucket that forgets a lease grants its name again, so opening it fails, with a hint
-// that says how to mend it.
+// A bucket that loses leases would grant held names again, so Open fails, with a hint
+// that says how to mend the bucket.
 func TestAnUnfitBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -67,13 +67,13 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 			_ = d.Close()
 		}
 		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), one.subject+":") || !strings.Contains(e.Hint, "mend the bucket") {
-			t.Errorf("%s: %v; want it refused because of its %s", name, err, one.subject)
+			t.Errorf("%s: %v; want an error about its %s", name, err, one.subject)
 		}
 	}
 }
 
-// A bucket becomes unfit while it is open: once the driver has read its configuration it
-// grants nothing, the doctor says why, and all goes on when the bucket is mended.
+// A bucket becomes unfit while it is open. Once the driver has read its configuration, it
+// grants no lease, and the doctor reports the cause, until the bucket is mended.
 func TestABucketThatBecomesUnfit(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -93,7 +93,7 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	if got := subjects(t, d, "error"); !slices.Equal(got, []string{"max age"}) {
 		t.Errorf("the doctor finds %q", got)
 	}
-	for i, forget := range []func(*natslock.Driver){natslock.ForgetTime, natslock.ForgetLook} {
+	for i, forget := range []func(*natslock.Driver){natslock.ForgetTime, natslock.ExpireConfig} {
 		c.MaxAge = 0
 		must(js.UpdateStream(ctx, c))(t)
 		gets(t, d, mutex(fmt.Sprint("n", i)))
@@ -106,8 +106,8 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	}
 }
 
-// A bucket that notes which keys it has dropped, as NATS' tools can make it, is fit.
-func TestABucketThatNotesWhatItDropped(t *testing.T) {
+// A bucket with markers for deleted keys, which NATS' tools can create, is fit.
+func TestABucketWithDeleteMarkers(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
@@ -127,12 +127,12 @@ func TestABucketThatNotesWhatItDropped(t *testing.T) {
 	}
 }
 
-// A server that is too old has no TTLs of messages.
+// A server that is too old does not support TTLs of messages.
 func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	for version, refused := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0-preview.2": false, "3.0.0": false, "dev": false} {
-		nc, _ := connect(t, server, nats.SetCustomDialer(saysVersion(version)))
+		nc, _ := connect(t, server, nats.SetCustomDialer(versionDialer(version)))
 		d, err := asDriver(natslock.New(nc, nil))
 		noError(t, err)
 		_, err = d.Acquire(ctx, mutex(version))
@@ -144,10 +144,10 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// saysVersion makes connections to a server that says this version of itself.
-type saysVersion string
+// versionDialer connects to a server, and replaces the version that it reports.
+type versionDialer string
 
-func (v saysVersion) Dial(network, addr string) (net.Conn, error) {
+func (v versionDialer) Dial(network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
 	return &versionConn{Conn: c, version: string(v)}, err
 }
@@ -155,21 +155,21 @@ func (v saysVersion) Dial(network, addr string) (net.Conn, error) {
 type versionConn struct {
 	net.Conn
 	version string
-	said    []byte // what the server has said, with that version
+	unread  []byte // received bytes, with the replaced version
 }
 
 var infoVersion = regexp.MustCompile(`(INFO \{[^\r]*?"version":")[^"]*`)
 
 func (c *versionConn) Read(b []byte) (int, error) {
-	if len(c.said) == 0 {
-		some := make([]byte, 32<<10)
-		n, err := c.Conn.Read(some)
+	if len(c.unread) == 0 {
+		buffer := make([]byte, 32<<10)
+		n, err := c.Conn.Read(buffer)
 		if err != nil {
 			return 0, err
 		}
-		c.said = infoVersion.ReplaceAll(some[:n], []byte("${1}"+c.version))
+		c.unread = infoVersion.ReplaceAll(buffer[:n], []byte("${1}"+c.version))
 	}
-	n := copy(b, c.said)
-	c.said = c.said[n:]
+	n := copy(b, c.unread)
+	c.unread = c.unread[n:]
 	return n, nil
 }

@@ -19,13 +19,13 @@ func TestMain(m *testing.M) {
 	leaktest.Main(leaktest.Then(m, natstest.Stop))
 }
 
-// All times of the suite are multiples of unit. In one unit a server answers some
-// requests, even on a busy machine.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers some
+// requests in it.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	_, bucket, server := place(t)
+	_, bucket, server := ownBucket(t)
 	conforms(t, server, server.Addr, bucket, unit)
 }
 
@@ -36,8 +36,8 @@ func TestConformanceOnACluster(t *testing.T) {
 	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
 }
 
-// conforms runs the suite on a server, or on a cluster. Clients behind the suite's
-// network reach only one of its servers.
+// conforms runs the suite on a server or a cluster. Clients behind the suite's network
+// reach only the server one.
 func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+addrs+"/"+bucket) },
@@ -48,7 +48,7 @@ func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit tim
 			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other-than-this") },
 		},
 		Unit:        unit,
-		Uncertainty: unit / 4, // windows are some round trips wide
+		Uncertainty: unit / 4, // because the width of a window is some round trips
 	})
 }
 

@@ -7,16 +7,16 @@
 //
 // # Which URLs are there?
 //
-//	nats://host:4222                   the bucket is pawl, and made if it is missing
+//	nats://host:4222                   the bucket pawl, created if it is missing
 //	nats://user:password@a,b,c/locks   a cluster, and the bucket locks
 //	nats://token@host                  a token
-//	nats+tls://host                    TLS from the start; nats:// upgrades if the server wants it
+//	nats+tls://host                    TLS from the start; nats:// upgrades if needed
 //
 // User and password are percent-encoded. Parameters:
 //
-//	replicas=3               of a bucket that is made: 1 to 5
-//	storage=memory           of a bucket that is made: file or memory
-//	create=false             the bucket has to be there, see Options.MustExist
+//	replicas=3               for a bucket that the driver creates: 1 to 5
+//	storage=memory           for a bucket that the driver creates: file or memory
+//	create=false             the bucket must exist, see Options.MustExist
 //	retention=24h            how long a fence is remembered, see Options.Retention
 //	push=false               no signals, see Options.NoPush
 //	domain=hub               the JetStream domain of the bucket
@@ -26,9 +26,9 @@
 //	nkey=FILE                the seed of an nkey
 //	tls=true                 require TLS
 //	ca_cert=FILE             trust only the authorities in this PEM file
-//	client_cert=FILE         our certificate, and
+//	client_cert=FILE         the client's certificate, and
 //	client_key=FILE          its key
-//	server_name=NAME         in the server's certificate, if it is not the host's
+//	server_name=NAME         the name in the server's certificate; default: the host
 //	skip_verify=true         trust any certificate
 //
 // Each new connection reads these files again, except nkey.
@@ -38,7 +38,7 @@
 // The server needs nats-server 2.11 or later with JetStream. A bucket with three replicas
 // survives the loss of a server. By default, servers sync their disks every two minutes.
 // If the machines of all replicas fail together, acknowledged writes can be lost, and a
-// name granted again, with a greater fence. sync_interval: always in the servers'
+// held name granted again, with a greater fence. sync_interval: always in the servers'
 // configuration prevents this. The driver's Diagnose (`pawl doctor`) examines the bucket.
 //
 // # Whose clock decides?
@@ -57,15 +57,15 @@
 // After a change of the leader another machine's clock stamps the messages. Writers learn
 // the new time from their first stamp, and compute again. If the new leader's clock is
 // behind, leases last longer by the difference. If it is ahead, leases end sooner by the
-// difference, minus what the driver adds to every lease: 50 ms, or four round trips. So
-// no name is granted early while the servers' clocks agree to about 50 ms, as with NTP.
-// Otherwise two holders may overlap, and the later one has the greater fence.
+// difference. The driver adds 50 ms, or four round trips, to every lease to cover that.
+// So no name is granted early while the servers' clocks agree to about 50 ms, as with
+// NTP. Otherwise two holders may overlap, and the later one has the greater fence.
 //
 // # What does a lock cost?
 //
 // Acquire and Release take one request each for a name that the process has used in the
 // last 250 ms, and two for any other name. A release takes three if a claim has joined
-// the queue since that use. In a bucket that another tool created, each takes one more. A
+// the queue since that use. In a bucket of another tool, each takes one more. A
 // name is a message of some 300 bytes, which the server deletes a day after the end of
 // the name's last lease. A driver has one connection (the caller's, with New). It
 // has a subscription for its signals, one for each name that it watches, and one for each
@@ -75,7 +75,7 @@
 // most for one attempt. So if an answer takes 700 ms or more, set
 // pawl.Options.RequestTimeout to about ten times that, and the TTL to sixty times.
 //
-// # What happens when the bucket, or the leader, goes?
+// # What happens when the bucket or the leader is lost?
 //
 // A bucket loses data if a server that had it in memory restarts, or an operator restores
 // a backup. The bucket then repeats sequences, so no client relies on a value that it
@@ -94,7 +94,7 @@
 // If a server keeps its connection, but does not answer for 2 s, the driver connects to
 // another server of the URL or the cluster, then after 4 s to the next, and so on. If
 // there is no other server, it connects to the same server again, after 4 s, 8 s and so
-// on. The driver leaves a connection of New alone: its owner may call ForceReconnect.
+// on. A connection of New is not replaced, but its owner may call ForceReconnect.
 //
 // # What can its driver do?
 //

@@ -26,9 +26,9 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	sent := time.Now()
-	info, unread := retryRead(ctx, s, s.find)
-	if unread != nil {
-		return nil, unread
+	info, findErr := retryRead(ctx, s, s.find)
+	if findErr != nil {
+		return nil, findErr
 	}
 	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
 	c.values(&info.Config)
@@ -55,38 +55,38 @@ type checkup struct {
 }
 
 // values examines the settings of the bucket that affect values.
-func (c *checkup) values(is *jetstream.StreamConfig) {
+func (c *checkup) values(config *jetstream.StreamConfig) {
 	edit := c.s.edit()
-	c.found = append(c.found, c.s.configErrors(is)...)
-	c.found.Add(!is.AllowMsgTTL, driver.SeverityWarning, "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
-	c.found.Add(!c.s.sendsStamps(is), driver.SeverityInfo, "republish", "the bucket does not tell when it stored something, so an acquire takes a request more",
+	c.found = append(c.found, c.s.configErrors(config)...)
+	c.found.Add(!config.AllowMsgTTL, driver.SeverityWarning, "message TTL", "the bucket does not allow a TTL for each message: unused names stay for ever", edit+"--allow-msg-ttl")
+	c.found.Add(!c.s.sendsStamps(config), driver.SeverityInfo, "republish", "the bucket does not send the times of its messages, so an acquire takes one request more",
 		fmt.Sprintf("%s--republish-source='%s>' --republish-destination='%s>' --republish-headers", edit, c.s.prefix, c.s.stampPrefix()))
-	c.found.Add(is.FirstSeq < 1<<40, driver.SeverityInfo, "first sequence", "the bucket begins to count at 1, as others make it: if it is deleted and made again, a client that does not hear of it may take a value for one that it knows",
-		"let natslock make it, or close all clients before it is deleted")
+	c.found.Add(config.FirstSeq < 1<<40, driver.SeverityInfo, "first sequence", "the bucket's sequences begin at 1, because another tool created it: if it is deleted and created again, a client that does not notice may take a new value for one that it knows",
+		"let natslock create it, or close all clients before you delete it")
 }
 
 // space examines the free space of the bucket.
-func (c *checkup) space(is *jetstream.StreamConfig, state *jetstream.StreamState) {
-	c.found.Add(isNearlyFull(state.Bytes, is.MaxBytes), driver.SeverityWarning, "max bytes",
-		fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
-	c.found.Add(isNearlyFull(state.Msgs, is.MaxMsgs), driver.SeverityWarning, "max messages",
-		fmt.Sprintf("%d of the %d names that the bucket may have are used", state.Msgs, is.MaxMsgs), "raise it")
-	most := c.s.nc.MaxPayload()
-	c.found.Add(most > 0 && most < 256<<10, driver.SeverityWarning, "max payload",
-		fmt.Sprintf("a message has %d bytes at most: a queue of some hundred does not fit", most), "raise max_payload to 1MB")
-	c.found.Add(is.MaxMsgSize > 0 && is.MaxMsgSize < 256<<10, driver.SeverityWarning, "max message size",
-		fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
+func (c *checkup) space(config *jetstream.StreamConfig, state *jetstream.StreamState) {
+	c.found.Add(isNearlyFull(state.Bytes, config.MaxBytes), driver.SeverityWarning, "max bytes",
+		fmt.Sprintf("the bucket uses %d of at most %d bytes: when it is full, no lease is granted or renewed", state.Bytes, config.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
+	c.found.Add(isNearlyFull(state.Msgs, config.MaxMsgs), driver.SeverityWarning, "max messages",
+		fmt.Sprintf("the bucket has %d of at most %d names", state.Msgs, config.MaxMsgs), "raise it")
+	limit := c.s.nc.MaxPayload()
+	c.found.Add(limit > 0 && limit < 256<<10, driver.SeverityWarning, "max payload",
+		fmt.Sprintf("a message has %d bytes at most: a queue of some hundred waiters does not fit", limit), "raise max_payload to 1MB")
+	c.found.Add(config.MaxMsgSize > 0 && config.MaxMsgSize < 256<<10, driver.SeverityWarning, "max message size",
+		fmt.Sprintf("a value has %d bytes at most: a queue of some hundred waiters does not fit", config.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
 }
 
-func isNearlyFull(used uint64, most int64) bool { return most > 0 && used > uint64(most)/5*4 }
+func isNearlyFull(used uint64, limit int64) bool { return limit > 0 && used > uint64(limit)/5*4 }
 
 // replicas examines the effect of the loss of a server.
 func (c *checkup) replicas(info *jetstream.StreamInfo) {
-	n, want, more := info.Config.Replicas, c.s.o.Replicas, c.s.edit()+"--replicas=3"
-	c.found.Add(n == 1 && c.clustered, driver.SeverityWarning, "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)
-	c.found.Add(n == 1 && !c.clustered, driver.SeverityInfo, "replicas", "there is one server: without it nothing is granted", "run a cluster of three")
-	c.found.Add(n%2 == 0, driver.SeverityWarning, "replicas", fmt.Sprintf("of %d replicas none may be missing that would not stop %d, too", n, n-1), more)
-	c.found.Add(want > 0 && want != n, driver.SeverityInfo, "replicas", fmt.Sprintf("%d are asked for, and the bucket has %d: that counts only when it is made", want, n),
+	n, want, addReplicas := info.Config.Replicas, c.s.o.Replicas, c.s.edit()+"--replicas=3"
+	c.found.Add(n == 1 && c.clustered, driver.SeverityWarning, "replicas", "the bucket is on one server of the cluster: while it is down, no lease is granted, and without its disk all locks are lost", addReplicas)
+	c.found.Add(n == 1 && !c.clustered, driver.SeverityInfo, "replicas", "there is only one server: while it is down, no lease is granted", "run a cluster of three")
+	c.found.Add(n%2 == 0, driver.SeverityWarning, "replicas", fmt.Sprintf("%d replicas survive the loss of no more servers than %d do", n, n-1), addReplicas)
+	c.found.Add(want > 0 && want != n, driver.SeverityInfo, "replicas", fmt.Sprintf("the options say %d, and the bucket has %d: the option counts only when the bucket is created", want, n),
 		fmt.Sprintf("%s--replicas=%d, or leave it out", c.s.edit(), want))
 	if info.Cluster == nil {
 		return
@@ -98,44 +98,44 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 }
 
 // disk examines what an acknowledgement guarantees.
-func (c *checkup) disk(is *jetstream.StreamConfig) {
-	c.found.Add(c.s.o.Memory && is.Storage == jetstream.FileStorage, driver.SeverityInfo, "storage", "memory is asked for, and the bucket is on disk: that counts only when it is made", "leave it out")
+func (c *checkup) disk(config *jetstream.StreamConfig) {
+	c.found.Add(c.s.o.Memory && config.Storage == jetstream.FileStorage, driver.SeverityInfo, "storage", "the options say memory, and the bucket is on disk: the option counts only when the bucket is created", "leave it out")
 	switch {
-	case is.Storage == jetstream.MemoryStorage && is.Replicas == 1:
-		c.found.Add(true, driver.SeverityError, "storage", "the bucket is in the memory of one server: when that restarts, what is held is granted again", "make it on disk, with three replicas")
-	case is.Storage == jetstream.MemoryStorage:
-		c.found.Add(true, driver.SeverityWarning, "storage", "the bucket is in memory: when a majority of its servers restart, what is held is granted again", "make it on disk")
-	case is.PersistMode == jetstream.AsyncPersistMode:
-		c.found.Add(true, driver.SeverityError, "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", c.s.edit()+"--persist-mode=default")
-	case is.Replicas == 1:
-		c.found.Add(true, driver.SeverityInfo, "sync interval", "a server syncs its disk every two minutes unless sync_interval says more, which cannot be seen from here: what it acknowledged before the machine (not the process) fails can be granted again",
+	case config.Storage == jetstream.MemoryStorage && config.Replicas == 1:
+		c.found.Add(true, driver.SeverityError, "storage", "the bucket is in the memory of one server: when that restarts, held names are granted again", "create it on disk, with three replicas")
+	case config.Storage == jetstream.MemoryStorage:
+		c.found.Add(true, driver.SeverityWarning, "storage", "the bucket is in memory: when a majority of its servers restart, held names are granted again", "create it on disk")
+	case config.PersistMode == jetstream.AsyncPersistMode:
+		c.found.Add(true, driver.SeverityError, "persist mode", "the server acknowledges before it writes: when its process is killed, held names are granted again", c.s.edit()+"--persist-mode=default")
+	case config.Replicas == 1:
+		c.found.Add(true, driver.SeverityInfo, "sync interval", "a server syncs its disk every two minutes, unless sync_interval is set, which clients cannot see: if the machine (not only the process) fails, names that were granted since the last sync can be granted again",
 			"jetstream { sync_interval: always }, or three replicas whose machines do not fail together")
 	default:
-		c.found.Add(true, driver.SeverityInfo, "sync interval", "servers sync their disks every two minutes unless sync_interval says more, which cannot be seen from here: what they acknowledged before a majority of the machines fail together can be granted again",
+		c.found.Add(true, driver.SeverityInfo, "sync interval", "servers sync their disks every two minutes, unless sync_interval is set, which clients cannot see: if a majority of the machines fail together, names that were granted since the last sync can be granted again",
 			"jetstream { sync_interval: always }, or machines that do not share power")
 	}
 }
 
-// clock compares the leader's clock with this machine's. It cannot say which is wrong.
-func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
-	off := locktable.At(now).Until(is)
-	if before := locktable.At(sent).Until(is); before < 0 {
-		off = before
-	} else if off < 0 {
+// clock compares the leader's clock with this machine's. Either may be wrong.
+func (c *checkup) clock(leader locktable.Instant, sent, now time.Time) {
+	difference := locktable.At(now).Until(leader)
+	if before := locktable.At(sent).Until(leader); before < 0 {
+		difference = before
+	} else if difference < 0 {
 		return // the leader's time is between sent and now
 	}
-	off = off.Round(time.Millisecond)
-	c.found.Add(off.Abs() > driver.MaxLead, driver.SeverityWarning, "clock", fmt.Sprintf("that of the leader and that of this machine differ by %v", off.Abs()),
-		"keep the servers' clocks with NTP: where they differ, a change of the leader ends leases early, or late")
+	difference = difference.Round(time.Millisecond)
+	c.found.Add(difference.Abs() > driver.MaxLead, driver.SeverityWarning, "clock", fmt.Sprintf("the leader's clock and this machine's clock differ by %v", difference.Abs()),
+		"keep the servers' clocks right with NTP: if they differ, a change of the leader ends leases early or late")
 }
 
 func (c *checkup) server() {
 	c.found = append(c.found, engine.Version("nats-server", c.s.nc.ConnectedServerVersion())...)
 	o := &c.s.nc.Opts
 	c.found.Add((o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired(), driver.SeverityWarning, "authentication",
-		"a user, a token or credentials are given, and the server does not ask for them: every client that reaches it can take and release any lock",
+		"a user, a token or credentials are given, but the server does not require them: every client that reaches it can take and release any lock",
 		"give the server users (authorization { ... }, or accounts), or leave them out of the URL")
-	c.found.Add(!c.s.push.works(), driver.SeverityInfo, "push", "no signals arrive: waiters ask now and then", "let the user publish to the inboxes of the others ("+inboxes(c.s.push.inbox)+"), or say push=true")
+	c.found.Add(!c.s.push.works(), driver.SeverityInfo, "push", "no signals arrive, so waiters poll", "let the user publish to the inboxes of other clients ("+inboxes(c.s.push.inbox)+"), and leave out push=false")
 }
 
 func inboxes(inbox string) string { first, _, _ := strings.Cut(inbox, "."); return first + ".>" }
@@ -148,9 +148,9 @@ func (c *checkup) account(ctx context.Context) {
 	if err != nil || a.AccountInfo == nil {
 		return
 	}
-	full := func(what string, used uint64, most int64) {
-		c.found.Add(isNearlyFull(used, most), driver.SeverityWarning, "account", fmt.Sprintf("%d of %d bytes of %s are used, by all its streams: when they are full nothing is granted", used, most, what), "raise the limit, or delete streams")
+	addUsage := func(what string, used uint64, limit int64) {
+		c.found.Add(isNearlyFull(used, limit), driver.SeverityWarning, "account", fmt.Sprintf("the account's streams use %d of %d bytes of %s: when none are left, no lease is granted", used, limit, what), "raise the limit, or delete streams")
 	}
-	full("disk", a.Store, a.Limits.MaxStore)
-	full("memory", a.Memory, a.Limits.MaxMemory)
+	addUsage("disk", a.Store, a.Limits.MaxStore)
+	addUsage("memory", a.Memory, a.Limits.MaxMemory)
 }

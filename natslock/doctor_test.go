@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// subjects are the subjects of the findings of a severity, besides the server's version.
+// subjects returns the subjects of the findings of the severities, without the version.
 func subjects(t *testing.T, d *natslock.Driver, severity ...driver.Severity) (all []string) {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
@@ -25,7 +25,7 @@ func subjects(t *testing.T, d *natslock.Driver, severity ...driver.Severity) (al
 	return all
 }
 
-func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
+func TestDiagnoseFindsChangedSettings(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "max_payload: 128KB")
 	_, js := connect(t, server)
@@ -51,50 +51,50 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 		}
 		d := openDriver(t, "nats://"+server.Addr+"/"+name)
 		if got := subjects(t, d, one.severity); !slices.Equal(got, one.want) {
-			t.Errorf("%s: it finds %q, want %q", name, got, one.want)
+			t.Errorf("%s: the doctor finds %q; want %q", name, got, one.want)
 		}
 		cycle(t, d, "n")
 	}
 }
 
-// A password that the server does not ask for protects nothing.
-func TestDiagnoseOfAPasswordThatNobodyAsksFor(t *testing.T) {
+// A password that the server does not require protects nothing.
+func TestDiagnoseOfAPasswordThatIsNotRequired(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	for _, who := range []string{"joe:hunter2@", "token@"} {
-		if err := wants(t, openDriver(t, "nats://"+who+server.Addr), "authentication"); err != nil {
-			t.Errorf("%s: %v", who, err)
+	for _, user := range []string{"joe:hunter2@", "token@"} {
+		if err := checkFindings(t, openDriver(t, "nats://"+user+server.Addr), "authentication"); err != nil {
+			t.Errorf("%s: %v", user, err)
 		}
 	}
-	if err := wants(t, openDriver(t, "nats://"+server.Addr)); err != nil {
-		t.Errorf("where none is given: %v", err)
+	if err := checkFindings(t, openDriver(t, "nats://"+server.Addr)); err != nil {
+		t.Errorf("without a user: %v", err)
 	}
 	closed := natstest.Start(t, "authorization { user: joe, password: hunter2 }")
-	if err := wants(t, openDriver(t, "nats://joe:hunter2@"+closed.Addr)); err != nil {
-		t.Errorf("where it is asked for: %v", err)
+	if err := checkFindings(t, openDriver(t, "nats://joe:hunter2@"+closed.Addr)); err != nil {
+		t.Errorf("with a required password: %v", err)
 	}
 }
 
-// A bucket in memory is a warning even if a majority of a cluster has it. A URL that asks
-// for another storage than the bucket has is a finding.
+// A bucket in memory is a warning even in a cluster. If the URL and the bucket differ in
+// their storage, that is a finding.
 func TestDiagnoseOfABucketInMemory(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
 	inMemory := openDriver(t, "nats://"+addr+"/memory?storage=memory")
-	until(t, "in memory", func() error { return wants(t, inMemory, "storage") })
+	until(t, "a bucket in memory", func() error { return checkFindings(t, inMemory, "storage") })
 	alone := openDriver(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
-	if err := wants(t, alone, "storage", "replicas"); err != nil {
+	if err := checkFindings(t, alone, "storage", "replicas"); err != nil {
 		t.Error(err)
 	}
 	openDriver(t, "nats://"+addr+"/file")
 	other := openDriver(t, "nats://"+addr+"/file?storage=memory&replicas=1")
 	if got := subjects(t, other, "info"); !slices.Equal(got, []string{"replicas", "storage", "sync interval"}) {
-		t.Errorf("of a bucket that is not as the URL has it: %q", got)
+		t.Errorf("with a URL that differs from the bucket, the doctor finds %q", got)
 	}
 	if got := subjects(t, openDriver(t, "nats://"+addr+"/memory"), "info", "warning"); !slices.Equal(got, []string{"storage"}) {
-		t.Errorf("of a URL that asks for nothing: %q", got)
+		t.Errorf("with a URL without options, the doctor finds %q", got)
 	}
 }
 
@@ -103,22 +103,22 @@ func TestDiagnoseOfACluster(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := openDriver(t, "nats://"+nodes[leader].Addr)
-	until(t, "all well", func() error { return wants(t, d) })
+	until(t, "no finding", func() error { return checkFindings(t, d) })
 	alone := openDriver(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
-	if err := wants(t, alone, "replicas"); err != nil {
+	if err := checkFindings(t, alone, "replicas"); err != nil {
 		t.Error(err)
 	}
 	nodes[(leader+1)%3].Kill()
-	until(t, "one is gone", func() error {
-		return wants(t, d, fmt.Sprintf("replica n%d", (leader+1)%3))
+	until(t, "a missing replica", func() error {
+		return checkFindings(t, d, fmt.Sprintf("replica n%d", (leader+1)%3))
 	})
 }
 
-// wants returns what is wrong with the findings above info.
-func wants(t *testing.T, d *natslock.Driver, want ...string) error {
+// checkFindings returns an error unless the findings above info have these subjects.
+func checkFindings(t *testing.T, d *natslock.Driver, want ...string) error {
 	t.Helper()
 	if got := subjects(t, d, "error", "warning"); !slices.Equal(got, want) {
-		return fmt.Errorf("it finds %q, want %q", got, want)
+		return fmt.Errorf("the doctor finds %q; want %q", got, want)
 	}
 	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// hubAndLeaf starts two servers, each with a JetStream domain of its own; the leaf is
-// connected to the hub.
+// hubAndLeaf starts two connected servers with different JetStream domains.
 func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	t.Helper()
 	port := servertest.FreePort(t)
@@ -22,8 +21,8 @@ func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	return hub, leaf
 }
 
-// A client at a leaf and one at the hub share the bucket of the hub. The leaf may have a
-// bucket of the same name, which they do not use.
+// A client at the leaf and one at the hub share the hub's bucket. They do not use a
+// bucket of the same name at the leaf.
 func TestADomain(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Alone", "BesideABucketOfTheLeaf"} {

@@ -15,7 +15,7 @@ func ExampleOpen() {
 	ctx := context.Background()
 	d, err := natslock.Open(ctx, "nats://app:secret@n1.internal,n2.internal,n3.internal/locks")
 	if err != nil {
-		log.Fatal(err) // says what to do, and never has the password in it
+		log.Fatal(err) // has a hint, and never the password
 	}
 	locks, err := pawl.New(d, nil)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Driver is the driver, with all that it can do.
+// Driver is the concrete type of the driver.
 type Driver = lockDriver
 
 // For the tests of this package.
@@ -17,8 +17,8 @@ var (
 	NameOf = nameOf
 )
 
-// Believes makes a driver assume that the server's clock is so much ahead of ours.
-func (d *lockDriver) Believes(ahead time.Duration) {
+// AssumeServerAhead makes a driver assume that the server's clock is ahead by this time.
+func (d *lockDriver) AssumeServerAhead(ahead time.Duration) {
 	now := time.Now()
 	d.store.clock.Forget()
 	d.store.clock.Learn(locktable.At(now.Add(ahead)), now, now)
@@ -27,29 +27,29 @@ func (d *lockDriver) Believes(ahead time.Duration) {
 // ForgetTime makes a driver ask for the server's time again.
 func ForgetTime(d *lockDriver) { d.store.clock.Forget() }
 
-// ForgetLook makes a driver assume that it read the bucket's configuration a minute ago.
-func ForgetLook(d *lockDriver) {
+// ExpireConfig makes a driver read the bucket's configuration again.
+func ExpireConfig(d *lockDriver) {
 	ago := time.Now().Add(-configMaxAge)
 	d.store.bucket.readAt.Store(&ago)
 }
 
-// Node is the address of the server that a driver is connected to.
-func (d *lockDriver) Node() string { return d.store.nc.ConnectedAddr() }
+// ServerAddr returns the address of the server to which the driver is connected.
+func (d *lockDriver) ServerAddr() string { return d.store.nc.ConnectedAddr() }
 
-// MaxLoadAge is the age up to which a value that was read may be used.
+// MaxLoadAge is maxLoadAge, for tests.
 const MaxLoadAge = maxLoadAge
 
-// Questions sends n reads in a row on a link that takes so long for each answer, and
-// returns how often each was sent.
-func Questions(ctx context.Context, n int, trip time.Duration) (asked []int) {
+// CountReads makes n reads, one after the other, with answers that take a round trip. It
+// returns the number of requests for each read.
+func CountReads(ctx context.Context, n int, roundTrip time.Duration) (requests []int) {
 	s := &store{}
 	for range n {
-		times := 0
+		sent := 0
 		_, _ = retryRead(ctx, s, func(ctx context.Context) (struct{}, error) {
-			times++
-			return struct{}{}, backoff.Wait(ctx, trip)
+			sent++
+			return struct{}{}, backoff.Wait(ctx, roundTrip)
 		})
-		asked = append(asked, times)
+		requests = append(requests, sent)
 	}
-	return asked
+	return requests
 }

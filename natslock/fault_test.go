@@ -25,7 +25,7 @@ func client(t testing.TB, url string) *pawl.Client {
 
 func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 	t.Helper()
-	// An election can take longer than the 10 s for which a waiting claim is repeated.
+	// An election can take longer than the 10 s for which a client repeats a claim.
 	c, err := pawl.New(d, &pawl.Options{RetryFor: time.Minute})
 	noError(t, err)
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func cluster(t *testing.T) (nodes []*natstest.Server, leader int) {
 	return nodes, leaderOf(t, nodes)
 }
 
-// leaderOf makes the bucket of a cluster, and waits until it has a leader.
+// leaderOf creates the bucket of a cluster, and waits until it has a leader.
 func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
 	t.Helper()
 	d := open(t, "nats://"+nodes[0].Addr+"?replicas=3")
@@ -73,13 +73,13 @@ func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
 	return leader
 }
 
-func TestALeaderThatGoes(t *testing.T) {
+func TestALeaderThatIsLost(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
-	for name, goes := range map[string]func(*natstest.Server){
+	for name, fail := range map[string]func(*natstest.Server){
 		"Stopped": (*natstest.Server).Stop,
 		"Killed":  (*natstest.Server).Kill,
-		"CutOff": func(s *natstest.Server) { // it does not answer, and its connections stay
+		"CutOff": func(s *natstest.Server) { // it does not answer, but keeps its connections
 			s.Pause()
 			time.AfterFunc(15*time.Second, s.Resume)
 		},
@@ -89,12 +89,12 @@ func TestALeaderThatGoes(t *testing.T) {
 			nodes, leader := cluster(t)
 			first, second := nodes[(leader+1)%3].Addr, nodes[(leader+2)%3].Addr
 			a, b := open(t, "nats://"+first+","+second), open(t, "nats://"+nodes[leader].Addr+","+second)
-			servertest.RidesThrough(t, a, b, func() { goes(nodes[leader]) })
+			servertest.RidesThrough(t, a, b, func() { fail(nodes[leader]) })
 		})
 	}
 }
 
-// A leader steps down: clients that asked it have to ask another one.
+// A leader steps down, so its clients must find the next leader.
 func TestALeaderThatStepsDown(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
@@ -113,19 +113,19 @@ func TestABucketThatIsDeleted(t *testing.T) {
 	server := natstest.Start(t, "")
 	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)
 	_, js := connect(t, server)
-	var was *jetstream.StreamInfo
+	var before *jetstream.StreamInfo
 	servertest.Forgets(t, a, b, func() {
-		was = bucketInfo(t, js)
+		before = bucketInfo(t, js)
 		noError(t, js.DeleteStream(ctx, "KV_pawl"))
 	})
-	if is := bucketInfo(t, js); is.State.FirstSeq <= was.State.LastSeq {
-		t.Errorf("the new bucket begins at %d, and the old one came to %d", is.State.FirstSeq, was.State.LastSeq)
+	if after := bucketInfo(t, js); after.State.FirstSeq <= before.State.LastSeq {
+		t.Errorf("the new bucket begins at %d, and the old one ended at %d", after.State.FirstSeq, before.State.LastSeq)
 	}
 }
 
-// A bucket that was deleted, and made again by another program before a client needed it,
-// is used as it is now: it may have no TTLs of messages.
-func TestABucketThatOthersMakeAnew(t *testing.T) {
+// Another tool deletes the bucket and creates it again, without TTLs of messages. Clients
+// use that bucket.
+func TestABucketThatAnotherToolCreatesAgain(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	d := openDriver(t, "nats://"+server.Addr)
@@ -143,8 +143,8 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	servertest.OpensTwenty(t, "nats://"+server.Addr)
 }
 
-// The tools of NATS can do this.
-func TestAKeyThatSomebodyChanges(t *testing.T) {
+// Another tool deletes a key, and writes a value that natslock cannot read.
+func TestAKeyThatAnotherToolChanges(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	d := openDriver(t, "nats://"+server.Addr)
@@ -163,18 +163,18 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 	must(kv.PutString(ctx, keys[0], "free"))(t)
 	_, err = d.Acquire(ctx, mutex(c.Name))
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("of a value of somebody else's: %v", err)
+		t.Errorf("with another tool's value: %v; want a permanent error", err)
 	}
 	gets(t, d, mutex("another"))
 	gets(t, d, mutex("the next"))
 	var listed []string
 	for e, err := range d.List(ctx, "") {
 		if listed = append(listed, e.Name); (err != nil) != (e.Name == c.Name) {
-			t.Errorf("%q is listed with %v", e.Name, err)
+			t.Errorf("List returns %q with the error %v", e.Name, err)
 		}
 	}
 	if want := []string{"another", c.Name, "the next"}; !slices.Equal(listed, want) {
-		t.Errorf("it lists %q, want %q", listed, want)
+		t.Errorf("List returns %q; want %q", listed, want)
 	}
 	if got := subjects(t, d, "error"); !slices.Equal(got, []string{"damaged entries"}) {
 		t.Errorf("the doctor finds %q", got)
@@ -186,16 +186,16 @@ func TestAServerWithoutJetStream(t *testing.T) {
 	server := natstest.Start(t, natstest.WithoutJetStream)
 	_, err := natslock.Open(ctx, "nats://"+server.Addr)
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "JetStream") {
-		t.Errorf("%v; want it to say what to do", err)
+		t.Errorf("%v; want a hint", err)
 	}
 }
 
-func TestABucketThatHasToBeThere(t *testing.T) {
+func TestABucketThatMustExist(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, err := natslock.Open(ctx, "nats://"+server.Addr+"?create=false")
 	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "kv add") {
-		t.Errorf("%v; want it to say what to do", err)
+		t.Errorf("%v; want a hint", err)
 	}
 	_, js := connect(t, server)
 	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
@@ -207,35 +207,35 @@ const users = `
 accounts: { A: { jetstream: enabled, users: [
   { user: all, password: secret1 },
   { user: reader, password: secret2, permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } },
-  { user: sparing, password: secret4, permissions: {
+  { user: leastRights, password: secret4, permissions: {
     publish: ["$JS.API.STREAM.INFO.KV_pawl", "$JS.API.STREAM.MSG.GET.KV_pawl", "$KV.pawl.>", "_INBOX.>"],
     subscribe: ["_INBOX.>", "_PAWL.pawl.>"] } },
-  { user: looker, password: secret5, permissions: { publish: ["$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"] } },
-  { user: deaf, password: secret3, permissions: { publish: ["$JS.API.>", "$KV.pawl.>"], subscribe: ["_INBOX.>"] } }
+  { user: infoOnly, password: secret5, permissions: { publish: ["$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"] } },
+  { user: noPush, password: secret3, permissions: { publish: ["$JS.API.>", "$KV.pawl.>"], subscribe: ["_INBOX.>"] } }
 ]}, B: { users: [{ user: other, password: secret6 }] } }`
 
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, users)
 	all := openDriver(t, "nats://all:secret1@"+server.Addr)
-	until(t, "push with all rights", func() error { return pushes(all, true) })
+	until(t, "push with all rights", func() error { return checkPush(all, true) })
 
 	reader := openDriver(t, "nats://reader:secret2@"+server.Addr)
 	_, err := reader.Acquire(within(t, hangTime), mutex("n"))
 	if !isPermanent(err) || !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Errorf("%v; want it to say that a right is missing", err)
+		t.Errorf("%v; want a hint about rights, and ErrPermissionViolation", err)
 	}
 
-	sparing := openDriver(t, "nats://sparing:secret4@"+server.Addr)
-	until(t, "push with all rights that are needed", func() error { return pushes(sparing, true) })
+	leastRights := openDriver(t, "nats://leastRights:secret4@"+server.Addr)
+	until(t, "push with the least rights", func() error { return checkPush(leastRights, true) })
 	other := mutex("n")
-	gets(t, sparing, other)
-	releases(t, sparing, other)
+	gets(t, leastRights, other)
+	releases(t, leastRights, other)
 	for url, want := range map[string]error{
-		"nats://sparing:secret4@" + server.Addr + "/another": nats.ErrPermissionViolation, // it may not even look
-		"nats://looker:secret5@" + server.Addr + "/another":  nats.ErrPermissionViolation, // it may not make one
-		"nats://other:secret6@" + server.Addr:                nil,
-		"nats://all:wrong@" + server.Addr:                    nats.ErrAuthorization,
+		"nats://leastRights:secret4@" + server.Addr + "/another": nats.ErrPermissionViolation, // may not read it
+		"nats://infoOnly:secret5@" + server.Addr + "/another":    nats.ErrPermissionViolation, // may not create it
+		"nats://other:secret6@" + server.Addr:                    nil,
+		"nats://all:wrong@" + server.Addr:                        nats.ErrAuthorization,
 	} {
 		until(t, url, func() error { // on a slow machine there may be no answer in time
 			if _, err := natslock.Open(within(t, 20*time.Second), url); !isPermanent(err) || want != nil && !errors.Is(err, want) {
@@ -245,21 +245,21 @@ func TestRightsThatAreMissing(t *testing.T) {
 		})
 	}
 
-	deaf := openDriver(t, "nats://deaf:secret3@"+server.Addr)
-	until(t, "no push where no client may publish to inboxes", func() error { return pushes(deaf, false) })
+	noPush := openDriver(t, "nats://noPush:secret3@"+server.Addr)
+	until(t, "no push without the right to publish to inboxes", func() error { return checkPush(noPush, false) })
 	c := mutex("n")
-	gets(t, deaf, c)
+	gets(t, noPush, c)
 	isRefused(t, all, mutex("n"))
-	releases(t, deaf, c)
+	releases(t, noPush, c)
 }
 
-// isPermanent reports whether it is a permanent error of the backend with a hint.
+// isPermanent reports whether err is a permanent error of the backend with a hint.
 func isPermanent(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && e.Permanent && e.Hint != ""
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

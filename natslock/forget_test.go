@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// kept returns the time for which the server keeps the message of a name.
-func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
+// keptFor returns the time for which the server keeps the message of a name.
+func keptFor(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	t.Helper()
 	s, err := js.Stream(ctx, "KV_pawl")
 	noError(t, err)
@@ -22,8 +22,8 @@ func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// The server itself forgets a name, the retention after its last lease. A void release
-// would leave the lease as it is, so its message is kept as long.
+// The server deletes a name when the retention time after its last lease has passed. A
+// release may turn out void and leave the lease, so its message is kept as long.
 func TestANameIsForgotten(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -33,19 +33,19 @@ func TestANameIsForgotten(t *testing.T) {
 	c.TTL = time.Hour
 	for range 2 {
 		gets(t, d, c)
-		if got := kept(t, js, "n"); got < time.Hour+time.Minute || got > time.Hour+2*time.Minute {
-			t.Errorf("while it is held, it is kept for %v", got)
+		if got := keptFor(t, js, "n"); got < time.Hour+time.Minute || got > time.Hour+2*time.Minute {
+			t.Errorf("the server keeps a held name for %v", got)
 		}
 		releases(t, d, c)
-		if got := kept(t, js, "n"); got < time.Minute || got > time.Hour+2*time.Minute {
-			t.Errorf("when it was released, it is kept for %v", got)
+		if got := keptFor(t, js, "n"); got < time.Minute || got > time.Hour+2*time.Minute {
+			t.Errorf("the server keeps a released name for %v", got)
 		}
 	}
 }
 
-// A client that wrongly believes that a lease is long over writes in vain, and does not
-// shorten the life of the message that it did not replace.
-func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
+// A client that assumes a wrong time writes as if the lease had expired. That write is
+// void, and does not shorten the time for which the server keeps the lease.
+func TestAWrongServerTimeShortensNoLease(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := openDriver(t, "nats://"+server.Addr+"?retention=1m"), openDriver(t, "nats://"+server.Addr+"?retention=1m")
@@ -53,11 +53,11 @@ func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
 	c := mutex("n")
 	c.TTL = time.Hour
 	gets(t, a, c)
-	for range 3 { // the message that it finds then may be void itself
-		b.Believes(2 * time.Hour)
+	for range 3 { // from the second time on, the last message may be void
+		b.AssumeServerAhead(2 * time.Hour)
 		isRefused(t, b, mutex("n"))
-		if got := kept(t, js, "n"); got < time.Hour {
-			t.Errorf("it is kept for %v, and held for an hour", got)
+		if got := keptFor(t, js, "n"); got < time.Hour {
+			t.Errorf("the server keeps the name for %v; want the hour of its lease", got)
 		}
 	}
 	renews(t, a, c)

@@ -17,7 +17,7 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its concrete type.
 var asDriver = servertest.As[*natslock.Driver]
 
 // The steps of a test.
@@ -39,26 +39,26 @@ var (
 	openDriver = servertest.OpenDriver[*natslock.Driver]
 )
 
-// hangTime is the longest time that a test waits for an event that has to come. Only a
-// hang takes so long.
+// hangTime is the longest time that a test waits for an expected event. Only a hang takes
+// so long.
 const hangTime = 3 * time.Minute
 
-// places counts the buckets of the shared server that tests got.
-var places atomic.Int64
+// buckets counts the buckets that tests use on the shared server.
+var buckets atomic.Int64
 
-// place returns the URL of a bucket that no other test uses, and its server. A test that
-// damages the server, or configures it, starts one of its own.
-func place(t testing.TB) (url, bucket string, server *natstest.Server) {
+// ownBucket returns the URL of a bucket that no other test uses, and its server. A test
+// that damages the server, or configures it, starts one of its own.
+func ownBucket(t testing.TB) (url, bucket string, server *natstest.Server) {
 	t.Helper()
 	server = natstest.Shared(t)
-	bucket = fmt.Sprint("place", places.Add(1))
+	bucket = fmt.Sprint("place", buckets.Add(1))
 	return "nats://" + server.Addr + "/" + bucket, bucket, server
 }
 
 var mutex = servertest.Mutex
 
-// connect opens a connection of the test's own. nats.go would wait for the server for
-// seconds only, and the machine may stand still for longer.
+// connect opens a connection for the test. The machine may pause for longer than nats.go
+// waits by default.
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hangTime))...)

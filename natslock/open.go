@@ -31,11 +31,11 @@ func New(nc *nats.Conn, o *Options) (driver.Driver, error) {
 	if nc == nil {
 		return nil, invalid("connection", "is nil", "an open *nats.Conn")
 	}
-	own, err := o.withDefaults()
+	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return build(nc, own, false), nil
+	return build(nc, options, false), nil
 }
 
 // Open connects to the servers that a URL names, and creates the bucket if it is missing;
@@ -53,9 +53,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, (&store{o: p.own}).driverError(err)
+		return nil, (&store{o: p.driverOptions}).driverError(err)
 	}
-	d := build(nc, p.own, true)
+	d := build(nc, p.driverOptions, true)
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
 		return nil, err
@@ -69,7 +69,7 @@ func build(nc *nats.Conn, o Options, ownsConn bool) *lockDriver {
 	if o.Domain != "" { // without it, subjects lead to the connection's own domain
 		s.putPrefix = s.api(s.prefix)
 	}
-	s.bucket.turn = make(chan struct{}, 1)
+	s.bucket.findLock = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
 	d := &lockDriver{store: s}

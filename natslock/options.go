@@ -15,8 +15,8 @@ type Options struct {
 	Bucket string
 
 	// Replicas and Memory are for a bucket that the driver creates on first use. Default:
-	// on disk, with three replicas in a cluster, and one replica on a single server or if
-	// the cluster has too few servers.
+	// on disk, with three replicas in a cluster; with one replica on a single server, or
+	// if the cluster has too few servers.
 	Replicas int
 	Memory   bool
 
@@ -45,31 +45,31 @@ type Options struct {
 
 // withDefaults returns o with its defaults, or an error if o is invalid.
 func (o *Options) withDefaults() (Options, error) {
-	own := *cmp.Or(o, &Options{})
-	own.Bucket = cmp.Or(own.Bucket, "pawl")
-	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
-	own.Location = cmp.Or(own.Location, "of the caller")
+	options := *cmp.Or(o, &Options{})
+	options.Bucket = cmp.Or(options.Bucket, "pawl")
+	options.Retention = cmp.Or(options.Retention, 24*time.Hour)
+	options.Location = cmp.Or(options.Location, "of the caller")
 	switch {
-	case !plain(own.Bucket):
-		return own, invalid("bucket", "is no name of a bucket", "1 to 64 letters, digits, - and _")
-	case own.Domain != "" && !plain(own.Domain):
-		return own, invalid("domain", "is no name of a domain", "1 to 64 letters, digits, - and _")
-	case own.Replicas < 0 || own.Replicas > 5:
-		return own, invalid("replicas", "are not so many", "1 to 5")
-	case own.Retention < time.Minute || own.Retention > 30*24*time.Hour:
-		return own, invalid("retention", "is out of bounds", "1m to 720h")
+	case !isPlainName(options.Bucket):
+		return options, invalid("bucket", "is not a valid name", "1 to 64 letters, digits, - and _")
+	case options.Domain != "" && !isPlainName(options.Domain):
+		return options, invalid("domain", "is not a valid name", "1 to 64 letters, digits, - and _")
+	case options.Replicas < 0 || options.Replicas > 5:
+		return options, invalid("replicas", "is out of bounds", "1 to 5")
+	case options.Retention < time.Minute || options.Retention > 30*24*time.Hour:
+		return options, invalid("retention", "is out of bounds", "1m to 720h")
 	}
-	return own, nil
+	return options, nil
 }
 
 func alphanumeric(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// plain reports whether s can be the name of a bucket.
-func plain(s string) bool {
-	odd := func(c rune) bool { return !alphanumeric(c) && c != '-' && c != '_' }
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, odd)
+// isPlainName reports whether s can be the name of a bucket or a domain.
+func isPlainName(s string) bool {
+	isRefused := func(c rune) bool { return !alphanumeric(c) && c != '-' && c != '_' }
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, isRefused)
 }
 
 func invalid(what, problem, allowed string) error {

@@ -14,31 +14,31 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// openAt opens a driver that knows several nodes and is connected to the first of them.
-// nats.go chooses one at random, so openAt tries again.
+// openAt opens a driver with several nodes that is connected to the first one. nats.go
+// connects to a random node, so openAt retries.
 func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 	t.Helper()
 	for range 100 {
 		d := open(t, "nats://"+strings.Join(nodes, ","))
-		if d.Node() == nodes[0] {
+		if d.ServerAddr() == nodes[0] {
 			return d
 		}
 		_ = d.Close()
 	}
-	t.Fatalf("nobody is ever connected to %s", nodes[0])
+	t.Fatalf("no driver connects to %s", nodes[0])
 	return nil
 }
 
-// A cluster is cut into two parts, one of them with a majority, or one of its nodes
-// hangs. Clients are on both sides; some on the other side can connect to another node,
-// and some cannot. A client that cannot gets an error, a holder learns in time that it
-// lost, and no name is granted while it is held.
+// A cluster is cut into a majority and a minority, or one of its nodes hangs. Clients are
+// connected to both sides. Some of those on the minority side can connect to another
+// node; the others get errors. A holder among them learns in time that it lost its lease,
+// and no name is granted while it is held.
 func TestAPartition(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	for name, one := range map[string]struct {
 		cut    func(w *natstest.Network, node int) (heal func())
-		leader bool // the leader is cut off
+		leader bool // whether the leader is cut off
 	}{
 		"OfTheLeader":         {(*natstest.Network).CutOff, true},
 		"OfTheLeaderSilently": {(*natstest.Network).Silence, true},
@@ -47,24 +47,24 @@ func TestAPartition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := natstest.StartNetwork(t, 3)
-			away := leaderOf(t, w.Nodes)
+			network := natstest.StartNetwork(t, 3)
+			away := leaderOf(t, network.Nodes)
 			if !one.leader {
 				away = (away + 1) % 3
 			}
-			there, first, second := w.Nodes[away].Addr, w.Nodes[(away+1)%3].Addr, w.Nodes[(away+2)%3].Addr
+			there, first, second := network.Nodes[away].Addr, network.Nodes[(away+1)%3].Addr, network.Nodes[(away+2)%3].Addr
 			servertest.Partition(t,
 				func() *pawl.Client { return client(t, "nats://"+there) },
 				func() *pawl.Client { return clientOf(t, openAt(t, there, first, second)) },
 				func() *pawl.Client { return client(t, "nats://"+first+","+second) },
-				func() (heal func()) { return one.cut(w, away) })
+				func() (heal func()) { return one.cut(network, away) })
 		})
 	}
 }
 
-// All nodes of a cluster end at the same time, and come back. With disks, leases are
-// still held; in memory, names are granted again with greater fences, and their holders
-// learn of it.
+// All nodes of a cluster are killed at the same time, and restarted. On disk, leases are
+// still held. In memory, names are granted again with greater fences, and the holders
+// learn that they lost.
 func TestAClusterThatIsRestarted(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
@@ -73,11 +73,11 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 			t.Parallel()
 			nodes := natstest.StartCluster(t, 3)
 			url := fmt.Sprintf("nats://%s,%s,%s?replicas=3&storage=%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr, storage)
-			happens := servertest.RidesThrough
+			check := servertest.RidesThrough
 			if storage == "memory" {
-				happens = servertest.Forgets
+				check = servertest.Forgets
 			}
-			happens(t, openDriver(t, url), openDriver(t, url), func() {
+			check(t, openDriver(t, url), openDriver(t, url), func() {
 				for _, s := range nodes {
 					s.Kill()
 				}
@@ -89,17 +89,17 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 	}
 }
 
-// A cluster that is starting knows of too few servers for three replicas. The bucket
-// still gets three.
+// A cluster that is starting still has too few servers for three replicas. The bucket
+// gets three all the same.
 func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	openDriver(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // the cluster has been complete
+	openDriver(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // waits until the cluster is complete
 	nodes[2].Kill()
 	back := make(chan struct{})
 	time.AfterFunc(700*time.Millisecond, func() { defer close(back); nodes[2].Run() })
-	defer func() { <-back }() // it may fail the test, which must not have ended by then
+	defer func() { <-back }() // because Run may fail the test
 	openDriver(t, "nats://"+nodes[0].Addr)
 	_, js := connect(t, nodes[0])
 	if n := bucketInfo(t, js).Config.Replicas; n != 3 {
@@ -107,7 +107,7 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	}
 }
 
-// If no server can answer, the error says what to check.
+// Without a majority, an error has a hint.
 func TestAClusterWithoutAMajority(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
@@ -117,19 +117,19 @@ func TestAClusterWithoutAMajority(t *testing.T) {
 	gets(t, d, known)
 	nodes[(leader+1)%3].Kill()
 	nodes[(leader+2)%3].Kill()
-	saysWhatToDo := func(what string, err error) {
+	wantHint := func(what string, err error) {
 		t.Helper()
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || e.Hint == "" || e.Op == "" {
-			t.Errorf("%s: %v; want it to say what to look at", what, err)
+			t.Errorf("%s: %v; want a temporary error with a hint", what, err)
 		}
 	}
 	_, err := d.Acquire(within(t, 3*time.Second), mutex("n"))
-	saysWhatToDo("Acquire", err)
+	wantHint("Acquire", err)
 	answers, err := d.Renew(within(t, 3*time.Second), []driver.LeaseRef{lease(known)})
-	saysWhatToDo("Renew", errors.Join(append(answers, err)...))
+	wantHint("Renew", errors.Join(append(answers, err)...))
 	_, err = natslock.Open(within(t, 3*time.Second), "nats://"+nodes[leader].Addr+"/another")
-	saysWhatToDo("Open", err)
+	wantHint("Open", err)
 	nodes[leader].Pause()
 	_, err = natslock.Open(within(t, time.Second), "nats://"+nodes[leader].Addr)
-	saysWhatToDo("Open of a server that hangs", err)
+	wantHint("Open of a server that hangs", err)
 }

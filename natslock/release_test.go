@@ -17,7 +17,7 @@ import (
 // majority, so the log of the next leader has it even if the last leader was cut off.
 func TestAReleaseOfNoLeaseIsStored(t *testing.T) {
 	t.Parallel()
-	url, bucket, server := place(t)
+	url, bucket, server := ownBucket(t)
 	d := openDriver(t, url)
 	nc, _ := connect(t, server)
 	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNoSuchLease) {

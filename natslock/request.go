@@ -23,11 +23,11 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	keepFor  time.Duration     // the server deletes the message after keepFor plus the retention; not positive: never
+	keepFor  time.Duration     // the server deletes the message after keepFor plus the retention; never if keepFor <= 0
 }
 
 // readLast reads the last message of a key, and returns nil if there is none. If least is
-// not 0, the message has this sequence or a later one. Then readLast retries, because a
+// not 0, readLast retries until the message has this sequence or a later one, because a
 // new leader may not have that message yet.
 func (s *store) readLast(ctx context.Context, key string, least uint64) (*message, error) {
 	for i := range 8 {
@@ -51,9 +51,9 @@ func (s *store) readLast(ctx context.Context, key string, least uint64) (*messag
 // readFromLeader does not use a direct read, which an outdated replica or a mirror may
 // answer.
 func (s *store) readFromLeader(ctx context.Context, key string) (*message, error) {
-	question := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
+	request := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
-		r, err := s.ask(ctx, s.api("STREAM.MSG.GET."+s.stream), question)
+		r, err := s.ask(ctx, s.api("STREAM.MSG.GET."+s.stream), request)
 		switch {
 		case codeOf(err) == jetstream.JSErrCodeMessageNotFound:
 			return nil, nil
@@ -83,7 +83,7 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return answer, err
-		case isCut(err) && s.connected(ctx) == nil, errors.Is(err, context.DeadlineExceeded):
+		case isDisconnected(err) && s.connected(ctx) == nil, errors.Is(err, context.DeadlineExceeded):
 		default:
 			return answer, err
 		}
@@ -125,8 +125,8 @@ type response struct {
 }
 
 // askStream sends a request whose answer describes the bucket's stream.
-func (s *store) askStream(ctx context.Context, what, question string) (*response, error) {
-	r, err := s.ask(ctx, s.api("STREAM."+what+"."+s.stream), question)
+func (s *store) askStream(ctx context.Context, verb, request string) (*response, error) {
+	r, err := s.ask(ctx, s.api("STREAM."+verb+"."+s.stream), request)
 	if err == nil && r.StreamInfo == nil {
 		err = s.driverError(jetstream.ErrInvalidJetStreamResponse)
 	}
@@ -134,8 +134,8 @@ func (s *store) askStream(ctx context.Context, what, question string) (*response
 }
 
 // ask sends a request to JetStream, and waits for the answer.
-func (s *store) ask(ctx context.Context, subject, question string) (*response, error) {
-	return s.send(ctx, &nats.Msg{Subject: subject, Data: []byte(question)})
+func (s *store) ask(ctx context.Context, subject, request string) (*response, error) {
+	return s.send(ctx, &nats.Msg{Subject: subject, Data: []byte(request)})
 }
 
 // refusalCheckInterval is the time between two checks whether the server has refused a
@@ -143,9 +143,9 @@ func (s *store) ask(ctx context.Context, subject, question string) (*response, e
 const refusalCheckInterval = 200 * time.Millisecond
 
 // send sends a message and waits for the answer. A server that refuses a request does not
-// answer it, but reports an error on the connection, late if it is busy. If there is no
-// connection soon after the request, no answer will arrive. If the connection is lost
-// later, the answer may still arrive on the next connection.
+// answer it, but reports an error on the connection, which may take a busy server long.
+// If the connection is missing soon after the request, no answer will arrive. If it is
+// lost later, the answer may still arrive on the next connection.
 func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -165,8 +165,8 @@ func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 		check()
 	}).Stop()
 	r, err := s.nc.RequestMsgWithContext(within, m)
-	if why := context.Cause(within); err != nil && why != nil && ctx.Err() == nil {
-		err = why
+	if cause := context.Cause(within); err != nil && cause != nil && ctx.Err() == nil {
+		err = cause
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
 		s.bucket.forgetConfig()
@@ -200,8 +200,8 @@ func (s *store) unconnected() error {
 	return cmp.Or(s.nc.LastError(), nats.ErrDisconnected)
 }
 
-// connected waits up to reconnectTimeout for a connection that is being replaced. A
-// request that was sent before would arrive too late.
+// connected waits up to reconnectTimeout while nats.go replaces the connection. A request
+// that is sent before the next connection would arrive too late.
 func (s *store) connected(ctx context.Context) error {
 	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
 		if s.life.Err() != nil {
@@ -224,10 +224,10 @@ const reconnectTimeout = 2 * time.Second
 // keeps the connection, but reaches no majority. A leader that was cut off answers reads
 // for some time, but no writes, so each kind has its own responseWatchdog.
 type responseWatchdog struct {
-	mu         sync.Mutex
-	since      time.Time // the time of the first request since the last answer; zero if there is none
-	last       time.Time // the time of the last request
-	reconnects int       // the number of changes of the connection since the last answer
+	mu              sync.Mutex
+	unansweredSince time.Time // the time of the first request since the last answer; zero if there is none
+	last            time.Time // the time of the last request
+	reconnects      int       // the number of changes of the connection since the last answer
 }
 
 const (
@@ -245,8 +245,8 @@ const (
 func (w *responseWatchdog) recordRequest(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.since.IsZero() || now.Sub(w.last) > 2*reconnectAfter {
-		w.since = now
+	if w.unansweredSince.IsZero() || now.Sub(w.last) > 2*reconnectAfter {
+		w.unansweredSince = now
 	}
 	w.last = now
 }
@@ -257,19 +257,19 @@ func (w *responseWatchdog) recordRequest(now time.Time) {
 func (s *store) recordResponse(w *responseWatchdog, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil || codeOf(err) != 0 && !isPassing(err) && !isUnderWay(err) {
-		w.since, w.reconnects = time.Time{}, 0
+	if err == nil || codeOf(err) != 0 && !isTransient(err) && !isUnderWay(err) {
+		w.unansweredSince, w.reconnects = time.Time{}, 0
 		return
 	}
-	if !s.ownsConn || !s.nc.IsConnected() || w.since.IsZero() {
+	if !s.ownsConn || !s.nc.IsConnected() || w.unansweredSince.IsZero() {
 		return
 	}
 	limit := reconnectAfter << min(w.reconnects, maxDoublings)
 	if len(s.nc.Servers()) == 1 {
 		limit *= 2
 	}
-	if time.Since(w.since) >= limit {
-		w.since = time.Time{}
+	if time.Since(w.unansweredSince) >= limit {
+		w.unansweredSince = time.Time{}
 		w.reconnects++
 		_ = s.nc.ForceReconnect() // an error means that the connection is closed
 	}

@@ -12,50 +12,49 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// An acquire or a release takes at most two requests, whatever is known, in a bucket of
-// our own. If another client has changed the name since it was read, the driver has to
-// find that out first.
+// In a bucket of natslock, an acquire or a release takes at most two requests. It takes
+// more if another client has changed the name since the driver read it.
 func TestRequestsOfACycle(t *testing.T) {
 	t.Parallel()
 	t.Run("Server", func(t *testing.T) {
 		t.Parallel()
-		sendsNoMore(t, natstest.Start(t, ""), 0)
+		checkRequests(t, natstest.Start(t, ""), 0)
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		nightly(t, "it starts a cluster")
 		t.Parallel()
 		nodes, _ := cluster(t)
-		sendsNoMore(t, nodes[0], 0)
+		checkRequests(t, nodes[0], 0)
 	})
-	t.Run("ABucketOfOthers", func(t *testing.T) { // whose stamps have to be read
+	t.Run("ABucketOfOthers", func(t *testing.T) { // without stamps, so the driver reads each message
 		t.Parallel()
 		server := natstest.Start(t, "")
 		_, js := connect(t, server)
 		must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
-		sendsNoMore(t, server, 1)
+		checkRequests(t, server, 1)
 	})
 }
 
-// sendsNoMore counts the requests of a driver: each waits for its answer. On a busy
-// machine one may arrive after its window, and is sent again: then the test repeats
-// everything with other names.
-func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
+// checkRequests counts the requests of a driver, which sends one after the other. On a
+// busy machine a write may arrive after its window, and the driver sends it again. So
+// checkRequests repeats everything with other names.
+func checkRequests(t *testing.T, s *natstest.Server, extra uint64) {
 	nc, _ := connect(t, s)
 	a, err := asDriver(natslock.New(nc, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	b := openDriver(t, "nats://"+s.Addr)
-	first := mutex("first") // from here on the bucket and the time are known
+	first := mutex("first") // shows the driver the bucket and the time
 	gets(t, a, first)
 	releases(t, a, first)
 	var wrong []string
 	for i, began := 0, time.Now(); time.Since(began) < hangTime; i++ {
 		wrong = nil
-		oneOfEach(t, a, b, fmt.Sprint("n", i), more, func(what string, want uint64, f func()) {
+		eachRequest(t, a, b, fmt.Sprint("n", i), extra, func(what string, want uint64, f func()) {
 			before := nc.Stats().OutMsgs
 			f()
 			if n := nc.Stats().OutMsgs - before; n != want {
-				wrong = append(wrong, fmt.Sprintf("%s: %d messages are sent, want %d", what, n, want))
+				wrong = append(wrong, fmt.Sprintf("%s: %d messages; want %d", what, n, want))
 			}
 		})
 		if wrong == nil {
@@ -65,21 +64,21 @@ func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
 	t.Errorf("%q", wrong)
 }
 
-func oneOfEach(t *testing.T, a, b driver.Driver, name string, more uint64, sends func(what string, want uint64, f func())) {
+func eachRequest(t *testing.T, a, b driver.Driver, name string, extra uint64, count func(what string, want uint64, f func())) {
 	c, known := mutex(name), mutex("known-"+name)
 	gets(t, b, known)
 	releases(t, b, known)
-	sends("a name that nobody ever had", 2+more, func() { gets(t, a, c) })
-	sends("a release", 1+more, func() { releases(t, a, c) })
-	sends("a name that others had", 2+more, func() { gets(t, a, known) })
+	count("a new name", 2+extra, func() { gets(t, a, c) })
+	count("a release", 1+extra, func() { releases(t, a, c) })
+	count("a name that another client used", 2+extra, func() { gets(t, a, known) })
 	for range 3 {
-		sends("a name that is known", 1+more, func() { gets(t, a, c) })
-		sends("a renewal", 1+more, func() { renews(t, a, c) })
-		sends("a release of it", 1+more, func() { releases(t, a, c) })
+		count("a known name", 1+extra, func() { gets(t, a, c) })
+		count("a renewal", 1+extra, func() { renews(t, a, c) })
+		count("a release of a known name", 1+extra, func() { releases(t, a, c) })
 	}
 	gets(t, a, c)
 	next := mutex(name)
 	next.Queue = true
 	isRefused(t, b, next)
-	sends("a release when somebody has joined the queue meanwhile, with the signal", 4+more, func() { releases(t, a, c) })
+	count("a release after a waiter joined, with the signal", 4+extra, func() { releases(t, a, c) })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
-// An error about a missing right does not explain slow requests after it, for names that
-// begin with the same letters.
-func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
+// A permission error for one name does not end later slow requests for another name that
+// begins with the same letters.
+func TestAPermissionErrorConcernsOneSubject(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
 	  { user: half, password: secret, permissions: { publish: { allow: [">"], deny: ["$KV.pawl.no"] } } } ] } }`)
@@ -22,7 +22,7 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	gets(t, d, known)
 	for range 2 {
 		if _, err := d.Acquire(ctx, mutex("no")); !isPermanent(err) || !errors.Is(err, nats.ErrPermissionViolation) {
-			t.Fatalf("%v; want it to say that a right is missing", err)
+			t.Fatalf("%v; want a hint, and ErrPermissionViolation", err)
 		}
 	}
 	server.Pause()
@@ -31,8 +31,8 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	renews(t, d, known)
 }
 
-// A server that takes away the right to listen to answers ends the subscription, and does
-// not restore it when it gives the right back. The driver connects again.
+// A server that revokes the right to receive answers ends the subscription, and does not
+// restore it when it grants the right again. So the driver reconnects.
 func TestARightThatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const all, none = `subscribe: [">"]`, `subscribe: { deny: ["_INBOX.>"] }`

@@ -16,20 +16,20 @@ import (
 )
 
 // push is the state of a client's signals. A signal is a plain message to the inbox of
-// its client, so it may be lost. Then the waiter asks again before the holder's lease or
-// its own place expires.
+// its client, so it may be lost. Then the waiter retries before the holder's lease or its
+// own place expires.
 type push struct {
-	inbox   string
-	inboxes *nats.Subscription // nil without push
-	status  chan nats.Status
-	loops   sync.WaitGroup
-	arrived atomic.Int64 // the number of the driver's own messages that have arrived
-	wanted  atomic.Int64 // the number of these that have to arrive: with fewer, the inbox does not work
+	inbox          string
+	inboxes        *nats.Subscription // nil without push
+	status         chan nats.Status
+	loops          sync.WaitGroup
+	echoes         atomic.Int64 // the number of the driver's own messages that have arrived
+	expectedEchoes atomic.Int64 // if fewer have arrived, the inbox does not work
 }
 
 // listen begins to deliver the signals of the inbox to a driver. After a loss of the
 // connection, signals may be lost, and the next server may be another one, or have lost
-// data. So the store drops the known values, and all claims ask again.
+// data. So the store drops the known values, and all claims retry.
 func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox = inbox
@@ -49,7 +49,7 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	})
 }
 
-func (p *push) works() bool { return p.inboxes != nil && p.arrived.Load() >= p.wanted.Load() }
+func (p *push) works() bool { return p.inboxes != nil && p.echoes.Load() >= p.expectedEchoes.Load() }
 
 const (
 	// echoTimeout is the time in which the driver's own message must arrive after the
@@ -65,21 +65,21 @@ const (
 func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
-	next := p.arrived.Load() + 1
+	next := p.echoes.Load() + 1
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
-	for until := time.Now().Add(echoTimeout); p.arrived.Load() < next && time.Now().Before(until); {
+	for until := time.Now().Add(echoTimeout); p.echoes.Load() < next && time.Now().Before(until); {
 		if backoff.Wait(ctx, time.Millisecond) != nil {
 			return
 		}
 	}
-	p.wanted.Store(next)
+	p.expectedEchoes.Store(next)
 }
 
 func (p *push) receive(data []byte, d *locktable.Driver) {
 	if len(data) == 0 {
-		p.arrived.Add(1)
+		p.echoes.Add(1)
 		return
 	}
 	if s, ok := engine.DecodeSignal(string(data)); ok {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// After maxMissedStamps consecutive stamps did not arrive, the driver subscribes to
-	// none until it asks for the time again, or the connection changes.
+	// If maxMissedStamps consecutive stamps do not arrive, the driver subscribes to no
+	// more stamps until it asks for the time again, or the connection changes.
 	maxMissedStamps = 3
 
 	// stampTimeout is the time for which the driver waits for a stamp, which should

@@ -95,22 +95,22 @@ func (s *store) loadAll(ctx context.Context, names []string) ([]swap.Stored, []e
 // loadNote is the StoreState of swap.Stored: the facts about a value besides its
 // sequence.
 type loadNote struct {
-	at        time.Time     // when the client received the value or its acknowledgement
-	void      []uint64      // see stamped.Envelope
-	neededFor time.Duration // after the stamp of the value
+	receivedAt time.Time     // when the client received the value or its acknowledgement
+	void       []uint64      // see stamped.Envelope
+	neededFor  time.Duration // the time after its stamp for which the value is needed
 }
 
 // stored returns the value in a message. at is the time from which the age of the value
 // counts. A message without data means that a tool has deleted the key.
 func (m *message) stored(at time.Time) (swap.Stored, error) {
 	if len(m.data) == 0 {
-		return swap.Stored{Version: m.sequence, StoreState: loadNote{at: at}}, nil
+		return swap.Stored{Version: m.sequence, StoreState: loadNote{receivedAt: at}}, nil
 	}
 	e, err := stamped.Open(m.data)
 	if err != nil {
 		return swap.Stored{}, err
 	}
-	value, note := e.ValueAt(m.stamp), loadNote{at: at, void: e.VoidAt(m.sequence, m.stamp)}
+	value, note := e.ValueAt(m.stamp), loadNote{receivedAt: at, void: e.VoidAt(m.sequence, m.stamp)}
 	if entry, err := locktable.Decode(value); err == nil { // if not, the table reports the damage
 		note.neededFor = m.stamp.Until(entry.Ends())
 	}
@@ -205,7 +205,7 @@ func (s *store) Properties() driver.Properties {
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  s.push.works(),
-		PushesChanges: s.watchesDown.Load() == 0 && s.mayPush() && s.nc.IsConnected(),
+		PushesChanges: s.watchesDown.Load() == 0 && s.maySendStamps() && s.nc.IsConnected(),
 	}
 }
 

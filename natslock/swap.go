@@ -51,7 +51,7 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 		return swap.Swapped{}, err
 	}
 	note, _ := one.StoreState.(loadNote)
-	if one.Version != 0 && time.Since(note.at) >= maxLoadAge {
+	if one.Version != 0 && time.Since(note.receivedAt) >= maxLoadAge {
 		return swap.Swapped{}, nil // version 0 is always fresh, because a loss of data cannot create a value
 	}
 	if err := s.checkSize(one); err != nil {
@@ -136,11 +136,11 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 			return result, err
 		}
 	}
-	own := last.sequence == w.sequence
+	isOwn := last.sequence == w.sequence
 	switch {
-	case own && !bytes.Equal(last.data, w.data): // the bucket has lost this write
+	case isOwn && !bytes.Equal(last.data, w.data): // the bucket has lost this write
 		return result, s.driverError(errGone)
-	case own:
+	case isOwn:
 		counts = w.envelope.InsideWindow(last.stamp)
 	case len(last.data) == 0: // a tool has deleted the key since
 	default: // the envelope of a later write shows whether this write counted
@@ -155,13 +155,13 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 	}
 	if counts {
 		s.clock.InsideWindow(w.envelope.Window)
-		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.Void, neededFor: w.neededFor}}
+		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{receivedAt: w.acked, void: w.envelope.Void, neededFor: w.neededFor}}
 	} else {
 		s.clock.OutsideWindow(w.envelope.Window)
 		result = swap.Swapped{OutsideWindow: true, HasStored: true}
 		result.Stored, err = last.stored(w.acked)
 	}
-	if own {
+	if isOwn {
 		s.clock.Learn(last.stamp, w.sent, w.acked)
 	}
 	return result, err

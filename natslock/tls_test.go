@@ -30,9 +30,9 @@ func TestTLS(t *testing.T) {
 				d, err := natslock.Open(ctx, url+untrusted)
 				if err == nil {
 					_ = d.Close()
-					t.Errorf("%s: a certificate is trusted that is not to be trusted: %q", scheme, untrusted)
+					t.Errorf("%s: Open trusts the certificate with %q; want an error", scheme, untrusted)
 				} else if !strings.Contains(err.Error(), "certificate") {
-					return fmt.Errorf("%w; want it to say that it is about the certificate", err)
+					return fmt.Errorf("%w; want an error about the certificate", err)
 				}
 				return nil
 			})

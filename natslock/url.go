@@ -20,10 +20,10 @@ import (
 const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
 
 type parsed struct {
-	servers []string
-	options []nats.Option
-	own     Options
-	tls     *engine.TLS
+	servers       []string
+	options       []nats.Option
+	driverOptions Options
+	tls           *engine.TLS
 }
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
@@ -38,7 +38,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, badURL("has no // after the scheme, or a # in it")
 	}
-	p := &parsed{own: Options{Bucket: strings.Trim(u.Path, "/")}}
+	p := &parsed{driverOptions: Options{Bucket: strings.Trim(u.Path, "/")}}
 	if p.tls, err = engine.ParseTLS(query, "nats URL"); err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func parseURL(u *url.URL) (*parsed, error) {
 	for host := range strings.SplitSeq(u.Host, ",") {
 		server, ok := engine.Address(host, "4222")
 		if !ok {
-			return nil, badURL("has a port that cannot be: 1 to 65535 can")
+			return nil, badURL("has a port that is not 1 to 65535")
 		}
 		p.servers = append(p.servers, server)
 	}
-	p.own.Location = strings.Join(p.servers, ",")
+	p.driverOptions.Location = strings.Join(p.servers, ",")
 	if u.User != nil {
 		if password, ok := u.User.Password(); ok {
 			p.options = append(p.options, nats.UserInfo(u.User.Username(), password))
@@ -68,7 +68,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 			}
 		}
 	}
-	if p.own, err = p.own.withDefaults(); err != nil {
+	if p.driverOptions, err = p.driverOptions.withDefaults(); err != nil {
 		return nil, err
 	}
 	if p.tls != nil {
@@ -82,23 +82,23 @@ func parseURL(u *url.URL) (*parsed, error) {
 
 var parameters = map[string]func(p *parsed, v string) error{
 	"replicas": func(p *parsed, v string) (err error) {
-		if p.own.Replicas, err = strconv.Atoi(v); err != nil || p.own.Replicas < 1 {
-			return badURL("has replicas that is no number")
+		if p.driverOptions.Replicas, err = strconv.Atoi(v); err != nil || p.driverOptions.Replicas < 1 {
+			return badURL("has replicas that is not a positive number")
 		}
 		return nil
 	},
 	"storage": func(p *parsed, v string) error {
-		if p.own.Memory = v == "memory"; v != "memory" && v != "file" {
+		if p.driverOptions.Memory = v == "memory"; v != "memory" && v != "file" {
 			return badURL("has storage that is neither file nor memory")
 		}
 		return nil
 	},
-	"create": boolean("create", func(p *parsed, on bool) { p.own.MustExist = !on }),
-	"push":   boolean("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
-	"domain": func(p *parsed, v string) error { p.own.Domain = v; return nil },
+	"create": boolean("create", func(p *parsed, on bool) { p.driverOptions.MustExist = !on }),
+	"push":   boolean("push", func(p *parsed, on bool) { p.driverOptions.NoPush = !on }),
+	"domain": func(p *parsed, v string) error { p.driverOptions.Domain = v; return nil },
 	"retention": func(p *parsed, v string) (err error) {
-		if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention <= 0 {
-			return badURL("has retention that is no duration")
+		if p.driverOptions.Retention, err = time.ParseDuration(v); err != nil || p.driverOptions.Retention <= 0 {
+			return badURL("has a retention that is not a positive duration")
 		}
 		return nil
 	},
@@ -124,7 +124,7 @@ var parameters = map[string]func(p *parsed, v string) error{
 	},
 	"inbox": func(p *parsed, v string) error {
 		if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
-			return badURL("has inbox that is no prefix of subjects")
+			return badURL("has an inbox that is not a prefix of subjects")
 		}
 		p.options = append(p.options, nats.CustomInboxPrefix(v))
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// hides wants an error, and all that it wraps, not to show the password.
-func hides(t *testing.T, err error) {
+// hidesPassword fails the test if err, or an error that it wraps, shows the password.
+func hidesPassword(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), "hunter2") {
@@ -28,7 +28,7 @@ func hides(t *testing.T, err error) {
 	}
 }
 
-// A wrong URL is refused before anything is sent.
+// Open refuses an invalid URL before it connects.
 func TestURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
@@ -61,15 +61,15 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"nats://host/?replicas=hunter2":          "replicas",
 	} {
 		_, err := natslock.Open(ctx, strings.Replace(url, "//host", "//joe:hunter2@host", 1))
-		hides(t, err)
+		hidesPassword(t, err)
 		if _, ok := errors.AsType[*driver.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want it refused for its %s", url, err, want)
+			t.Errorf("%s: %v; want an error about its %s", url, err, want)
 		}
 	}
 }
 
-// With a valid URL, Open gets as far as to look for a server.
-func TestURLsThatAreRead(t *testing.T) {
+// With a valid URL, Open tries to connect.
+func TestURLsThatAreAccepted(t *testing.T) {
 	t.Parallel()
 	seed := filepath.Join(t.TempDir(), "seed")
 	noError(t, os.WriteFile(seed, []byte("SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"), 0o600))
@@ -83,13 +83,13 @@ func TestURLsThatAreRead(t *testing.T) {
 	} {
 		_, err := natslock.Open(ctx, url)
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Hint == "" || !errors.Is(err, nats.ErrNoServers) {
-			t.Errorf("%s: %v; want that there is no server", url, err)
+			t.Errorf("%s: %v; want ErrNoServers", url, err)
 		}
 	}
 }
 
-// An error that keeps a connection from being made says what to do about it.
-func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
+// If Open cannot connect, its error has a hint.
+func TestAFailedConnectionHasAHint(t *testing.T) {
 	t.Parallel()
 	server, closed := natstest.Start(t, ""), natstest.Start(t, users)
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
 	} {
 		until(t, url, func() error { // a slow server does not answer in time
 			_, err := natslock.Open(ctx, url)
-			hides(t, err)
+			hidesPassword(t, err)
 			if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, want) {
 				return fmt.Errorf("%w; want the hint %q", err, want)
 			}
@@ -124,7 +124,7 @@ func TestOpeningEndsWithItsContext(t *testing.T) {
 	defer silent.Close()
 	_, err = natslock.Open(within, "nats://"+silent.Addr().String())
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v; want it to end with the ctx", err)
+		t.Errorf("%v; want DeadlineExceeded", err)
 	}
 }
 
@@ -133,10 +133,10 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	for _, o := range []*natslock.Options{{Bucket: "a.b"}, {Domain: "a b"}, {Replicas: -1}, {Replicas: 6}, {Retention: time.Second}} {
 		_, err := natslock.New(&nats.Conn{}, o)
 		if _, ok := errors.AsType[*driver.InvalidError](err); !ok {
-			t.Errorf("%+v: %v; want it refused", o, err)
+			t.Errorf("%+v: %v; want an InvalidError", o, err)
 		}
 	}
 	if _, err := natslock.New(nil, nil); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("no connection: %v", err)
+		t.Errorf("New(nil): %v; want ErrInvalid", err)
 	}
 }

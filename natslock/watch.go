@@ -14,8 +14,8 @@ import (
 )
 
 // Watch implements locktable.Watchable. A watch receives the stamps of its name, which
-// the leader of the bucket sends for each write (see stampPrefix). So a client that
-// changes the name sends nothing else for the watch. In a bucket that another tool has
+// the leader of the bucket sends for each write (see stampPrefix). So a change of the
+// name costs the client that makes it no other message. In a bucket that another tool has
 // created, watches receive no stamps.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
@@ -38,7 +38,7 @@ const watchRequestTimeout = 5 * time.Second
 func (s *store) followName(ctx context.Context, name string, subscribed, notify func()) {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
-	if s.ready(brief) != nil || !s.mayPush() {
+	if s.ready(brief) != nil || !s.maySendStamps() {
 		return
 	}
 	var last atomic.Uint64           // the highest sequence of the stored messages
@@ -61,21 +61,21 @@ func (s *store) followName(ctx context.Context, name string, subscribed, notify 
 		return
 	}
 	subscribed()
-	for state := (locktable.VisibleState{}); s.mayPush(); {
+	for state := (locktable.VisibleState{}); s.maySendStamps(); {
 		select {
 		case <-ctx.Done():
 			return
 		case <-stored:
 		}
-		if s.hasNews(ctx, name, last.Load(), &state) {
+		if s.hasChanged(ctx, name, last.Load(), &state) {
 			notify()
 		}
 	}
 }
 
-// hasNews reads the value, and reports whether it has a visible change. It also returns
-// true if it cannot read the value.
-func (s *store) hasNews(ctx context.Context, name string, sequence uint64, state *locktable.VisibleState) bool {
+// hasChanged reads the value, and reports whether it has a visible change. It also
+// returns true if it cannot read the value.
+func (s *store) hasChanged(ctx context.Context, name string, sequence uint64, state *locktable.VisibleState) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	at := time.Now()
@@ -83,13 +83,13 @@ func (s *store) hasNews(ctx context.Context, name string, sequence uint64, state
 	if err != nil || m == nil {
 		return true
 	}
-	is, err := m.stored(at)
-	return err != nil || state.Changed(is.Value)
+	stored, err := m.stored(at)
+	return err != nil || state.Changed(stored.Value)
 }
 
-// mayPush reports whether the leader sends the bucket's stamps, according to its last
-// known configuration.
-func (s *store) mayPush() bool {
+// maySendStamps reports whether the leader sends the bucket's stamps according to its
+// last known configuration, or its configuration is unknown.
+func (s *store) maySendStamps() bool {
 	c := s.bucket.config.Load()
 	return c == nil || s.sendsStamps(c)
 }

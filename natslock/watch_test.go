@@ -22,7 +22,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	servertest.WatchOutlives(t, openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr), restart, restart)
 }
 
-func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
+func TestAWatchOutlivesALostLeader(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
@@ -30,22 +30,22 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	servertest.WatchOutlives(t, openDriver(t, url), openDriver(t, url), nodes[leader].Kill, func() { nodes[leader].Run() })
 }
 
-// A bucket that others have made sends no stamps, and a user without the right to
-// subscribe to them receives none.
-func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
+// A bucket that another tool created sends no stamps. A user without the right to
+// subscribe to stamps receives none.
+func TestChangesAreNotPushedWithoutStamps(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
-	  { user: deaf, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
+	  { user: noStamps, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
 	  { user: all, password: secret } ] } }`)
-	deaf, all := openDriver(t, "nats://deaf:secret@"+server.Addr), openDriver(t, "nats://all:secret@"+server.Addr)
+	noStamps, all := openDriver(t, "nats://noStamps:secret@"+server.Addr), openDriver(t, "nats://all:secret@"+server.Addr)
 	servertest.Watch(t, all, "job")
 	if !all.Properties().PushesChanges {
-		t.Error("PushesChanges is false, and changes are told")
+		t.Error("PushesChanges is false, but the server sends stamps")
 	}
-	servertest.Watch(t, deaf, "job")
-	until(t, "the right is missing", func() error {
-		if deaf.Properties().PushesChanges {
-			return errors.New("PushesChanges is true, and the user may not listen")
+	servertest.Watch(t, noStamps, "job")
+	until(t, "the missing right", func() error {
+		if noStamps.Properties().PushesChanges {
+			return errors.New("PushesChanges is true, but the user may not subscribe")
 		}
 		return nil
 	})
@@ -57,6 +57,6 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	other := openDriver(t, "nats://"+server.Addr)
 	servertest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {
-		t.Error("PushesChanges is true, and the bucket sends nothing")
+		t.Error("PushesChanges is true, but the bucket sends no stamps")
 	}
 }
