@@ -11,7 +11,7 @@
 // own options, and [Options]: a prefix for the keys, how long fences are remembered,
 // whether to subscribe, and how many replicas have to acknowledge a grant.
 //
-// # Which clients will do?
+// # Which clients are supported?
 //
 // Use a *redis.Client, also with Sentinel (NewFailoverClient), or a *redis.ClusterClient.
 // New refuses a *redis.Ring: if a server cannot be reached, a Ring uses another one,
@@ -27,15 +27,15 @@
 //
 // # Do its retries matter?
 //
-// No. go-redis sends a step once, whatever MaxRetries says. If the connection is dead,
+// No. go-redis sends a step once, regardless of MaxRetries. If the connection is dead,
 // the driver sends the step again. It repeats that while go-redis picks dead idle
 // connections. The client above the driver repeats an attempt with the same token.
 //
 // # What ends a call?
 //
-// A call ends with its ctx, within some milliseconds, whatever ContextTimeoutEnabled
-// says. The request goes on in the background until go-redis ends it. The server grants
-// no claim after the deadline of ctx.
+// A call ends with its ctx, within some milliseconds, regardless of
+// ContextTimeoutEnabled. The request goes on in the background until go-redis ends it.
+// The server grants no claim after the deadline of ctx.
 //
 // # What can its driver do?
 //

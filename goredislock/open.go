@@ -18,32 +18,32 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open client"}
 	}
 	s := &conn{client: client}
-	able := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, Untracked: "go-redis has no client tracking"}
+	scriptClient := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, Untracked: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
-			Argument: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",
+			Argument: "client", Problem: "is a Ring, which uses another server if one cannot be reached, and so could grant a lock twice",
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:
 		o := c.Options()
-		able.Location, able.ReadTimeout = redisscript.DescribeDatabase(o.Addr, o.DB), o.ReadTimeout
+		scriptClient.Location, scriptClient.ReadTimeout = redisscript.DescribeDatabase(o.Addr, o.DB), o.ReadTimeout
 		// go-redis waits for a connection until ctx ends. For the answer, it uses its own
 		// ReadTimeout, unless its options make it use ctx.
 		if o.ContextTimeoutEnabled {
-			able.MinTimeout = 0
+			scriptClient.MinTimeout = 0
 		} else if o.ReadTimeout > 0 {
-			able.MinTimeout = o.ReadTimeout
+			scriptClient.MinTimeout = o.ReadTimeout
 		}
 	case *redis.ClusterClient:
-		s.cluster, able.Cluster, able.Location, able.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
+		s.cluster, scriptClient.Cluster, scriptClient.Location, scriptClient.ReadTimeout = c, true, "cluster", c.Options().ReadTimeout
 	}
-	s.where, able.Nodes = able.Location, s.nodes
+	s.location, scriptClient.Nodes = scriptClient.Location, s.nodes
 	// go-redis checks an idle connection before it uses it, but not with TLS.
-	able.Idle = func() int { return int(client.PoolStats().IdleConns) }
+	scriptClient.Idle = func() int { return int(client.PoolStats().IdleConns) }
 	options := redisscript.Options(*cmp.Or(o, &Options{}))
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	return redisscript.New(&able, options), nil
+	return redisscript.New(&scriptClient, options), nil
 }

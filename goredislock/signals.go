@@ -17,7 +17,7 @@ const pingAfter = 5 * time.Second
 
 // Subscribe implements redisscript.Conn. go-redis subscribes again by itself when a
 // connection was lost, and reports the confirmation each time.
-func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
+func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), onMessage func(string)) error {
 	var ps *redis.PubSub
 	if c.Sharded {
 		ps = s.client.SSubscribe(ctx, c.Name)
@@ -29,7 +29,7 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	defer stop()
 	for pinged := false; ; {
 		m, err := ps.ReceiveTimeout(ctx, pingAfter)
-		if silent, ok := errors.AsType[net.Error](err); ok && silent.Timeout() && !pinged {
+		if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() && !pinged {
 			pinged = true
 			err = ps.Ping(ctx)
 			m = nil
@@ -54,7 +54,7 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 				return errors.New("the slot of the channel has been moved to another node")
 			}
 		case *redis.Message:
-			heard(m.Payload)
+			onMessage(m.Payload)
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 
 // conn is a redisscript.Conn over go-redis.
 type conn struct {
-	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil for another kind of client
-	where   string               // names the server for people
+	client   redis.UniversalClient
+	cluster  *redis.ClusterClient // nil for another kind of client
+	location string               // names the server for people
 }
 
-// noRetryCmd is a command that go-redis does not send again after an error of the
-// network, whatever its MaxRetries. Otherwise the answer to a repeated release would say
-// that the token held nothing.
+// noRetryCmd is a command that go-redis does not repeat after a network error, regardless
+// of MaxRetries. Otherwise the answer to a repeated release would say that the token held
+// nothing.
 type noRetryCmd struct{ *redis.Cmd }
 
 // NoRetry is called by go-redis.
@@ -28,8 +28,8 @@ func (noRetryCmd) NoRetry() bool { return true }
 
 func command(ctx context.Context, c redisscript.Command) noRetryCmd {
 	args := make([]any, 0, len(c.Words)+len(c.Keys)+len(c.Args))
-	for _, some := range [...][]string{c.Words, c.Keys, c.Args} {
-		for _, word := range some {
+	for _, part := range [...][]string{c.Words, c.Keys, c.Args} {
+		for _, word := range part {
 			args = append(args, word)
 		}
 	}
@@ -50,18 +50,18 @@ func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply 
 // DoMany implements redisscript.Conn. go-redis sends a pipeline to one node, on one
 // connection that no other request uses meanwhile, and follows no redirection.
 func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together bool) []redisscript.Reply {
-	replies, on := make([]redisscript.Reply, len(all)), s.client
+	replies, target := make([]redisscript.Reply, len(all)), s.client
 	var err error
 	if together && s.cluster != nil {
 		at := slices.IndexFunc(all, func(c redisscript.Command) bool { return c.Keys != nil })
-		on, err = s.cluster.MasterForKey(ctx, all[at].Keys[0])
+		target, err = s.cluster.MasterForKey(ctx, all[at].Keys[0])
 	}
 	cmds := make([]noRetryCmd, len(all))
 	for i, c := range all {
 		cmds[i] = command(ctx, c)
 	}
 	if err == nil {
-		p := on.Pipeline()
+		p := target.Pipeline()
 		for _, cmd := range cmds {
 			_ = p.Process(ctx, cmd)
 		}
@@ -80,7 +80,7 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
 func (s *conn) nodes(ctx context.Context, masters bool) ([]redisscript.Node, error) {
 	if s.cluster == nil {
-		return []redisscript.Node{{Name: s.where, Conn: s}}, nil
+		return []redisscript.Node{{Name: s.location, Conn: s}}, nil
 	}
 	each := s.cluster.ForEachShard
 	if masters {

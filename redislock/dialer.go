@@ -16,12 +16,12 @@ import (
 // of each new connection, which may go to another server. It is created before the
 // driver.
 type dialer struct {
-	network string          // "tcp" or "unix"
-	life    context.Context // ends when the clients are closed
-	tls     *engine.TLS
-	refuses atomic.Bool // each dial fails with errLater
-	driver  atomic.Pointer[redisscript.Driver]
-	open    sync.Map // the connections for commands: their *dialedConn
+	network    string          // "tcp" or "unix"
+	life       context.Context // ends when the clients are closed
+	tls        *engine.TLS
+	isRefusing atomic.Bool // each dial fails with errNotConnected
+	driver     atomic.Pointer[redisscript.Driver]
+	open       sync.Map // the connections for commands: their *dialedConn
 }
 
 type dialFunc func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
@@ -30,18 +30,18 @@ type dialFunc func(ctx context.Context, addr string, d *net.Dialer, t *tls.Confi
 // notifies the driver of each connection.
 func (o *dialer) dial(forCommands bool) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		if o.refuses.Load() {
-			return nil, errLater
+		if o.isRefusing.Load() {
+			return nil, errNotConnected
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		forget := context.AfterFunc(o.life, cancel)
+		stopLife := context.AfterFunc(o.life, cancel)
 		dial := d.DialContext
 		if o.tls != nil {
 			dial = (&tls.Dialer{NetDialer: d, Config: o.tls.Config()}).DialContext
 		}
 		c, err := dial(ctx, o.network, addr)
 		if err != nil {
-			forget()
+			stopLife()
 			cancel()
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 			d.Reconnected()
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		g := &dialedConn{Conn: c, dialer: o, stop: func() { stop(); forget(); cancel() }}
+		g := &dialedConn{Conn: c, dialer: o, stop: func() { stop(); stopLife(); cancel() }}
 		if forCommands {
 			o.open.Store(g, true)
 		}
@@ -57,7 +57,7 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 	}
 }
 
-// waiting is Waiting of redisscript.Client.
+// waiting implements redisscript.Client.Waiting.
 func (o *dialer) waiting() (interrupt func()) {
 	all := map[*dialedConn]uint64{}
 	for key := range o.open.Range {
@@ -81,12 +81,12 @@ func (o *dialer) waiting() (interrupt func()) {
 // for the server's greeting, and Close would hang if the server hangs.
 type dialedConn struct {
 	net.Conn
-	stop func()
-	done atomic.Bool
+	stop    func()
+	greeted atomic.Bool // the first bytes have arrived
 
 	dialer          *dialer
 	reads           atomic.Uint64 // the number of times that Read began or ended: odd while a call waits
-	interruptedRead atomic.Uint64 // the value of reads in the read that was interrupted
+	interruptedRead atomic.Uint64 // the value of reads during the interrupted read
 }
 
 func (g *dialedConn) Close() error {
@@ -103,8 +103,8 @@ func (g *dialedConn) Read(b []byte) (int, error) {
 		// them, and not a timeout, so that the driver sends them again.
 		err = net.ErrClosed
 	}
-	if n > 0 && !g.done.Load() {
-		g.done.Store(true)
+	if n > 0 && !g.greeted.Load() {
+		g.greeted.Store(true)
 		g.stop()
 	}
 	return n, err

@@ -26,14 +26,14 @@
 //
 //	addr=HOST:PORT           one more host; repeat it for each host
 //	db=N                     the database, as /N after the host
-//	client_name=NAME         what CLIENT LIST shows
-//	dial_timeout=5s          for a connection to be made
+//	client_name=NAME         the name in CLIENT LIST
+//	dial_timeout=5s          for making a connection
 //	write_timeout=10s        for a request, and its answer
 //	protocol=2               use RESP2, for proxies without RESP3; disables tracking
 //	cluster=false            treat a node of a cluster as a single server
 //
 //	master_set=NAME          the master that the Sentinels watch; also master_name=NAME
-//	sentinel_username=USER   at the Sentinels
+//	sentinel_username=USER   the user at the Sentinels
 //	sentinel_password=...
 //
 //	ca_cert=FILE             with rediss: trust only the authorities in this PEM file
@@ -50,7 +50,7 @@
 //	push=false               NoPush
 //	wait_replicas=1          WaitReplicas
 //	wait_timeout=500ms       WaitTimeout
-//	tracking=false           do not have the server report deleted keys; see Track
+//	tracking=false           no reports of deleted keys from the server; see Track
 //
 // # What does the server need?
 //
@@ -84,7 +84,7 @@
 // messages that the server pushes. Outside of a cluster it has up to two more for the
 // scripts that goroutines share.
 //
-// # When does a holder hear that it lost?
+// # When does a holder learn that it lost?
 //
 // After a Break or ForceLock, the server notifies the holder at once. If another client
 // deletes the key or flushes the database, or Redis evicts the key, the holder detects

@@ -15,7 +15,7 @@ import (
 func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node, _ error) {
 	nodes := s.client.Nodes()
 	if !s.cluster() {
-		name := s.where
+		name := s.location
 		if len(nodes) == 1 {
 			name = slices.Collect(maps.Keys(nodes))[0]
 		}
@@ -41,7 +41,7 @@ func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node,
 // its connection to the Sentinel.
 type sentinel struct {
 	redisscript.Conn // has no other methods
-	o                rueidis.ClientOption
+	options          rueidis.ClientOption
 }
 
 // sentinels returns the Sentinels of a client, if any, and their name for the master.
@@ -49,21 +49,21 @@ func sentinels(o *rueidis.ClientOption) (all []redisscript.Node, group string) {
 	if o.Sentinel.MasterSet == "" {
 		return nil, ""
 	}
-	own := *o
-	own.Username, own.Password, own.ClientName = o.Sentinel.Username, o.Sentinel.Password, o.Sentinel.ClientName
-	own.SelectDB, own.Sentinel = 0, rueidis.SentinelOption{}
-	own.ForceSingleClient, own.DisableCache = true, true
-	own.Dialer.Timeout = min(own.Dialer.Timeout, time.Second)
+	options := *o
+	options.Username, options.Password, options.ClientName = o.Sentinel.Username, o.Sentinel.Password, o.Sentinel.ClientName
+	options.SelectDB, options.Sentinel = 0, rueidis.SentinelOption{}
+	options.ForceSingleClient, options.DisableCache = true, true
+	options.Dialer.Timeout = min(options.Dialer.Timeout, time.Second)
 	for _, addr := range o.InitAddress {
-		own.InitAddress = []string{addr}
-		all = append(all, redisscript.Node{Name: addr, Conn: sentinel{o: own}})
+		options.InitAddress = []string{addr}
+		all = append(all, redisscript.Node{Name: addr, Conn: sentinel{options: options}})
 	}
 	return all, o.Sentinel.MasterSet
 }
 
 // Do implements redisscript.Conn.
 func (s sentinel) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
-	client, err := rueidis.NewClient(s.o)
+	client, err := rueidis.NewClient(s.options)
 	if err != nil {
 		return redisscript.Reply{Err: err}
 	}

@@ -29,7 +29,7 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 		t.Error(found)
 	}
 	server.Do("CONFIG", "SET", "min-replicas-to-write", "2")
-	if found := servertest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "nothing can be granted") {
+	if found := servertest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "no lease can be granted") {
 		t.Error(found)
 	}
 	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
@@ -172,7 +172,7 @@ func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
 func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	d := openDriver(t, "redis://"+server.Addr+"?wait_replicas=1")
-	if found := servertest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "nothing is granted") {
+	if found := servertest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "no lease is granted") {
 		t.Error(found)
 	}
 	redistest.StartReplica(t, server)

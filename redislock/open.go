@@ -24,18 +24,18 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if engine.IsNil(client) {
 		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
-	own := *cmp.Or(o, &Options{})
-	options, err := own.forScripts()
+	given := *cmp.Or(o, &Options{})
+	options, err := given.forScripts()
 	if err != nil {
 		return nil, err
 	}
-	s := &conn{client: client, push: client, where: cmp.Or(own.Location, "of the caller"), untracked: "the client was not prepared by Track"}
-	return build(s, redisscript.Client{}, options, own.Tracking), nil
+	s := &conn{client: client, push: client, location: cmp.Or(given.Location, "of the caller"), untracked: "the client was not prepared by Track"}
+	return build(s, redisscript.Client{}, options, given.Tracking), nil
 }
 
 // build makes the driver. A nil Tracking means none.
 func build(s *conn, c redisscript.Client, o redisscript.Options, t *Tracking) *redisscript.Driver {
-	c.Conn, c.Location, c.Cluster, c.Nodes, c.Untracked = s, s.where, s.cluster(), s.nodes, s.untracked
+	c.Conn, c.Location, c.Cluster, c.Nodes, c.Untracked = s, s.location, s.cluster(), s.nodes, s.untracked
 	if t == nil {
 		return redisscript.New(&c, o)
 	}
@@ -67,16 +67,16 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.lazy = redisscript.ConnectsLater(ctx); p.lazy {
-		p.untracked = "it would have to be decided before the server is known"
+	if p.connectLater = redisscript.ConnectsLater(ctx); p.connectLater {
+		p.untracked = "the driver was opened without a connection"
 	}
-	options, err := p.own.forScripts()
+	options, err := p.options.forScripts()
 	if err != nil {
 		return nil, err // here, before waiting for the server
 	}
-	track, dialed := &Tracking{}, &dialer{network: p.network, tls: p.tls}
+	track, connDialer := &Tracking{}, &dialer{network: p.network, tls: p.tls}
 	// rueidis takes no ctx.
-	s, err := engine.Dial(ctx, func() (*conn, error) { return connect(p, track, dialed) }, (*conn).close)
+	s, err := engine.Dial(ctx, func() (*conn, error) { return connect(p, track, connDialer) }, (*conn).close)
 	if err != nil {
 		switch ended := ctx.Err(); {
 		case errors.Is(ended, context.Canceled):
@@ -84,39 +84,39 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		case ended != nil && !errors.Is(err, ended):
 			err = fmt.Errorf("%w (%w)", ended, err)
 		}
-		return nil, redisscript.DriverError("redis "+p.where, "open", "", err)
+		return nil, redisscript.DriverError("redis "+p.location, "open", "", err)
 	}
 	if s.untracked != "" {
 		track = nil
 	}
-	able := redisscript.Client{Close: s.close}
-	able.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
-	able.Sentinels, able.MasterSet = sentinels(&p.client)
-	if able.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
-		able.Waiting = dialed.waiting
+	scriptClient := redisscript.Client{Close: s.close}
+	scriptClient.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
+	scriptClient.Sentinels, scriptClient.MasterSet = sentinels(&p.client)
+	if scriptClient.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
+		scriptClient.Waiting = connDialer.waiting
 	}
-	d := build(s, able, options, track)
-	dialed.driver.Store(d)
+	d := build(s, scriptClient, options, track)
+	connDialer.driver.Store(d)
 	return d, nil
 }
 
 // connect opens both clients, the second one with tracking if the server allows it.
 //
-// If it is lazy, rueidis connects with the first command, and retries with each command
-// until it succeeds. With ForceSingleClient, NewClient returns a client even if it cannot
-// connect, so each dial fails until both clients exist. There is no tracking, because
-// only a connected server shows whether it supports that.
-func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
-	s := &conn{where: p.where, untracked: p.untracked}
-	dialed.life, s.end = context.WithCancel(context.Background())
-	if p.lazy {
+// With connectLater, rueidis connects with the first command, and retries with each
+// command until it succeeds. With ForceSingleClient, NewClient returns a client even if
+// it cannot connect, so each dial fails until both clients exist. There is no tracking,
+// because only a connected server shows whether it supports that.
+func connect(p *parsed, t *Tracking, connDialer *dialer) (_ *conn, err error) {
+	s := &conn{location: p.location, untracked: p.untracked}
+	connDialer.life, s.end = context.WithCancel(context.Background())
+	if p.connectLater {
 		p.client.ForceSingleClient = true
-		dialed.refuses.Store(true)
-		defer dialed.refuses.Store(false)
+		connDialer.isRefusing.Store(true)
+		defer connDialer.isRefusing.Store(false)
 	}
 	option := p.client
-	option.DialCtxFn, p.client.DialCtxFn = dialed.dial(false), dialed.dial(true)
-	if s.client, err = rueidis.NewClient(p.client); err != nil && !errors.Is(err, errLater) {
+	option.DialCtxFn, p.client.DialCtxFn = connDialer.dial(false), connDialer.dial(true)
+	if s.client, err = rueidis.NewClient(p.client); err != nil && !errors.Is(err, errNotConnected) {
 		s.end()
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
 		// read, and rueidis panics. So the interval is long.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if s.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
-			said, _, _ := strings.Cut(err.Error(), "\n") // the other lines are rueidis' advice for its callers
-			s.untracked = "it refuses that: " + said
+			text, _, _ := strings.Cut(err.Error(), "\n") // the other lines are rueidis' advice for its callers
+			s.untracked = "it refuses tracking: " + text
 		}
 	}
 	if s.untracked != "" {
@@ -136,14 +136,14 @@ func connect(p *parsed, t *Tracking, dialed *dialer) (_ *conn, err error) {
 		option.Dialer.KeepAlive = p.client.Dialer.KeepAlive
 		s.push, err = rueidis.NewClient(option)
 	}
-	if err != nil && !errors.Is(err, errLater) {
+	if err != nil && !errors.Is(err, errNotConnected) {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-var errLater = errors.New("not connected yet")
+var errNotConnected = errors.New("not connected yet")
 
 // settings returns the options of a client that the driver opens. Buffers are small,
 // because half a megabyte for each direction of each connection is too much for locks.

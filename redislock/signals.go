@@ -15,22 +15,22 @@ import (
 // With RESP2 rueidis has a second connection for subscriptions, and does not replace it
 // after a loss while the first one works (v1.0.79). So if Receive fails before it has
 // subscribed, Subscribe repeats it on a connection of its own.
-func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
+func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), onMessage func(string)) error {
 	var confirmed atomic.Bool
 	leave := c.Temporary || s.end == nil // if false, the driver closes the connection soon
-	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
+	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, onMessage)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
 	}
-	own, _ := s.push.Dedicate()
-	defer own.Close()
-	return receive(ctx, own, c, false, subscribed, heard)
+	dedicated, _ := s.push.Dedicate()
+	defer dedicated.Close()
+	return receive(ctx, dedicated, c, false, subscribed, onMessage)
 }
 
-func receive(ctx context.Context, on rueidis.CoreClient, c redisscript.Channel, leave bool, subscribed func(), heard func(string)) error {
-	cmd := on.B().Subscribe().Channel(c.Name).Build()
+func receive(ctx context.Context, client rueidis.CoreClient, c redisscript.Channel, leave bool, subscribed func(), onMessage func(string)) error {
+	cmd := client.B().Subscribe().Channel(c.Name).Build()
 	if c.Sharded {
-		cmd = on.B().Ssubscribe().Channel(c.Name).Build()
+		cmd = client.B().Ssubscribe().Channel(c.Name).Build()
 	}
 	watched := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
 		if e.Kind == "subscribe" || e.Kind == "ssubscribe" {
@@ -39,13 +39,13 @@ func receive(ctx context.Context, on rueidis.CoreClient, c redisscript.Channel, 
 	})
 	// When ctx ends, rueidis ends Receive, but not the subscription: the server would
 	// still send messages.
-	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
+	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, client rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
-			unsubscribe(on, c)
+			unsubscribe(client, c)
 		}
 		return err
 	})
-	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
+	return client.Receive(watched, cmd, func(m rueidis.PubSubMessage) { onMessage(m.Message) })
 }
 
 // unsubscribe ends the subscription at the server, unless the server answers PING with an
@@ -53,15 +53,15 @@ func receive(ctx context.Context, on rueidis.CoreClient, c redisscript.Channel, 
 // is an unexpected error: MISCONF when the server cannot save its data, MASTERDOWN of a
 // replica that lost its master. So unsubscribe sends a PING first. A subscription that
 // remains only costs the server some messages.
-func unsubscribe(on rueidis.CommandClient, c redisscript.Channel) {
-	bye, cancel := context.WithTimeout(context.Background(), time.Second)
+func unsubscribe(client rueidis.CommandClient, c redisscript.Channel) {
+	unsubscribeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if on.Do(bye, on.B().Ping().Build()).Error() != nil {
+	if client.Do(unsubscribeCtx, client.B().Ping().Build()).Error() != nil {
 		return
 	}
-	cmd := on.B().Unsubscribe().Channel(c.Name).Build()
+	cmd := client.B().Unsubscribe().Channel(c.Name).Build()
 	if c.Sharded {
-		cmd = on.B().Sunsubscribe().Channel(c.Name).Build()
+		cmd = client.B().Sunsubscribe().Channel(c.Name).Build()
 	}
-	on.Do(bye, cmd)
+	client.Do(unsubscribeCtx, cmd)
 }

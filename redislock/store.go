@@ -19,7 +19,7 @@ import (
 type conn struct {
 	client    rueidis.Client
 	push      rueidis.Client     // the client for pushed messages, maybe the same one
-	where     string             // names the server for people
+	location  string             // names the server for people
 	untracked string             // why there is no tracking; empty with tracking
 	end       context.CancelFunc // ends the dials; nil if the caller has opened the client
 }
@@ -38,11 +38,11 @@ func (s *conn) close() {
 func (s *conn) cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }
 
 // Do implements redisscript.Conn. Unless a command is marked as read-only, rueidis sends
-// it only once, whatever its retry options say.
+// it only once, regardless of its retry options.
 func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
 	p := redisscript.ReplyOf(s.client.Do(ctx, s.build(c)).ToAny())
 	if c.Keys == nil {
-		p.Err = inFull(p.Err)
+		p.Err = restoreERR(p.Err)
 	}
 	return p
 }
@@ -84,14 +84,14 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 	return replies
 }
 
-// inFull adds the ERR that rueidis removes from the start of an error, because the doctor
-// recognizes an answer of the server by a word in capitals at the start.
-func inFull(err error) error {
-	said, answered := rueidis.IsRedisErr(err)
+// restoreERR adds the ERR that rueidis removes from the start of an error, because the
+// doctor recognizes an answer of the server by a word in capitals at the start.
+func restoreERR(err error) error {
+	redisErr, answered := rueidis.IsRedisErr(err)
 	if !answered {
 		return err
 	}
-	if first, _, _ := strings.Cut(said.Error(), " "); first == strings.ToUpper(first) {
+	if first, _, _ := strings.Cut(redisErr.Error(), " "); first == strings.ToUpper(first) {
 		return err
 	}
 	return fmt.Errorf("ERR %w", err)

@@ -49,12 +49,12 @@ func Track(o *rueidis.ClientOption) *Tracking {
 		return nil // New makes a driver without tracking
 	}
 	t := &Tracking{}
-	before := o.OnInvalidations
+	previous := o.OnInvalidations
 	withTracking(o, t)
 	o.PipelineMultiplex = -1
-	if before != nil {
+	if previous != nil {
 		o.OnInvalidations = func(messages []rueidis.RedisMessage) {
-			before(messages)
+			previous(messages)
 			t.invalidated(messages)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.
 	for i, key := range keys {
 		exec := results[4*i+3]
 		all[i] = replyToExec(exec)
-		if err, is := rueidis.IsRedisErr(exec.Error()); is && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
+		if err, ok := rueidis.IsRedisErr(exec.Error()); ok && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
 			all[i] = replyToExec(s.push.DoMulti(ctx, s.watchCommands(key)...)[3])
 		}
 	}
@@ -125,7 +125,7 @@ func (s *conn) watchCommands(key string) rueidis.Commands {
 func replyToExec(exec rueidis.RedisResult) redisscript.WatchReply {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
-		err = errors.New("the server answered something else than a transaction does")
+		err = errors.New("the server's answer is not one of a transaction")
 	}
 	if err == nil {
 		err = answers[0].Error()
@@ -143,7 +143,7 @@ func replyToGet(m rueidis.RedisMessage, err error) redisscript.WatchReply {
 	if err == nil {
 		text, err = m.ToString()
 	}
-	if is, ok := rueidis.IsRedisErr(err); rueidis.IsRedisNil(err) || ok && strings.HasPrefix(is.Error(), "WRONGTYPE") {
+	if redisErr, ok := rueidis.IsRedisErr(err); rueidis.IsRedisNil(err) || ok && strings.HasPrefix(redisErr.Error(), "WRONGTYPE") {
 		err = nil
 	}
 	return redisscript.WatchReply{State: text, Err: err}
@@ -152,6 +152,6 @@ func replyToGet(m rueidis.RedisMessage, err error) redisscript.WatchReply {
 // refusesTracking reports whether a connection failed because of tracking: the server, or
 // a proxy, does not support it, or the user lacks the right.
 func refusesTracking(err error) bool {
-	said := strings.ToLower(err.Error())
-	return errors.Is(err, rueidis.ErrNoCache) || strings.Contains(said, "tracking") || strings.Contains(said, "client")
+	text := strings.ToLower(err.Error())
+	return errors.Is(err, rueidis.ErrNoCache) || strings.Contains(text, "tracking") || strings.Contains(text, "client")
 }

@@ -19,14 +19,14 @@ const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, re
 	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
 
 type parsed struct {
-	client  rueidis.ClientOption
-	network string   // "tcp" or "unix"
-	hosts   []string // HOST or HOST:PORT
-	tls     *engine.TLS
-	own     Options
-	lazy    bool   // open without a connection; each step tries to connect
-	db      bool   // the URL names a database
-	where   string // for errors: without the user and the password
+	client       rueidis.ClientOption
+	network      string   // "tcp" or "unix"
+	hosts        []string // HOST or HOST:PORT
+	tls          *engine.TLS
+	options      Options
+	connectLater bool   // open without a connection; each step tries to connect
+	db           bool   // the URL names a database
+	location     string // for errors: without the user and the password
 
 	untracked string // why there is no tracking; empty with tracking
 }
@@ -56,7 +56,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	p.client.TLSConfig = p.tls.Config()
 	if u.Scheme == "redis+unix" {
 		if u.Host != "" || u.Path == "" {
-			return nil, invalid("has no path of a socket: three slashes begin it")
+			return nil, invalid("has no socket path, which begins with three slashes")
 		}
 		p.network, p.client.InitAddress = "unix", []string{u.Path}
 	} else {
@@ -89,33 +89,33 @@ func (p *parsed) finish(secure bool) error {
 	for _, host := range p.hosts {
 		at, ok := engine.Address(host, port)
 		if !ok {
-			return invalid("has a port that cannot be: 1 to 65535 can")
+			return invalid("has a port that is not 1 to 65535")
 		}
 		p.client.InitAddress = append(p.client.InitAddress, at)
 	}
 	if !secure && p.tls != nil {
-		return invalid("has parameters of TLS, and does not begin with rediss")
+		return invalid("has parameters for TLS, but does not begin with rediss")
 	}
 	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {
-		return invalid("has a database number, and a cluster has no databases")
+		return invalid("has a database number, but a cluster has no databases")
 	}
-	if p.own.WaitReplicas > 0 {
+	if p.options.WaitReplicas > 0 {
 		p.client.BlockingPoolSize = 64 // the number of grants that may wait for replicas at the same time
 	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer
-	p.where = strings.Join(p.client.InitAddress, ",")
+	p.location = strings.Join(p.client.InitAddress, ",")
 	if p.client.Sentinel.MasterSet != "" {
-		p.where = p.client.Sentinel.MasterSet + " of " + p.where
+		p.location = p.client.Sentinel.MasterSet + " of " + p.location
 	}
-	p.where = redisscript.DescribeDatabase(p.where, p.client.SelectDB)
+	p.location = redisscript.DescribeDatabase(p.location, p.client.SelectDB)
 	return nil
 }
 
 func (p *parsed) setDB(v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return invalid("has a database that is no number")
+		return invalid("has a database that is not a number")
 	}
 	if p.db && n != p.client.SelectDB {
 		return invalid("has two databases, behind the host and as db")
@@ -132,18 +132,18 @@ func init() {
 	text := func(at func(p *parsed) *string) func(*parsed, string) error {
 		return func(p *parsed, v string) error { *at(p) = v; return nil }
 	}
-	span := func(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
+	duration := func(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
 		return func(p *parsed, v string) (err error) {
 			if n, e := strconv.Atoi(v); e == nil { // go-redis reads a number without a unit as seconds
 				v = strconv.Itoa(n) + "s"
 			}
 			if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {
-				return invalid("has " + key + " that is no duration")
+				return invalid("has a " + key + " that is not a positive duration")
 			}
 			return nil
 		}
 	}
-	yes := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
+	boolean := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
 		return func(p *parsed, v string) error {
 			on, err := strconv.ParseBool(v)
 			if err != nil && v != "" {
@@ -158,33 +158,33 @@ func init() {
 		"addr":              func(p *parsed, v string) error { p.hosts = append(p.hosts, v); return nil },
 		"db":                (*parsed).setDB,
 		"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
-		"dial_timeout":      span("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
-		"write_timeout":     span("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
+		"dial_timeout":      duration("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
+		"write_timeout":     duration("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
 		"master_set":        master,
 		"master_name":       master,
 		"sentinel_username": text(func(p *parsed) *string { return &p.client.Sentinel.Username }),
 		"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
-		"cluster":           yes("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
+		"cluster":           boolean("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
 		"protocol": func(p *parsed, v string) error {
 			if v != "2" && v != "3" {
 				return invalid("has a protocol that is neither 2 nor 3")
 			}
 			if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
-				p.untracked = "protocol=2 has no messages for it"
+				p.untracked = "protocol=2 does not support it"
 			}
 			return nil
 		},
-		"prefix":    text(func(p *parsed) *string { return &p.own.Prefix }),
-		"retention": span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
-		"push":      yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+		"prefix":    text(func(p *parsed) *string { return &p.options.Prefix }),
+		"retention": duration("retention", func(p *parsed) *time.Duration { return &p.options.Retention }),
+		"push":      boolean("push", func(p *parsed, on bool) { p.options.NoPush = !on }),
 		"wait_replicas": func(p *parsed, v string) (err error) {
-			if p.own.WaitReplicas, err = strconv.Atoi(v); err != nil || p.own.WaitReplicas < 0 {
-				return invalid("has wait_replicas that is no number")
+			if p.options.WaitReplicas, err = strconv.Atoi(v); err != nil || p.options.WaitReplicas < 0 {
+				return invalid("has wait_replicas that is not a number")
 			}
 			return nil
 		},
-		"wait_timeout": span("wait_timeout", func(p *parsed) *time.Duration { return &p.own.WaitTimeout }),
-		"tracking": yes("tracking", func(p *parsed, on bool) {
+		"wait_timeout": duration("wait_timeout", func(p *parsed) *time.Duration { return &p.options.WaitTimeout }),
+		"tracking": boolean("tracking", func(p *parsed, on bool) {
 			if !on {
 				p.untracked = "tracking=false"
 			}

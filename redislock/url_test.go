@@ -121,10 +121,10 @@ func (p *parsed) describe() string {
 	say(o.ForceSingleClient, "single")
 	say(o.AlwaysRESP2, "resp2")
 	say(p.untracked != "", "untracked")
-	say(p.own.NoPush, "silent")
+	say(p.options.NoPush, "silent")
 	say(o.ClientName != d.ClientName, "name=%s", o.ClientName)
-	say(p.own.Prefix != "", "prefix=%s", p.own.Prefix)
-	say(p.own.Retention != 0, "retention=%v", p.own.Retention)
+	say(p.options.Prefix != "", "prefix=%s", p.options.Prefix)
+	say(p.options.Retention != 0, "retention=%v", p.options.Retention)
 	say(o.Dialer.Timeout != d.Dialer.Timeout, "dial=%v", o.Dialer.Timeout)
 	say(o.ConnWriteTimeout != d.ConnWriteTimeout, "write=%v", o.ConnWriteTimeout)
 	return b.String()
@@ -172,7 +172,7 @@ func TestURLsThatAreWrong(t *testing.T) {
 		// Go requires a port of the last host if any host has one
 		"redis://u:hunter2@h:65536":                              "port",
 		"redis://u:hunter2@h:0":                                  "port",
-		"redis://u:hunter2@h?addr=g:redis":                       "has a port that cannot be: 1 to 65535 can",
+		"redis://u:hunter2@h?addr=g:redis":                       "has a port that is not 1 to 65535",
 		"redis://u:hunter2@h/%zz":                                "cannot be parsed",
 		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": "behind sentinel_password",
 		"redis://u:hunter2@h?prefix=a{b":                         "brace",

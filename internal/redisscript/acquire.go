@@ -17,21 +17,21 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := d.readyAt(ctx, now); err != nil {
 		return driver.Grant{}, err
 	}
-	who, err := d.subscribeForClaim(ctx, &c)
+	claimant, err := d.subscribeForClaim(ctx, &c)
 	if err != nil {
 		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
 	}
 	resend := func(end time.Time) bool { return d.claimAgain(&c, end) }
-	p := d.runWithEnd(ctx, now, c.Name, resend, func(end int64) Reply { return d.claim(ctx, now, &c, end, who) })
+	p := d.runWithEnd(ctx, now, c.Name, resend, func(end int64) Reply { return d.claim(ctx, now, &c, end, claimant) })
 	g, refused, err := readClaim(p, &c)
 	now = time.Now()
 	if err == nil && refused == nil {
-		err = endedAt(ctx, now) // an error if the caller has given up; its client releases the claim
+		err = ctxErrAt(ctx, now) // an error if the caller has given up; its client then releases the claim
 	}
 	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, &c)
 	}
-	d.tracking.answered(&c, now, refused, err)
+	d.tracking.recordAnswer(&c, now, refused, err)
 	switch {
 	case err != nil:
 		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
@@ -44,27 +44,27 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 // subscribeForClaim subscribes before the claim is sent, because the signal may arrive
 // before the answer that says "queued". Meanwhile it asks the server for the time, if the
 // driver does not know that. It returns the stored form of the claimant.
-func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (who string, err error) {
-	asked := d.clock.begin()
-	box, shard, err := d.signals.channelsFor(ctx, c)
+func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (claimant string, err error) {
+	answered := d.clock.begin()
+	inbox, shard, err := d.signals.channelsFor(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	if asked != nil {
-		_, err = await(ctx, d.conn.bounds, asked)
+	if answered != nil {
+		_, err = await(ctx, d.conn.bounds, answered)
 	}
-	return d.signals.claimantArg(box, shard, c), err
+	return d.signals.claimantArg(inbox, shard, c), err
 }
 
 // claim sends a claim: in a common script with other steps if possible, otherwise alone.
-func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
-	alone := func() Reply {
-		d.tracking.claim(c)
-		s, call := d.claimCall(c, end, who)
+func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, claimant string) Reply {
+	sendAlone := func() Reply {
+		d.tracking.addClaim(c)
+		s, call := d.claimCall(c, end, claimant)
 		return d.run(ctx, s, call)
 	}
 	if d.client.Cluster || !isQuick(c) {
-		return alone()
+		return sendAlone()
 	}
-	return d.coalescer.do(ctx, now, &quickStep{claim: *c, who: who, end: end}, alone)
+	return d.coalescer.do(ctx, now, &quickStep{claim: *c, claimant: claimant, end: end}, sendAlone)
 }

@@ -33,13 +33,13 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	}
 	grants, refused, err := d.acquireAll(ctx, now, claims)
 	if err == nil && refused == nil {
-		err = endedAt(ctx, time.Now())
+		err = ctxErrAt(ctx, time.Now())
 	}
 	for i := range claims {
-		d.tracking.answered(&claims[i], time.Now(), refused, err)
+		d.tracking.recordAnswer(&claims[i], time.Now(), refused, err)
 	}
 	switch {
-	case moving(err):
+	case isSlotMoving(err):
 		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err) // nothing was run
 	case err != nil:
 		return nil, d.wrapErr(ctx, "acquire", d.nameForErr(ctx, claims, err), err)
@@ -64,37 +64,37 @@ func (d *Driver) nameForErr(ctx context.Context, claims []driver.Claim, err erro
 }
 
 func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.Claim) (grants []driver.Grant, refused, err error) {
-	who := make([]string, len(claims))
+	claimants := make([]string, len(claims))
 	for i := range claims {
-		d.tracking.claim(&claims[i])
-		if who[i], err = d.subscribeForClaim(ctx, &claims[i]); err != nil {
+		d.tracking.addClaim(&claims[i])
+		if claimants[i], err = d.subscribeForClaim(ctx, &claims[i]); err != nil {
 			return nil, nil, err
 		}
 	}
 	resend := func(end time.Time) bool {
 		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.claimAgain(&c, end) })
 	}
-	var lost error
+	var lostErr error
 	p := d.runWithEnd(ctx, now, claims[0].Name, resend, func(end int64) Reply {
-		p := runScript(ctx, d.conn, All, d.allCall(claims, end, who), false)
-		lost = cmp.Or(p.Err, lost)
+		p := runScript(ctx, d.conn, All, d.allCall(claims, end, claimants), false)
+		lostErr = cmp.Or(p.Err, lostErr)
 		return p
 	})
 	grants, refused, err = readAll(p, claims)
-	if refused != nil && lost != nil {
+	if refused != nil && lostErr != nil {
 		// The lost request may have granted leases to some of the claims. They last until
 		// the caller releases them.
-		return nil, nil, lost
+		return nil, nil, lostErr
 	}
 	return grants, refused, err
 }
 
 // allCall returns the keys and arguments of lua/all.lua.
-func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
+func (o *Options) allCall(claims []driver.Claim, end int64, claimants []string) Call {
 	var c Call
 	for i := range claims {
 		one := &claims[i]
-		claim := o.claimArg(nil, one, end, who[i])
+		claim := o.claimArg(nil, one, end, claimants[i])
 		claim[0] = otherAcquire
 		call := o.call(one.Name, claim, waitArg(nil, one), valueArg(one))
 		c.Keys, c.Args = append(c.Keys, call.Keys...), append(c.Args, call.Args...)

@@ -33,11 +33,11 @@ type bounded struct {
 type bounds struct {
 	client          *Client
 	life            context.Context
-	free            chan struct{} // has a value for each request that may still be started
-	next            chan func()   // idle goroutines receive from it
+	permits         chan struct{} // has a value for each request that may still be started
+	tasks           chan func()   // idle goroutines receive from it
 	idle            atomic.Int32
 	began           time.Time
-	lastQuickAnswer atomic.Int64 // its time, since began; 0 if a later answer was slow or an error
+	lastQuickAnswer atomic.Int64 // the time of it, since began; 0 if a later answer was slow or an error
 }
 
 const (
@@ -62,9 +62,9 @@ const (
 )
 
 func newBounded(c *Client, life context.Context) bounded {
-	b := &bounds{client: c, life: life, free: make(chan struct{}, maxRequests), next: make(chan func()), began: time.Now()}
+	b := &bounds{client: c, life: life, permits: make(chan struct{}, maxRequests), tasks: make(chan func()), began: time.Now()}
 	for range maxRequests {
-		b.free <- struct{}{}
+		b.permits <- struct{}{}
 	}
 	return bounded{c.Conn, b}
 }
@@ -79,7 +79,7 @@ func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
 		p = b.call(ctx, c)
 	} else {
 		var err error
-		if p, err = inTime(ctx, b.bounds, func(ctx context.Context) Reply { return b.Conn.Do(ctx, c) }); err != nil {
+		if p, err = runBounded(ctx, b.bounds, func(ctx context.Context) Reply { return b.Conn.Do(ctx, c) }); err != nil {
 			return Reply{Err: err}
 		}
 	}
@@ -117,14 +117,14 @@ func (b bounded) call(ctx context.Context, c Command) Reply {
 	p := b.Conn.Do(ctx, c)
 	answered.Store(true)
 	if gaveUpFirst := !stop(); gaveUpFirst && p.Err != nil {
-		p.Err = gaveUp(ctx)
+		p.Err = giveUpErr(ctx)
 	}
 	return p
 }
 
 // DoMany implements Conn.
 func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Reply {
-	replies, err := inTime(ctx, b.bounds, func(ctx context.Context) []Reply { return b.Conn.DoMany(ctx, all, together) })
+	replies, err := runBounded(ctx, b.bounds, func(ctx context.Context) []Reply { return b.Conn.DoMany(ctx, all, together) })
 	if err != nil {
 		replies = slices.Repeat([]Reply{{Err: err}}, len(all))
 	}
@@ -134,7 +134,7 @@ func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Rep
 // nodes returns the servers. Requests to them are bounded, too.
 func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 	var failed error
-	all, err := inTime(ctx, b.bounds, func(ctx context.Context) (all []Node) {
+	all, err := runBounded(ctx, b.bounds, func(ctx context.Context) (all []Node) {
 		all, failed = b.client.Nodes(ctx, masters)
 		return all
 	})
@@ -147,23 +147,23 @@ func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 	return all, failed
 }
 
-// inTime makes a request in another goroutine. Its error says why the caller no longer
-// waits; an error of the request itself is in the answer.
-func inTime[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T) (answer T, err error) {
-	own := ctx
-	if b.client.Idle == nil { // own has no deadline, because the library would then close its only connection
-		own = context.WithoutCancel(ctx)
+// runBounded makes a request in another goroutine. Its error says why the caller no
+// longer waits; an error of the request itself is in the answer.
+func runBounded[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T) (answer T, err error) {
+	libraryCtx := ctx
+	if b.client.Idle == nil { // without a deadline, at which the library would close its only connection
+		libraryCtx = context.WithoutCancel(ctx)
 	}
 	if b.life.Err() != nil {
 		return answer, driver.ErrClosed
 	}
-	if _, err := await(ctx, b, b.free); err != nil {
+	if _, err := await(ctx, b, b.permits); err != nil {
 		return answer, err
 	}
 	done := make(chan T, 1)
 	b.start(func() {
-		done <- f(own)
-		b.free <- struct{}{}
+		done <- f(libraryCtx)
+		b.permits <- struct{}{}
 	})
 	return await(ctx, b, done)
 }
@@ -176,19 +176,19 @@ func await[T any](ctx context.Context, b *bounds, c <-chan T) (v T, err error) {
 		return v, nil
 	default:
 	}
-	var late <-chan time.Time
+	var timeout <-chan time.Time
 	if deadline, limited := ctx.Deadline(); limited {
 		timer := time.NewTimer(time.Until(deadline))
 		defer timer.Stop()
-		late = timer.C
+		timeout = timer.C
 	}
 	select {
 	case v = <-c:
 		return v, nil
-	case <-late:
+	case <-timeout:
 		return v, context.DeadlineExceeded
 	case <-lazyctx.CallerDone(ctx):
-		return v, gaveUp(ctx)
+		return v, giveUpErr(ctx)
 	case <-b.life.Done():
 		return v, driver.ErrClosed
 	}
@@ -198,7 +198,7 @@ func await[T any](ctx context.Context, b *bounds, c <-chan T) (v T, err error) {
 // stack has already grown.
 func (b *bounds) start(f func()) {
 	select {
-	case b.next <- f:
+	case b.tasks <- f:
 		return
 	default:
 	}
@@ -208,7 +208,7 @@ func (b *bounds) start(f func()) {
 			f = nil
 			if b.idle.Add(1) <= maxIdle {
 				select {
-				case f = <-b.next:
+				case f = <-b.tasks:
 				case <-b.life.Done():
 				}
 			}
@@ -223,7 +223,7 @@ func (b *bounds) close() {
 	timeout := time.After(2 * serverTimeout)
 	for range maxRequests {
 		select {
-		case <-b.free:
+		case <-b.permits:
 		case <-timeout:
 			return
 		}

@@ -53,7 +53,7 @@ func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 		}
 		close(server.may)
 		synctest.Wait()
-		if n := maxRequests - len(p.free); n != 0 {
+		if n := maxRequests - len(p.permits); n != 0 {
 			t.Errorf("%d requests are under way when all is answered", n)
 		}
 		if r := p.Do(t.Context(), Command{}); r.Int != 7 {
@@ -193,14 +193,14 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 			t.Errorf("%d scripts are under way", n)
 		}
 		to.mu.Lock()
-		if n := len(to.next); n > 0 {
+		if n := len(to.gathered); n > 0 {
 			t.Errorf("%d steps that were given up are kept", n)
 		}
 		to.mu.Unlock()
 		close(server.may)
 		synctest.Wait()
-		if len(to.lanes) != 0 || len(to.next) != 0 {
-			t.Errorf("%d under way, %d wait", len(to.lanes), len(to.next))
+		if len(to.lanes) != 0 || len(to.gathered) != 0 {
+			t.Errorf("%d under way, %d wait", len(to.lanes), len(to.gathered))
 		}
 	})
 }
@@ -270,8 +270,8 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 				if took := time.Since(began); !errors.Is(r.Err, c.want) || took > c.within {
 					t.Errorf("%+v after %v, want %v within %v", r, took, c.want, c.within)
 				}
-				if server.cuts != c.cuts || len(p.free) != maxRequests {
-					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, maxRequests-len(p.free))
+				if server.cuts != c.cuts || len(p.permits) != maxRequests {
+					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, maxRequests-len(p.permits))
 				}
 				// It is not quick any more: a goroutine makes the next request, and
 				// closes nothing.

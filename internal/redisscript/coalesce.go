@@ -17,8 +17,8 @@ import (
 
 // A coalescer puts steps of several goroutines, each on another name, into one script,
 // because sending is most of the cost of a step, here and on the server. It takes quick
-// cases only: names without waiters, and for a claim without holders. It is not used in a
-// cluster, where all keys of a script have to be in one slot.
+// cases only: names without waiters, and, for a claim, without holders. It is not used in
+// a cluster, where all keys of a script have to be in one slot.
 //
 // A caller whose step begins while no other is under way sends it alone. Later callers
 // leave their steps to the two lanes. A lane is a goroutine that sends all gathered
@@ -32,12 +32,12 @@ type coalescer struct {
 	clock         *clock       // answers update it
 	stepsUnderWay atomic.Int32 // steps that are under way
 	busy          busyNames
-	free          sync.Pool // of *step
+	stepPool      sync.Pool // of *step
 
-	mu       sync.Mutex // protects the fields below, and the fields of each step
-	next     []*step    // steps that no lane has taken yet
-	lanes    []*lane
-	sweepSet bool // sweepGivenUp will run
+	mu             sync.Mutex // protects the fields below, and the fields of each step
+	gathered       []*step    // steps that no lane has taken yet
+	lanes          []*lane
+	sweepScheduled bool
 }
 
 const (
@@ -45,9 +45,9 @@ const (
 	// other clients for little more than 0.1 ms.
 	maxStepsPerScript = 64
 
-	// usualLanes is the number of lanes while the server answers within slowLane.
+	// usualLanes is the number of lanes while all answers take less than slowAnswer.
 	usualLanes = 2
-	slowLane   = time.Millisecond
+	slowAnswer = time.Millisecond
 
 	// giveUpCheckInterval is the time between two checks for callers that have given up.
 	giveUpCheckInterval = 5 * time.Millisecond
@@ -60,7 +60,7 @@ const (
 // A lane has one script under way.
 type lane struct {
 	ownConn bool // uses a connection of its own
-	since   time.Time
+	sentAt  time.Time
 	batch   []*step // nil while no script is under way
 }
 
@@ -78,42 +78,42 @@ type step struct {
 func newCoalescer(conn Conn, o *Options, life context.Context, c *clock) *coalescer {
 	return &coalescer{
 		Options: o, conn: conn, life: life, clock: c, busy: busyNames{seed: maphash.MakeSeed(), began: time.Now()},
-		free: sync.Pool{New: func() any { return &step{done: make(chan struct{}, 1)} }},
+		stepPool: sync.Pool{New: func() any { return &step{done: make(chan struct{}, 1)} }},
 	}
 }
 
-// do sends a step in a common script, if other steps are under way. If none is, or if the
-// step is not the quick case, do calls alone, which sends the step by itself.
-func (co *coalescer) do(ctx context.Context, now time.Time, q *quickStep, alone func() Reply) Reply {
+// do sends a step in a common script if other steps are under way. If none is, or if the
+// step is not the quick case, do calls sendAlone.
+func (co *coalescer) do(ctx context.Context, now time.Time, q *quickStep, sendAlone func() Reply) Reply {
 	if co.busy.contains(q.claim.Name) {
-		return alone()
+		return sendAlone()
 	}
 	defer co.stepsUnderWay.Add(-1)
 	if co.stepsUnderWay.Add(1) > 1 {
-		if answer, err := co.together(ctx, now, q); err != nil || answer != 0 {
+		if answer, err := co.sendTogether(ctx, now, q); err != nil || answer != 0 {
 			return Reply{Int: answer, Err: err}
 		}
 		co.busy.add(q.claim.Name)
 	}
-	return alone()
+	return sendAlone()
 }
 
-// together sends a step in a common script. Answer 0 means that the step is not the quick
-// case.
+// sendTogether sends a step in a common script. Answer 0 means that the step is not the
+// quick case.
 //
 // If a caller gives up, its step is not sent. If a lane is sending a claim at that
 // moment, the caller's release may reach the server first. Then the end of the claim
 // limits how late the server can grant it.
-func (co *coalescer) together(ctx context.Context, now time.Time, q *quickStep) (answer int64, err error) {
-	s, _ := co.free.Get().(*step)
+func (co *coalescer) sendTogether(ctx context.Context, now time.Time, q *quickStep) (answer int64, err error) {
+	s, _ := co.stepPool.Get().(*step)
 	s.quickStep, s.ctx = *q, ctx
 	co.mu.Lock()
-	co.next = append(co.next, s)
+	co.gathered = append(co.gathered, s)
 	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if !co.sweepSet {
-		co.sweepSet = true
+	if !co.sweepScheduled {
+		co.sweepScheduled = true
 		time.AfterFunc(giveUpCheckInterval, co.sweepGivenUp)
 	}
 	co.mu.Unlock()
@@ -121,15 +121,15 @@ func (co *coalescer) together(ctx context.Context, now time.Time, q *quickStep) 
 	answer, err = s.answer, s.err
 	if !s.abandoned {
 		*s = step{done: s.done}
-		co.free.Put(s)
+		co.stepPool.Put(s)
 	}
 	return answer, err
 }
 
-// slowLocked reports whether each lane has waited for its answer for slowLane or longer.
+// slowLocked reports whether each lane has waited for its answer for at least slowAnswer.
 func (co *coalescer) slowLocked(now time.Time) bool {
 	for _, l := range co.lanes {
-		if l.batch == nil || now.Sub(l.since) < slowLane {
+		if l.batch == nil || now.Sub(l.sentAt) < slowAnswer {
 			return false
 		}
 	}
@@ -171,23 +171,23 @@ func (co *coalescer) runLane(l *lane) {
 func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	for len(batch) == 0 && len(co.next) > 0 {
-		n := min(len(co.next), maxStepsPerScript)
-		batch = slices.DeleteFunc(co.next[:n:n], func(s *step) bool { return s.ended })
-		co.next = co.next[n:]
+	for len(batch) == 0 && len(co.gathered) > 0 {
+		n := min(len(co.gathered), maxStepsPerScript)
+		batch = slices.DeleteFunc(co.gathered[:n:n], func(s *step) bool { return s.ended })
+		co.gathered = co.gathered[n:]
 	}
 	if len(batch) == 0 {
-		co.next = nil
+		co.gathered = nil
 		co.lanes = slices.DeleteFunc(co.lanes, func(o *lane) bool { return o == l })
 		return nil
 	}
-	l.batch, l.since = batch, time.Now()
+	l.batch, l.sentAt = batch, time.Now()
 	return batch
 }
 
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := co.pack(batch)
-	began := l.since // only this goroutine writes it
+	began := l.sentAt // only this goroutine writes it
 	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.ownConn)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
@@ -223,7 +223,7 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 		switch {
 		case p.Err == nil:
 			s.answer = p.List[i]
-		case !refused(p.Err):
+		case !isNoPerm(p.Err):
 			s.err = p.Err
 		}
 		waiting = append(waiting, s)
@@ -238,16 +238,16 @@ func (co *coalescer) sweepGivenUp() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	now, closed := time.Now(), co.life.Err() != nil
-	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUpLocked(s, now, closed) })
+	co.gathered = slices.DeleteFunc(co.gathered, func(s *step) bool { return co.givenUpLocked(s, now, closed) })
 	for _, l := range co.lanes {
 		for _, s := range l.batch {
 			co.givenUpLocked(s, now, closed)
 		}
 	}
-	if len(co.next) > 0 && len(co.lanes) < maxLanes && co.slowLocked(now) {
+	if len(co.gathered) > 0 && len(co.lanes) < maxLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
-	if co.sweepSet = len(co.lanes) > 0; co.sweepSet {
+	if co.sweepScheduled = len(co.lanes) > 0; co.sweepScheduled {
 		time.AfterFunc(giveUpCheckInterval, co.sweepGivenUp)
 	}
 }
@@ -257,7 +257,7 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 	if s.ended {
 		return true
 	}
-	if s.err = endedAt(s.ctx, now); closed {
+	if s.err = ctxErrAt(s.ctx, now); closed {
 		s.err = driver.ErrClosed
 	}
 	if s.err == nil {
@@ -268,9 +268,9 @@ func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 	return true
 }
 
-// refused reports whether the server refused the whole script, maybe because the user may
-// not use one of its keys. Each caller then sends its step alone.
-func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
+// isNoPerm reports whether the server refused the whole script, maybe because the user
+// may not use one of its keys. Each caller then sends its step alone.
+func isNoPerm(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
 
 // busyNames has the names that were not the quick case in the last busyTime, because they
 // were held or had waiters. The driver sends their steps alone, because they would fail
@@ -297,18 +297,18 @@ func (b *busyNames) contains(name string) bool {
 
 // A quickStep is a claim or a release for lua/many.lua.
 type quickStep struct {
-	claim driver.Claim // of a release: its name and its token
-	who   string       // see claimantArg
-	end   int64        // of a claim, on the server's clock
+	claim    driver.Claim // of a release: its name and its token
+	claimant string       // see claimantArg
+	end      int64        // of a claim, on the server's clock
 }
 
 func (q *quickStep) isClaim() bool { return q.claim.TTL > 0 }
 
-// isLike reports whether a claim asks for one fence, of any number, and otherwise for the
-// same as another claim.
+// isLike reports whether a claim asks for one fence, without a minimum, and shares all
+// other settings with another claim.
 func (q *quickStep) isLike(other *quickStep) bool {
 	c, o := &q.claim, &other.claim
-	return c.TTL == o.TTL && c.LockDelay == o.LockDelay && q.who == other.who && fencesOf(c) == 1 && c.MinFence == 0
+	return c.TTL == o.TTL && c.LockDelay == o.LockDelay && q.claimant == other.claimant && fencesOf(c) == 1 && c.MinFence == 0
 }
 
 // pack makes the call of a batch. The first argument of the script has the settings of
@@ -328,21 +328,21 @@ func (o *Options) pack(batch []*step) Call {
 	for _, s := range batch {
 		p.key(o.Prefix, escaper.Replace(s.claim.Name), letters[0])
 	}
-	room := make([]byte, 0, 512)
+	buffer := make([]byte, 0, 512)
 	if first != nil {
-		b := number(o.timesArg(room, &first.claim), latest)
-		p.Write(append(number(b, micros(first.claim.LockDelay)), first.who...))
+		b := number(o.timesArg(buffer, &first.claim), latest)
+		p.Write(append(number(b, micros(first.claim.LockDelay)), first.claimant...))
 	}
 	p.end()
 	for _, s := range batch {
-		switch before := latest - s.end; {
+		switch earlier := latest - s.end; {
 		case !s.isClaim():
 			p.Write(s.claim.Token[:])
-		case s.isLike(&first.quickStep) && before < 1<<32:
+		case s.isLike(&first.quickStep) && earlier < 1<<32:
 			p.Write(s.claim.Token[:])
-			p.Write(binary.BigEndian.AppendUint32(room, uint32(before)))
+			p.Write(binary.BigEndian.AppendUint32(buffer, uint32(earlier)))
 		default: // the argument of a claim that is sent alone
-			p.Write(o.claimArg(room, &s.claim, s.end, s.who))
+			p.Write(o.claimArg(buffer, &s.claim, s.end, s.claimant))
 		}
 		p.end()
 	}

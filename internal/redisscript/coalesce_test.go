@@ -177,7 +177,7 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		_, wait := crowd(t.Context(), to, names(4))
 		for range 10 {
-			time.Sleep(2 * slowLane)
+			time.Sleep(2 * slowAnswer)
 			_, more := crowd2(t.Context(), to, names(4))
 			defer more()
 		}

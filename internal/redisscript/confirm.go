@@ -38,53 +38,53 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-	p, n := d.confirmed(ctx, d.renewCall(&l, 0), timeout)
+	p, n := d.runConfirm(ctx, d.renewCall(&l, 0), timeout)
 	if p.Err == nil {
 		p.Err = readEnd(p)
 	}
 	if p.Err == nil && n < int64(d.WaitReplicas) {
-		p.Err = fmt.Errorf("granted, and given back: it was acknowledged by %d of %d replicas within %v", n, d.WaitReplicas, timeout)
+		p.Err = fmt.Errorf("granted and released again: acknowledged by %d of %d replicas within %v", n, d.WaitReplicas, timeout)
 	}
 	if p.Err == nil {
 		return nil
 	}
 	d.tracking.forgetToken(c.Token)
-	bye, cancel := context.WithTimeout(ctx, serverTimeout)
+	releaseCtx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if back := d.run(bye, Release, d.releaseCall(&l, 0)); back.Err != nil {
-		p.Err = back.Err
+	if released := d.run(releaseCtx, Release, d.releaseCall(&l, 0)); released.Err != nil {
+		p.Err = released.Err
 	}
 	return p.Err
 }
 
-// confirmed runs the script Confirm, and then WAIT on the same connection. It returns the
-// reply of the script, and the number of replicas that have acknowledged it. If the name
-// has moved to another node of a cluster, confirmed sends both to that node. The library
-// would send the script to the new node, but the WAIT to the old one.
-func (d *Driver) confirmed(ctx context.Context, c Call, timeout time.Duration) (_ Reply, replicas int64) {
+// runConfirm runs the script Confirm, and then WAIT on the same connection. It returns
+// the reply of the script, and the number of replicas that have acknowledged it. If the
+// name has moved to another node of a cluster, runConfirm sends both to that node. The
+// library would send the script to the new node, but the WAIT to the old one.
+func (d *Driver) runConfirm(ctx context.Context, c Call, timeout time.Duration) (_ Reply, replicas int64) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+serverTimeout)
 	defer cancel()
 	if d.client.ReadTimeout > 0 { // otherwise the library gives up before the answer
 		timeout = min(timeout, d.client.ReadTimeout*3/4)
 	}
-	on, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
+	node, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
 	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, OwnConn: true}
 	for range 8 {
-		all := on.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
+		all := node.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
 		p, waited := all[len(asking)], all[len(asking)+1]
 		to := redirection.FindStringSubmatch(fmt.Sprint(p.Err))
 		switch {
 		case p.Err == nil:
 			p.Err = waited.Err
 			return p, waited.Int
-		case moving(p.Err) && len(script.Keys) > 1:
+		case isSlotMoving(p.Err) && len(script.Keys) > 1:
 			c.Keys = c.Keys[:1]
 			script = Confirm.command(c)
 		case isNoScript(p.Err):
 			script.Words = Confirm.evalWords(len(script.Keys))
 		case to != nil && d.client.Cluster:
 			var err error
-			if on, err = d.nodeAt(ctx, to[2]); err != nil {
+			if node, err = d.nodeAt(ctx, to[2]); err != nil {
 				return Reply{Err: err}, 0
 			}
 			if asking = nil; to[1] == "ASK" {

@@ -22,10 +22,10 @@ type Conn interface {
 	DoMany(ctx context.Context, all []Command, together bool) []Reply
 
 	// Subscribe subscribes to a channel until ctx ends or the subscription is lost. It
-	// calls subscribed each time the server has confirmed the subscription, and heard
+	// calls subscribed each time the server has confirmed the subscription, and onMessage
 	// with each message. Neither function may block. Subscribe unsubscribes before it
 	// returns, if it can still reach the server.
-	Subscribe(ctx context.Context, c Channel, subscribed func(), heard func(message string)) error
+	Subscribe(ctx context.Context, c Channel, subscribed func(), onMessage func(message string)) error
 }
 
 // A Client is a Conn, and the abilities of its library and its server.
@@ -174,7 +174,7 @@ func words(v any) (all []string) {
 }
 
 // errEmpty is the error of an empty answer, which no script returns.
-var errEmpty = errors.New("the server answered nothing to a script")
+var errEmpty = errors.New("the server's answer is empty")
 
 // WatchReply is the result of Watch for a key: its value when the server began to watch
 // it, or an error.

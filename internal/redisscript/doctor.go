@@ -33,7 +33,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	case err != nil && (!answered || ctx.Err() != nil || d.closed.Load()):
 		return nil, err
 	case err != nil:
-		x.say("", driver.SeverityError, "locks", "an attempt to read one fails: "+err.Error(), "nothing works until that does")
+		x.addFinding("", driver.SeverityError, "locks", "a lock cannot be read: "+err.Error(), "no lock works until this is mended")
 	}
 	x.sentinels(ctx)
 	x.push(ctx)
@@ -59,9 +59,9 @@ type finding struct {
 	servers []string
 }
 
-// say adds a finding about a server. If several servers have the same finding, it is
-// listed once, with the names of all.
-func (x *examination) say(server string, severity driver.Severity, subject, detail, advice string) {
+// addFinding adds a finding about a server. If several servers have the same finding, the
+// report lists it once, with the names of all.
+func (x *examination) addFinding(server string, severity driver.Severity, subject, detail, advice string) {
 	f := finding{Finding: driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 	at := slices.IndexFunc(x.found, func(other finding) bool { return other.Finding == f.Finding })
 	if at < 0 {
@@ -84,10 +84,10 @@ func (x *examination) report() (all []driver.Finding) {
 	return all
 }
 
-// refusal matches an error that the server returned, and not an error of the connection.
-var refusal = regexp.MustCompile(`^[A-Z]+ `) // the space excludes "EOF"
+// serverErrorPattern matches errors of the server, and not of the connection.
+var serverErrorPattern = regexp.MustCompile(`^[A-Z]+ `) // the space excludes "EOF"
 
-func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
+func isServerError(err error) bool { return err != nil && serverErrorPattern.MatchString(err.Error()) }
 
 // sentinels asks each Sentinel whether it could replace a dead master.
 func (x *examination) sentinels(ctx context.Context) {
@@ -96,10 +96,10 @@ func (x *examination) sentinels(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 		_, err := s.ask(ctx, "SENTINEL", "CKQUORUM", group)
 		switch {
-		case refuses(err):
-			x.say(s.Name, driver.SeverityWarning, "Sentinel", "a dead master of "+group+" would not be replaced: "+err.Error(), "let a majority of the Sentinels run, and see each other")
+		case isServerError(err):
+			x.addFinding(s.Name, driver.SeverityWarning, "Sentinel", "a dead master of "+group+" would not be replaced: "+err.Error(), "start a majority of the Sentinels, and let them reach each other")
 		case err != nil:
-			x.say(s.Name, driver.SeverityWarning, "Sentinel", "it does not answer: "+err.Error(), "as long as a majority of them runs, a dead master is replaced")
+			x.addFinding(s.Name, driver.SeverityWarning, "Sentinel", "it does not answer: "+err.Error(), "start it: only a majority of the Sentinels can replace a dead master")
 		}
 		if at, err := s.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
 			masters[strings.Join(strings.Fields(at), ":")] = true
@@ -107,7 +107,7 @@ func (x *examination) sentinels(ctx context.Context) {
 		cancel()
 	}
 	if len(masters) > 1 {
-		x.say("", driver.SeverityError, "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s: a client that asks another one locks elsewhere", len(masters), group),
-			"wait until a fail-over is over; else look at those that disagree")
+		x.addFinding("", driver.SeverityError, "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s, so clients lock on different servers", len(masters), group),
+			"wait until a fail-over ends; without a fail-over, examine the Sentinels that disagree")
 	}
 }

@@ -13,10 +13,10 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	if err != nil {
 		return 0, err
 	}
-	d.tracking.renewing(l.Token)
+	d.tracking.disarm(l.Token)
 	raise := d.raiseCall(&l, fence)
 	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Raise, raise) })
-	d.tracking.held(l.Token, 0)
+	d.tracking.recordHeld(l.Token, 0)
 	switch {
 	case p.Err != nil:
 		return 0, d.wrapErr(ctx, "raise", l.Name, p.Err)

@@ -27,24 +27,24 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		return nil, err
 	}
 	for i := range renewals {
-		d.tracking.renewing(renewals[i].Token)
+		d.tracking.disarm(renewals[i].Token)
 	}
 	answers, failed := make([]error, len(renewals)), 0
 	for i, p := range d.renewAll(ctx, now, renewals, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.wrapErr(ctx, "renew", l.Name, p.Err)
-			d.tracking.held(l.Token, 0)
+			d.tracking.recordHeld(l.Token, 0)
 			failed++
 			continue
 		}
 		if answers[i] = readEnd(p); answers[i] != nil {
 			d.tracking.forgetToken(l.Token)
 		} else {
-			d.tracking.held(l.Token, l.TTL)
+			d.tracking.recordHeld(l.Token, l.TTL)
 		}
 	}
-	if failed == len(answers) && (failed > 1 || ended(ctx) != nil) {
+	if failed == len(answers) && (failed > 1 || ctxErr(ctx) != nil) {
 		return nil, answers[0] // no lease has an answer
 	}
 	return answers, nil
@@ -97,7 +97,7 @@ func (d *Driver) renewQuickly(ctx context.Context, quick []int, calls []Call, re
 		}
 		for at, i := range batches[k] {
 			switch {
-			case p.Err != nil && !refused(p.Err):
+			case p.Err != nil && !isNoPerm(p.Err):
 				replies[i].Err = p.Err
 			case answered && p.List[at] != 0:
 				replies[i].Int = p.List[at]

@@ -13,7 +13,7 @@ import (
 // A server, or a device between it and the client, may drop an idle connection. The
 // library may detect that only when it sends the next request. Then the driver sends the
 // request once more, within the same ctx. A library with several idle connections may use
-// another dropped one for that, so the driver tries once more for each of them.
+// another dropped one for that, so the driver retries once for each of them.
 //
 // Then a claim may be under way twice. A server that has closed a connection reads no
 // more from it, but a proxy may still have the first request. So if the caller releases
@@ -38,7 +38,7 @@ func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 		return false
 	}
 	d.clock.forget()
-	if a.newConnection || a.sent == maxRetries || ended(ctx) != nil {
+	if a.newConnection || a.sent == maxRetries || ctxErr(ctx) != nil {
 		return false
 	}
 	a.newConnection = d.client.Idle == nil || d.client.Idle() == 0
@@ -61,14 +61,14 @@ func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
 // lost. If the repetition is answered "not held", the outcome of the first attempt is
 // unknown, and atMostOnce returns its error.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
-	var lost error // of the first attempt
+	var firstErr error
 	p := d.resendIfLost(ctx, func() Reply {
 		p := send()
-		lost = cmp.Or(lost, p.Err)
+		firstErr = cmp.Or(firstErr, p.Err)
 		return p
 	})
 	if p.Err == nil && p.Text == "" && p.Int == 0 {
-		p.Err = lost
+		p.Err = firstErr
 	}
 	return p
 }
@@ -97,7 +97,7 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, res
 			return p
 		}
 		d.clock.learnRefused(-p.Int, sent, name)
-		if err := ended(ctx); err != nil {
+		if err := ctxErr(ctx); err != nil {
 			return Reply{Err: err}
 		}
 		if tries == maxLateTries {
@@ -111,7 +111,7 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, res
 // name moves between servers.
 const maxLateTries = 5
 
-var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
+var errNoTime = errors.New("the server's clock jumps: it refused each attempt as too late")
 
 // unansweredClaims has the tokens of claims that were sent twice, until the end of the
 // first, unanswered request.

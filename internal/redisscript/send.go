@@ -11,7 +11,7 @@ import (
 // key alone, which usually suffices.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := runScript(ctx, d.conn, s, c, false)
-	if moving(p.Err) {
+	if isSlotMoving(p.Err) {
 		c.Keys = c.Keys[:1]
 		p = runScript(ctx, d.conn, s, c, false)
 	}
@@ -22,14 +22,14 @@ func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
 	all := runScripts(ctx, d.conn, s, calls)
 	for i := range all {
-		if moving(all[i].Err) {
+		if isSlotMoving(all[i].Err) {
 			all[i] = d.run(ctx, s, calls[i])
 		}
 	}
 	return all
 }
 
-func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
+func isSlotMoving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
 func (s *Script) command(c Call) Command {
 	words := s.words
@@ -49,20 +49,20 @@ func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Err
 // runScript runs a script on the keys of one or several names, with ownConn on a
 // connection without other requests. It sends the script itself if the server does not
 // have it.
-func runScript(ctx context.Context, on Conn, s *Script, c Call, ownConn bool) Reply {
+func runScript(ctx context.Context, conn Conn, s *Script, c Call, ownConn bool) Reply {
 	command := s.command(c)
 	command.OwnConn = ownConn
-	p := on.Do(ctx, command)
+	p := conn.Do(ctx, command)
 	if isNoScript(p.Err) {
 		command.Words = s.evalWords(len(c.Keys))
-		p = on.Do(ctx, command)
+		p = conn.Do(ctx, command)
 	}
 	return p
 }
 
 // runScripts runs a script once for each call, in a pipeline. The calls of one name run
 // in order.
-func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
+func runScripts(ctx context.Context, conn Conn, s *Script, calls []Call) []Reply {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -70,10 +70,10 @@ func runScripts(ctx context.Context, on Conn, s *Script, calls []Call) []Reply {
 	for i, c := range calls {
 		all[i] = s.command(c)
 	}
-	replies := on.DoMany(ctx, all, false)
+	replies := conn.DoMany(ctx, all, false)
 	for i, p := range replies {
 		if isNoScript(p.Err) { // the first one loads the script
-			replies[i] = runScript(ctx, on, s, calls[i], false)
+			replies[i] = runScript(ctx, conn, s, calls[i], false)
 		}
 	}
 	return replies

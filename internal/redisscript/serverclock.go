@@ -36,9 +36,9 @@ type clock struct {
 
 	eachMinute sync.Once // starts askEachMinute
 
-	mu     sync.Mutex // protects the fields below
-	asking chan struct{}
-	failed time.Time
+	mu       sync.Mutex // protects the fields below
+	asking   chan struct{}
+	failedAt time.Time
 }
 
 func newClock(conn bounded, loops *engine.Background) *clock {
@@ -62,22 +62,22 @@ func (c *clock) end(t time.Time, name string) int64 {
 }
 
 // learnRefused learns the time from a server that refused a request because of its end.
-func (c *clock) learnRefused(is int64, sent time.Time, name string) {
+func (c *clock) learnRefused(server int64, sent time.Time, name string) {
 	if c.cluster {
-		c.slots.Store(slot(name), engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)})
+		c.slots.Store(slot(name), engine.ServerTime{Client: time.Now(), Server: locktable.Instant(server)})
 		return
 	}
-	c.learn(is, sent)
+	c.learn(server, sent)
 }
 
-// learn takes a time that the server read between sent and now.
-func (c *clock) learn(is int64, sent time.Time) {
-	if c.cluster || is <= 0 {
+// learn updates the bound with a time that the server read between sent and now.
+func (c *clock) learn(server int64, sent time.Time) {
+	if c.cluster || server <= 0 {
 		return // it is not known which master has answered
 	}
 	old, now := c.known.Load(), time.Now()
-	if old == nil || old.Outdated(locktable.Instant(is), 0, sent, now) {
-		c.known.CompareAndSwap(old, &engine.ServerTime{Client: now, Server: locktable.Instant(is)})
+	if old == nil || old.Outdated(locktable.Instant(server), 0, sent, now) {
+		c.known.CompareAndSwap(old, &engine.ServerTime{Client: now, Server: locktable.Instant(server)})
 	}
 }
 
@@ -94,13 +94,13 @@ func (d *Driver) Reconnected() { d.clock.forget() }
 // begin asks the servers for their time unless it is known, and then asks again each
 // minute. It closes the channel when they have answered, or after a second. The channel
 // is nil if the caller need not wait.
-func (c *clock) begin() (asked <-chan struct{}) {
+func (c *clock) begin() (answered <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
 	}
 	c.eachMinute.Do(func() { c.loops.Go(c.askEachMinute) })
 	c.mu.Lock()
-	if c.asking != nil || time.Since(c.failed) < time.Second {
+	if c.asking != nil || time.Since(c.failedAt) < time.Second {
 		defer c.mu.Unlock()
 		return c.asking
 	}
@@ -114,7 +114,7 @@ func (c *clock) begin() (asked <-chan struct{}) {
 		defer c.mu.Unlock()
 		c.asking = nil
 		if c.known.Load() == nil {
-			c.failed = time.Now()
+			c.failedAt = time.Now()
 		}
 	})
 	return done
@@ -145,28 +145,28 @@ func (c *clock) ask() {
 		return
 	}
 	sent, readings := time.Now(), make([]*engine.ServerTime, len(servers))
-	var asked sync.WaitGroup
+	var requests sync.WaitGroup
 	for i, s := range servers {
-		asked.Go(func() {
+		requests.Go(func() {
 			answer, err := s.ask(ctx, "TIME")
-			if is := readTime(answer); err == nil && is > 0 {
-				readings[i] = &engine.ServerTime{Client: time.Now(), Server: locktable.Instant(is)}
+			if server := readTime(answer); err == nil && server > 0 {
+				readings[i] = &engine.ServerTime{Client: time.Now(), Server: locktable.Instant(server)}
 			}
 		})
 	}
-	asked.Wait()
-	var least *engine.ServerTime
+	requests.Wait()
+	var earliest *engine.ServerTime
 	for _, r := range readings {
 		switch {
 		case r == nil:
 		case !c.cluster:
 			c.learn(int64(r.Server), sent)
-		case least == nil || r.LowerBound(time.Now()) < least.LowerBound(time.Now()):
-			least = r
+		case earliest == nil || r.LowerBound(time.Now()) < earliest.LowerBound(time.Now()):
+			earliest = r
 		}
 	}
-	if least != nil {
-		c.known.Store(least)
+	if earliest != nil {
+		c.known.Store(earliest)
 	}
 }
 

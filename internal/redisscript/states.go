@@ -80,12 +80,12 @@ func readState(s string) (e locktable.Entry, ok bool) {
 		h.Weight, h.Limit = driver.Exclusive, driver.Exclusive
 		h.Expires, h.Since, h.Fences = r.instant(), r.instant(), int(r.uint32())
 		if token := r.take(len(driver.Token{})); token != string(make([]byte, len(token))) {
-			h.Token = held
+			h.Token = hiddenToken
 		}
 		h.LockDelay = r.duration()
 		h.Fence = e.Fence - uint64(h.Fences) + 1
 		r.failed = r.failed || h.Fences < 1 || h.Fence > e.Fence
-		r.who(&h.ClaimInfo)
+		r.claimantFields(&h.ClaimInfo)
 		e.Holders = []locktable.Holder{h}
 	}
 	return e, !r.failed && len(r.rest) == 0 && max(e.Fence, e.Value.Fence) < queueFrom

@@ -30,7 +30,7 @@ type subscriber struct {
 	loops engine.Background
 
 	mu     sync.Mutex // protects the two fields below; never held during a wait
-	box    *subscription
+	inbox  *subscription
 	shards map[uint16]*subscription // by the slot
 
 	listeners driver.Listeners
@@ -57,15 +57,15 @@ func newSubscriber(d *Driver) *subscriber {
 // channelsFor returns the channels for the signals of a claim, after the server has
 // answered the subscriptions. If a subscription fails, the claim goes on, and its waiter
 // polls.
-func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
+func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (inbox, shard string, err error) {
 	if b.d.NoPush {
 		return "", "", nil
 	}
 	b.mu.Lock()
-	if b.box == nil {
-		b.box = b.subscribe(Channel{Name: b.d.Prefix + "inbox:" + b.id})
+	if b.inbox == nil {
+		b.inbox = b.subscribe(Channel{Name: b.d.Prefix + "inbox:" + b.id})
 	}
-	first, second := b.box, (*subscription)(nil)
+	first, second := b.inbox, (*subscription)(nil)
 	if c.Queue && b.d.client.Cluster {
 		second = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
@@ -128,7 +128,7 @@ func (b *subscriber) subscribe(c Channel) *subscription {
 		defer end()
 		engine.Subscription{
 			Run: func(ctx context.Context, subscribed func()) {
-				_ = b.d.client.Subscribe(ctx, c, subscribed, b.heard) // Keep tries again after any error
+				_ = b.d.client.Subscribe(ctx, c, subscribed, b.onMessage) // Keep tries again after any error
 			},
 			StateChanged: func(up bool) { b.subscriptionChanged(s, up) },
 			FirstPause:   10 * time.Millisecond, LongestPause: time.Second,
@@ -142,10 +142,10 @@ func (b *subscriber) subscribe(c Channel) *subscription {
 const subscribeTimeout = time.Second
 
 // subscriptionChanged records whether the subscription is up. If it comes up late or
-// again, all claims ask the server again, because earlier messages are lost.
+// again, all claims retry, because earlier messages are lost.
 func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 	s.up.Store(up)
-	late := s.tried.Err() != nil // read after up is set: a claim that gave up before saw that it is down
+	late := s.tried.Err() != nil // read after up is set: a claim that stopped waiting before saw it down
 	if s.wakeClaims(); up && late {
 		b.d.clock.forget() // another server may have confirmed the subscription
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
@@ -162,14 +162,14 @@ func cannotSubscribe(err error) bool {
 	return permanent
 }
 
-func (b *subscriber) heard(message string) {
+func (b *subscriber) onMessage(message string) {
 	signal, ok := readSignal(message)
 	if !ok {
 		return
 	}
 	if signal.Kind == driver.SignalGranted {
-		b.d.tracking.held(signal.Token, 0) // before the listeners learn of the grant
-		if b.d.WaitReplicas > 0 {          // the waiter sends its claim again, to confirm the grant
+		b.d.tracking.recordHeld(signal.Token, 0) // before the listeners learn of the grant
+		if b.d.WaitReplicas > 0 {                // the waiter sends its claim again, to confirm the grant
 			signal = driver.Signal{Kind: driver.SignalRetry, Token: signal.Token}
 		}
 	}
@@ -183,7 +183,7 @@ func (b *subscriber) works() bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.box == nil || !b.box.down()
+	return b.inbox == nil || !b.inbox.down()
 }
 
 // close ends all subscriptions, and waits until they have ended.
@@ -194,8 +194,8 @@ func (b *subscriber) close() {
 
 // claimantArg makes the stored form of a claimant: the two channels for its signals, the
 // owner, and the TTL. The scripts read the channels, and replace the TTL.
-func (b *subscriber) claimantArg(box, shard string, c *driver.Claim) string {
-	arg := append(binary.BigEndian.AppendUint16(make([]byte, 0, 512), uint16(len(box))), box...)
+func (b *subscriber) claimantArg(inbox, shard string, c *driver.Claim) string {
+	arg := append(binary.BigEndian.AppendUint16(make([]byte, 0, 512), uint16(len(inbox))), inbox...)
 	arg = append(binary.BigEndian.AppendUint16(arg, uint16(len(shard))), shard...)
 	arg = number(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
 	if last := b.claimant.Load(); last != nil && *last == string(arg) {

@@ -36,67 +36,67 @@ type tracker struct {
 	timer     *time.Timer // wakes run
 	armFailed atomic.Bool // the last attempt to arm failed for some name
 
-	mu      sync.Mutex // protects the fields below, and the fields of leases and names
-	byToken map[driver.Token]*trackedLease
-	byName  map[string]*trackedName // names that were armed; most leases end before that
-	due     []*trackedLease         // to be armed after a grant or a renewal, in that order
-	rearm   []string                // names to be armed again at once, after a change
-	awake   bool                    // timer is set
-	swept   time.Time
+	mu       sync.Mutex // protects the fields below, and the fields of leases and names
+	byToken  map[driver.Token]*trackedLease
+	byName   map[string]*trackedName // names that were armed; most leases end before that
+	due      []*trackedLease         // to be armed after a grant or a renewal, in that order
+	rearm    []string                // names to be armed again at once, after a change
+	timerSet bool                    // timer is set
+	sweptAt  time.Time
 }
 
 type trackedLease struct {
 	token     driver.Token
 	name      string
-	armFrom   time.Time // the earliest time to arm it; zero while it is not granted
+	armAt     time.Time // the earliest time to arm it; zero while it is not granted
 	until     time.Time // the latest end of the lease
 	exclusive bool
 	listed    bool // its name is in byName, and has it
-	armed     bool // since the last arming, no renewal began, and the holder was not notified
+	armed     bool // armed, with no renewal begun and no notification sent since
 	ended     bool // it is no longer in byToken
 }
 
 type trackedName struct {
-	name      string
-	leases    []*trackedLease
-	rearmFrom time.Time // the time of the last or next arming for a change
-	rearming  bool      // the next arming for a change has not begun
+	name           string
+	leases         []*trackedLease
+	rearmAt        time.Time // the time of the last or next arming for a change
+	rearmScheduled bool      // the next arming for a change has not begun
 
-	// changes counts the reported changes of the name. asked is its value when the last
-	// arming was sent. known is its value when the last answered arming was sent. If
-	// changes is greater than known, the name may have changed after its state was read.
-	changes, asked, known int
+	// changes counts the reported changes of the name. sentChanges is its value at the
+	// last arming, answeredChanges at the last answered one. If changes is greater than
+	// answeredChanges, the name may have changed after its state was read.
+	changes, sentChanges, answeredChanges int
 }
 
 func newTracker(watch func(ctx context.Context, keys []string) []WatchReply, prefix string) *tracker {
 	return &tracker{
-		watch: watch, prefix: prefix, timer: time.NewTimer(time.Hour), swept: time.Now(),
+		watch: watch, prefix: prefix, timer: time.NewTimer(time.Hour), sweptAt: time.Now(),
 		byName: map[string]*trackedName{}, byToken: map[driver.Token]*trackedLease{},
 	}
 }
 
-// claim adds a claim before the driver sends it alone. Such a claim may queue, and be
+// addClaim adds a claim before the driver sends it alone. Such a claim may queue, and be
 // granted by another client's release before its own answer arrives.
-func (w *tracker) claim(c *driver.Claim) {
+func (w *tracker) addClaim(c *driver.Claim) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.claimLocked(c, time.Now())
+	w.addClaimLocked(c, time.Now())
 }
 
-// claimLocked returns the lease of a claim. Once a minute it forgets the leases that
+// addClaimLocked returns the lease of a claim. Once a minute it forgets the leases that
 // ended without a call of forgetToken.
-func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
+func (w *tracker) addClaimLocked(c *driver.Claim, now time.Time) *trackedLease {
 	l := w.byToken[c.Token]
 	if l == nil {
 		l = &trackedLease{token: c.Token}
 		w.byToken[c.Token] = l
 	}
 	l.name, l.exclusive, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now.Add(max(c.TTL, c.QueueTTL))
-	if now.Sub(w.swept) > time.Minute {
-		w.swept = now
+	if now.Sub(w.sweptAt) > time.Minute {
+		w.sweptAt = now
 		for _, l := range w.byToken {
 			if l.until.Before(now) {
 				w.dropLocked(l)
@@ -106,16 +106,16 @@ func (w *tracker) claimLocked(c *driver.Claim, now time.Time) *trackedLease {
 	return l
 }
 
-// answered records the answer to a claim, at now. It may be the first call for this
+// recordAnswer records the answer to a claim, at now. It may be the first call for this
 // claim. After an error the outcome is unknown: the claim may be granted now, or later
 // from the queue.
-func (w *tracker) answered(c *driver.Claim, now time.Time, refused, err error) {
+func (w *tracker) recordAnswer(c *driver.Claim, now time.Time, refused, err error) {
 	switch {
 	case w == nil || err != nil:
 	case refused == nil:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.holdsLocked(w.claimLocked(c, now), c.TTL, now)
+		w.recordHeldLocked(w.addClaimLocked(c, now), c.TTL, now)
 	case !c.Queue || errors.Is(refused, driver.ErrValueNotBelow): // the claim has no place
 		w.forgetToken(c.Token)
 	}
@@ -133,26 +133,26 @@ func (w *tracker) update(t driver.Token, f func(l *trackedLease)) {
 	}
 }
 
-// renewing marks a name as not armed, because the renewal that the driver sends next ends
-// the watching. The driver calls held afterwards.
-func (w *tracker) renewing(t driver.Token) { w.update(t, func(l *trackedLease) { l.armed = false }) }
+// disarm marks a name as not armed, because the renewal that the driver sends next
+// ends the watching. The driver calls recordHeld afterwards.
+func (w *tracker) disarm(t driver.Token) { w.update(t, func(l *trackedLease) { l.armed = false }) }
 
-// held records that a token holds its lease, for ttl from now. A ttl of 0 is unknown.
-func (w *tracker) held(t driver.Token, ttl time.Duration) {
-	w.update(t, func(l *trackedLease) { w.holdsLocked(l, ttl, time.Now()) })
+// recordHeld records that a token holds its lease for ttl from now; 0 means unknown.
+func (w *tracker) recordHeld(t driver.Token, ttl time.Duration) {
+	w.update(t, func(l *trackedLease) { w.recordHeldLocked(l, ttl, time.Now()) })
 }
 
-// holdsLocked records that a lease is held, and schedules the arming.
-func (w *tracker) holdsLocked(l *trackedLease, ttl time.Duration, now time.Time) {
+// recordHeldLocked records that a lease is held, and schedules the arming.
+func (w *tracker) recordHeldLocked(l *trackedLease, ttl time.Duration, now time.Time) {
 	if ttl > 0 {
 		l.until = now.Add(ttl)
 	}
-	if l.armFrom.IsZero() {
-		l.armFrom = now.Add(armDelay)
+	if l.armAt.IsZero() {
+		l.armAt = now.Add(armDelay)
 	}
 	w.due = append(w.due, l)
-	if !w.awake { // not for each lease, because setting a timer costs more than all else here
-		w.awake = true
+	if !w.timerSet { // not for each lease, because setting a timer costs more than all else here
+		w.timerSet = true
 		w.timer.Reset(armDelay)
 	}
 }
@@ -181,21 +181,21 @@ const minRearmInterval = 500 * time.Millisecond
 // within the last minRearmInterval.
 func (w *tracker) rearmLocked(n *trackedName) {
 	n.changes++
-	if n.rearming {
+	if n.rearmScheduled {
 		return
 	}
 	now, pause := time.Now(), time.Duration(0)
-	if now.Sub(n.rearmFrom) < minRearmInterval {
+	if now.Sub(n.rearmAt) < minRearmInterval {
 		pause = minRearmInterval
 	}
 	at := now.Add(pause)
-	n.rearming, n.rearmFrom = true, at
+	n.rearmScheduled, n.rearmAt = true, at
 	time.AfterFunc(pause, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if n.rearming && n.rearmFrom.Equal(at) { // otherwise a renewal has armed the name meanwhile
+		if n.rearmScheduled && n.rearmAt.Equal(at) { // otherwise a renewal has armed the name meanwhile
 			w.rearm = append(w.rearm, n.name)
-			w.awake = true
+			w.timerSet = true
 			w.timer.Reset(0)
 		}
 	})
@@ -213,7 +213,7 @@ func (w *tracker) changed(name string) {
 	}
 }
 
-// minRewatchPause is the first pause after a name could not be armed.
+// After a failed arming, the pause grows from minRewatchPause to maxRewatchPause.
 const (
 	minRewatchPause = 50 * time.Millisecond
 	maxRewatchPause = 5 * time.Second
@@ -224,7 +224,7 @@ const (
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	defer w.timer.Stop()
 	failures := 0
-	var again <-chan time.Time // nil if no name has failed
+	var retryTimer <-chan time.Time // nil if no name has failed
 	var failed []string
 	for {
 		select {
@@ -232,17 +232,17 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 			return
 		case <-w.timer.C:
 			failed = append(failed, w.arm(ctx, w.takeDue(), lost, false)...)
-		case <-again:
+		case <-retryTimer:
 			// A failed name could not be watched for a while, and the server may be
 			// another one. So arm these names again, and let all their holders check.
-			failed, again = w.arm(ctx, failed, lost, true), nil
+			failed, retryTimer = w.arm(ctx, failed, lost, true), nil
 		}
 		w.armFailed.Store(len(failed) > 0)
 		switch {
 		case len(failed) == 0:
 			failures = 0
-		case again == nil:
-			again = time.After(backoff.JitterUp(backoff.Doubled(minRewatchPause, failures, maxRewatchPause)))
+		case retryTimer == nil:
+			retryTimer = time.After(backoff.JitterUp(backoff.Doubled(minRewatchPause, failures, maxRewatchPause)))
 			failures++
 		}
 	}
@@ -259,7 +259,7 @@ func (w *tracker) takeDue() (names []string) {
 	now := time.Now()
 	for len(w.due) > 0 {
 		l := w.due[0]
-		if !l.ended && l.armFrom.After(now) {
+		if !l.ended && l.armAt.After(now) {
 			w.timer.Reset(armDelay / 2)
 			return names
 		}
@@ -278,16 +278,16 @@ func (w *tracker) takeDue() (names []string) {
 		}
 		names = append(names, l.name)
 	}
-	w.due, w.awake = nil, false
+	w.due, w.timerSet = nil, false
 	return names
 }
 
 // arm arms names, and returns those for which it failed. It calls lost with the tokens
-// whose lease may be gone; if doubtful, with all.
-func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
+// whose lease may be gone; if checkAll, with all.
+func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), checkAll bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
-		known, states := w.list(some)
+		known, states := w.markArmed(some)
 		if len(known) == 0 {
 			continue
 		}
@@ -296,17 +296,17 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 			if p.Err != nil {
 				failed = append(failed, known[i].name)
 			}
-			lost(w.tokensToNotify(known[i], p, doubtful))
+			lost(w.tokensToNotify(known[i], p, checkAll))
 		}
 		cancel()
 	}
 	return failed
 }
 
-// list marks the leases of names as armed. It does so before the request, because the
-// server may report a change before it answers. It returns the names that are still held,
-// and their keys.
-func (w *tracker) list(names []string) (known []*trackedName, states []string) {
+// markArmed marks the leases of names as armed. It does so before the request, because
+// the server may report a change before it answers. It returns the names that are still
+// held, and their keys.
+func (w *tracker) markArmed(names []string) (known []*trackedName, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -314,7 +314,7 @@ func (w *tracker) list(names []string) (known []*trackedName, states []string) {
 		if n == nil {
 			continue
 		}
-		n.rearming, n.asked = false, n.changes
+		n.rearmScheduled, n.sentChanges = false, n.changes
 		for _, l := range n.leases {
 			l.armed = true
 		}
@@ -325,15 +325,15 @@ func (w *tracker) list(names []string) (known []*trackedName, states []string) {
 
 // tokensToNotify returns the tokens of a name whose lease may be gone, according to the
 // state of the name. It returns a token once until the name is armed again.
-func (w *tracker) tokensToNotify(n *trackedName, p WatchReply, doubtful bool) (tokens []driver.Token) {
+func (w *tracker) tokensToNotify(n *trackedName, p WatchReply, checkAll bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p.Err != nil && n.known == n.changes {
+	if p.Err != nil && n.answeredChanges == n.changes {
 		return nil
 	}
-	n.known = n.asked
+	n.answeredChanges = n.sentChanges
 	for _, l := range n.leases {
-		if l.armed && (doubtful || p.Err != nil || !mayHold(p.State, l.token, l.exclusive)) {
+		if l.armed && (checkAll || p.Err != nil || !mayHold(p.State, l.token, l.exclusive)) {
 			l.armed = false
 			tokens = append(tokens, l.token)
 		}

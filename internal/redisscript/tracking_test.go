@@ -21,8 +21,8 @@ func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (to
 	var w *tracker
 	w = newTracker(func(context.Context, []string) []WatchReply { return []WatchReply{answer(w)} }, "pawl:")
 	ctx, end := context.WithCancel(t.Context())
-	w.claim(&tracked)
-	w.held(tracked.Token, tracked.TTL)
+	w.addClaim(&tracked)
+	w.recordHeld(tracked.Token, tracked.TTL)
 	go func() { f(w); end() }()
 	w.run(ctx, func(tokens []driver.Token) { told += len(tokens) })
 	return told
@@ -53,7 +53,7 @@ func TestANameThatChangesAllTheTimeIsArmedAtItsPace(t *testing.T) {
 		track(t, func(*tracker) WatchReply { armed++; return holds }, func(w *tracker) {
 			for i := range 6000 { // a minute
 				if time.Sleep(10 * time.Millisecond); i%100 == 0 {
-					w.held(tracked.Token, tracked.TTL) // after a renewal
+					w.recordHeld(tracked.Token, tracked.TTL) // after a renewal
 				}
 				w.changed(tracked.Name)
 			}

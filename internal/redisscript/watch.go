@@ -31,11 +31,11 @@ type watching struct {
 	ended       sync.Map     // from a name to a channel that is closed when its last watch has ended
 }
 
-// A watch is one name that is watched.
+// A watch is a watched name.
 type watch struct {
 	d       *Driver
 	name    string
-	tell    func()
+	notify  func()
 	sharded bool // its channel belongs to a slot
 }
 
@@ -52,7 +52,7 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(b.life)
 	ended := make(chan struct{})
 	last, _ := w.ended.Swap(name, ended)
-	x := &watch{d: d, name: name, tell: f, sharded: d.client.Cluster}
+	x := &watch{d: d, name: name, notify: f, sharded: d.client.Cluster}
 	b.loops.Go(func() {
 		defer w.ended.CompareAndDelete(name, ended)
 		defer close(ended)
@@ -73,8 +73,8 @@ func (d *Driver) follow(name string, f func()) (stop func()) {
 func (x *watch) listen(ctx context.Context, subscribed func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	confirmed := make(chan struct{}, 1)
-	var noting sync.WaitGroup
-	noting.Go(func() {
+	var noteKeeper sync.WaitGroup
+	noteKeeper.Go(func() {
 		defer cancel()
 		x.keepNote(ctx, confirmed, subscribed)
 	})
@@ -84,24 +84,24 @@ func (x *watch) listen(ctx context.Context, subscribed func()) {
 		case confirmed <- struct{}{}:
 		default:
 		}
-	}, func(string) { x.tell() })
+	}, func(string) { x.notify() })
 	cancel()
-	noting.Wait()
+	noteKeeper.Wait()
 	x.sharded = x.sharded && !cannotSubscribe(err) // next time a plain channel, if the server refuses sharded ones
 }
 
 // keepNote writes the note whenever the server has confirmed the subscription, and
 // renews it as long as the subscription lasts. It returns when it cannot write the note.
 func (x *watch) keepNote(ctx context.Context, confirmed <-chan struct{}, subscribed func()) {
-	for wait, late := serverTimeout, true; ; wait, late = backoff.JitterDown(watchNoteInterval), false {
-		news := false
+	for wait, first := serverTimeout, true; ; wait, first = backoff.JitterDown(watchNoteInterval), false {
+		isConfirmed := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-confirmed:
-			news = true
+			isConfirmed = true
 		case <-time.After(wait):
-			if late {
+			if first {
 				return // the server does not confirm the subscription
 			}
 		}
@@ -109,7 +109,7 @@ func (x *watch) keepNote(ctx context.Context, confirmed <-chan struct{}, subscri
 		if !ok {
 			return
 		}
-		if news || missing {
+		if isConfirmed || missing {
 			subscribed()
 		}
 	}

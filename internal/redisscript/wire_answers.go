@@ -11,8 +11,8 @@ import (
 )
 
 // This file reads the answers of scripts, which are of the same version as the reader.
-// But the claimants and owners in them, which are stored, and the signals, which the
-// scripts of any client publish, may be of another version.
+// But other versions may have stored the claimants and owners in the answers, and other
+// versions' scripts may have published the signals.
 
 // damage is the error for stored data, or an answer of a script, that cannot be decoded.
 type damage struct{ problem string }
@@ -80,9 +80,9 @@ func readTimeOfRefusal(p Reply) int64 {
 
 func isRefusal(p Reply) bool { return strings.HasPrefix(p.Text, "h") }
 
-// held replaces the token of a holder that has not released, because tokens do not leave
-// Redis.
-var held = driver.Token{1}
+// hiddenToken replaces the token of a holder that has not released, because tokens do not
+// leave Redis.
+var hiddenToken = driver.Token{1}
 
 // readClaim reads the answer to a claim: granted, or refused for now.
 func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
@@ -216,7 +216,7 @@ func (r *reader) holder() locktable.Holder {
 	h.Fences, h.Weight, h.Limit = int(r.uint32()), int(r.uint32()), int(r.uint32())
 	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), r.duration()
 	if r.byte() == 0 {
-		h.Token = held
+		h.Token = hiddenToken
 	}
 	r.claimant(&h.ClaimInfo)
 	return h
@@ -234,11 +234,11 @@ func (r *reader) value() (v locktable.Value) {
 // claimant reads a length, and the output of claimantArg. It skips the channels.
 func (r *reader) claimant(c *locktable.ClaimInfo) {
 	in := reader{rest: r.take(int(r.uint32()))}
-	in.who(c)
+	in.claimantFields(c)
 	r.failed = r.failed || in.failed
 }
 
-func (r *reader) who(c *locktable.ClaimInfo) {
+func (r *reader) claimantFields(c *locktable.ClaimInfo) {
 	for range 2 {
 		r.take(r.uint16())
 	}

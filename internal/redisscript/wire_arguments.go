@@ -81,7 +81,7 @@ func (o *Options) call(name string, args ...[]byte) Call {
 }
 
 // claimCall makes the call of a claim.
-func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
+func (o *Options) claimCall(c *driver.Claim, end int64, claimant string) (*Script, Call) {
 	s := Acquire
 	var by, value []byte
 	if c.Force {
@@ -90,7 +90,7 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 	if usesValue(c) {
 		value = valueArg(c)
 	}
-	return s, o.call(c.Name, o.claimArg(make([]byte, 0, 512), c, end, who), waitArg(make([]byte, 0, 32), c), by, value)
+	return s, o.call(c.Name, o.claimArg(make([]byte, 0, 512), c, end, claimant), waitArg(make([]byte, 0, 32), c), by, value)
 }
 
 // renewCall makes the call of the scripts Renew and Confirm. Only a renewal that writes a
@@ -176,9 +176,9 @@ func fencesOf(c *driver.Claim) int {
 }
 
 // claimArg appends the first argument of a claim. Redis stores the last part of it for an
-// exclusive holder: the number of fences, the token, the lock-delay and who. end is on
-// the server's clock.
-func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, who string) []byte {
+// exclusive holder: the number of fences, the token, the lock-delay and claimant. end is
+// on the server's clock.
+func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, claimant string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
 		kind = quickAcquire
@@ -186,7 +186,7 @@ func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, who string) []b
 	b = o.timesArg(append(b, kind), c)
 	b = number(number(b, fenceArg(c.MinFence)), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
-	return append(number(b, micros(c.LockDelay)), who...)
+	return append(number(b, micros(c.LockDelay)), claimant...)
 }
 
 // timesArg appends the TTL, and how long the server remembers the name.

@@ -13,18 +13,18 @@ func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
 	defer d.Close()
 	claim := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, TTL: time.Minute}
 	lease := driver.LeaseRef{Name: claim.Name, Token: claim.Token}
-	who := d.signals.claimantArg("inbox", "", &claim)
+	claimant := d.signals.claimantArg("inbox", "", &claim)
 	batch := make([]*step, 64)
 	for i := range batch {
-		batch[i] = &step{quickStep: quickStep{claim: claim, who: who}}
+		batch[i] = &step{quickStep: quickStep{claim: claim, claimant: claimant}}
 	}
 	var command Command
 	for what, c := range map[string]struct {
 		most float64
 		make func()
 	}{
-		"who claims":      {0, func() { who = d.signals.claimantArg("inbox", "", &claim) }},
-		"a claim":         {2, func() { s, c := d.claimCall(&claim, 1, who); command = s.command(c) }},
+		"the claimant":    {0, func() { claimant = d.signals.claimantArg("inbox", "", &claim) }},
+		"a claim":         {2, func() { s, c := d.claimCall(&claim, 1, claimant); command = s.command(c) }},
 		"a release":       {2, func() { command = Release.command(d.releaseCall(&lease, 0)) }},
 		"64 steps in one": {3, func() { command = Many.command(d.pack(batch)) }},
 	} {

@@ -50,7 +50,7 @@ var BadDays = []BadDay{
 		Name:  "a password is set",
 		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "requirepass", "sesame"); s.disconnect() },
 		End:   func(s *Server) { s.Admin("CONFIG", "SET", "requirepass", "") },
-		Cause: "NOAUTH", Hint: "wants a password", Permanent: true,
+		Cause: "NOAUTH", Hint: "requires a password", Permanent: true,
 	},
 	{
 		Name: "another password is set", User: "joe",

@@ -39,7 +39,7 @@
 //	wait_replicas=1      of each server, if each has replicas of its own
 //	wait_timeout=500ms
 //
-// # Which servers will do?
+// # Which servers are suitable?
 //
 // The servers have to be independent: no two of them may be a master and its replica, or
 // on one machine. Pawl refuses two addresses of one server, if the user may call INFO.

@@ -29,24 +29,24 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 }
 
 func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
-	urls, err := split(u)
+	urls, err := nodeURLs(u)
 	if err != nil {
 		return nil, err
 	}
-	d, nodes, err := over(urls, func(node string) (driver.Driver, error) { return redislock.Open(redisscript.ConnectLater(ctx), node) })
+	d, nodes, err := newQuorum(urls, func(node string) (driver.Driver, error) { return redislock.Open(redisscript.ConnectLater(ctx), node) })
 	if err != nil {
 		return nil, err
 	}
-	named := identify(ctx, nodes)
+	checkDistinct := identify(ctx, nodes)
 	// Only a request shows whether a majority of the servers answers.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
-		if _, typed := errors.AsType[*driver.Error](err); !typed && errors.Is(err, context.DeadlineExceeded) {
+		if _, isDriverError := errors.AsType[*driver.Error](err); !isDriverError && errors.Is(err, context.DeadlineExceeded) {
 			err = unanswered(err, d, nodes)
 		}
 		return nil, err
 	}
-	if err := named(); err != nil {
+	if err := checkDistinct(); err != nil {
 		_ = d.Close()
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // the defaults of redislock, use quorumlock.New. The error is a [*driver.InvalidError].
 func New(clients ...rueidis.Client) (driver.Driver, error) {
 	if len(clients) < 3 {
-		return nil, &driver.InvalidError{Argument: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
+		return nil, &driver.InvalidError{Argument: "quorum", Problem: "has fewer than 3 clients, so it could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
 	}
 	var known []rueidis.Client
-	d, _, err := over(clients, func(c rueidis.Client) (driver.Driver, error) {
+	d, _, err := newQuorum(clients, func(c rueidis.Client) (driver.Driver, error) {
 		if slices.Contains(known, c) {
 			return nil, &driver.InvalidError{Argument: "quorum", Problem: "has one client twice, which would vote twice", Allowed: "a client for each server"}
 		}
@@ -71,8 +71,8 @@ func New(clients ...rueidis.Client) (driver.Driver, error) {
 	return d, err
 }
 
-// over makes a driver over a node for each server.
-func over[S any](servers []S, node func(S) (driver.Driver, error)) (_ driver.Driver, nodes []driver.Driver, err error) {
+// newQuorum makes a driver over a node for each server.
+func newQuorum[S any](servers []S, open func(S) (driver.Driver, error)) (_ driver.Driver, nodes []driver.Driver, err error) {
 	defer func() {
 		if err != nil {
 			for _, d := range nodes {
@@ -81,51 +81,51 @@ func over[S any](servers []S, node func(S) (driver.Driver, error)) (_ driver.Dri
 		}
 	}()
 	for _, s := range servers {
-		d, err := node(s)
+		d, err := open(s)
 		if err != nil {
 			return nil, nodes, err
 		}
-		nodes = append(nodes, lazy{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
+		nodes = append(nodes, node{d.(*redisscript.Driver)}) //nolint:forcetypeassert // redislock made it
 	}
 	d, err := quorumlock.New(nodes, nil)
 	return d, nodes, err
 }
 
-// lazy is a node. Its Diagnose drops a finding that a user of redlock cannot change: a
-// driver that is opened without its server has no tracking.
-type lazy struct{ *redisscript.Driver }
+// A node is the driver of one server. Its Diagnose drops a finding that a user of redlock
+// cannot change: a driver that is opened without its server has no tracking.
+type node struct{ *redisscript.Driver }
 
 // Diagnose implements driver.Diagnoser.
-func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	found, err := l.Driver.Diagnose(ctx)
+func (n node) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	found, err := n.Driver.Diagnose(ctx)
 	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Subject == "tracking" }), err
 }
 
 // identify asks each server for its run ID. It returns a function that waits a moment for
 // the answers, and returns an error if two addresses lead to one server, which would vote
 // twice. Servers that do not reveal their ID are accepted.
-func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
-	type answer struct{ id, where string }
+func identify(ctx context.Context, nodes []driver.Driver) (checkDistinct func() error) {
+	type answer struct{ id, location string }
 	answers := make(chan answer, len(nodes))
 	ctx, cancel := context.WithCancel(ctx)
-	for _, node := range nodes {
+	for _, n := range nodes {
 		go func() {
-			d := node.(lazy) //nolint:forcetypeassert // open made them
+			d := n.(node) //nolint:forcetypeassert // newQuorum made them
 			answers <- answer{redisscript.RunID(ctx, d.Driver), strings.TrimPrefix(d.Properties().Location, "redis ")}
 		}()
 	}
 	return func() error {
 		defer cancel()
-		enough := time.After(250 * time.Millisecond)
+		timeout := time.After(250 * time.Millisecond)
 		known := map[string]string{}
 		for range nodes {
 			select {
 			case a := <-answers:
 				if other := known[a.id]; other != "" && a.id != "" {
-					return invalid("names one server twice, which would vote twice: " + min(a.where, other) + " and " + max(a.where, other))
+					return invalid("names one server twice, which would vote twice: " + min(a.location, other) + " and " + max(a.location, other))
 				}
-				known[a.id] = a.where
-			case <-enough:
+				known[a.id] = a.location
+			case <-timeout:
 				return nil
 			}
 		}

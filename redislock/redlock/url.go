@@ -20,8 +20,8 @@ var urlParameters = slices.Concat(engine.TLSParameters, []string{
 	"addr", "client_name", "db", "dial_timeout", "prefix", "protocol", "push", "retention", "wait_replicas", "wait_timeout", "write_timeout",
 })
 
-// split makes a URL for each node. redislock finds the other mistakes.
-func split(u *url.URL) ([]string, error) {
+// nodeURLs makes a URL for each node. redislock finds the other mistakes.
+func nodeURLs(u *url.URL) ([]string, error) {
 	if schemes[u.Scheme] == "" {
 		return nil, invalid("begins with neither redlock: nor redlocks:")
 	}
@@ -41,7 +41,7 @@ func split(u *url.URL) ([]string, error) {
 		case bare == "" || bare[0] == ':':
 			return nil, invalid("names a host that is empty")
 		case !ok:
-			return nil, invalid("has a port that cannot be: 1 to 65535 can")
+			return nil, invalid("has a port that is not 1 to 65535")
 		case slices.Contains(known, at):
 			return nil, invalid("names " + at + " twice, which would vote twice")
 		}
@@ -50,7 +50,7 @@ func split(u *url.URL) ([]string, error) {
 		urls = append(urls, node.String())
 	}
 	if len(urls) < 3 {
-		return nil, invalid("names fewer than 3 hosts, and could not lose one")
+		return nil, invalid("names fewer than 3 hosts, so it could not lose one")
 	}
 	return urls, nil
 }

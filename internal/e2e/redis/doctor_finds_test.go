@@ -28,7 +28,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 		{"maxmemory 1000000", "0", "warning maxmemory", "nine tenths"},
 		{"appendfsync no", "everysec", "info persistence", "appendfsync"},
 		{}, // all settings are good again
-		{"appendonly no", "", "warning persistence", "all locks are forgotten"},
+		{"appendonly no", "", "warning persistence", "loses all locks"},
 	} {
 		words, good := strings.Fields(bad.set), strings.Fields(bad.good)
 		for i := 0; i < len(words); i += 2 {

@@ -92,6 +92,6 @@ if queueing == 1 then
   keep_until(now + wait)
 end
 if place then position = call('ZRANK', L, token) - broken - holders + 1 end
-if position == 1 then new_head = false end -- the answer tells the head when it opens
+if position == 1 then new_head = false end -- the answer has the time at which it opens
 save()
 return refusal(position, weight, limit, head)

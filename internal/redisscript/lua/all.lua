@@ -1,5 +1,5 @@
 -- all: claims several names, without queueing or force, and grants all claims, or none.
--- It first looks at each name, and passes it on if its lease has expired, as every step
+-- It first examines each name, and passes it on if its lease has expired, as every step
 -- does. Then it grants the claims.
 --
 -- KEYS: S, D, L and E of each name in turn, see lib/layout.
@@ -8,8 +8,8 @@
 -- Answers:
 --   a list of numbers: granted; the fence of each claim
 --   a number below 0: the claims came after their end; the server's time, negated
---   'r' and >I4: refused; how many claims are before the first refused one; then what
---     acquire answers to that claim
+--   'r' and >I4: refused; how many claims precede the first refused one; then the answer
+--     of acquire to that claim
 --
 -- redis.calls:
 --   the names are free, and no claim waits: TIME; for each GET SET

@@ -1,5 +1,5 @@
--- confirm: renews a lease, and always writes. WAIT counts the replicas that have what its
--- own connection wrote, and another connection may have written the grant.
+-- confirm: renews a lease, and always writes. WAIT counts the replicas that have the
+-- writes of its own connection, but another connection may have written the grant.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name; S is enough if the name has no details.

@@ -3,10 +3,10 @@
 -- one step does not end the script, because the others would get no answer.
 --
 -- KEYS[i]: S of a name.
--- ARGV[1]: what the claims share; empty without claims. >ddd: the TTL, how long
+-- ARGV[1]: the claims' common settings; empty without claims. >ddd: the TTL, how long
 --   the name is remembered, and the latest end, in microseconds; then the
 --   lock-delay and who claims, as in the argument of one claim.
--- ARGV[1 + i] is about KEYS[i]. Its length is its kind:
+-- ARGV[1 + i] is for KEYS[i]. Its length shows its kind:
 --   16 bytes: c16, a token to release
 --   20 bytes: >c16I4, a token to grant one fence to, and by how many microseconds the
 --     end of its claim is before the latest end

@@ -9,7 +9,7 @@
 --   has already written one.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
---   'h', see lib/refusal: behind leases granted since, it would exceed its limit
+--   'h', see lib/refusal: with the leases granted since, it would exceed its limit
 --   otherwise as lib/not_held
 --   an error PAWLFENCE: there are no fences as high as that
 --
@@ -54,7 +54,7 @@ end
 if fence > first + fences - 1 then -- other leases were granted since
   wanted = math.max(wanted, fence + 1)
 end
-if place == 'h' and held > limit then -- behind these it would not have been granted
+if place == 'h' and held > limit then -- with the others it would not have been granted
   save()
   return refusal(0, weight, limit, nil, token)
 end

@@ -1,5 +1,5 @@
--- read: describes a name for people. It changes nothing; the reader in Go leaves out what
--- has expired.
+-- read: describes a name for people. It changes nothing; the reader in Go leaves out
+-- expired leases and places.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name; S is enough if the name has no details.

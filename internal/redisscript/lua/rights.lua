@@ -1,7 +1,7 @@
 -- rights: for the doctor. It tries each command that the scripts call. It returns the
 -- commands that the user may not run, and, with a ? before each, those unknown to the
--- server. The key belongs to no name, and is gone afterwards. A node of a cluster refuses
--- a key of another node, but checks the rights first. It is sent with EVAL.
+-- server. The key belongs to no name, and rights removes it. A node of a cluster refuses
+-- a key of another node, but checks the rights first. The doctor sends it with EVAL.
 --
 -- KEYS: none, because each node of a cluster runs it.
 -- ARGV: the key; the channel to publish on, or ''; the sharded channel, or ''.

@@ -1,5 +1,5 @@
--- states: what is stored of many names, as it is. It changes nothing. The reader in Go
--- then reads names that have details, or are damaged, by a script of their own.
+-- states: returns the stored states of many names. It changes nothing. For names that
+-- have details, or are damaged, the reader in Go then runs the script read.
 --
 -- KEYS[i]: S of a name.
 -- ARGV: none.

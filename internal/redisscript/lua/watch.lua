@@ -1,13 +1,13 @@
 -- watch: makes the other scripts publish each change of a name, for a while. It changes
--- nothing else, and does not remove what has expired.
+-- nothing else, and does not remove expired leases or places.
 --
 -- The channel is the key S with a w as its last letter. The messages are empty.
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name; S is enough if the name has no details.
 -- ARGV[1]: >dB: for how long, in microseconds; WAY_PLAIN or WAY_SLOT.
--- Answers: 1, it was watched already; 2, it was not, so something may have changed
---   unnoticed; 0, the user may not publish there, so it is not watched.
+-- Answers: 1, it was watched already; 2, it was not, so a change may have been missed;
+--   0, the user may not publish there, so it is not watched.
 --
 -- redis.calls:
 --   half of that time, or more, is left of an earlier watch: TIME GET

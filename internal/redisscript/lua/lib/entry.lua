@@ -25,7 +25,7 @@ if s then
   local v, f, at
   v, f, fence, closed, kept_until, at = unpack(HEAD, s)
   if v ~= VERSION or f > 31 then damaged('the state is of another version') end
-  kept_until = math.ceil(kept_until) -- it was not always a whole number
+  kept_until = math.ceil(kept_until) -- earlier versions stored fractions
   if not (sane(fence, QUEUE_FROM) and sane(closed, NEVER)
     and sane(kept_until, NEVER)) then
     damaged('a number is out of range')
@@ -89,10 +89,10 @@ local function details()
   end
 end
 
--- count finds how many details there are. Another client, or the server that needs
--- memory, may have deleted some of D, L and E. Then the holders are unknown until the
--- last lease among them must be over. After that, or at once without shared holders,
--- count forgets the rest, and waiters ask again.
+-- count counts the details. Another client, or a server that needs memory, may have
+-- deleted some of D, L and E. Then the holders are unknown until the last lease among
+-- them must have ended. After that, or at once without shared holders, count drops the
+-- rest, and waiters retry.
 local function count()
   if not more then return end
   details()
@@ -148,7 +148,7 @@ local function keep_until(instant)
   end
 end
 
--- leased notes until when a shared lease lasts. It adds half of the time that is left, so
+-- leased records the end of a shared lease. It adds half of the time that is left, so
 -- that few leases make a step write S.
 local function leased(instant)
   if instant > leases_until then
@@ -177,7 +177,7 @@ end
 
 -- opens reports whether the name will open without a step of a client: at the end of a
 -- lock-delay, or of a minimum hold. Of several shared holders it looks only at the first
--- to end, because the head then asks again, and learns of the next.
+-- to end, because the head then retries, and learns of the next.
 local function opens()
   if closed > now or lease then return closed > now or lease.token == ZERO end
   if holders == 0 then return false end
@@ -198,7 +198,7 @@ local function tell_head()
   signal(rec:sub(rest), SIGNAL_RETRY, token, 0, 0)
 end
 
--- settle removes what has expired, then grants to the head of the queue while it fits.
+-- settle removes expired members, then grants to the head of the queue while it fits.
 local function settle()
   count()
   if lease and lease.expires <= now then

@@ -1,4 +1,4 @@
--- What is stored of a name, and the constants of all scripts. No line of this file is
+-- The stored state of a name, and the constants of all scripts. No line of this file is
 -- sent: a line `local NAME = literal` is a constant, and its value replaces the name
 -- wherever a script uses it. So a constant costs nothing, and no function of a script has
 -- to capture it.
@@ -27,10 +27,10 @@
 --        'w' WAITER  a waiter: how many fences it wants, weight, limit, since,
 --                    lock-delay; then its wish, see lib/value; then who it is
 --        of a broken lease: the owner who broke it, as locktable.AppendOwner writes it
---   L  sorted set, the line: first the broken, by time (scores below 0); then the shared
+--   L  sorted set, the order: first the broken, by time (scores below 0); then the shared
 --      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
 --   E  sorted set: when each member expires. The broken, the shared holders
---      and the waiters are apart, as in L, so that the first holder is found at once:
+--      and the waiters are separate, as in L, so that one call finds the first holder:
 --      QUEUE_FROM is subtracted from the scores of the broken, and added to the scores
 --      of the waiters
 --
@@ -45,7 +45,7 @@
 -- A name that keeps a value, or is watched, is not the quick case of any script. So
 -- values and watches cost other names nothing.
 --
--- S is the root: if it is missing, nothing is held; if it says that there are no details,
+-- S decides: if it is missing, no lease exists; if it says that there are no details,
 -- there are none. Instants and durations are microseconds. Numbers are doubles, because
 -- Lua has no others: exact up to 2^53.
 

@@ -1,5 +1,5 @@
--- not_held is the answer when a token holds nothing: 0; or, if its lease was broken, 'b',
--- >d: how long the name stays closed, in microseconds, and who broke the lease.
+-- not_held returns the answer if a token holds no lease: 0; or, if its lease was broken,
+-- 'b', >d: how long the name stays closed, in microseconds, and who broke the lease.
 local function not_held(token)
   local by = size > 0 and call('HGET', D, 'b' .. token)
   if not by then return 0 end

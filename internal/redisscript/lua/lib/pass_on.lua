@@ -36,7 +36,7 @@ local function promote()
     writes, below, rest = wish_of(rec, rest)
     local who = rec:sub(rest)
     new_head = true
-    if not value_below(below) then -- the value was below it when the waiter came
+    if not value_below(below) then -- it was below when the waiter joined
       remove(token)
       signal(who, SIGNAL_RETRY, token, 0, 0)
     else

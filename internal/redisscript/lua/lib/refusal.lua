@@ -5,9 +5,9 @@
 -- it. 'own' is the claim's own token, if its lease has to be left out. The answer is
 --
 --   'h', >ddddI4I4: now; the last fence; closed until; when this may change by itself;
---     the position of the claim; how many hold the name
---   if any do, the holder that expires first, see lib/shown; of several that expire
---     at the same time, one with the longest lock-delay
+--     the position of the claim; how many holders there are
+--   if there are any, the holder that expires first, see lib/shown; of several that
+--     expire at the same time, one with the longest lock-delay
 local function refusal(position, weight, limit, head, own)
   local n, first, over = holders, '', 0
   if lease then

@@ -1,5 +1,5 @@
--- shown describes for Go the shared holder with the member id of L, or without id the
--- exclusive one, >dI4I4I4dddBI4: fence; how many; weight; limit; since; expires;
+-- shown encodes for Go the shared holder with the member id of L, or without id the
+-- exclusive holder, >dI4I4I4dddBI4: fence; how many; weight; limit; since; expires;
 -- lock-delay; 1 if the lease is only kept for its minimum hold; the length of who it is;
 -- then who it is. It also returns the end of the lease and its lock-delay.
 local function shown(id)
