@@ -28,19 +28,19 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	defer d.work.Done()
 	c.Value, c.ValueBelow = bytes.Clone(c.Value), bytes.Clone(c.ValueBelow)
-	p, nth, err := d.turn(ctx, c)
+	p, number, err := d.beginTurn(ctx, c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	c = p.tagged(c)
-	a := &attempt{d: d, claim: c, place: p, nth: nth, lateGrants: map[int]bool{}}
+	c = p.withTag(c)
+	a := &attempt{d: d, claim: c, place: p, number: number, lateGrants: map[int]bool{}}
 	began := time.Now()
 	grant, err := a.run(ctx)
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
-		p.outdate(held)
+		p.outdateSignals(held)
 	}
-	if !a.left {
-		defer p.done()
+	if !a.callerLeft {
+		defer p.endTurn()
 	}
 	if err == nil {
 		err = ctx.Err() // the caller has given up, and releases the claim or sends it again
@@ -55,17 +55,17 @@ func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 
 // An attempt is one call of Acquire, or an agreement after signals (signals.go).
 type attempt struct {
-	d     *quorum
-	claim driver.Claim
-	place *place
-	nth   int        // the number of this attempt at the place
-	left  bool       // the caller's ctx has ended, and conclude goes on without it
-	votes grantVotes // of the last claim on the nodes
+	d          *quorum
+	claim      driver.Claim
+	place      *place
+	number     int        // its number among the attempts at the place
+	callerLeft bool       // the caller's ctx has ended, and conclude goes on without it
+	votes      grantVotes // of the last claim on the nodes
 
-	mu         sync.Mutex   // protects the fields below
-	void       bool         // release grants that arrive from now on
-	over       bool         // the attempt returned "held", and the caller waits
-	lateGrants map[int]bool // nodes that granted, or may have granted, before void was set; votes may lack them
+	mu          sync.Mutex   // protects the fields below
+	void        bool         // release grants that arrive from now on
+	callerWaits bool         // the attempt returned "held", and the caller waits
+	lateGrants  map[int]bool // nodes that granted, or may have granted, before void was set; votes may lack them
 }
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
@@ -73,7 +73,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	a.votes = votes
 	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
-		if err != nil && !a.left && (isHeld(err) || !a.claim.Queue) {
+		if err != nil && !a.callerLeft && (isHeld(err) || !a.claim.Queue) {
 			a.releaseGrants(ctx, votes)
 		}
 		return grant, err
@@ -90,16 +90,16 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		}
 		return driver.Grant{}, err
 	}
-	soon := time.Duration(0)
+	retryAfter := time.Duration(0)
 	if a.claim.Queue {
-		soon = a.yieldIfSplit(ctx, votes)
+		retryAfter = a.yieldIfSplit(ctx, votes)
 		if a.beginWait(votes) {
-			soon = time.Millisecond
+			retryAfter = time.Millisecond
 		}
 	} else {
 		a.releaseGrants(ctx, votes)
 	}
-	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
+	return driver.Grant{}, a.d.refusal(a.claim, votes, retryAfter)
 }
 
 // claimOnNodes sends the claim to all nodes, with the fence that all should grant.
@@ -126,8 +126,8 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 	return votes
 }
 
-// ask sends a claim to one node, after waiting until no release of the claim can arrive
-// there any more.
+// ask waits until no release of the claim can arrive at a node any more, and sends the
+// claim to the node.
 func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	k := nodeClaim{i, c.Token, c.Name}
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
@@ -148,7 +148,7 @@ func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 // counts now.
 func (a *attempt) recordAnswer(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
-	a.place.recordAnswer(i, a.claim, a.nth, v, held)
+	a.place.recordAnswer(i, a.claim, a.number, v, held)
 	if held != nil && a.claim.Queue {
 		a.place.checkSignals()
 	}
@@ -186,7 +186,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 		return
 	}
 	a.mu.Lock()
-	void, over := a.void, a.over
+	void, callerWaits := a.void, a.callerWaits
 	if !void {
 		a.lateGrants[i] = true
 	}
@@ -195,7 +195,7 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	case void:
 		a.d.pending.release(i, a.lease())
 	case v.err != nil:
-	case over: // the caller waits without this vote, so let it ask again
+	case callerWaits: // without this vote, so let it retry
 		a.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
 	case a.claim.Value == nil: // otherwise the node lacks the value, which a repair writes
 		a.d.holdings.recordFence(a.lease(), i, v.value.Fence)
@@ -204,14 +204,14 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 
 // beginWait marks the beginning of the caller's wait. It reports whether a grant that
 // votes lack has arrived meanwhile. From then on, handleLateGrant signals late grants.
-func (a *attempt) beginWait(votes grantVotes) (stray bool) {
+func (a *attempt) beginWait(votes grantVotes) (missed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.over = true
+	a.callerWaits = true
 	for i := range a.lateGrants {
-		stray = stray || !votes[i].answered()
+		missed = missed || !votes[i].answered()
 	}
-	return stray
+	return missed
 }
 
 // releaseGrants releases the grants of the nodes, including uncertain grants. It waits

@@ -18,7 +18,7 @@ const maxRounds = 100
 
 var errRaiseUnanswered = errors.New("has not answered") // the vote does not count, but the node has granted the claim
 
-var errDisagree = errors.New("others were granted beside it, each time before the nodes had agreed on its fence")
+var errDisagree = errors.New("the nodes granted other claims, each time before they had agreed on its fence")
 
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
@@ -26,7 +26,7 @@ var errGone = errors.New("the lease was gone before the nodes had agreed on its 
 // no room for it. It is not a refusal, because the driver has to release a lease.
 type crowdedError struct{ held *driver.HeldError }
 
-func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
+func (e *crowdedError) Error() string { return "other claims came between: " + e.held.Error() }
 
 // crowdedRefusal returns the refusal of a claim that a majority has granted, if other
 // claims leave no room for it.
@@ -90,16 +90,16 @@ func (a *attempt) agree(ctx context.Context, votes grantVotes) (driver.Grant, er
 func (d *quorum) agreed(votes grantVotes) (driver.Grant, bool) {
 	grants := values(votes)
 	for _, g := range grants {
-		var runs []int
+		var counts []int
 		var ttls []time.Duration
 		for _, other := range grants {
 			ttls = append(ttls, -other.TTL)
 			if other.Fence == g.Fence {
-				runs = append(runs, -other.Fences)
+				counts = append(counts, -other.Fences)
 			}
 		}
-		if len(runs) >= d.majority {
-			return driver.Grant{Fence: g.Fence, Fences: -nth(d.majority, runs), TTL: -nth(d.majority, ttls)}, true
+		if len(counts) >= d.majority {
+			return driver.Grant{Fence: g.Fence, Fences: -nthSmallest(d.majority, counts), TTL: -nthSmallest(d.majority, ttls)}, true
 		}
 	}
 	return driver.Grant{}, false
@@ -114,14 +114,14 @@ func (a *attempt) raise(ctx context.Context, votes grantVotes, target uint64) {
 			nodes = append(nodes, i)
 		}
 	}
-	there := succeeded(votes) - len(nodes)
+	have := succeeded(votes) - len(nodes)
 	raised := poll(ctx, d, pollRequest[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
 			return d.nodes[i].RaiseFence(ctx, a.lease(), target)
 		},
 		decided: func(answers []vote[uint64]) bool {
-			n := there
+			n := have
 			for _, fence := range values(answers) {
 				if fence == target {
 					n++

@@ -31,13 +31,13 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	if !sure {
 		return failuresErr(ctx, d, "break", name, entries)
 	}
-	nobody := fences == nil
-	if nobody {
+	noHolder := fences == nil
+	if noHolder {
 		fences = map[int]uint64{}
 	}
 	for i, v := range entries {
 		switch {
-		case nobody:
+		case noHolder:
 			// No lease has the fence 0, so this breaks nothing. But each step on a name
 			// also removes expired leases, and grants to waiters.
 			fences[i] = 0
@@ -58,13 +58,13 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 			return succeeded(votes) >= d.majority || answered(votes) == len(nodes)
 		},
 	})
-	gone := len(d.nodes) - len(nodes) + count(votes, isNoSuchLease)
+	lacking := len(d.nodes) - len(nodes) + count(votes, isNoSuchLease)
 	switch {
 	case succeeded(votes) >= d.majority:
 		return nil
-	case gone > len(d.nodes)-d.majority && succeeded(votes) == 0:
+	case lacking > len(d.nodes)-d.majority && succeeded(votes) == 0:
 		return driver.ErrNoSuchLease // the lease ended in the meantime
-	case succeeded(votes)+gone >= d.majority && succeeded(votes) > 0:
+	case succeeded(votes)+lacking >= d.majority && succeeded(votes) > 0:
 		return nil // the lease was ending, and has no majority now
 	}
 	return failuresErr(ctx, d, "break", name, votes)
@@ -79,18 +79,18 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (_ m
 	for _, s := range groupByClaim(entries) {
 		fences := map[int]uint64{}
 		higher := map[uint64]int{} // for each fence above the wanted one: the number of nodes where the claim has it
-		named := 0                 // the number of nodes where the claim has the wanted fence
+		matches := 0               // the number of nodes where the claim has the wanted fence
 		for _, h := range s.holders {
 			fences[h.node] = h.Fence
 			// An entry does not show ranges. Only an exclusive holder has a range, which
 			// ends at the entry's last fence, because no claim was granted since.
 			if h.Fence == fence || h.Permits == driver.Exclusive && h.Fence < fence && fence <= entries[h.node].value.Fence {
-				named++
+				matches++
 			} else if h.Fence > fence {
 				higher[h.Fence]++
 			}
 		}
-		if named == 0 || len(fences)+silent < d.majority {
+		if matches == 0 || len(fences)+silent < d.majority {
 			continue
 		}
 		// A repaired node may have a higher fence for the same holder: the node's own
@@ -101,7 +101,7 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (_ m
 			agreed = max(agreed, n)
 		}
 		switch {
-		case named >= d.majority, agreed == 0, agreed+silent < d.majority:
+		case matches >= d.majority, agreed == 0, agreed+silent < d.majority:
 			return fences, true
 		case agreed < d.majority:
 			sure = false

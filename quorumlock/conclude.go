@@ -24,12 +24,12 @@ func (a *attempt) conclude(ctx context.Context, votes grantVotes) (driver.Grant,
 		grant driver.Grant
 		err   error
 	}
-	results := make(chan result) // without a buffer, so either the caller gets the result, or it is signaled
-	err := a.settleInBackground(ctx, votes, func(own context.Context, grant driver.Grant, err error) {
+	results := make(chan result) // unbuffered, so that either the caller or a signal gets the result
+	err := a.settleInBackground(ctx, votes, func(backgroundCtx context.Context, grant driver.Grant, err error) {
 		select {
 		case results <- result{grant, err}:
 		case <-ctx.Done():
-			a.signalResult(own, votes, grant, err)
+			a.signalResult(backgroundCtx, votes, grant, err)
 		}
 	})
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *attempt) conclude(ctx context.Context, votes grantVotes) (driver.Grant,
 	case r := <-results:
 		return r.grant, r.err
 	case <-ctx.Done():
-		a.left = true
+		a.callerLeft = true
 		return driver.Grant{}, ctx.Err()
 	}
 }
@@ -52,28 +52,28 @@ func (a *attempt) concluded(votes grantVotes) (driver.Grant, bool) {
 
 // settleInBackground passes the result of settleVotes to a function, in another
 // goroutine. It returns an error if ctx has ended, or the driver is closed.
-func (a *attempt) settleInBackground(ctx context.Context, votes grantVotes, settled func(context.Context, driver.Grant, error)) error {
+func (a *attempt) settleInBackground(ctx context.Context, votes grantVotes, onResult func(context.Context, driver.Grant, error)) error {
 	d := a.d
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
 	go func() {
 		defer d.work.Done()
-		own, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
+		backgroundCtx, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
 		defer cancel()
-		grant, err := a.settleVotes(own, votes)
-		settled(own, grant, err)
+		grant, err := a.settleVotes(backgroundCtx, votes)
+		onResult(backgroundCtx, grant, err)
 	}()
 	return nil
 }
 
 // settleVotes computes the grant or the error from the votes of a majority.
 func (a *attempt) settleVotes(ctx context.Context, votes grantVotes) (driver.Grant, error) {
-	get := a.agree
+	getGrant := a.agree
 	if a.claim.Force {
-		get = a.hold
+		getGrant = a.hold
 	}
-	grant, err := get(ctx, votes)
+	grant, err := getGrant(ctx, votes)
 	if err == nil && needsRecount(a.claim) {
 		err = a.recount(ctx, grant)
 	}
@@ -92,9 +92,9 @@ func (a *attempt) settleVotes(ctx context.Context, votes grantVotes) (driver.Gra
 // SignalRetry instead, and its next attempt gets the grant.
 func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driver.Grant, err error) {
 	d := a.d
-	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
+	signal := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
 	if err != nil || a.claim.TTL < a.claim.QueueTTL {
-		said = driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token}
+		signal = driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token}
 	}
 	if err != nil {
 		if isHeld(err) {
@@ -104,7 +104,7 @@ func (a *attempt) signalResult(ctx context.Context, votes grantVotes, grant driv
 		votes = nil
 	}
 	if a.place.recordAgreement(votes, grant.Fence) {
-		d.listeners.Notify(said)
+		d.listeners.Notify(signal)
 	}
-	a.place.done()
+	a.place.endTurn()
 }

@@ -24,7 +24,7 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	defer d.work.Done()
-	own, cancel := context.WithTimeout(ctx, forNodes(ctx))
+	nodesCtx, cancel := context.WithTimeout(ctx, nodeTimeLimit(ctx))
 	defer cancel()
 	defer context.AfterFunc(d.life, cancel)()
 
@@ -40,13 +40,13 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		}
 		nodes.Wait()
 	}
-	each(func(v *visit) { d.arrive(own, v) })
-	each(func(v *visit) { v.meet(own) }) // from here on, all visits hold the name
+	each(func(v *visit) { d.visit(nodesCtx, v) })
+	each(func(v *visit) { v.readHolders(nodesCtx) }) // from here on, all visits hold the name
 	each(func(v *visit) {
-		if v.timed {
-			d.leave(v)
+		if v.hasTime {
+			d.endVisit(v)
 		} else { // release the claim in the background, because the node may have granted it
-			d.work.Go(func() { d.leave(v) })
+			d.work.Go(func() { d.endVisit(v) })
 		}
 	})
 
@@ -56,14 +56,14 @@ func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	found := slices.Concat(d.reach(all), clocks(all), sameServers(all), d.size(), d.lackingAbilities(all), ofNodes(all))
+	found := slices.Concat(d.missingVotes(all), clockFindings(all), sameServers(all), d.sizeFindings(), d.lackingAbilities(all), nodeFindings(all))
 	engine.SortFindings(found)
 	return found, nil
 }
 
-// forNodes returns the time limit for the nodes' answers. It is a part of the time until
-// ctx ends, so that Diagnose can report the nodes that have not answered.
-func forNodes(ctx context.Context) time.Duration {
+// nodeTimeLimit returns the time limit for the nodes' answers. It is a part of the time
+// until ctx ends, so that Diagnose can report the nodes that have not answered.
+func nodeTimeLimit(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(time.Until(deadline)*4/5, backgroundRequestLimit)
 	}
@@ -78,7 +78,7 @@ type visit struct {
 
 	err        error // why the node cannot vote
 	found      []driver.Finding
-	timed      bool
+	hasTime    bool
 	ahead      time.Duration // the lead of the node's clock over ours, exact to within clockError
 	clockError time.Duration
 	seenMarks  []string // of the visits that hold doctorName on this node
@@ -88,7 +88,7 @@ const doctorName = "pawl doctor" // the name that the doctor holds on each node
 
 func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.Properties().Backend) }
 
-func (d *quorum) arrive(ctx context.Context, v *visit) {
+func (d *quorum) visit(ctx context.Context, v *visit) {
 	sent := time.Now()
 	g, err := d.ask(ctx, v.number-1, driver.Claim{
 		Name: doctorName, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
@@ -96,7 +96,7 @@ func (d *quorum) arrive(ctx context.Context, v *visit) {
 	took := time.Since(sent)
 	switch {
 	case err == nil: // without a MinFence, a fence is the node's time
-		v.timed, v.ahead, v.clockError = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
+		v.hasTime, v.ahead, v.clockError = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
 	case !isHeld(err):
 		v.err = err
 		return
@@ -106,8 +106,8 @@ func (d *quorum) arrive(ctx context.Context, v *visit) {
 	}
 }
 
-func (v *visit) meet(ctx context.Context) {
-	if !v.timed {
+func (v *visit) readHolders(ctx context.Context) {
+	if !v.hasTime {
 		return
 	}
 	if e, err := v.Inspect(ctx, doctorName); err == nil {
@@ -117,74 +117,74 @@ func (v *visit) meet(ctx context.Context) {
 	}
 }
 
-// leave releases the name on the node. If the node cannot be reached, its lease expires
-// after the TTL.
-func (d *quorum) leave(v *visit) {
+// endVisit releases the name on the node. If the node cannot be reached, its lease
+// expires after the TTL.
+func (d *quorum) endVisit(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
 	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: doctorName, Token: v.token, TTL: backgroundRequestLimit}, false)
 }
 
-// reach returns findings about nodes that do not vote: those that refuse, and those that
-// cannot be reached.
-func (d *quorum) reach(all []*visit) (found engine.Findings) {
+// missingVotes returns findings about nodes that do not vote, because they refuse
+// requests or cannot be reached.
+func (d *quorum) missingVotes(all []*visit) (found engine.Findings) {
 	var silent []string
-	without := 0
+	noVote := 0
 	for _, v := range all {
 		if v.err == nil {
 			continue
 		}
-		without++
+		noVote++
 		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
-			advice := cmp.Or(e.Hint, "see the server's documentation for this error: asking again will not help")
-			found.Add(true, driver.SeverityError, v.name(), "it refuses, and has no vote: "+bare(v.err), advice)
+			advice := cmp.Or(e.Hint, "see the server's documentation for this error: a retry will not help")
+			found.Add(true, driver.SeverityError, v.name(), "it refuses requests, and has no vote: "+bare(v.err), advice)
 			continue
 		}
 		silent = append(silent, v.name()+": "+bare(v.err))
 	}
-	if without == 0 {
+	if noVote == 0 {
 		return nil
 	}
 	severity := driver.SeverityWarning
-	detail := fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", without, len(all), d.majority)
-	switch spare := len(all) - without - d.majority; {
+	detail := fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", noVote, len(all), d.majority)
+	switch spare := len(all) - noVote - d.majority; {
 	case spare < 0:
 		severity = driver.SeverityError
-		detail += ": nothing is granted, and what is held is lost"
+		detail += ": no lease is granted, and held leases are lost"
 	case spare == 0:
-		detail += ": no other one may fail"
+		detail += ": no other node may fail"
 	default:
 		detail += fmt.Sprintf(": no more than %d others may fail", spare)
 	}
 	if len(silent) > 0 {
-		detail += ". Out of reach: " + strings.Join(silent, "; ")
+		detail += ". Unreachable: " + strings.Join(silent, "; ")
 	}
-	found.Add(true, severity, "majority", detail, "bring them back; one that lost its data has to stay away for the longest TTL first")
+	found.Add(true, severity, "majority", detail, "restart them; a node that lost its data must first stay away for the longest TTL")
 	return found
 }
 
-// ofNodes returns the findings of the nodes' own doctors. If several nodes have the same
-// finding, it is listed once, with the names of the nodes.
-func ofNodes(all []*visit) (found []driver.Finding) {
-	var by []string // the nodes of each finding
+// nodeFindings returns the findings of the nodes' own doctors. If several nodes have the
+// same finding, it is listed once, with the names of the nodes.
+func nodeFindings(all []*visit) (found []driver.Finding) {
+	var nodes []string // the nodes of each finding
 	for _, v := range all {
 		for _, f := range v.found {
 			if i := slices.Index(found, f); i >= 0 {
-				by[i] += ", " + v.name()
+				nodes[i] += ", " + v.name()
 			} else {
-				found, by = append(found, f), append(by, v.name())
+				found, nodes = append(found, f), append(nodes, v.name())
 			}
 		}
 	}
 	for i := range found {
-		found[i].Subject = by[i] + ": " + found[i].Subject
+		found[i].Subject = nodes[i] + ": " + found[i].Subject
 	}
 	return found
 }
 
-// clocks compares the fastest clock with the slowest.
-func clocks(all []*visit) []driver.Finding {
-	timed := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return !v.timed })
+// clockFindings compares the fastest clock with the slowest.
+func clockFindings(all []*visit) []driver.Finding {
+	timed := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return !v.hasTime })
 	if len(timed) == 0 {
 		return nil
 	}
@@ -193,10 +193,10 @@ func clocks(all []*visit) []driver.Finding {
 	if fast.ahead-slow.ahead-fast.clockError-slow.clockError <= driver.MaxLead {
 		return nil
 	}
-	apart := (fast.ahead - slow.ahead).Round(time.Millisecond)
+	difference := (fast.ahead - slow.ahead).Round(time.Millisecond)
 	return engine.Found(driver.SeverityWarning, "clocks",
 		fmt.Sprintf("%s is %v ahead of %s: nodes grant different fences, and agree on one in a second round trip; "+
-			"and a node that lost its data has to stay away for so much longer", fast.name(), apart, slow.name()),
+			"and a node that lost its data must stay away longer by this difference", fast.name(), difference, slow.name()),
 		"set the clocks by NTP")
 }
 
@@ -206,18 +206,18 @@ func sameServers(all []*visit) (found engine.Findings) {
 	for i, v := range all {
 		for _, w := range all[i+1:] {
 			found.Add(slices.Contains(v.seenMarks, w.mark) && slices.Contains(w.seenMarks, v.mark), driver.SeverityError, v.name()+" and "+w.name(),
-				"they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
+				"they are the same server, which votes twice: when it fails, two votes are lost, and it may be a majority alone",
 				"name servers that share nothing, each once")
 		}
 	}
 	return found
 }
 
-func (d *quorum) size() []driver.Finding {
+func (d *quorum) sizeFindings() []driver.Finding {
 	n := len(d.nodes)
 	switch {
 	case n == 1:
-		return engine.Found(driver.SeverityInfo, "nodes", "a quorum of one survives the loss of none", "use 3 or 5")
+		return engine.Found(driver.SeverityInfo, "nodes", "a quorum of one node survives no loss", "use 3 or 5")
 	case n%2 == 0:
 		detail := fmt.Sprintf("%d nodes survive the loss of %d, as %d do, and split a vote more often", n, n-d.majority, n-1)
 		return engine.Found(driver.SeverityInfo, "nodes", detail, "use 3 or 5")
@@ -229,10 +229,10 @@ func (d *quorum) size() []driver.Finding {
 // node lacks them. It skips nodes that do not answer, because their drivers may not know
 // their servers yet.
 func (d *quorum) lackingAbilities(all []*visit) (found engine.Findings) {
-	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
-	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().PushesGrants })
+	answering := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
+	pushes := slices.ContainsFunc(answering, func(v *visit) bool { return v.Properties().PushesGrants })
 	minTTL := d.Properties().MinTTL
-	for _, v := range met {
+	for _, v := range answering {
 		p := v.Properties()
 		_, lists := driver.As[driver.Lister](v.Driver)
 		_, breaks := driver.As[driver.LeaseBreaker](v.Driver)
@@ -240,11 +240,11 @@ func (d *quorum) lackingAbilities(all []*visit) (found engine.Findings) {
 			found.Add(bad, driver.SeverityInfo, v.name(), detail, advice)
 		}
 		addIf(p.MinTTL > minQuorumTTL && p.MinTTL == minTTL,
-			fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
+			fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "use this TTL or more, or another backend")
 		addIf(!p.PushesGrants && pushes,
-			"it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
-		addIf(!lists, "it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
-		addIf(!breaks, "it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
+			"it does not push, so all waiters poll, although other nodes push", "use nodes that all push, for shorter waits")
+		addIf(!lists, "it cannot list its names, so the quorum cannot", "use another backend if you list names")
+		addIf(!breaks, "it cannot break a lease, so the quorum cannot", "use another backend if you break leases")
 	}
 	return found
 }

@@ -55,19 +55,19 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 		},
 		"OneIsDown": {
 			3, func(_ cluster, lines []*line) { lines[1].down.Store(true) },
-			[]string{"warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail. Out of reach: node 2 (memory) ... refused"},
+			[]string{"warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other node may fail. Unreachable: node 2 (memory) ... refused"},
 		},
 		"OneHangs": {
 			5, func(_ cluster, lines []*line) { lines[4].hung.Store(true) },
-			[]string{"warning majority: 1 of 5 nodes have no vote now, 3 are needed: no more than 1 others may fail. Out of reach: node 5 (memory) ... deadline"},
+			[]string{"warning majority: 1 of 5 nodes have no vote now, 3 are needed: no more than 1 others may fail. Unreachable: node 5 (memory) ... deadline"},
 		},
 		"AMajorityIsDown": {
 			3, func(_ cluster, lines []*line) { lines[1].down.Store(true); lines[2].silent.Store(true) },
-			[]string{"error majority: 2 of 3 nodes have no vote now, 2 are needed: nothing is granted ... node 3"},
+			[]string{"error majority: 2 of 3 nodes have no vote now, 2 are needed: no lease is granted ... node 3"},
 		},
 		"OneRefuses": {
 			3, func(_ cluster, lines []*line) { lines[0].refusal = refusal },
-			[]string{"error node 1 (memory): it refuses, and has no vote ... NOAUTH", "warning majority: 1 of 3 ... no other one may fail"},
+			[]string{"error node 1 (memory): it refuses requests, and has no vote ... NOAUTH", "warning majority: 1 of 3 ... no other node may fail"},
 		},
 		"AnEvenNumber": {4, func(cluster, []*line) {}, []string{"info nodes: 4 nodes survive the loss of 1, as 3 do"}},
 		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},

@@ -58,7 +58,7 @@ func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, err
 	return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, []vote[driver.Entry]{{err: errTaken}})
 }
 
-var errTaken = errors.New("others took it by force, again and again")
+var errTaken = errors.New("other forced claims took the name each time")
 
 // holds counts the nodes that have the claim with this fence. It compares the fence,
 // because an earlier lease of the token may still have its minimum hold.

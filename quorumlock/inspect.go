@@ -46,11 +46,11 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 		fences, closed = append(fences, e.Fence), append(closed, e.ClosedFor)
 	}
 	out.Fence = d.majorityFence(fences)
-	out.ClosedFor = nth(d.majority, closed)
+	out.ClosedFor = nthSmallest(d.majority, closed)
 	out.Value, out.ValueFence = d.valueOf(entries)
 	silent := len(d.nodes) - len(entries)
 	var waiting []*shownClaim
-	place := map[*shownClaim]int{} // the median of its places, 0 where it holds
+	medianPlace := map[*shownClaim]int{} // the median of its places, 0 where it holds
 	for _, s := range groupByClaim(votes) {
 		switch {
 		case len(s.holders) > 0 && len(s.holders)+silent >= d.majority:
@@ -61,12 +61,12 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 				places = append(places, w.place)
 			}
 			slices.Sort(places)
-			waiting, place[s] = append(waiting, s), places[len(places)/2]
+			waiting, medianPlace[s] = append(waiting, s), places[len(places)/2]
 		}
 	}
 	slices.SortFunc(out.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	slices.SortFunc(waiting, func(a, b *shownClaim) int {
-		return cmp.Or(cmp.Compare(place[a], place[b]), a.compare(b.tag))
+		return cmp.Or(cmp.Compare(medianPlace[a], medianPlace[b]), a.compare(b.tag))
 	})
 	for _, s := range waiting {
 		w := s.waiters[0].Waiter
@@ -91,16 +91,16 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			return
 		}
 		names := map[string]bool{}
-		for _, of := range all {
-			for name := range of.value {
+		for _, answer := range all {
+			for name := range answer.value {
 				names[name] = true
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			votes := unansweredVotes[driver.Entry](len(all))
-			for i, of := range all {
-				if of.err == nil {
-					votes[i] = of.value[name] // an empty entry if the node does not list the name
+			for i, answer := range all {
+				if answer.err == nil {
+					votes[i] = answer.value[name] // an empty entry if the node does not list the name
 				}
 			}
 			e := driver.Entry{Name: name}
@@ -122,16 +122,16 @@ type listing = map[string]vote[driver.Entry]
 
 // canAllRead reports whether a majority has listed its names, and can read each of them.
 func (d *quorum) canAllRead(votes []vote[listing]) bool {
-	listings, damaged, most := values(votes), map[string]int{}, 0
-	for _, of := range listings {
-		for name, v := range of {
+	listings, damaged, mostDamages := values(votes), map[string]int{}, 0
+	for _, entries := range listings {
+		for name, v := range entries {
 			if v.err != nil {
 				damaged[name]++
-				most = max(most, damaged[name])
+				mostDamages = max(mostDamages, damaged[name])
 			}
 		}
 	}
-	return len(listings)-most >= d.majority
+	return len(listings)-mostDamages >= d.majority
 }
 
 func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], error) {

@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// nth returns the n-th smallest of the numbers, counted from 1. It sorts them.
-func nth[T interface{ ~int | ~int64 | ~uint64 }](n int, of []T) T {
-	slices.Sort(of)
-	return of[n-1]
+// nthSmallest returns the n-th smallest of the numbers, counted from 1. It sorts them.
+func nthSmallest[T interface{ ~int | ~int64 | ~uint64 }](n int, numbers []T) T {
+	slices.Sort(numbers)
+	return numbers[n-1]
 }
 
 // majorityFence returns the fence that a majority of the nodes has, or otherwise the
@@ -56,7 +56,7 @@ type shownWaiter struct {
 // leases on a node: an earlier one, kept for its minimum hold, and a new one.
 type claimKey struct {
 	digest string
-	nth    int // among the claims of the token in one entry
+	index  int // its number among the claims of the token in one entry
 }
 
 // groupByClaim groups the holders and waiters in the nodes' entries by claim.
@@ -100,18 +100,18 @@ func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
 	var fences []uint64
 	var ends, ttls []time.Duration
 	var since []time.Time
-	kept := 0
+	released := 0
 	for _, x := range s.holders {
 		fences, ends, since = append(fences, x.Fence), append(ends, x.ExpiresIn), append(since, x.Since)
 		ttls = append(ttls, x.TTL)
 		if x.Released {
-			kept++
+			released++
 		}
 	}
 	h.Since = median(since)
 	h.Fence = d.majorityFence(fences)
-	h.ExpiresIn, h.TTL = nth(len(ends)-need+1, ends), nth(len(ttls)-need+1, ttls)
-	h.Released = kept >= need
+	h.ExpiresIn, h.TTL = nthSmallest(len(ends)-need+1, ends), nthSmallest(len(ttls)-need+1, ttls)
+	h.Released = released >= need
 	return h
 }
 
@@ -122,9 +122,9 @@ func median(times []time.Time) time.Time {
 	return times[len(times)/2]
 }
 
-// refusal returns the error of a claim that no majority granted. If soon is not 0, it is
-// the time until the next useful attempt.
-func (d *quorum) refusal(c driver.Claim, votes grantVotes, soon time.Duration) *driver.HeldError {
+// refusal returns the error of a claim that no majority granted. If retryAfter is not 0,
+// it is the time until the next useful attempt.
+func (d *quorum) refusal(c driver.Claim, votes grantVotes, retryAfter time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	entries := unansweredVotes[driver.Entry](len(votes)) // the holders that the refusals name
 	var fences []uint64
@@ -153,23 +153,23 @@ func (d *quorum) refusal(c driver.Claim, votes grantVotes, soon time.Duration) *
 	}
 	out.Fence = d.majorityFence(fences)
 	if d.majority <= len(closed) {
-		out.ClosedFor = nth(d.majority, closed)
+		out.ClosedFor = nthSmallest(d.majority, closed)
 	}
 	if need >= 1 && need <= len(retries) {
-		out.RetryAfter = nth(need, retries)
+		out.RetryAfter = nthSmallest(need, retries)
 	}
 	// A try has a place if an earlier claim with the same token queued.
 	if len(places) > 0 && slices.Max(places) > 0 {
-		out.Position = max(1, nth(min(d.majority, len(places)), places))
+		out.Position = max(1, nthSmallest(min(d.majority, len(places)), places))
 	}
-	if soon > 0 { // some nodes have granted our claim, so no claim is ahead of it on all nodes
-		out.RetryAfter, out.Position = soon, 1
+	if retryAfter > 0 { // some nodes have granted our claim, so no claim is ahead of it on all nodes
+		out.RetryAfter, out.Position = retryAfter, 1
 	}
-	shown := 0 // on how many nodes out.Holder is; of the holders on most nodes, it is the one that ends first
+	most := 0 // the number of nodes with out.Holder: of the holders on most nodes, the one that ends first
 	for _, s := range groupByClaim(entries) {
 		h := d.holder(s, succeeded(entries))
-		if on := len(s.holders); on > shown || on == shown && h.ExpiresIn < out.Holder.ExpiresIn {
-			shown, out.Holder = on, h
+		if n := len(s.holders); n > most || n == most && h.ExpiresIn < out.Holder.ExpiresIn {
+			most, out.Holder = n, h
 		}
 	}
 	return out

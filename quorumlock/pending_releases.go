@@ -23,10 +23,10 @@ type pendingReleases struct {
 	d     *quorum
 	nodes []*returner.Returner[*pendingRelease]
 
-	mu      sync.Mutex // protects the fields below
-	byClaim map[nodeClaim]*pendingRelease
-	purge   int // the length of byClaim at which settled releases are removed
-	purged  time.Time
+	mu       sync.Mutex // protects the fields below
+	byClaim  map[nodeClaim]*pendingRelease
+	purgeAt  int // the length of byClaim at which settled releases are removed
+	purgedAt time.Time
 }
 
 // nodeClaim identifies a claim on a node.
@@ -43,13 +43,13 @@ type pendingRelease struct {
 	acquireArrivesUntil time.Time // an unanswered Acquire may arrive until then
 	releaseArrivesUntil time.Time // a Release may arrive until then
 
-	next *returned // the release to send; nil if there is none
+	due *dueRelease // the release to send; nil if there is none
 }
 
-type returned = returner.Return[*pendingRelease]
+type dueRelease = returner.Return[*pendingRelease]
 
 const (
-	maxPendingReleases = 1 << 16 // above it, leases on nodes are left to expire
+	maxPendingReleases = 1 << 16 // further leases are left to expire on their nodes
 	releasesAtOnce     = 8       // requests to one node at a time
 )
 
@@ -67,14 +67,14 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 	if b != nil {
 		return b
 	}
-	if now := time.Now(); len(o.byClaim) >= o.purge || len(o.byClaim) >= maxPendingReleases && now.Sub(o.purged) > time.Second {
+	if now := time.Now(); len(o.byClaim) >= o.purgeAt || len(o.byClaim) >= maxPendingReleases && now.Sub(o.purgedAt) > time.Second {
 		for _, b := range o.byClaim {
-			if b.next != nil && b.next.Until.Before(now) {
-				b.next = nil
+			if b.due != nil && b.due.Until.Before(now) {
+				b.due = nil
 			}
 			o.forgetSettledLocked(b)
 		}
-		o.purge, o.purged = 2*len(o.byClaim)+64, now
+		o.purgeAt, o.purgedAt = 2*len(o.byClaim)+64, now
 	}
 	if len(o.byClaim) >= maxPendingReleases {
 		return nil
@@ -87,7 +87,7 @@ func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
 // forgetSettledLocked removes a release if it need not be sent, and no request can arrive
 // any more.
 func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
-	if now := time.Now(); b.next == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
+	if now := time.Now(); b.due == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
 		delete(o.byClaim, b.nodeClaim)
 	}
 }
@@ -120,8 +120,8 @@ func (o *pendingReleases) recordUnansweredAcquire(k nodeClaim, end time.Time) {
 }
 
 // recordRelease records the result of a release on a node that may arrive until end. It
-// schedules further releases in the background, unless the claim goes on.
-func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time, err error, goesOn bool) {
+// schedules further releases in the background, unless claimContinues.
+func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time, err error, claimContinues bool) {
 	k, now, final := nodeClaim{i, l.Token, l.Name}, time.Now(), isFinal(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,13 +136,13 @@ func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time,
 		b.releaseArrivesUntil = later(b.releaseArrivesUntil, end.Add(driver.MaxLead))
 	}
 	switch {
-	case goesOn:
+	case claimContinues:
 	case final && !now.Before(b.acquireArrivesUntil):
 		o.cancelLocked(b)
 		o.forgetSettledLocked(b)
 	default:
 		o.requireLocked(b, l)
-		o.nodes[i].AddSent(b.next, now, final)
+		o.nodes[i].AddSent(b.due, now, final)
 	}
 }
 
@@ -152,7 +152,7 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
 		o.requireLocked(b, l)
-		o.nodes[i].Add(b.next)
+		o.nodes[i].Add(b.due)
 	}
 }
 
@@ -161,20 +161,20 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
 	l.HasEnd = true
-	b.next = &returned{Claim: b, Lease: l, TTL: l.TTL, ReleaseAgainAt: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
+	b.due = &dueRelease{Claim: b, Lease: l, TTL: l.TTL, ReleaseAgainAt: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
 }
 
 func (o *pendingReleases) cancelLocked(b *pendingRelease) {
-	if b.next != nil {
-		o.nodes[b.node].Cancel(b.next)
-		b.next = nil
+	if b.due != nil {
+		o.nodes[b.node].Cancel(b.due)
+		b.due = nil
 	}
 }
 
 // send makes one attempt at a release, for the Returner of its node. It waits for the
 // token's other requests to that node, but no longer than for an answer, because it has
 // one of the Returner's places.
-func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (returner.Outcome, error) {
+func (o *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
 	b, d := r.Claim, o.d
 	if d.begin(d.life) != nil {
 		return returner.Unanswerable, nil
@@ -182,7 +182,7 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	defer d.work.Done()
 	v := poll(context.Background(), d, pollRequest[returner.Outcome]{
 		nodes: []int{b.node}, token: b.token, timeout: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
-		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInTurn(ctx, r, sent) },
+		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInOrder(ctx, r, sent) },
 		decided: func([]vote[returner.Outcome]) bool { return true },
 	})[b.node]
 	if v.err != nil {
@@ -191,12 +191,12 @@ func (o *pendingReleases) send(_ context.Context, r *returned, sent time.Time) (
 	return v.value, nil
 }
 
-func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time.Time) (returner.Outcome, error) {
+func (o *pendingReleases) sendInOrder(ctx context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
 	b, end := r.Claim, driver.End(ctx)
 	o.mu.Lock()
-	cancelled, before := b.next != r, b.releaseArrivesUntil
+	cancelled, previous := b.due != r, b.releaseArrivesUntil
 	if !cancelled {
-		b.releaseArrivesUntil = later(before, end.Add(driver.MaxLead))
+		b.releaseArrivesUntil = later(previous, end.Add(driver.MaxLead))
 	}
 	o.mu.Unlock()
 	if cancelled {
@@ -208,12 +208,12 @@ func (o *pendingReleases) sendInTurn(ctx context.Context, r *returned, sent time
 	if !isFinal(err) {
 		return returner.Failed, err
 	}
-	b.releaseArrivesUntil = before
+	b.releaseArrivesUntil = previous
 	switch {
 	case sent.Before(b.acquireArrivesUntil):
 		r.ReleaseAgainAt = b.acquireArrivesUntil
-	case b.next == r:
-		b.next = nil
+	case b.due == r:
+		b.due = nil
 		o.forgetSettledLocked(b)
 	}
 	return returner.Done, nil

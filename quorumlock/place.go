@@ -15,21 +15,21 @@ type place struct {
 	tag  tag
 	name string
 
-	mu             sync.Mutex // protects the fields below
-	claim          driver.Claim
-	busy           chan struct{} // not nil during a turn (an attempt, or an agreement after signals), closed at its end
-	closed         bool          // removed from places, because the claim was granted or given up
-	touched        time.Time
-	queued         time.Time   // the start of the last attempt that queued
-	nth            int         // the number of attempts
-	nodes          []nodeState // the answers and signals since the last attempt that queued
-	known          []bool      // the nodes that have queued or granted the claim
-	waitsSince     time.Time   // the beginning of the wait for other nodes' signals, or zero
-	forLastNodes   bool        // it is the wait for the last few nodes, not for a majority
-	signalledFence uint64      // the highest fence in a signal that the claim was granted
-	majorityClaim  string      // the digest of the other claim with a majority, in the last split vote
-	majoritySince  time.Time   // the first split vote with majorityClaim
-	majoritySeen   int         // the number of split votes with majorityClaim
+	mu                sync.Mutex // protects the fields below
+	claim             driver.Claim
+	turnEnd           chan struct{} // nil, or closed at the end of the attempt or of the agreement after signals
+	closed            bool          // removed from places, because the claim was granted or given up
+	touchedAt         time.Time
+	queuedAt          time.Time   // the start of the last attempt that queued
+	attempts          int         // the number of attempts
+	nodes             []nodeState // the answers and signals since the last attempt that queued
+	reached           []bool      // the nodes that have queued or granted the claim
+	waitsSince        time.Time   // the beginning of the wait for other nodes' signals, or zero
+	waitsForLastNodes bool        // the wait is for the last few nodes, not for a majority
+	signalledFence    uint64      // the highest fence in a signal that the claim was granted
+	majorityClaim     string      // the digest of the other claim with a majority, in the last split vote
+	majoritySince     time.Time   // the first split vote with majorityClaim
+	majoritySeen      int         // the number of split votes with majorityClaim
 }
 
 // A nodeState is one node's answer to the last attempt, and its last signal of a grant.
@@ -61,35 +61,35 @@ func (s *nodeState) granted() (driver.Grant, bool) {
 
 func newPlace(d *quorum, c driver.Claim) *place {
 	return &place{
-		d: d, tag: newTag(c.Token, d.ticket()), name: c.Name, claim: c, touched: time.Now(),
-		nodes: make([]nodeState, len(d.nodes)), known: make([]bool, len(d.nodes)),
+		d: d, tag: newTag(c.Token, d.ticket()), name: c.Name, claim: c, touchedAt: time.Now(),
+		nodes: make([]nodeState, len(d.nodes)), reached: make([]bool, len(d.nodes)),
 	}
 }
 
-// tagged returns the claim as the nodes get it.
-func (p *place) tagged(c driver.Claim) driver.Claim {
+// withTag returns the claim as the nodes get it.
+func (p *place) withTag(c driver.Claim) driver.Claim {
 	c.Owner, c.Ticket = p.tag.addTo(c.Owner), p.tag.ticket
 	return c
 }
 
-// turn finds or makes the place of a claim, and begins a turn there. A place has only one
-// turn at a time, because two turns with the answers of different nodes could agree on
-// two fences. So turn may wait for another attempt of the same token, or for an agreement
-// that signals have started. done ends the turn.
+// beginTurn finds or makes the place of a claim, and begins a turn there. A place has
+// only one turn at a time, because two turns with the answers of different nodes could
+// agree on two fences. So beginTurn may wait for another attempt of the same token, or
+// for an agreement that signals have started. endTurn ends the turn.
 //
-// nth is the number of this attempt at the place.
-func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
+// number is the number of this attempt at the place.
+func (d *quorum) beginTurn(ctx context.Context, c driver.Claim) (p *place, number int, err error) {
 	for {
 		p = d.places.join(d, c)
-		nth, busy := p.begin(c)
+		number, turnEnd := p.begin(c)
 		switch {
-		case nth > 0:
-			return p, nth, nil
-		case busy == nil: // the place was closed after join had returned it
+		case number > 0:
+			return p, number, nil
+		case turnEnd == nil: // the place was closed after join had returned it
 			continue
 		}
 		select {
-		case <-busy:
+		case <-turnEnd:
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
 		}
@@ -98,40 +98,40 @@ func (d *quorum) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 
 // begin begins a turn, and returns the attempt's number. If another turn is under way, it
 // returns 0 and the channel to wait for.
-func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
+func (p *place) begin(c driver.Claim) (number int, turnEnd <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.busy != nil {
-		return 0, p.busy
+	if p.closed || p.turnEnd != nil {
+		return 0, p.turnEnd
 	}
-	p.busy = make(chan struct{})
-	return p.askLocked(c), nil
+	p.turnEnd = make(chan struct{})
+	return p.beginAttemptLocked(c), nil
 }
 
-// done ends the turn, and checks the signals that arrived meanwhile.
-func (p *place) done() {
+// endTurn ends the turn, and checks the signals that arrived meanwhile.
+func (p *place) endTurn() {
 	p.mu.Lock()
-	close(p.busy)
-	p.busy = nil
+	close(p.turnEnd)
+	p.turnEnd = nil
 	p.mu.Unlock()
 	p.checkSignals()
 }
 
-// askLocked prepares the place for another attempt. Earlier answers and signals do not
-// count any more: a node may have lost its data since, and the client's term begins with
-// this attempt, which a node may never get.
+// beginAttemptLocked prepares the place for another attempt. Earlier answers and signals
+// do not count any more: a node may have lost its data since, and the client's term
+// begins with this attempt, which a node may never get.
 //
 // If a waiter makes a try, the answers stay as they are, because a try does not renew
 // places.
-func (p *place) askLocked(c driver.Claim) (nth int) {
-	p.touched = time.Now()
+func (p *place) beginAttemptLocked(c driver.Claim) (number int) {
+	p.touchedAt = time.Now()
 	if c.Queue {
-		p.claim, p.queued = p.tagged(c), p.touched
+		p.claim, p.queuedAt = p.withTag(c), p.touchedAt
 		clear(p.nodes)
 	}
 	p.waitsSince = time.Time{}
-	p.nth++
-	return p.nth
+	p.attempts++
+	return p.attempts
 }
 
 func (p *place) close() {
@@ -144,7 +144,7 @@ func (p *place) close() {
 func (p *place) closeIfStale() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = p.closed || p.busy == nil && time.Since(p.touched) > 2*max(p.claim.QueueTTL, p.claim.TTL)
+	p.closed = p.closed || p.turnEnd == nil && time.Since(p.touchedAt) > 2*max(p.claim.QueueTTL, p.claim.TTL)
 	return p.closed
 }
 
@@ -156,11 +156,11 @@ func (p *place) forgetGrants(nodes []int) {
 	}
 }
 
-// outdate raises the fence of a refusal, so that the client ignores earlier signals of a
-// grant. The client may not have read such a signal yet, and would count its term from
-// this attempt. But some nodes of the majority that granted may not have got this
-// attempt. Their grants end sooner, or were released since.
-func (p *place) outdate(held *driver.HeldError) {
+// outdateSignals raises the fence of a refusal, so that the client ignores earlier
+// signals of a grant. The client may not have read such a signal yet, and would count its
+// term from this attempt. But some nodes of the majority that granted may not have got
+// this attempt. Their grants end sooner, or were released since.
+func (p *place) outdateSignals(held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held.Fence = max(held.Fence, p.signalledFence)
@@ -171,7 +171,7 @@ func (p *place) outdate(held *driver.HeldError) {
 func (p *place) ticket(i int, now uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known[i] {
+	if p.reached[i] {
 		return now
 	}
 	return p.tag.ticket
@@ -193,13 +193,13 @@ func (p *place) recordMajorityClaim(digest string) (age time.Duration, before in
 // arrive in order. The answer to an earlier attempt does not count, because the node may
 // never get the last one. The refusal of a try does not count either, because a try does
 // not renew the place.
-func (p *place) recordAnswer(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
+func (p *place) recordAnswer(i int, c driver.Claim, number int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.nodes[i]
-	p.known[i] = p.known[i] || v.err == nil || held != nil
+	p.reached[i] = p.reached[i] || v.err == nil || held != nil
 	switch {
-	case nth != p.nth, held != nil && !c.Queue:
+	case number != p.attempts, held != nil && !c.Queue:
 	case v.err == nil:
 		s.answered, s.grant = true, v.value
 	case held != nil:

@@ -9,9 +9,9 @@ import (
 
 // places are the waiting claims, by token.
 type places struct {
-	mu    sync.Mutex // protects the fields below
-	all   map[driver.Token]*place
-	purge int // the number of places at which stale places are removed
+	mu      sync.Mutex // protects the fields below
+	all     map[driver.Token]*place
+	purgeAt int // the number of places at which stale places are removed
 }
 
 // join finds or makes the place of a claim. It does not store the place of a try.
@@ -22,9 +22,9 @@ func (ps *places) join(d *quorum, c driver.Claim) *place {
 	if p == nil || p.name != c.Name { // a token may claim several names, but signals wake only one of the claims
 		p = newPlace(d, c)
 		if c.Queue && ps.all[c.Token] == nil {
-			if len(ps.all) >= ps.purge {
+			if len(ps.all) >= ps.purgeAt {
 				maps.DeleteFunc(ps.all, func(_ driver.Token, p *place) bool { return p.closeIfStale() })
-				ps.purge = 2*len(ps.all) + 64
+				ps.purgeAt = 2*len(ps.all) + 64
 			}
 			ps.all[c.Token] = p
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Options for a quorum. The zero value, and nil, are fine.
+// Options for a quorum. The zero value and nil work.
 type Options struct {
 	// Now is this client's clock. It has two uses: to propose a fence, so that the nodes
 	// grant the same one, and for tickets, which put claims in the same order on all
@@ -87,14 +87,14 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 	d := &quorum{majority: len(drivers)/2 + 1, now: time.Now, ticketLead: ticketHeadStart + backoff.Random(time.Millisecond)}
 	for i, x := range drivers {
 		n := &node{Driver: x, number: i + 1}
-		problem, raises := "", false
+		problem, canRaise := "", false
 		switch {
 		case engine.IsNil(x):
 			problem = "is nil"
 		case slices.Contains(drivers[:i], x):
-			problem = "is there twice, and would vote twice"
+			problem = "is given twice, and would vote twice"
 		default:
-			if n.FenceRaiser, raises = driver.As[driver.FenceRaiser](x); !raises && len(drivers) > 1 {
+			if n.FenceRaiser, canRaise = driver.As[driver.FenceRaiser](x); !canRaise && len(drivers) > 1 {
 				problem = "(" + x.Properties().Backend + ") cannot raise its fences"
 			}
 		}

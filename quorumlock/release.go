@@ -35,7 +35,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 			}
 			return struct{}{}, err
 		},
-		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
+		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacksMajority(votes) },
 		onUnsent: func(i int) {
 			if !l.HasEnd {
 				d.pending.release(i, l)
@@ -45,7 +45,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	switch {
 	case succeeded(votes) >= d.majority:
 		return nil
-	case d.lacks(votes):
+	case d.lacksMajority(votes):
 		return d.notHeld(votes)
 	}
 	return failuresErr(ctx, d, "release", l.Name, votes)
@@ -56,12 +56,12 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 const releaseRetryTime = 30 * time.Second
 
 // giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the driver repeats the release in the background, for l.TTL. With goesOn,
-// the caller handles a node that does not answer instead, and may claim again.
-func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, goesOn bool) error {
+// arrive there, the driver repeats the release in the background, for l.TTL. With
+// claimContinues, the caller handles a missing answer instead, and may claim again.
+func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, claimContinues bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
-	d.pending.recordRelease(i, l, end, err, goesOn && !isFinal(err))
+	d.pending.recordRelease(i, l, end, err, claimContinues && !isFinal(err))
 	return err
 }
 
@@ -85,15 +85,15 @@ func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	})
 }
 
-// lacks reports whether so many nodes answered "no such lease" that the token can have no
-// majority.
-func (d *quorum) lacks(votes []vote[struct{}]) bool {
+// lacksMajority reports whether so many nodes answered "no such lease" that the token can
+// have no majority.
+func (d *quorum) lacksMajority(votes []vote[struct{}]) bool {
 	return count(votes, isNoSuchLease) > len(d.nodes)-d.majority
 }
 
-// notHeld returns the error if lacks is true. It names the owner that broke the lease, if
-// any node knows that. The name stays closed until it is open on a majority of the nodes.
-// A node without an answer counts as open.
+// notHeld returns the error if lacksMajority is true. It names the owner that broke the
+// lease, if any node knows that. The name stays closed until it is open on a majority of
+// the nodes. A node without an answer counts as open.
 func (d *quorum) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))
@@ -106,5 +106,5 @@ func (d *quorum) notHeld(votes []vote[struct{}]) error {
 	if by == nil {
 		return driver.ErrNoSuchLease
 	}
-	return &driver.BrokenError{By: *by, ClosedFor: nth(d.majority, closed)}
+	return &driver.BrokenError{By: *by, ClosedFor: nthSmallest(d.majority, closed)}
 }

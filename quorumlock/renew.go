@@ -29,30 +29,30 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if len(leases) == 0 {
 		return nil, nil
 	}
-	var order driver.Token
+	var orderToken driver.Token
 	leases = slices.Clone(leases) // a slow node may read the leases after Renew has returned
 	for k := range leases {
 		leases[k].Value = bytes.Clone(leases[k].Value)
 	}
 	if len(leases) == 1 && leases[0].Value != nil {
-		order = leases[0].Token // so that each node writes values in the order of the calls
+		orderToken = leases[0].Token // so that each node writes values in the order of the calls
 	}
 	renewed := make([]bool, len(leases))
-	returned := make(chan struct{})
-	defer close(returned)
+	renewReturned := make(chan struct{})
+	defer close(renewReturned)
 	sent := time.Now()
 	polled := poll(ctx, d, pollRequest[[]error]{
-		nodes: d.allNodes, token: order,
+		nodes: d.allNodes, token: orderToken,
 		send: func(ctx context.Context, i int) ([]error, error) {
 			answers, err := d.nodes[i].Renew(ctx, leases)
 			if err == nil && len(answers) != len(leases) {
-				err = errors.New("it did not answer for every lease")
+				err = errors.New("the node did not answer for every lease")
 			}
 			return answers, err
 		},
 		decided: func(polled []vote[[]error]) bool {
 			for k := range leases {
-				if votes := d.votesFor(polled, k); succeeded(votes) < d.majority && !d.lacks(votes) {
+				if votes := d.votesFor(polled, k); succeeded(votes) < d.majority && !d.lacksMajority(votes) {
 					return false
 				}
 			}
@@ -61,8 +61,8 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		onDone: func(i int, v vote[[]error]) {
 			if v.err == nil {
 				d.work.Go(func() {
-					<-returned // then nothing changes renewed any more
-					d.mend(i, leases, v.value, renewed)
+					<-renewReturned // then nothing changes renewed any more
+					d.repairAll(i, leases, v.value, renewed)
 				})
 			}
 		},
@@ -73,7 +73,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 		case succeeded(votes) >= d.majority:
 			d.holdings.recordRenewal(l, sent)
 			renewed[k] = true
-		case d.lacks(votes): // with an even number of nodes, half of them can decide this
+		case d.lacksMajority(votes): // with an even number of nodes, half of them can decide this
 			d.holdings.remove(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:

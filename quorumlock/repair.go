@@ -29,10 +29,10 @@ import (
 //
 // Renew repairs nothing on a node where the lease was broken.
 
-// mend repairs on a node the renewed leases that the node lacks, according to its answers
-// to a batch, or may have with a lower fence. renewed says for each lease whether a
-// majority has renewed it.
-func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed []bool) {
+// repairAll repairs on a node the renewed leases that the node lacks, according to its
+// answers to a batch, or may have with a lower fence. renewed says for each lease whether
+// a majority has renewed it.
+func (d *quorum) repairAll(i int, leases []driver.LeaseRef, answers []error, renewed []bool) {
 	var missing []driver.LeaseRef
 	for k, err := range answers {
 		if !renewed[k] || err != nil && !isNoSuchLease(err) {
@@ -47,18 +47,18 @@ func (d *quorum) mend(i int, leases []driver.LeaseRef, answers []error, renewed 
 		return
 	}
 	var workers sync.WaitGroup
-	room := make(chan struct{}, releasesAtOnce)
+	permits := make(chan struct{}, releasesAtOnce)
 	for _, l := range missing {
-		room <- struct{}{}
+		permits <- struct{}{}
 		workers.Go(func() {
 			d.repair(i, l)
-			<-room
+			<-permits
 		})
 	}
 	workers.Wait()
 }
 
-var errOver = errors.New("the lease is over")
+var errEnded = errors.New("the lease has ended")
 
 // repair claims a lease on a node that lacks it, raises its fence there, and writes its
 // value. The requests are sent in turn with the token's other requests to that node, and
@@ -71,7 +71,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 		send: func(ctx context.Context, i int) (uint64, error) {
 			h, ok := d.holdings.find(l.Token, l.Name)
 			if !ok {
-				return 0, errOver
+				return 0, errEnded
 			}
 			l.Value = h.claim.Value // the node writes it, unless the lease has already written one there
 			switch {

@@ -51,20 +51,20 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	if d.holdings.majorityKeeps(a.claim.Token, a.claim.Name, grant.Fence) {
 		return nil // claims with larger limits may have come since
 	}
-	room := int64(a.claim.Limit - a.claim.Weight)
+	available := int64(a.claim.Limit - a.claim.Weight)
 	all := map[claimKey]*otherClaim{}
 	for count := 1; ; count++ {
 		began := time.Now()
 		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
 		a.addHolders(entries, grant.Fence, all, count)
-		least := 1 // the number of nodes that a claim must have to count
+		minNodes := 1 // the number of nodes that a claim must have to count
 		if count > 1 {
-			least = d.majority - (len(d.nodes) - succeeded(entries))
+			minNodes = d.majority - (len(d.nodes) - succeeded(entries))
 		}
 		var others []driver.Holder
 		var weight, earlier int64 // the permits of the others, and of those with an earlier ticket
 		for _, o := range all {
-			if o.counts && o.count == count && len(o.nodes) >= least {
+			if o.isCounted && o.count == count && len(o.nodes) >= minNodes {
 				others = append(others, o.last)
 				weight += int64(o.last.Permits)
 				if o.before(a.place.tag) {
@@ -80,9 +80,9 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 				}
 			}
 			return failuresErr(ctx, d, "acquire", a.claim.Name, entries)
-		case weight <= room:
+		case weight <= available:
 			return nil
-		case count > 1 && earlier > room || count == maxCounts:
+		case count > 1 && earlier > available || count == maxCounts:
 			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
 			return a.crowdedRefusal(grant.Fence, len(others), first)
 		}
@@ -95,10 +95,10 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 // An otherClaim is another claim that holds on some nodes.
 type otherClaim struct {
 	tag
-	last   driver.Holder
-	counts bool
-	nodes  map[int]bool // the nodes that have it, or had it in an earlier count
-	count  int          // the last count that found it
+	last      driver.Holder
+	isCounted bool
+	nodes     map[int]bool // the nodes that have it, or had it in an earlier count
+	count     int          // the last count that found it
 }
 
 // addHolders adds the other claims that hold on the nodes to all.
@@ -117,7 +117,7 @@ func (a *attempt) addHolders(entries []vote[driver.Entry], fence uint64, all map
 				all[k] = o
 			}
 			o.last, o.count, o.nodes[h.node] = h.Holder, count, true
-			o.counts = o.counts || h.Fence < fence || h.Limit <= a.claim.Limit
+			o.isCounted = o.isCounted || h.Fence < fence || h.Limit <= a.claim.Limit
 		}
 	}
 }

@@ -31,8 +31,8 @@ type nodeToken struct {
 // A slot is the position of one request in its sequence. A request without a token has
 // the zero slot, which is in no sequence.
 type slot struct {
-	in            nodeToken
-	previous, own chan struct{} // closed when the request ends; nil if there is none
+	sequence       nodeToken
+	previous, done chan struct{} // closed when the request ends; nil if there is none
 }
 
 // enter takes the next slots of a token, one for each of the nodes. poll calls it before
@@ -45,9 +45,9 @@ func (ss *sequences) enter(token driver.Token, nodes []int) []slot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	for k, i := range nodes {
-		in := nodeToken{i, token}
-		slots[k] = slot{in: in, previous: ss.tails[in], own: make(chan struct{})}
-		ss.tails[in] = slots[k].own
+		sequence := nodeToken{i, token}
+		slots[k] = slot{sequence: sequence, previous: ss.tails[sequence], done: make(chan struct{})}
+		ss.tails[sequence] = slots[k].done
 	}
 	return slots
 }
@@ -63,9 +63,9 @@ func (s *slot) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// waitAnyway waits for the turn after wait gave up. Its wait ends, because each earlier
-// request ends with its own ctx, or with Close.
-func (s *slot) waitAnyway() {
+// waitWithoutCtx waits for the turn after wait gave up. Its wait ends, because each
+// earlier request ends with its own ctx, or with Close.
+func (s *slot) waitWithoutCtx() {
 	if s.previous != nil {
 		<-s.previous
 	}
@@ -73,13 +73,13 @@ func (s *slot) waitAnyway() {
 
 // leave ends the request's turn, so that the next request may be sent.
 func (ss *sequences) leave(s slot) {
-	if s.own == nil {
+	if s.done == nil {
 		return
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	close(s.own)
-	if ss.tails[s.in] == s.own {
-		delete(ss.tails, s.in)
+	close(s.done)
+	if ss.tails[s.sequence] == s.done {
+		delete(ss.tails, s.sequence)
 	}
 }

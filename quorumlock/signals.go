@@ -41,17 +41,17 @@ func (p *place) recordGrantSignal(i int, s driver.Signal) {
 }
 
 // checkSignals counts the signals and answers so far, and notifies the listeners if they
-// have a result. It does nothing during a turn at the place: p.done calls it again.
+// have a result. It does nothing during a turn at the place: endTurn calls it again.
 func (p *place) checkSignals() {
 	p.mu.Lock()
 	c := p.claim
-	look, votes := p.outcomeLocked()
+	shouldRetry, votes := p.outcomeLocked()
 	if votes != nil {
-		p.busy = make(chan struct{})
+		p.turnEnd = make(chan struct{})
 	}
 	p.mu.Unlock()
 	switch {
-	case look:
+	case shouldRetry:
 		p.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: c.Token})
 	case votes != nil:
 		p.signalGrant(c, votes)
@@ -65,49 +65,49 @@ func (p *place) checkSignals() {
 // fence. The driver could make the nodes agree as soon as a majority has granted. But a
 // later node with a higher fence would keep that fence, and would disagree in a repeated
 // claim. So outcomeLocked waits a moment for all nodes that have queued the claim.
-func (p *place) outcomeLocked() (look bool, granted grantVotes) {
+func (p *place) outcomeLocked() (shouldRetry bool, granted grantVotes) {
 	d := p.d
-	if p.closed || p.busy != nil {
+	if p.closed || p.turnEnd != nil {
 		return false, nil
 	}
 	votes := unansweredVotes[driver.Grant](len(p.nodes))
-	asked, news := 0, false
+	answers, hasSignal := 0, false
 	for i := range p.nodes {
 		s := &p.nodes[i]
 		if s.answered {
-			asked++
+			answers++
 		}
 		if g, ok := s.granted(); ok {
 			votes[i] = vote[driver.Grant]{value: g}
-			news = news || s.grant.Fences == 0
+			hasSignal = hasSignal || s.grant.Fences == 0
 		}
 	}
 	n := succeeded(votes)
 	grant, agreed := d.agreed(votes)
 	switch {
-	case !news, agreed && p.signalledFence >= grant.Fence: // the listeners know that fence
+	case !hasSignal, agreed && p.signalledFence >= grant.Fence: // the listeners know that fence
 		return false, nil
 	case n < d.majority:
-		look = p.waitedLocked(false, signalWait)
+		shouldRetry = p.hasWaitedLocked(false, signalWait)
 	case p.claim.TTL < p.claim.QueueTTL:
 		// A node that granted in its answer keeps the lease for the TTL only, but a
 		// listener would rely on a signal of a grant for the QueueTTL.
-		look = true
-	case agreed, n == asked, p.waitedLocked(true, max(signalWait, d.grace)):
+		shouldRetry = true
+	case agreed, n == answers, p.hasWaitedLocked(true, max(signalWait, d.grace)):
 		granted = votes
 	}
-	if look || granted != nil {
+	if shouldRetry || granted != nil {
 		p.waitsSince = time.Time{}
 	}
-	return look, granted
+	return shouldRetry, granted
 }
 
-// waitedLocked reports whether the place has waited for other nodes' signals for this
-// time. If it does not wait yet, waitedLocked begins the wait, after which checkSignals
-// is called again.
-func (p *place) waitedLocked(forLastNodes bool, wait time.Duration) bool {
-	if p.waitsSince.IsZero() || p.forLastNodes != forLastNodes {
-		p.waitsSince, p.forLastNodes = time.Now(), forLastNodes
+// hasWaitedLocked reports whether the place has waited for other nodes' signals for this
+// time. If it does not wait yet, hasWaitedLocked begins the wait, after which
+// checkSignals is called again.
+func (p *place) hasWaitedLocked(forLastNodes bool, wait time.Duration) bool {
+	if p.waitsSince.IsZero() || p.waitsForLastNodes != forLastNodes {
+		p.waitsSince, p.waitsForLastNodes = time.Now(), forLastNodes
 		time.AfterFunc(wait, p.checkSignals)
 	}
 	return time.Since(p.waitsSince) >= wait
@@ -126,8 +126,8 @@ func (p *place) signalGrant(c driver.Claim, votes grantVotes) {
 		a.signalResult(ctx, votes, grant, err)
 	})
 	if err != nil {
-		p.recordAgreement(nil, 0) // otherwise done would call signalGrant again and again
-		p.done()
+		p.recordAgreement(nil, 0) // otherwise endTurn would call signalGrant again and again
+		p.endTurn()
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *place) recordAgreement(votes grantVotes, fence uint64) bool {
 	defer p.mu.Unlock()
 	if votes != nil && !p.closed {
 		p.signalledFence = max(p.signalledFence, fence)
-		p.d.holdings.recordGrant(p.claim, votes, fence, p.queued.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
+		p.d.holdings.recordGrant(p.claim, votes, fence, p.queuedAt.Add(reliableTTL(min(p.claim.TTL, p.claim.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

@@ -50,12 +50,12 @@ const (
 // yields nodes on which an older claim waits. It also yields nodes to a claim with a
 // majority, whose lease is safer with more nodes. It updates votes, and returns the time
 // until the next useful attempt, or 0 if the claim holds no node.
-func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (soon time.Duration) {
+func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (retryAfter time.Duration) {
 	if succeeded(votes) == 0 {
 		return 0
 	}
 	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
-	age, before := a.place.recordMajorityClaim(majorityClaim)
+	age, seenBefore := a.place.recordMajorityClaim(majorityClaim)
 	blocked := majorityClaim != "" // claims with a majority leave no room for ours
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
 	switch {
@@ -63,10 +63,10 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (soon time
 	case blocked:
 		// Our grant is on a node that has missed the grant of the other claim. The other
 		// client repairs its lease there when it renews it.
-		return backoff.Doubled(50*time.Millisecond, before, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
+		return backoff.Doubled(50*time.Millisecond, seenBefore, 400*time.Millisecond) + backoff.Random(50*time.Millisecond)
 	default:
 		// The other claims yield to ours, or have ended. A signal reports that, too.
-		return backoff.Doubled(2*time.Millisecond, before, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
+		return backoff.Doubled(2*time.Millisecond, seenBefore, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
 	}
 	a.forgetGrants(nodes)
 	for i, v := range a.yield(ctx, nodes) {

@@ -98,7 +98,7 @@ func (a *attempt) refusedForValue(votes grantVotes) error {
 func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 	silent := len(d.nodes) - len(entries)
 	var best driver.Entry
-	most := 0
+	bestCount := 0
 	for _, e := range entries {
 		n := 0
 		for _, o := range entries {
@@ -106,11 +106,11 @@ func (d *quorum) valueOf(entries []driver.Entry) (value []byte, fence uint64) {
 				n++
 			}
 		}
-		sure, was := n+silent >= d.majority, most+silent >= d.majority
+		sure, bestSure := n+silent >= d.majority, bestCount+silent >= d.majority
 		switch {
-		case was && !sure:
-		case sure && !was, cmp.Or(cmp.Compare(e.ValueFence, best.ValueFence), cmp.Compare(n, most), bytes.Compare(e.Value, best.Value)) > 0:
-			best, most = e, n
+		case bestSure && !sure:
+		case sure && !bestSure, cmp.Or(cmp.Compare(e.ValueFence, best.ValueFence), cmp.Compare(n, bestCount), bytes.Compare(e.Value, best.Value)) > 0:
+			best, bestCount = e, n
 		}
 	}
 	return best.Value, best.ValueFence

@@ -32,10 +32,10 @@ func unansweredVotes[T any](n int) []vote[T] {
 	return votes
 }
 
-// count returns the number of votes whose error satisfies is.
-func count[T any](votes []vote[T], is func(error) bool) (n int) {
+// count returns the number of votes whose error matches.
+func count[T any](votes []vote[T], matches func(error) bool) (n int) {
 	for _, v := range votes {
-		if is(v.err) {
+		if matches(v.err) {
 			n++
 		}
 	}
@@ -106,8 +106,8 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	case !ok:
 		deadline = time.Now().Add(backgroundRequestLimit)
 	}
-	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
-	closing := context.AfterFunc(d.life, cancel)
+	requestCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	stopClosing := context.AfterFunc(d.life, cancel)
 
 	type answer struct {
 		i int
@@ -123,21 +123,21 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 			defer func() {
 				requests[k].end(d.nodes[i])
 				if underWay.Add(-1) == 0 {
-					closing()
+					stopClosing()
 					cancel()
 				}
 			}()
 			defer d.sequences.leave(slots[k])
-			v := vote[T]{err: slots[k].wait(own)}
+			v := vote[T]{err: slots[k].wait(requestCtx)}
 			sent := v.err == nil
 			if sent {
-				v.value, v.err = r.send(own, i)
+				v.value, v.err = r.send(requestCtx, i)
 			}
 			if r.onAnswer != nil {
 				r.onAnswer(i, v)
 			}
 			answers <- answer{i, v}
-			slots[k].waitAnyway()
+			slots[k].waitWithoutCtx()
 			if !sent && r.onUnsent != nil {
 				r.onUnsent(i)
 			}
@@ -148,8 +148,8 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 	}
 
 	began := time.Now()
-	var enough <-chan time.Time
-	for patient := true; patient && missing > 0; {
+	var graceEnd <-chan time.Time
+	for isWaiting := true; isWaiting && missing > 0; {
 		if ctx.Err() != nil {
 			if r.timeout == 0 {
 				cancel() // here, because a context.AfterFunc would run later, or not at all once poll returns
@@ -160,21 +160,21 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 		case a := <-answers:
 			votes[a.i] = a.v
 			missing--
-			if enough == nil && r.decided(votes) {
-				enough = time.After(d.patience(time.Since(began)))
-				patient = !onlyLateMissing(d, r.nodes, votes)
+			if graceEnd == nil && r.decided(votes) {
+				graceEnd = time.After(d.graceAfter(time.Since(began)))
+				isWaiting = !onlyLateMissing(d, r.nodes, votes)
 			}
 		case <-ctx.Done(): // the beginning of the loop handles it
-		case <-enough:
-			patient = false
+		case <-graceEnd:
+			isWaiting = false
 		}
 	}
-	for more := true; more; { // remove the answers that arrived at the same time
+	for isDraining := true; isDraining; { // remove the answers that arrived at the same time
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
 		default:
-			more = false
+			isDraining = false
 		}
 	}
 	for k, i := range r.nodes {
@@ -192,9 +192,9 @@ func onlyLateMissing[T any](d *quorum, nodes []int, votes []vote[T]) bool {
 	return !slices.ContainsFunc(nodes, func(i int) bool { return !votes[i].answered() && d.nodes[i].lateRequests.Load() <= 0 })
 }
 
-// patience returns the time to wait for the other nodes after the decision of an
+// graceAfter returns the time to wait for the other nodes after the decision of an
 // operation. took is the time until that decision.
-func (d *quorum) patience(took time.Duration) time.Duration {
+func (d *quorum) graceAfter(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace
 	}

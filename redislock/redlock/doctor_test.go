@@ -50,8 +50,8 @@ func TestTheDoctorLooksAtAllServersAndAtWhatIsBetweenThem(t *testing.T) {
 	servers[1].Do("CONFIG", "SET", "appendonly", "yes")
 
 	servers[2].Do("CONFIG", "SET", "requirepass", "sesame")
-	finds(t, url, "error node 3 (redis): it refuses, and has no vote: ", "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail")
+	finds(t, url, "error node 3 (redis): it refuses requests, and has no vote: ", "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other node may fail")
 
 	servers[2].Kill()
-	finds(t, url, "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail. Out of reach: node 3 (redis): ")
+	finds(t, url, "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other node may fail. Unreachable: node 3 (redis): ")
 }
