@@ -51,7 +51,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	}
 }
 
-func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+func TestASilentSubscriptionIsReplaced(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)

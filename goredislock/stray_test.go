@@ -46,7 +46,7 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, opens(t, redis.Options{}))

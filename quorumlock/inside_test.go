@@ -143,7 +143,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 
 // A release that becomes due again while one is sent may be for an Acquire that arrives
 // after that one: a late answer reported it.
-func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
+func TestAReleaseThatBecomesDueAgainIsSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slow{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))

@@ -16,7 +16,7 @@ import (
 // In any order of claims, all make progress, none starves, and one at a time is inside.
 // No claim waits for more than four turns of each other one, where one common queue would
 // make it one turn.
-func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
+func TestAllClientsProgressInRandomSchedules(t *testing.T) {
 	const clients, rounds, work = 5, 8, 5 * time.Millisecond
 	for _, jitter := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
 		for _, nodes := range []int{3, 4, 5} {
@@ -48,7 +48,7 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 
 // The same with nodes that come and go, a minority at a time, and with tries among the
 // waiters.
-func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
+func TestAllClientsProgressWhileNodesComeAndGo(t *testing.T) {
 	const clients, rounds = 5, 10
 	bubble.Test(t, func(t *testing.T) {
 		w, all := newCrowd(t, 3, clients, 2*time.Millisecond)

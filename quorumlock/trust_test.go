@@ -17,7 +17,7 @@ import (
 // A client gets "granted", and has not read it yet, when it sends the claim again and is
 // answered "held", because one of the nodes is not reached. The signal was about places
 // that the last attempt did not keep.
-func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
+func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[2].skew = time.Second // the fence that they agree on is above all that another grants

@@ -44,7 +44,7 @@ func refusedForValue(t *testing.T, d driver.Driver, c driver.Claim, value string
 	}
 }
 
-func TestAValueOnAMinorityKeepsNobodyOut(t *testing.T) {
+func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, _ := c.client(t, time.Millisecond)

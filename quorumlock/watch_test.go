@@ -9,7 +9,7 @@ import (
 )
 
 // Nodes that are down tell nothing, and the others do.
-func TestAWatchHearsTheNodesThatAreThere(t *testing.T) {
+func TestAWatchReportsChangesWithoutAMinority(t *testing.T) {
 	c := newCluster(3)
 	a, lines := c.client(t)
 	b, _ := c.client(t)
@@ -44,7 +44,7 @@ func (q quiet) Properties() driver.Properties {
 
 // The vote of a node that reports no changes may be the one that completes a change, so a
 // client that watches has to poll.
-func TestANodeThatTellsNothingIsSaid(t *testing.T) {
+func TestPushesChangesIsFalseIfANodeCannotPush(t *testing.T) {
 	c := newCluster(3)
 	d, err := asDriver(quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil))
 	noError(t, err)

@@ -95,7 +95,7 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 	if log := server.Do("ACL", "LOG"); !strings.Contains(log, "\r\ncount\r\n:1\r\n") {
 		t.Errorf("MGET was refused more than once: %q", log)
 	}
-	if found := servertest.FindingsOf(t, d); !found.Have("info rights", "a script of its own") || found.Have("error") {
+	if found := servertest.FindingsOf(t, d); !found.Have("info rights", "a script for each name") || found.Have("error") {
 		t.Errorf("the doctor finds %s", found)
 	}
 }

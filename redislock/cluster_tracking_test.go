@@ -24,7 +24,7 @@ func onEach(nodes []*redistest.Server) map[*redistest.Server]string {
 
 func state(name string) string { return "pawl:{" + name + "}s" }
 
-func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
+func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

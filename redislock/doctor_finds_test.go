@@ -38,7 +38,7 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 }
 
 // Many managed servers forbid CONFIG, and INFO has most of it.
-func TestTheDoctorSaysWhatAServerDoesNotTell(t *testing.T) {
+func TestTheDoctorReportsHiddenSettings(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList}, " ")
 	found := servertest.FindingsOf(t, openDriver(t, user(t, server, all+" +info")))
@@ -68,13 +68,13 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 		case "+evalsha", "+eval":
 			want = []string{"error"}
 		case "~pawl:*":
-			want = []string{"error rights", "on our keys"}
+			want = []string{"error rights", "on Pawl's keys"}
 		case "&pawl:*", "+publish", "+subscribe":
 			want = []string{"warning push"}
 		case "+scan":
 			want = []string{"info rights", "listed"}
 		case "+mget":
-			want = []string{"info rights", "a script of its own"}
+			want = []string{"info rights", "a script for each name"}
 		case "+info", "+config|get":
 			want = []string{"info server settings"}
 		}
@@ -89,7 +89,7 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	}
 }
 
-// A password that the server does not ask for protects nothing.
+// A password that the server does not require protects nothing.
 func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
@@ -120,7 +120,7 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	}
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("info maxmemory-policy", group.Master.Addr) {
-		t.Errorf("%v; want it said of the master of the moment, %s", found, group.Master.Addr)
+		t.Errorf("%v; want a finding about the current master, %s", found, group.Master.Addr)
 	}
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	group.Sentinels[0].Kill()
@@ -132,7 +132,7 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	})
 }
 
-// setDownAfter makes Sentinels wait that long before they take another server for dead.
+// setDownAfter makes Sentinels wait that long before they consider another server dead.
 // On a busy machine they would otherwise replace a healthy master.
 func setDownAfter(sentinels []*redistest.Server, d time.Duration) {
 	for _, s := range sentinels {
@@ -180,7 +180,7 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 		t.Error(found)
 	}
 	mayNot := openDriver(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
-	if found := servertest.FindingsOf(t, mayNot); !found.Have("error rights", "replicas cannot be waited for") {
+	if found := servertest.FindingsOf(t, mayNot); !found.Have("error rights", "WAIT is refused") {
 		t.Error(found)
 	}
 	_, err := mayNot.Acquire(ctx, mutex("job"))

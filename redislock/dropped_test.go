@@ -68,7 +68,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 
 // When a connection is cut, the request on it has no answer. So the server may have taken
 // the step, and the driver does not report the lease as lost.
-func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
+func TestAReleaseWithALostAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false")

@@ -86,7 +86,7 @@ func lazily(t *testing.T, addr string) *redisscript.Driver {
 	return d.(*redisscript.Driver)
 }
 
-func TestADatabaseThatTheServerDoesNotHaveIsSaid(t *testing.T) {
+func TestAMissingDatabaseHasAHint(t *testing.T) {
 	server := redistest.Start(t)
 	for _, number := range []string{"/99", "?db=99"} {
 		_, err := redislock.Open(ctx, "redis://"+server.Addr+number)

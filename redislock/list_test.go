@@ -16,7 +16,7 @@ import (
 
 // A list reads most names from their stored states, in Go, and Inspect by a script. Both
 // have to say the same of a name in each state.
-func TestTheListSaysWhatInspectSays(t *testing.T) {
+func TestListAndInspectAgree(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)

@@ -86,7 +86,7 @@ func TestPropertiesSayWhichServerItIs(t *testing.T) {
 	}
 }
 
-func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+func TestASilentSubscriptionIsReplaced(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	for what, parameters := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {

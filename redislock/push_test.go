@@ -27,7 +27,7 @@ func armed(t *testing.T, server *redistest.Server) {
 	t.Fatal("nothing is watched")
 }
 
-func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
+func TestAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 	for how, command := range map[string]string{
 		"deleted":                        "DEL pawl:{job}s",
 		"deleted before it is watched":   "DEL pawl:{job}s",
@@ -89,7 +89,7 @@ func TestARenewedLeaseIsStillWatched(t *testing.T) {
 	}
 }
 
-func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
+func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 	for _, why := range []struct{ command, options string }{
 		{"FLUSHALL", ""}, {"FLUSHDB", ""}, {"CLIENT KILL TYPE pubsub", ""},
 		{"CLIENT KILL TYPE pubsub", "?protocol=2"}, // with a connection of its own for Pub/Sub, and nothing tracked

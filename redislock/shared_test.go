@@ -11,7 +11,7 @@ import (
 
 // The server reports to each of the clients that share a name the changes of the others,
 // which are no news: each costs arming the name again, now and then, and no script.
-func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
+func TestHoldersOfOneNameCostEachOtherNothing(t *testing.T) {
 	nightly(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)

@@ -20,7 +20,7 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }
 
-func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })

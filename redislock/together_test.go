@@ -10,7 +10,7 @@ import (
 )
 
 // The error of a damaged name goes to the callers that use that name, and to no others.
-func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
+func TestADamagedNameAffectsNoOtherName(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	server.Do("LPUSH", "pawl:{job13}s", "x")

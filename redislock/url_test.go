@@ -89,8 +89,8 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s is\n\t%s\nwant\n\t%s", raw, got, want)
 		}
 		for _, secret := range []string{p.client.Password, p.client.Sentinel.Password} {
-			if len(secret) > 1 && strings.Contains(p.where, secret) {
-				t.Errorf("%s: errors would say %q", raw, p.where)
+			if len(secret) > 1 && strings.Contains(p.location, secret) {
+				t.Errorf("%s: errors would say %q", raw, p.location)
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func TestAWatchInAClusterIsOfASlot(t *testing.T) {
 	}
 }
 
-func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
+func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 	server := redistest.Start(t)
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
 		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))

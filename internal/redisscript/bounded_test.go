@@ -31,7 +31,7 @@ func (d *hangingServer) DoMany(context.Context, []Command, bool) []Reply {
 	return []Reply{{Int: 7}}
 }
 
-func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
+func TestARequestEndsWithItsCtx(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
@@ -121,7 +121,7 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 
 // There are more waiting callers than requests that end, and each of them makes room
 // for one.
-func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
+func TestAllWaitingCallersGoOnWhenTheServerAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{may: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
@@ -239,7 +239,7 @@ func (n *punctualServer) Do(ctx context.Context, _ Command) Reply {
 	}
 }
 
-func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
+func TestACallerThatGivesUpReturnsSoon(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		takes  time.Duration

@@ -13,7 +13,7 @@ import (
 
 // A client that ends the reading of its connection at the deadline of ctx may be quicker
 // than the timer of ctx, and calls that a network timeout.
-func TestWhatEndsAtTheDeadlineOfItsCtxSaysSo(t *testing.T) {
+func TestATimeoutAtTheDeadlineIsDeadlineExceeded(t *testing.T) {
 	d := &Driver{backend: "redis"}
 	silent := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

@@ -33,7 +33,7 @@ func options(t *testing.T, path, name string) map[string]field {
 	return fields
 }
 
-func TestBothPackagesSayTheSameOfTheSameOptions(t *testing.T) {
+func TestBothPackagesDocumentTheSameOptions(t *testing.T) {
 	common := options(t, "options.go", "Options")
 	if len(common) != 5 {
 		t.Fatalf("these are common: %v", common)

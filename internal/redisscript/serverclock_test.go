@@ -115,7 +115,7 @@ func TestAStepIsSentOnceWhenTheTimeIsKnown(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseTimeIsNotKnownSaysItByRefusing(t *testing.T) {
+func TestARefusalShowsTheServersTime(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond, hung: true}
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		began := time.Now()
@@ -154,7 +154,7 @@ func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
 	}
 }
 
-func TestAClockThatWasSetBackIsBelieved(t *testing.T) {
+func TestAClockThatWasSetBackIsLearned(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		<-d.clock.begin()

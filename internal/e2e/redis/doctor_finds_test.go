@@ -24,7 +24,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 	for _, bad := range []struct{ set, good, want, says string }{
 		{"maxmemory-policy allkeys-lru maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "allkeys-lru"},
 		{"maxmemory-policy volatile-ttl maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "volatile-ttl"},
-		{"maxmemory-policy allkeys-random", "noeviction", "info maxmemory-policy", "as soon as"},
+		{"maxmemory-policy allkeys-random", "noeviction", "info maxmemory-policy", "once maxmemory"},
 		{"maxmemory 1000000", "0", "warning maxmemory", "nine tenths"},
 		{"appendfsync no", "everysec", "info persistence", "appendfsync"},
 		{}, // all settings are good again
@@ -84,7 +84,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 		}
 	}
 	alone := openDriver(t, "redis://"+nodes[0].Addr+"?cluster=false")
-	if found := servertest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
+	if found := servertest.FindingsOf(t, alone); !found.Have("error cluster", "as a single server") {
 		t.Error(found)
 	}
 	// The driver is open before the node dies: it knows the node, and the node does not

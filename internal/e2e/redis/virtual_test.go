@@ -77,7 +77,7 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsAwayForLongerIsALossThatIsToldInTime(t *testing.T) {
+func TestALongOutageIsALossThatTheHolderLearnsInTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
 		first := lock(t, one.Mutex("job"))

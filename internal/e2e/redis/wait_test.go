@@ -73,7 +73,7 @@ func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
 
 // The connection of the releaser has written the grant. So the releaser does not send the
 // grant itself to the waiter; it makes the waiter ask again.
-func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
+func TestAWaiterConfirmsItsGrant(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 20*time.Second) {

@@ -49,7 +49,7 @@ func (s *seen) ends() string {
 
 // An idle watch costs what docs/internals/guarantees.md says: a poll each 5 s, and what
 // keeps the server's push alive.
-func TestAnIdleWatchCostsLittleAndHearsAtOnce(t *testing.T) {
+func TestAnIdleWatchCostsLittleAndReportsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		watcher, other := w.client(nil), w.client(nil)
 		s := sees(t, watcher, "job")
