@@ -78,7 +78,7 @@ func TestAllDataLost(t *testing.T) {
 	m := c.Members[0]
 	a, b := openClient(t, c.URL()), openClient(t, c.URL())
 	one, two := locked(t, a, "one"), locked(t, b, "two")
-	m.Empty()
+	m.KillAndErase()
 	m.Run()
 	wantLost(t, one)
 	wantLost(t, two)

@@ -1,4 +1,4 @@
-// Package etcdtest starts real etcd servers for tests, of one member or several, on free
+// Package etcdtest starts real etcd clusters for tests, of one or more members, on free
 // ports and in temporary folders, and stops them when the test ends. The server is built
 // from its module, see internal/testservers.
 package etcdtest
@@ -23,7 +23,7 @@ import (
 // TB is the part of *testing.T that is needed here.
 type TB = servertest.TB
 
-// A Cluster is one member or several.
+// A Cluster has one or more members.
 type Cluster struct {
 	Members []*Member
 
@@ -51,8 +51,8 @@ type Setup struct {
 	Members int
 	Args    []string              // further arguments of each member
 	Wires   bool                  // the network between the members can be cut, see Cluster.Cut
-	TLS     *certtest.Identity    // clients use TLS, and certificates of this authority
-	Begin   func(*exec.Cmd) error // starts a process; nil: as usual
+	TLS     *certtest.Identity    // clients use TLS with certificates of this authority
+	Begin   func(*exec.Cmd) error // starts a process; nil: exec.Cmd.Start
 }
 
 // Start starts a cluster whose members have these additional arguments, and waits until
@@ -116,10 +116,10 @@ func (c *Cluster) Join(add func(peer string)) *Member {
 
 // args returns the arguments of one member. With wires it also starts a proxy.
 func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
-	scheme, listens := "http://", m.Peer
+	scheme, listenAddr := "http://", m.Peer
 	if c.wires != nil {
-		listens = "127.0.0.1:" + servertest.FreePort(tb)
-		c.wires.startProxy(tb, m.Peer, listens)
+		listenAddr = "127.0.0.1:" + servertest.FreePort(tb)
+		c.wires.startProxy(tb, m.Peer, listenAddr)
 	}
 	var tls []string
 	if c.tls {
@@ -129,7 +129,7 @@ func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	args := []string{
 		"--name", m.Name, "--data-dir", m.Data(), "--logger", "zap", "--log-level", "warn",
 		"--listen-client-urls", scheme + m.Addr, "--advertise-client-urls", scheme + m.Addr,
-		"--listen-peer-urls", "http://" + listens, "--initial-advertise-peer-urls", "http://" + m.Peer,
+		"--listen-peer-urls", "http://" + listenAddr, "--initial-advertise-peer-urls", "http://" + m.Peer,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync", "--bcrypt-cost", "4",
 	}
 	return slices.Concat(args, tls, s.Args)
@@ -177,8 +177,8 @@ func (m *Member) await() {
 	})
 }
 
-// Empty kills the process and removes all its data.
-func (m *Member) Empty() {
+// KillAndErase kills the process and erases its data.
+func (m *Member) KillAndErase() {
 	m.TB.Helper()
 	m.Kill()
 	if err := os.RemoveAll(m.Data()); err != nil {

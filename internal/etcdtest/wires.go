@@ -10,7 +10,7 @@ import (
 )
 
 // wires are the network between the members. Each member reaches the others through
-// proxies, which identify the sender by the first bytes that it sends.
+// proxies, which read the ID of the sender in the first bytes of a connection.
 type wires struct {
 	mu      sync.Mutex // protects the fields below
 	cutID   string     // the ID of the member that is cut off; empty: no member is
@@ -20,8 +20,8 @@ type wires struct {
 	closed  bool
 }
 
-// Cut cuts a member off from the others. All bytes under way between them are lost
-// silently, until Heal. The id is the one in the member's answers.
+// Cut cuts a member off from the others. Until Heal, all bytes between them are
+// lost silently. The id is the one in the member's answers.
 func (c *Cluster) Cut(m *Member, id uint64) {
 	c.wires.mu.Lock()
 	defer c.wires.mu.Unlock()
@@ -37,11 +37,11 @@ func (c *Cluster) Heal() {
 	c.wires.healed = make(chan struct{})
 }
 
-// startProxy starts the proxy of a member. The member listens at one address, and the
-// others dial another.
-func (w *wires) startProxy(tb TB, reached, listens string) {
+// startProxy starts the proxy of a member: the others dial peerAddr, and the member
+// listens at listenAddr.
+func (w *wires) startProxy(tb TB, peerAddr, listenAddr string) {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", reached)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", peerAddr)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
@@ -52,7 +52,7 @@ func (w *wires) startProxy(tb TB, reached, listens string) {
 			if err != nil {
 				return
 			}
-			loops.Go(func() { w.carry(conn, reached, listens) })
+			loops.Go(func() { w.carry(conn, peerAddr, listenAddr) })
 		}
 	})
 	tb.Cleanup(func() {
@@ -86,10 +86,10 @@ func (w *wires) track(c net.Conn) {
 	}
 }
 
-var sender = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
+var senderID = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
 
 // carry forwards one connection.
-func (w *wires) carry(from net.Conn, reached, listens string) {
+func (w *wires) carry(from net.Conn, peerAddr, listenAddr string) {
 	defer from.Close()
 	w.track(from)
 	first := make([]byte, 4<<10)
@@ -97,12 +97,12 @@ func (w *wires) carry(from net.Conn, reached, listens string) {
 	if err != nil {
 		return
 	}
-	who := ""
-	if found := sender.FindSubmatch(first[:n]); found != nil {
-		who = string(bytes.ToLower(found[1]))
+	id := ""
+	if found := senderID.FindSubmatch(first[:n]); found != nil {
+		id = string(bytes.ToLower(found[1]))
 	}
-	w.awaitHeal(who, reached)
-	to, err := new(net.Dialer).DialContext(context.Background(), "tcp", listens)
+	w.awaitHeal(id, peerAddr)
+	to, err := new(net.Dialer).DialContext(context.Background(), "tcp", listenAddr)
 	if err != nil {
 		return
 	}
@@ -112,19 +112,19 @@ func (w *wires) carry(from net.Conn, reached, listens string) {
 		return
 	}
 	var back sync.WaitGroup
-	back.Go(func() { w.copy(from, to, who, reached) })
-	w.copy(to, from, who, reached)
+	back.Go(func() { w.copy(from, to, id, peerAddr) })
+	w.copy(to, from, id, peerAddr)
 	back.Wait()
 }
 
 // copy forwards bytes until one end is closed, and then closes the other.
-func (w *wires) copy(to, from net.Conn, who, reached string) {
+func (w *wires) copy(to, from net.Conn, id, peerAddr string) {
 	defer to.Close()
 	defer from.Close()
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		if err != nil || w.awaitHeal(who, reached) {
+		if err != nil || w.awaitHeal(id, peerAddr) {
 			return // the delayed bytes are lost
 		}
 		if _, err := to.Write(b[:n]); err != nil {
@@ -133,12 +133,12 @@ func (w *wires) copy(to, from net.Conn, who, reached string) {
 	}
 }
 
-// awaitHeal waits while these two members cannot reach each other, and reports whether it
+// awaitHeal waits until these two members can reach each other, and reports whether it
 // had to wait. A sender without an ID may be the member that is cut off.
-func (w *wires) awaitHeal(who, reached string) (waited bool) {
+func (w *wires) awaitHeal(id, peerAddr string) (waited bool) {
 	for {
 		w.mu.Lock()
-		isCut := w.cutID != "" && !w.closed && (who == "" || who == w.cutID || reached == w.cutAddr)
+		isCut := w.cutID != "" && !w.closed && (id == "" || id == w.cutID || peerAddr == w.cutAddr)
 		healed := w.healed
 		w.mu.Unlock()
 		if !isCut {

@@ -12,20 +12,20 @@ import (
 type Network struct {
 	Nodes []*Server
 
-	roads map[[2]int]*servertest.Proxy // from each node to each other node that it dials
+	proxies map[[2]int]*servertest.Proxy // keys: the node that dials, the node that is dialed
 }
 
 // StartNetwork starts n servers that are one cluster, and waits until they answer.
 func StartNetwork(tb TB, n int) *Network {
 	tb.Helper()
-	w := &Network{roads: map[[2]int]*servertest.Proxy{}}
-	listens, routes := make([]string, n), make([][]string, n)
+	w := &Network{proxies: map[[2]int]*servertest.Proxy{}}
+	listenAddrs, routes := make([]string, n), make([][]string, n)
 	for to := range n {
-		listens[to] = "127.0.0.1:" + servertest.FreePort(tb)
+		listenAddrs[to] = "127.0.0.1:" + servertest.FreePort(tb)
 		for from := range n {
 			if from != to {
-				p := servertest.StartProxy(tb, listens[to])
-				w.roads[[2]int{from, to}], routes[from] = p, append(routes[from], "nats://"+p.Addr)
+				p := servertest.StartProxy(tb, listenAddrs[to])
+				w.proxies[[2]int{from, to}], routes[from] = p, append(routes[from], "nats://"+p.Addr)
 			}
 		}
 	}
@@ -33,7 +33,7 @@ func StartNetwork(tb TB, n int) *Network {
 		// The nodes announce each other's addresses, which lead nowhere here.
 		s := configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, advertise: %q, no_advertise: true, pool_size: 1, routes: [%s] }",
-			listens[i], "127.0.0.1:1", strings.Join(routes[i], ", ")))
+			listenAddrs[i], "127.0.0.1:1", strings.Join(routes[i], ", ")))
 		w.Nodes = append(w.Nodes, s)
 		s.run()
 	}
@@ -56,14 +56,14 @@ func (w *Network) Silence(node int) (heal func()) {
 	})
 }
 
-func (w *Network) cut(node int, how func(*servertest.Proxy)) (heal func()) {
+func (w *Network) cut(node int, block func(*servertest.Proxy)) (heal func()) {
 	each := func(f func(*servertest.Proxy)) {
-		for between, p := range w.roads {
-			if between[0] == node || between[1] == node {
+		for ends, p := range w.proxies {
+			if ends[0] == node || ends[1] == node {
 				f(p)
 			}
 		}
 	}
-	each(how)
+	each(block)
 	return func() { each((*servertest.Proxy).Heal) }
 }

@@ -27,7 +27,7 @@ var noError = basictest.NoError
 // WithoutJetStream is the config of a server that stores nothing.
 const WithoutJetStream = "# without JetStream"
 
-// OwnJetStream begins a config that has all settings of JetStream itself.
+// OwnJetStream begins a config that contains all settings of JetStream.
 const OwnJetStream = "jetstream"
 
 // TB is the part of *testing.T that is needed here.
@@ -40,7 +40,7 @@ type Server struct {
 	Addr string
 
 	args  []string
-	begin func(*exec.Cmd) error // starts the process; nil: as usual
+	begin func(*exec.Cmd) error // starts the process; nil: exec.Cmd.Start
 }
 
 // starting limits how many servers start at the same time. Otherwise parallel tests would
@@ -129,7 +129,7 @@ func (s *Server) awaitPort() {
 		}
 		defer c.Close()
 		_ = c.SetReadDeadline(time.Now().Add(time.Second))
-		if _, err = c.Read(make([]byte, 4)); errors.Is(err, os.ErrDeadlineExceeded) { // with TLS first, it waits for us
+		if _, err = c.Read(make([]byte, 4)); errors.Is(err, os.ErrDeadlineExceeded) { // it waits for a TLS handshake
 			return nil
 		}
 		return err
@@ -139,14 +139,14 @@ func (s *Server) awaitPort() {
 // Stop ends the process with a signal, as an operator does.
 func (s *Server) Stop() { s.End(syscall.SIGTERM, os.Kill) }
 
-// Reload makes the server read its configuration again, with config in place of the
-// config that Start got. The change takes effect soon, not at once.
-func (s *Server) Reload(was, config string) {
+// Reload replaces old, the config that Start got, with config, and makes the server read
+// its configuration again. The change takes effect soon, not at once.
+func (s *Server) Reload(old, config string) {
 	s.TB.Helper()
 	file := s.args[1]
 	b, err := os.ReadFile(file)
 	if err == nil {
-		err = os.WriteFile(file, bytes.Replace(b, []byte(was), []byte(config), 1), 0o600)
+		err = os.WriteFile(file, bytes.Replace(b, []byte(old), []byte(config), 1), 0o600)
 	}
 	noError(s.TB, err)
 	s.Signal(syscall.SIGHUP)

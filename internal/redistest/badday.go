@@ -13,12 +13,12 @@ import (
 type BadDay struct {
 	Name  string
 	Args  []string // of the server
-	User  string   // of the clients, see UserInfo; it may do everything at first
+	User  string   // of the clients, see UserInfo; has all rights before Begin
 	Begin func(s *Server)
 	End   func(s *Server)
 
-	Cause     string // what Redis says
-	Hint      string // the hint of the error
+	Cause     string // part of the server's error
+	Hint      string // part of the hint of the error
 	Permanent bool
 	Keeps     bool // leases can be renewed and released
 }
@@ -65,19 +65,19 @@ var BadDays = []BadDay{
 		Cause: "WRONGPASS", Hint: "password is wrong", Permanent: true,
 	},
 	{
-		Name: "the user may not run scripts any more", User: "joe",
+		Name: "the user loses the right to run scripts", User: "joe",
 		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "-evalsha", "-eval") },
 		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "+@all") },
 		Cause: "NOPERM", Hint: "ACL", Permanent: true,
 	},
 	{
-		Name: "the user may not write any more", User: "joe",
+		Name: "the user loses the right to write", User: "joe",
 		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "-@write") },
 		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "+@all") },
 		Cause: "can't run this command", Hint: "ACL", Permanent: true,
 	},
 	{
-		Name: "the keys are not the user's any more", User: "joe",
+		Name: "the user loses the right to the keys", User: "joe",
 		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "resetkeys", "~other:*") },
 		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "~*") },
 		Cause: "NOPERM", Hint: "ACL", Permanent: true,
@@ -102,7 +102,7 @@ var BadDays = []BadDay{
 	},
 	{
 		Name:  "the data cannot be saved",
-		Begin: (*Server).unsaved,
+		Begin: (*Server).failToSave,
 		End:   func(s *Server) { s.Admin("CONFIG", "SET", "save", ""); _ = os.Remove(filepath.Join(s.Dir, "dump.rdb")) },
 		Cause: "MISCONF", Hint: "disk",
 	},
@@ -119,9 +119,9 @@ var BadDays = []BadDay{
 		Cause: "max number of clients", Hint: "maxclients",
 	},
 	{
-		Name:  "the server is started again, and reads its data",
-		Begin: (*Server).loading,
-		End:   (*Server).loaded,
+		Name:  "the server restarts and reads its data",
+		Begin: (*Server).startLoading,
+		End:   (*Server).finishLoading,
 		Cause: "LOADING", Hint: "reading its data",
 	},
 }
@@ -129,8 +129,8 @@ var BadDays = []BadDay{
 // ClusterDown is the bad day of a cluster: one slot has no node.
 var ClusterDown = BadDay{
 	Name: "a slot of the cluster is lost", Args: []string{"--cluster-enabled", "yes"},
-	Begin: func(s *Server) { s.Admin("CLUSTER", "DELSLOTS", "16383"); s.cluster("fail") },
-	End:   func(s *Server) { s.Admin("CLUSTER", "ADDSLOTS", "16383"); s.cluster("ok") },
+	Begin: func(s *Server) { s.Admin("CLUSTER", "DELSLOTS", "16383"); s.awaitCluster("fail") },
+	End:   func(s *Server) { s.Admin("CLUSTER", "ADDSLOTS", "16383"); s.awaitCluster("ok") },
 	Cause: "CLUSTERDOWN", Hint: "redis-cli --cluster check",
 }
 
@@ -139,12 +139,12 @@ func StartOneNode(tb TB) *Server {
 	tb.Helper()
 	s := ClusterDown.Start(tb)
 	s.Admin("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-	s.cluster("ok")
+	s.awaitCluster("ok")
 	return s
 }
 
-// cluster waits until the cluster is in a state.
-func (s *Server) cluster(state string) {
+// awaitCluster waits until the cluster is in a state.
+func (s *Server) awaitCluster(state string) {
 	s.TB.Helper()
 	basictest.Eventually(s.TB, "the cluster is "+state, func() bool { return Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state })
 }
@@ -156,9 +156,9 @@ func (s *Server) disconnect() {
 	}
 }
 
-// unsaved makes the server fail to save its data, because a folder has the name of the
+// failToSave makes the server fail to save its data, because a folder has the name of the
 // file. Then the server refuses writes.
-func (s *Server) unsaved() {
+func (s *Server) failToSave() {
 	s.TB.Helper()
 	noError(s.TB, os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700))
 	s.Admin("CONFIG", "SET", "save", "3600 1")
@@ -166,9 +166,9 @@ func (s *Server) unsaved() {
 	basictest.Eventually(s.TB, "saving fails", func() bool { return Field(s.Admin("INFO", "persistence"), "rdb_last_bgsave_status") == "err" })
 }
 
-// loading restarts the server with additional data, which it reads so slowly that it
-// answers LOADING until loaded is called.
-func (s *Server) loading() {
+// startLoading restarts the server with additional data, which it reads so slowly that it
+// answers LOADING until finishLoading.
+func (s *Server) startLoading() {
 	s.TB.Helper()
 	s.Do("EVAL", "for i = 1, 5000 do redis.call('SET', 'ballast' .. i, string.rep('x', 100)) end return 1", "0")
 	s.Do("SAVE")
@@ -178,7 +178,7 @@ func (s *Server) loading() {
 	s.await(func(answer string) bool { return strings.HasPrefix(answer, "-LOADING") })
 }
 
-func (s *Server) loaded() {
+func (s *Server) finishLoading() {
 	s.TB.Helper()
 	s.Do("CONFIG", "SET", "key-load-delay", "0")
 	s.await(func(answer string) bool { return !strings.HasPrefix(answer, "-LOADING") })

@@ -26,7 +26,7 @@ func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 		node.Do("CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(i*16384/n), fmt.Sprint((i+1)*16384/n-1))
 		node.Do("CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i+1))
 		if i > 0 {
-			node.Do("CLUSTER", "MEET", "127.0.0.1", nodes[0].announced())
+			node.Do("CLUSTER", "MEET", "127.0.0.1", nodes[0].announcedPort())
 		}
 	}
 	for _, node := range nodes {
@@ -38,8 +38,8 @@ func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 	return nodes
 }
 
-// announced is the port that a node announces to the cluster.
-func (s *Server) announced() string {
+// announcedPort is the port that a node announces to the cluster.
+func (s *Server) announcedPort() string {
 	if i := slices.Index(s.args, "--tls-port"); i >= 0 {
 		return s.args[i+1]
 	}
@@ -59,7 +59,7 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	return s
 }
 
-// Moving returns the slot of a name, the node that owns it, and another node.
+// Moving returns the node that owns the slot of a name, another node, and the slot.
 func Moving(nodes []*Server, name string) (from, to *Server, slot uint16) {
 	from, slot = Owner(nodes, name)
 	if to = nodes[0]; to == from {
@@ -94,7 +94,7 @@ func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	}
 }
 
-// Owner returns the node that serves a key's slot, and the slot.
+// Owner returns the node that owns the slot of a key, and the slot.
 func Owner(nodes []*Server, key string) (*Server, uint16) {
 	var slot int
 	_, _ = fmt.Sscanf(nodes[0].Do("CLUSTER", "KEYSLOT", key), ":%d", &slot)
@@ -131,7 +131,7 @@ func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	return s
 }
 
-// FailOver makes a replica the master. If dead, the replica does not ask the old master.
+// FailOver makes a replica the master. With dead, it does not ask the old master.
 func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 	tb.Helper()
 	command := []string{"CLUSTER", "FAILOVER"}

@@ -11,9 +11,9 @@ import (
 )
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
-// step gets the same answer, or has no second effect. No holder takes a lost answer for a
-// lost lease. renewal and release are the hashes of these scripts, by which the proxy
-// finds the requests.
+// step gets the same answer, or has no second effect, and no holder concludes that its
+// lease is lost. renewal and release are the hashes of these scripts, by which the proxy
+// recognizes the requests.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -22,14 +22,14 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
-		l.round(c) // the first round loads the scripts: otherwise an answer is only NOSCRIPT
+		l.round(c) // loads the scripts: otherwise the lost answer would be NOSCRIPT
 		c.Token = driver.NewToken()
 		l.lossyRound(c)
 	}
 	l.checkClient(renewal, release)
 }
 
-// lossyPair has two drivers of one server. The network of the far driver loses answers.
+// lossyPair has two drivers of one server. The far driver's proxy loses answers.
 type lossyPair struct {
 	TB
 	proxy     *servertest.Proxy
@@ -47,50 +47,50 @@ func (l *lossyPair) round(c driver.Claim) {
 
 func (l *lossyPair) lossyRound(c driver.Claim) {
 	l.Helper()
-	l.loses("acquire", 2, c, acquire(l.far, c))
-	made := l.holder(c.Name)
+	l.loseAnswers("acquire", 2, c, acquire(l.far, c))
+	granted := l.holder(c.Name)
 	other := c
 	other.Token = driver.NewToken()
 	if _, err := l.near.Acquire(context.Background(), other); !errors.Is(err, driver.ErrHeld) {
-		l.Errorf("%v; want it held by the one whose answer was lost", err)
+		l.Errorf("%v; want ErrHeld by the claim whose answer was lost", err)
 	}
 	recovers(l, acquire(l.far, c))
-	if again := l.holder(c.Name); again.Fence != made.Fence {
-		l.Errorf("fence %d, and %d before for the same grant", again.Fence, made.Fence)
+	if again := l.holder(c.Name); again.Fence != granted.Fence {
+		l.Errorf("fence %d; want %d, for it is the same grant", again.Fence, granted.Fence)
 	}
 
 	waiter := other
 	waiter.Queue, waiter.QueueTTL = true, time.Minute
-	l.loses("acquire, and wait", 2, waiter, acquire(l.far, waiter))
+	l.loseAnswers("acquire, and wait", 2, waiter, acquire(l.far, waiter))
 	err := bounded(func(ctx context.Context) error { _, err := l.near.Acquire(ctx, waiter); return err })
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
-		l.Errorf("%v; want the place that it has", err)
+		l.Errorf("%v; want the first place in the queue", err)
 	}
 
 	c.TTL = 5 * time.Minute
-	l.loses("renew", 1, c, renew(l.far, c))
+	l.loseAnswers("renew", 1, c, renew(l.far, c))
 	if h := l.holder(c.Name); h.ExpiresIn < 4*time.Minute {
-		l.Errorf("it lasts %v; want it renewed", h.ExpiresIn)
+		l.Errorf("the lease expires in %v; want it renewed", h.ExpiresIn)
 	}
 	recovers(l, renew(l.far, c))
 
-	l.loses("release", 1, c, release(l.far, c))
+	l.loseAnswers("release", 1, c, release(l.far, c))
 	next := l.holder(c.Name)
-	if next.Fence <= made.Fence {
-		l.Errorf("fence %d after %d", next.Fence, made.Fence)
+	if next.Fence <= granted.Fence {
+		l.Errorf("fence %d after %d", next.Fence, granted.Fence)
 	}
 	if err := bounded(release(l.far, c)); !errors.Is(err, driver.ErrNoSuchLease) {
-		l.Errorf("%v; want ErrNoSuchLease, the second time", err)
+		l.Errorf("%v; want ErrNoSuchLease from the second release", err)
 	}
 	if h := l.holder(c.Name); h.Fence != next.Fence {
-		l.Errorf("fence %d; want the next holder to be left alone", h.Fence)
+		l.Errorf("fence %d; want the next holder to keep its lease", h.Fence)
 	}
 	if err := bounded(release(l.far, waiter)); err != nil {
 		l.Errorf("%v", err)
 	}
 }
 
-// checkClient does the same with a client over the driver, which repeats requests itself.
+// checkClient does the same through a pawl.Client, which repeats requests itself.
 func (l *lossyPair) checkClient(renewal, release string) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -100,38 +100,38 @@ func (l *lossyPair) checkClient(renewal, release string) {
 		l.Fatalf("%v", err)
 	}
 	defer locks.Close()
-	happened := l.proxy.LoseReply("{report}")
+	lost := l.proxy.LoseReply("{report}")
 	lease, err := locks.Mutex("report", pawl.WithTTL(6*time.Second)).Lock(ctx)
 	if err != nil {
 		l.Fatalf("Lock: %v", err)
 	}
-	<-happened
+	<-lost
 	if h := l.holder("report"); h.Fence != lease.Fence() {
-		l.Errorf("the fence is %d, and the server says %d", lease.Fence(), h.Fence)
+		l.Errorf("the fence is %d, and %d on the server", lease.Fence(), h.Fence)
 	}
 	<-l.proxy.LoseReply(renewal)
 	if err := lease.Err(); err != nil {
-		l.Errorf("%v; want it held, for only an answer was lost", err)
+		l.Errorf("%v; want the lease kept, for only an answer was lost", err)
 	}
-	happened = l.proxy.LoseReply(release)
+	lost = l.proxy.LoseReply(release)
 	if err := lease.Release(ctx); errors.Is(err, pawl.ErrLost) || !errors.Is(err, pawl.ErrUnavailable) {
 		l.Errorf("%v; want ErrUnavailable", err)
 	}
-	<-happened
+	<-lost
 	if e, err := l.near.Inspect(ctx, "report"); err != nil || len(e.Holders) != 0 {
-		l.Errorf("%+v, %v; want nobody", e, err)
+		l.Errorf("%+v, %v; want no holder", e, err)
 	}
 }
 
-// loses runs a step that sends a number of requests, and loses the answer to each: the
-// driver sends an acquire twice.
-func (l *lossyPair) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
+// loseAnswers runs a step that sends a number of requests, and loses the answer to each.
+// An acquire has two requests.
+func (l *lossyPair) loseAnswers(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
-	happened := l.proxy.LoseReplies(times, string(c.Token[:]))
+	lost := l.proxy.LoseReplies(times, string(c.Token[:]))
 	if err := bounded(step); !errors.Is(err, driver.ErrUnavailable) {
 		l.Fatalf("%s: %v; want ErrUnavailable", what, err)
 	}
-	<-happened
+	<-lost
 }
 
 // holder returns the only holder.

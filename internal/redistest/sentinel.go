@@ -65,12 +65,12 @@ func (g *SentinelGroup) ready() bool {
 func (g *SentinelGroup) Replicated() {
 	g.Master.TB.Helper()
 	basictest.Eventually(g.Master.TB, "the replica has caught up", func() bool {
-		at := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
-		return Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == at
+		offset := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
+		return Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == offset
 	})
 }
 
-// URL is for a driver: the Sentinels, and the name of the master.
+// URL returns the URL with the Sentinels and the name of the master.
 func (g *SentinelGroup) URL() string {
 	var addrs []string
 	for _, s := range g.Sentinels {
@@ -79,30 +79,30 @@ func (g *SentinelGroup) URL() string {
 	return "redis://" + strings.Join(addrs, ",") + "?master_set=main"
 }
 
-// CheckFailOver kills the master while a replicated lease is held and waited for. The
-// lease is held on the new master, too. Its holder keeps it, the waiter looks, and gets a
-// greater fence after the release.
+// CheckFailOver kills the master while a replicated lease is held and has a waiter. Its
+// holder keeps it on the new master. The waiter is told to retry, and gets a greater
+// fence after the release.
 func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 	tb := g.Master.TB
 	tb.Helper()
-	heard := servertest.Listen(tb, other.(driver.Signaler))
+	signals := servertest.Listen(tb, other.(driver.Signaler))
 	c, waiter := servertest.Mutex("fail-over"), servertest.Queued("fail-over")
 	c.TTL, waiter.QueueTTL = 5*time.Minute, 5*time.Minute
 	first := servertest.Gets(tb, d, c)
 	servertest.Waits(tb, other, waiter)
 	g.Replicated()
 	g.Master.Kill()
-	basictest.Until(tb, "it is held on the new master", func() error {
+	basictest.Until(tb, "the new master renews the lease", func() error {
 		err := bounded(renew(d, c))
 		if errors.Is(err, driver.ErrNoSuchLease) {
 			tb.Fatalf("the new master does not know the lease")
 		}
 		return err
 	})
-	servertest.Hear(tb, heard, driver.SignalRetry, driver.Token{}) // messages that were published meanwhile may be lost
+	servertest.Hear(tb, signals, driver.SignalRetry, driver.Token{}) // messages may be lost
 	servertest.Waits(tb, other, servertest.Mutex(c.Name))
 	servertest.Releases(tb, d, c)
-	basictest.Until(tb, "the waiter gets it", func() error { // by its own polling: the subscription may not be back yet
+	basictest.Until(tb, "the waiter is granted", func() error { // by polling: the subscription may not be back yet
 		second, err := other.Acquire(context.Background(), waiter)
 		if err == nil && second.Fence <= first.Fence {
 			tb.Fatalf("fence %d after %d", second.Fence, first.Fence)

@@ -26,7 +26,7 @@ type Server struct {
 
 	Addr string
 	Port string
-	Env  []string // added to this process's environment, from the next Run on
+	Env  []string // added to the environment of the process in each Run
 
 	args  []string
 	admin net.Conn // see Admin
@@ -71,12 +71,12 @@ func (s *Server) launch(command string, args ...string) {
 	s.Launch(cmd, nil)
 }
 
-// await waits until the answer to PING is right.
-func (s *Server) await(right func(answer string) bool) {
+// await waits until the answer to PING is accepted.
+func (s *Server) await(accept func(answer string) bool) {
 	s.TB.Helper()
 	s.Await(func() error {
 		answer, err := Ask(s.Addr, "PING")
-		if err == nil && !right(answer) {
+		if err == nil && !accept(answer) {
 			err = errors.New(answer)
 		}
 		return err
@@ -86,10 +86,10 @@ func (s *Server) await(right func(answer string) bool) {
 // Kill kills the process, as kill -9 does.
 func (s *Server) Kill() {
 	s.Process.Kill()
-	s.hangUp()
+	s.closeAdmin()
 }
 
-// Do sends a command on a connection of its own, and returns the answer as it was sent.
+// Do sends a command on a connection of its own, and returns the raw answer.
 // An error answer ends the test.
 func (s *Server) Do(command ...string) string {
 	s.TB.Helper()
@@ -100,8 +100,8 @@ func (s *Server) Do(command ...string) string {
 	return answer
 }
 
-// Admin is Do on a connection that stays open as long as the server lives: it still works
-// when the server accepts no new one.
+// Admin is Do on a connection that stays open until the server ends: it works even while
+// the server accepts no connections.
 func (s *Server) Admin(command ...string) string {
 	s.TB.Helper()
 	if s.admin == nil {
@@ -109,16 +109,16 @@ func (s *Server) Admin(command ...string) string {
 		if s.admin, err = connect(s.Addr); err != nil {
 			s.TB.Fatalf("%v", err)
 		}
-		s.TB.Cleanup(s.hangUp)
+		s.TB.Cleanup(s.closeAdmin)
 	}
-	answer, err := say(s.admin, command...)
+	answer, err := exchange(s.admin, command...)
 	if err != nil || strings.HasPrefix(answer, "-") {
 		s.TB.Fatalf("%q: %s %v", command, answer, err)
 	}
 	return answer
 }
 
-func (s *Server) hangUp() {
+func (s *Server) closeAdmin() {
 	if s.admin != nil {
 		_ = s.admin.Close()
 		s.admin = nil
@@ -132,7 +132,7 @@ func Ask(addr string, command ...string) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	return say(c, command...)
+	return exchange(c, command...)
 }
 
 func connect(addr string) (net.Conn, error) {
@@ -140,7 +140,7 @@ func connect(addr string) (net.Conn, error) {
 	return dialer.DialContext(context.Background(), "tcp", addr)
 }
 
-func say(c net.Conn, command ...string) (string, error) {
+func exchange(c net.Conn, command ...string) (string, error) {
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	text := fmt.Sprintf("*%d\r\n", len(command))
 	for _, word := range command {

@@ -17,14 +17,14 @@ import (
 
 var noError = basictest.NoError
 
-// ttlOfStray is longer than a slow machine takes to release all abandoned attempts.
-const ttlOfStray = 5 * time.Minute
+// strayTTL is longer than a slow machine takes to release all abandoned attempts.
+const strayTTL = 5 * time.Minute
 
 // CheckNothingIsLeft gives up attempts at random moments, on a network without faults.
-// Afterwards no attempt may hold the name for a whole TTL.
+// All names must become free in less than a TTL.
 func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	tb.Helper()
-	locks, err := pawl.New(d, &pawl.Options{TTL: ttlOfStray})
+	locks, err := pawl.New(d, &pawl.Options{TTL: strayTTL})
 	noError(tb, err)
 	ctx := context.Background()
 	const goroutines, tries = 16, 300
@@ -55,7 +55,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	server := Start(tb)
 	proxy := servertest.StartProxy(tb, server.Addr)
 	near, far := open(server.Addr), open(proxy.Addr)
-	locks, err := pawl.New(far, &pawl.Options{TTL: ttlOfStray})
+	locks, err := pawl.New(far, &pawl.Options{TTL: strayTTL})
 	noError(tb, err)
 	for round := range 5 {
 		warm, err := locks.Mutex("warm").Lock(context.Background())
@@ -70,7 +70,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 				began := time.Now()
 				lease, err := locks.Mutex(fmt.Sprint(round, " ", i)).TryLock(ctx)
 				if took := time.Since(began); err == nil && took > 100*time.Millisecond {
-					tb.Errorf("granted after %v, within 100 ms", took)
+					tb.Errorf("granted after %v, though its ctx ended after 100 ms", took)
 				}
 				if err == nil {
 					_ = lease.Release(context.Background())
@@ -90,7 +90,7 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	tb.Helper()
 	server := Start(tb)
 	proxy := servertest.StartProxy(tb, server.Addr)
-	patient := &pawl.Options{RequestTimeout: driver.MaxRequest} // a forced claim has the time of one request
+	patient := &pawl.Options{RequestTimeout: driver.MaxRequest} // that is also the timeout of a forced claim
 	near, err := pawl.New(open(server.Addr), patient)
 	noError(tb, err)
 	far, err := pawl.New(open(proxy.Addr), patient)
@@ -100,20 +100,20 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	noError(tb, err)
 	_ = warm.Release(ctx)
 
-	letGo := proxy.Hold()
+	release := proxy.Hold()
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if _, err := far.Mutex("job").ForceLock(short); err == nil {
-		tb.Errorf("ForceLock is granted, though nothing arrived")
+		tb.Errorf("ForceLock returns a lease, but the server got no request")
 	}
-	rightful, err := near.Mutex("job").Lock(ctx)
+	other, err := near.Mutex("job").Lock(ctx)
 	noError(tb, err)
-	letGo()
+	release()
 	time.Sleep(500 * time.Millisecond)
-	if e, err := near.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != rightful.Fence() || rightful.Err() != nil {
-		tb.Errorf("%+v, %v, %v; want the rightful holder undisturbed", e, err, rightful.Err())
+	if e, err := near.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != other.Fence() || other.Err() != nil {
+		tb.Errorf("%+v, %v, %v; want the other holder to keep its lease", e, err, other.Err())
 	}
-	if err := rightful.Release(ctx); err != nil {
+	if err := other.Release(ctx); err != nil {
 		tb.Errorf("Release: %v", err)
 	}
 	_ = far.Close()
@@ -136,14 +136,13 @@ func becomesFree(tb TB, d driver.Driver) {
 			left++
 		}
 		if left > 0 {
-			return fmt.Errorf("%d names are left behind", left)
+			return fmt.Errorf("%d names are not free", left)
 		}
 		return nil
 	})
 }
 
-// Silent returns an address where the kernel accepts connections, and no process reads
-// them.
+// Silent returns an address whose connections the kernel accepts, but no process answers.
 func Silent(tb TB) string {
 	tb.Helper()
 	silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -153,7 +152,7 @@ func Silent(tb TB) string {
 }
 
 // CheckPrompt tests that a call returns as soon as its ctx ends, whatever it waits for.
-// hang makes a driver whose calls wait, and returns a function that ends that.
+// hang makes a driver whose calls wait, and returns a function that ends the wait.
 func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 	tb.Helper()
 	for _, cancelled := range []bool{true, false} {
@@ -175,7 +174,7 @@ func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 				tb.Errorf("%s: it took %v", what, took)
 			}
 			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) {
-				tb.Errorf("%s: %v; want the error of the ctx, or of a connection that was given up meanwhile", what, err)
+				tb.Errorf("%s: %v; want the error of the ctx, or of a closed connection", what, err)
 			}
 			cancel()
 		}

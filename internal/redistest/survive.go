@@ -36,11 +36,11 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 	}
 	if b.Keeps {
 		if err := errors.Join(bounded(renew(d, job)), bounded(renew(d, book))); err != nil {
-			tb.Errorf("renew: %v; want what is held to go on", err)
+			tb.Errorf("renew: %v; want both renewed", err)
 		}
 	} else {
 		b.refuses(tb, "renew", renew(d, job))
-		b.refuses(tb, "renew what is shared", renew(d, book))
+		b.refuses(tb, "renew the shared lease", renew(d, book))
 		b.refuses(tb, "release", release(d, job))
 	}
 	b.End(s)
@@ -52,10 +52,10 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 		tb.Errorf("fence %d, want %d as before", now, first)
 	}
 	if err := bounded(acquire(d, claim("job"))); !errors.Is(err, driver.ErrHeld) {
-		tb.Errorf("%v; want it held", err)
+		tb.Errorf("%v; want ErrHeld", err)
 	}
 	if f := fence(tb, d, fresh.Name); f != 0 {
-		tb.Errorf("the name that was refused has the fence %d", f)
+		tb.Errorf("the refused claim has the fence %d", f)
 	}
 	next := claim("job")
 	if err := errors.Join(bounded(release(d, job)), bounded(acquire(d, next))); err != nil {
@@ -85,7 +85,7 @@ func release(d driver.Driver, c driver.Claim) func(context.Context) error {
 	return func(ctx context.Context) error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }
 }
 
-// bounded runs a step with a time limit that only a hanging step reaches.
+// bounded runs a step with a timeout that only a hanging step reaches.
 func bounded(step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -106,36 +106,36 @@ func fence(tb TB, d driver.Driver, name string) (f uint64) {
 	return f
 }
 
-// refuses checks that a step returns the error of the day. The first attempts may instead
-// find a closed connection, or no listening process.
+// refuses requires that a step returns the error of the day. The first attempts may meet
+// a closed connection, or no listening process.
 func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 	tb.Helper()
 	var err error
 	for range 200 {
 		err = bounded(step)
-		trouble, ok := errors.AsType[*driver.Error](err)
-		if !ok || !errors.Is(err, driver.ErrUnavailable) || trouble.Err == nil || !strings.HasPrefix(trouble.Backend, "redis ") {
+		e, ok := errors.AsType[*driver.Error](err)
+		if !ok || !errors.Is(err, driver.ErrUnavailable) || e.Err == nil || !strings.HasPrefix(e.Backend, "redis ") {
 			tb.Fatalf("%s: %v; want a *driver.Error with its cause", what, err)
 		}
-		if strings.Contains(fmt.Sprintf("%v %+v %#v %v", err, err, err, trouble.Err), password) {
+		if strings.Contains(fmt.Sprintf("%v %+v %#v %v", err, err, err, e.Err), password) {
 			tb.Fatalf("%s: the error has the password: %v", what, err)
 		}
-		if strings.Contains(trouble.Err.Error(), b.Cause) {
-			if trouble.Permanent != b.Permanent || !strings.Contains(trouble.Hint, b.Hint) {
-				tb.Errorf("%s: %+v; want permanent %v, and a hint about %q", what, trouble, b.Permanent, b.Hint)
+		if strings.Contains(e.Err.Error(), b.Cause) {
+			if e.Permanent != b.Permanent || !strings.Contains(e.Hint, b.Hint) {
+				tb.Errorf("%s: %+v; want permanent %v, and a hint about %q", what, e, b.Permanent, b.Hint)
 			}
 			return
 		}
-		if trouble.Permanent {
-			tb.Fatalf("%s: %+v is permanent; want an error about %q", what, trouble, b.Cause)
+		if e.Permanent {
+			tb.Fatalf("%s: %+v is permanent; want an error about %q", what, e, b.Cause)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
 }
 
-// Unavailable checks for an error of a server on this machine, permanent or not, with
-// these words in its hint.
+// Unavailable requires an error of a server on this machine, permanent or not, whose hint
+// contains this text.
 func Unavailable(tb TB, err error, permanent bool, hint string) {
 	tb.Helper()
 	if e := servertest.Explained(tb, err, permanent, hint); !strings.HasPrefix(e.Backend, "redis 127.0.0.1:") {
@@ -143,7 +143,7 @@ func Unavailable(tb TB, err error, permanent bool, hint string) {
 	}
 }
 
-// recovers checks that a step succeeds again, at once or on a new connection.
+// recovers requires that a step succeeds again, at once or on a new connection.
 func recovers(tb TB, step func(context.Context) error) {
 	tb.Helper()
 	for tries := 0; ; tries++ {
