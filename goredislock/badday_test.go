@@ -14,8 +14,8 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
 			if day.Name == "too many clients" {
-				// go-redis takes the server's error for the answer of a server that is
-				// too old for HELLO
+				// go-redis takes the error for the answer of a server that is too old
+				// for HELLO
 				day.Cause, day.Hint = "", ""
 			}
 			server := day.Start(t)

@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// go-redis cannot check whether an idle connection is dead if it is not a bare socket. A
-// server that restarts drops all of them, and for each the step notices that only after
-// it has sent something.
-func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
+// go-redis can check whether an idle connection is dead only if it is a bare socket. A
+// server that restarts drops all of them, and a step notices that for each only after it
+// has sent its request.
+func TestTheStepAfterAllIdleConnectionsWereDroppedSucceeds(t *testing.T) {
 	t.Parallel()
 	const idle = 6
 	server := redistest.Start(t)

@@ -23,30 +23,30 @@ import (
 // The steps of a test.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New to its concrete type.
 var asDriver = servertest.As[*redisscript.Driver]
 
 func TestMain(m *testing.M) {
 	leaktest.Parallel(24)
-	redis.SetLogger(quiet{})
+	redis.SetLogger(silentLogger{})
 	leaktest.Main(m)
 }
 
-// quiet discards what go-redis would print of each Sentinel that it asks.
-type quiet struct{}
+// silentLogger discards what go-redis prints about each Sentinel that it asks.
+type silentLogger struct{}
 
 // Printf implements the logger of go-redis.
-func (quiet) Printf(context.Context, string, ...any) {}
+func (silentLogger) Printf(context.Context, string, ...any) {}
 
-// owning is a driver that closes the client that was opened for it.
-type owning struct {
+// owningDriver is a driver that closes its client.
+type owningDriver struct {
 	*redisscript.Driver
 	client redis.UniversalClient
 	once   sync.Once
 	err    error
 }
 
-func (o *owning) Close() error {
+func (o *owningDriver) Close() error {
 	o.once.Do(func() { o.err = errors.Join(o.Driver.Close(), o.client.Close()) })
 	return o.err
 }
@@ -55,11 +55,11 @@ func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	t.Helper()
 	d, err := asDriver(goredislock.New(client, nil))
 	noError(t, err)
-	return &owning{Driver: d, client: client}
+	return &owningDriver{Driver: d, client: client}
 }
 
-// All times of the suite are multiples of unit. In one unit a server answers some
-// requests, even on a busy machine.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers some
+// requests in it.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -104,7 +104,7 @@ func openShared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	}
 }
 
-func TestClientsAndOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidClientsAndOptionsAreRefused(t *testing.T) {
 	ring, one := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer ring.Close()
 	defer one.Close()
@@ -115,17 +115,17 @@ func TestClientsAndOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
+func TestTheErrorOfAnExhaustedPoolHasAHint(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Millisecond})
 	d := newDriver(t, client)
 	defer d.Close()
-	only := client.Conn() // the work of the program takes the only connection
-	defer only.Close()
-	noError(t, only.Ping(t.Context()).Err())
+	conn := client.Conn() // the program uses the only connection
+	defer conn.Close()
+	noError(t, conn.Ping(t.Context()).Err())
 	_, err := d.Inspect(t.Context(), "job")
 	failed, ok := errors.AsType[*driver.Error](err)
 	if !ok || !strings.Contains(failed.Hint, "PoolSize") {
-		t.Errorf("%v; want advice about the pool", err)
+		t.Errorf("%v; want a hint about PoolSize", err)
 	}
 }

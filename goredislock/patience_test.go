@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// As in redislock: an attempt does not wait for ever for its subscription, and not at all
-// after Close has ended it.
-func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
+// As in redislock: an attempt waits for its subscription for a limited time, and not
+// after Close.
+func TestClaimsDoNotNeedTheSubscription(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
@@ -37,7 +37,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	silent = proxy.Silence("subscribe")
 	other := newDriver(t, redis.NewClient(&redis.Options{Addr: proxy.Addr}))
 	answer := make(chan error, 1)
-	c.Token = driver.NewToken() // one that does not hold it
+	c.Token = driver.NewToken() // the token of another claim
 	go func() {
 		_, err := other.Acquire(context.WithoutCancel(ctx), c)
 		answer <- err
@@ -47,7 +47,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-answer; !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("%v; want ErrClosed", err) // or ErrHeld, if the machine took a second to get here
+		t.Errorf("%v; want ErrClosed", err) // or ErrHeld, if the machine paused for a second
 	}
 }
 

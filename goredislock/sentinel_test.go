@@ -29,7 +29,7 @@ func TestWithSentinel(t *testing.T) {
 			OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 				through := *o
 				through.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-					// a silent Sentinel makes the client look for another master
+					// if a Sentinel were silent, the client would look for another master
 					if slices.Contains(o.SentinelAddrs, addr) {
 						return new(net.Dialer).DialContext(ctx, network, addr)
 					}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
+func opener(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 	return func(addr string) driver.Driver {
 		own := o
 		own.Addr = addr
@@ -21,27 +21,27 @@ func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 	}
 }
 
-// ways are the two ways in which go-redis ends a request.
-var ways = map[string]redis.Options{"by its own time limits": {}, "by the ctx": {ContextTimeoutEnabled: true}}
+// timeouts are the two ways in which go-redis ends a request.
+var timeouts = map[string]redis.Options{"by its own timeouts": {}, "by the ctx": {ContextTimeoutEnabled: true}}
 
-func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+func TestAbandonedAttemptsAreReleased(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	for what, o := range ways {
+	for what, o := range timeouts {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			redistest.CheckNothingIsLeft(t, opens(t, o)(redistest.Start(t).Addr))
+			redistest.CheckNothingIsLeft(t, opener(t, o)(redistest.Start(t).Addr))
 		})
 	}
 }
 
-func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	for what, o := range ways {
+	for what, o := range timeouts {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			redistest.CheckASlowConnection(t, opens(t, o))
+			redistest.CheckASlowConnection(t, opener(t, o))
 		})
 	}
 }
@@ -49,7 +49,7 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	redistest.CheckAFailedForceBreaksNobody(t, opens(t, redis.Options{}))
+	redistest.CheckAFailedForceBreaksNobody(t, opener(t, redis.Options{}))
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {
@@ -57,7 +57,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 	for what, hang := range map[string]func(t *testing.T) (driver.Driver, func()){
 		"the server is paused": func(t *testing.T) (driver.Driver, func()) {
 			server := redistest.Start(t)
-			d := opens(t, redis.Options{})(server.Addr)
+			d := opener(t, redis.Options{})(server.Addr)
 			if _, err := d.Inspect(t.Context(), "first"); err != nil {
 				t.Fatal(err)
 			}
@@ -66,14 +66,14 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 		},
 		"all connections are taken": func(t *testing.T) (driver.Driver, func()) {
 			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-			d := opens(t, redis.Options{PoolSize: 1})(proxy.Addr)
-			letGo := proxy.Hold()
+			d := opener(t, redis.Options{PoolSize: 1})(proxy.Addr)
+			release := proxy.Hold()
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { _, _ = d.Inspect(ctx, "first") }()
-			return d, func() { cancel(); letGo() }
+			return d, func() { cancel(); release() }
 		},
-		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			return opens(t, redis.Options{})(redistest.Silent(t)), func() {}
+		"a new connection is not answered": func(t *testing.T) (driver.Driver, func()) {
+			return opener(t, redis.Options{})(redistest.Silent(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

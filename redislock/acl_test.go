@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// The rights of a user, as docs/backends/redis.md has them. The lines after the first can
-// be left out; then an ability is missing: push, tracking, listing, or the doctor.
+// The rights of a user, as in docs/backends/redis.md. Without the optional rights after
+// the first constant, one ability is missing: push, tracking, listing, or the doctor.
 const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
@@ -32,7 +32,7 @@ const (
 	// All rights of a user that only reads.
 	rightsToRead = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +mget +hget +hlen +scan +zcard +zrange +zscore"
 
-	// The further rights in a cluster.
+	// The additional rights in a cluster.
 	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
 )
 
@@ -50,19 +50,19 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	neverRefused(t, server)
 }
 
-func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
+func TestTheRightsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/backends/redis.md")
 	noError(t, err)
-	said := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
+	documented := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
 	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster, rightsToRead}
 	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
-		if !slices.Contains(said, right) {
+		if !slices.Contains(documented, right) {
 			t.Errorf("docs/backends/redis.md does not name %s", right)
 		}
 	}
 }
 
-func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
+func TestAnotherDatabaseAndRESP2NeedOneMoreRight(t *testing.T) {
 	t.Parallel()
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
 	for place, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
@@ -75,7 +75,7 @@ func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
 	}
 }
 
-// Without the right to MGET a list is the same, and the server is asked for it once.
+// Without the right to MGET a list is the same, and the driver tries MGET only once.
 func TestAListWithoutTheRightToMGET(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -90,7 +90,7 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 		}
 	}
 	if n := strings.Count(server.Do("ACL", "LOG"), "mget"); n != 1 {
-		t.Errorf("the log of the server has %d entries of MGET; want one", n)
+		t.Errorf("the server's log has %d entries about MGET; want one", n)
 	}
 	if log := server.Do("ACL", "LOG"); !strings.Contains(log, "\r\ncount\r\n:1\r\n") {
 		t.Errorf("MGET was refused more than once: %q", log)
@@ -100,11 +100,11 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 	}
 }
 
-// doesEverything does all that a driver can. watched waits until a lease is watched, if
-// the driver has tracking.
-func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
+// doesEverything calls everything that a driver can do. awaitTracking waits until a lease
+// is tracked, if the driver has tracking.
+func doesEverything(t *testing.T, d *redisscript.Driver, awaitTracking func()) {
 	t.Helper()
-	heard := listen(t, d)
+	signals := listen(t, d)
 	for i := range 8 {
 		name, kind := fmt.Sprint("job ", i), mutex
 		if i%2 == 1 {
@@ -119,11 +119,11 @@ func doesEverything(t *testing.T, d *redisscript.Driver, watched func()) {
 			t.Errorf("%+v", all)
 		}
 		releases(t, d, c)
-		hear(t, heard, driver.SignalGranted, waiter.Token)
+		hear(t, signals, driver.SignalGranted, waiter.Token)
 		g := gets(t, d, waiter)
-		watched()
+		awaitTracking()
 		breaks(t, d, name, g.Fence)
-		hear(t, heard, driver.SignalLost, waiter.Token)
+		hear(t, signals, driver.SignalLost, waiter.Token)
 	}
 	several := []driver.Claim{mutex("{several} 1"), reader("{several} 2")}
 	if _, err := d.AcquireAll(ctx, several); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -158,7 +158,7 @@ func neverRefused(t *testing.T, nodes ...*redistest.Server) {
 	}
 }
 
-func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
+func TestWaitersAreGrantedWithoutPush(t *testing.T) {
 	server := redistest.Start(t)
 	for _, url := range []string{user(t, server, rights), "redis://" + server.Addr + "?push=false&tracking=false"} {
 		d := openDriver(t, url)
@@ -178,8 +178,8 @@ func TestAUserThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	writer := openDriver(t, "redis://"+server.Addr)
-	only := openDriver(t, user(t, server, rightsToRead)+"?tracking=false")
-	holds := func(e driver.Entry, err error) {
+	d := openDriver(t, user(t, server, rightsToRead)+"?tracking=false")
+	hasHolderAndWaiter := func(e driver.Entry, err error) {
 		t.Helper()
 		if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
 			t.Errorf("%+v, %v; want one holder and one waiter", e, err)
@@ -189,25 +189,25 @@ func TestAUserThatOnlyReads(t *testing.T) {
 	for _, c := range []driver.Claim{exclusive, shared} {
 		gets(t, writer, c)
 		_, _ = writer.Acquire(ctx, queued(c.Name))
-		holds(only.Inspect(ctx, c.Name))
+		hasHolderAndWaiter(d.Inspect(ctx, c.Name))
 	}
-	all := servertest.Lists(t, only, "")
+	all := servertest.Lists(t, d, "")
 	for _, e := range all {
-		holds(e, nil)
+		hasHolderAndWaiter(e, nil)
 	}
 	if len(all) != 2 {
 		t.Errorf("%+v; want 2 names", all)
 	}
 	neverRefused(t, server)
-	_, err := only.Acquire(ctx, mutex("c"))
+	_, err := d.Acquire(ctx, mutex("c"))
 	unavailable(t, err, true, "ACL")
-	unavailable(t, only.Break(ctx, "a", 1, 0, driver.Owner{}), true, "ACL")
-	unavailable(t, renewed(only, exclusive), true, "ACL")
-	unavailable(t, only.Release(ctx, lease(exclusive)), true, "ACL")
-	holds(writer.Inspect(ctx, "a"))
+	unavailable(t, d.Break(ctx, "a", 1, 0, driver.Owner{}), true, "ACL")
+	unavailable(t, renewed(d, exclusive), true, "ACL")
+	unavailable(t, d.Release(ctx, lease(exclusive)), true, "ACL")
+	hasHolderAndWaiter(writer.Inspect(ctx, "a"))
 }
 
-func TestAMissingRightIsAnErrorThatSaysSo(t *testing.T) {
+func TestAMissingRightIsAnErrorAboutTheACL(t *testing.T) {
 	server := redistest.Start(t)
 	for _, rules := range []string{
 		"~other:* " + strings.TrimPrefix(rights, "~pawl:* "),

@@ -76,7 +76,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 }
 
 // The server ends the connections for requests, or those for signals, between any two
-// steps: no lease is lost by that, and no waiter is left behind.
+// steps: no lease is lost, and no waiter is forgotten.
 func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 	nightly(t, "bad days")
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 
 // rueidis panics, which ends the process, when it unsubscribes while the server answers
 // PING with an error.
-func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
+func TestADriverIsClosedWhileTheServerRefusesRequests(t *testing.T) {
 	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
@@ -117,7 +117,7 @@ func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
 						t.Error(err)
 					}
 					for range 3 {
-						client.Do(ctx, client.B().Ping().Build()) // the panic comes with the next answers
+						client.Do(ctx, client.B().Ping().Build()) // the panic would come with the next answers
 					}
 					day.End(server)
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The cost of a step beside many holders. server-µs/op is the time of a step in the
-// server, which runs all steps on one core.
+// BenchmarkBesideHolders measures a step on a name with many holders. server-µs/op is the
+// time of a step in the server, which runs all steps on one core.
 func BenchmarkBesideHolders(b *testing.B) {
 	server := redistest.Start(b)
 	d := benchOpen(b, "redis://"+server.Addr+"?tracking=false")
@@ -27,7 +27,8 @@ func BenchmarkBesideHolders(b *testing.B) {
 	}, 1, 100, 1000, 10_000)
 }
 
-// 200 clients wait for one of 1000 permits that no holder releases. An op is a second.
+// 200 clients wait while 1000 permits are held. One op is one
+// second.
 func BenchmarkWaitersCost(b *testing.B) {
 	server := redistest.Start(b)
 	d := benchOpen(b, "redis://"+server.Addr)
@@ -64,8 +65,8 @@ func BenchmarkWaitersCost(b *testing.B) {
 	all.Wait()
 }
 
-// statistic returns a number of INFO: in the line that begins with line, the number after
-// field.
+// statistic returns a number of INFO: the one after field, in the line that begins with
+// line.
 func statistic(server *redistest.Server, line, field string) float64 {
 	for text := range strings.SplitSeq(server.Do("INFO", "everything"), "\r\n") {
 		if rest, ok := strings.CutPrefix(text, line); ok {

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// One cycle is an acquire and a release. The floor is the cost that no lock can beat on
-// this server and this client: SET NX PX, then a script that compares and deletes. It has
-// no queue, no fence, and no notification.
+// One cycle is an acquire and a release. The floor is the least cost of a lock on this
+// server with this client: SET NX PX, then a script that compares and deletes, without a
+// queue, fences, or notifications.
 func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	server := redistest.Start(b)
@@ -35,12 +35,12 @@ func BenchmarkCycle(b *testing.B) {
 	cycle := func(d driver.Driver) func(string) error {
 		return func(name string) error { return drivertest.Cycle(d, name) }
 	}
-	tracked := benchOpen(b, "redis://"+server.Addr)
-	plain := benchOpen(b, "redis://"+server.Addr+"?tracking=false")
+	trackedDriver := benchOpen(b, "redis://"+server.Addr)
+	untrackedDriver := benchOpen(b, "redis://"+server.Addr+"?tracking=false")
 	locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
 	noError(b, err)
 	defer func() { _ = locks.Close() }()
-	whole := func(name string) error {
+	throughClient := func(name string) error {
 		lease, err := locks.Mutex(name).Lock(ctx)
 		if err != nil {
 			return err
@@ -48,12 +48,12 @@ func BenchmarkCycle(b *testing.B) {
 		return lease.Release(ctx)
 	}
 	for _, goroutines := range []int{1, 64, 1000} {
-		for _, way := range []struct {
+		for _, bench := range []struct {
 			name  string
 			cycle func(string) error
-		}{{"floor", floor}, {"driver", cycle(tracked)}, {"untracked", cycle(plain)}, {"client", whole}} {
-			b.Run(fmt.Sprintf("%s/%d", way.name, goroutines), func(b *testing.B) {
-				drivertest.BenchmarkCycles(b, goroutines, func(i int) error { return way.cycle(fmt.Sprintf("%s-%d", b.Name(), i)) })
+		}{{"floor", floor}, {"driver", cycle(trackedDriver)}, {"untracked", cycle(untrackedDriver)}, {"client", throughClient}} {
+			b.Run(fmt.Sprintf("%s/%d", bench.name, goroutines), func(b *testing.B) {
+				drivertest.BenchmarkCycles(b, goroutines, func(i int) error { return bench.cycle(fmt.Sprintf("%s-%d", b.Name(), i)) })
 			})
 		}
 	}

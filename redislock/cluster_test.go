@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
+func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
-	heard := listen(t, other)
+	signals := listen(t, other)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for round := range 4 {
 		c, waiter := mutex("job"), queued("job")
@@ -28,9 +28,9 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
-		hear(t, heard, driver.SignalRetry, driver.Token{}) // it has subscribed at the slot's new node
+		hear(t, signals, driver.SignalRetry, driver.Token{}) // it has subscribed on the new node
 		releases(t, d, c)
-		hear(t, heard, driver.SignalGranted, waiter.Token)
+		hear(t, signals, driver.SignalGranted, waiter.Token)
 		rises(t, first.Fence, gets(t, other, waiter).Fence)
 		releases(t, other, waiter)
 	}
@@ -38,7 +38,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 
 // While a slot is being moved, Redis refuses a command with several keys of it if some of
 // them are missing.
-func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
+func TestClaimsWhileASlotIsBeingMoved(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
@@ -53,51 +53,51 @@ func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 			last = g.Fence
 			renews(t, d, c)
 			if again := gets(t, d, c); again.Fence != g.Fence {
-				t.Errorf("fence %d, and %d before for the same grant", again.Fence, g.Fence)
+				t.Errorf("fence %d; want %d, for it is the same grant", again.Fence, g.Fence)
 			}
 			releases(t, d, c)
 		}
 	})
 }
 
-// One script can take the names of one slot. While that slot is being moved it cannot,
-// because Redis refuses several keys of which some are missing. Then nothing was run, and
-// the driver claims the names one by one with Acquire.
+// One script can claim several names of one slot, but not while the slot is being moved:
+// Redis refuses several keys if some are missing. Then AcquireAll claims nothing and is
+// unsupported, and the names can be claimed one by one.
 func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
-	together := ofOneSlot(nodes)
-	from, to, slot := redistest.Moving(nodes, together[0].Name)
-	apart := []driver.Claim{mutex("a"), mutex("b")}
-	if grants, err := d.AcquireAll(ctx, together); err != nil || len(grants) != 2 {
-		t.Fatalf("AcquireAll = %v, %v; want both of one slot", grants, err)
+	sameSlot := twoOfOneSlot(nodes)
+	from, to, slot := redistest.Moving(nodes, sameSlot[0].Name)
+	otherSlots := []driver.Claim{mutex("a"), mutex("b")}
+	if grants, err := d.AcquireAll(ctx, sameSlot); err != nil || len(grants) != 2 {
+		t.Fatalf("AcquireAll = %v, %v; want both names granted", grants, err)
 	}
-	for _, c := range together {
+	for _, c := range sameSlot {
 		releases(t, d, c)
 	}
 	unsupported := func(claims []driver.Claim) {
 		t.Helper()
 		if grants, err := d.AcquireAll(ctx, claims); !errors.Is(err, errors.ErrUnsupported) || grants != nil {
-			t.Errorf("AcquireAll = %v, %v; want it to be unsupported", grants, err)
+			t.Errorf("AcquireAll = %v, %v; want ErrUnsupported", grants, err)
 		}
 		for _, c := range claims {
 			if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
-				t.Errorf("%q is held after that: %v", c.Name, err)
+				t.Errorf("%q is held after the refusal: %v", c.Name, err)
 			}
 			gets(t, d, c)
 			releases(t, d, c)
 		}
 	}
-	unsupported(apart)
-	redistest.Move(nodes, slot, from, to, func() { unsupported(together) })
-	if grants, err := d.AcquireAll(ctx, together); err != nil || len(grants) != 2 {
-		t.Errorf("AcquireAll = %v, %v; want both where the slot is now", grants, err)
+	unsupported(otherSlots)
+	redistest.Move(nodes, slot, from, to, func() { unsupported(sameSlot) })
+	if grants, err := d.AcquireAll(ctx, sameSlot); err != nil || len(grants) != 2 {
+		t.Errorf("AcquireAll = %v, %v; want both granted on the new node", grants, err)
 	}
 }
 
-// ofOneSlot finds two names in one slot: a few hundred names contain some.
-func ofOneSlot(nodes []*redistest.Server) (two []driver.Claim) {
+// twoOfOneSlot finds two names of one slot among a few hundred.
+func twoOfOneSlot(nodes []*redistest.Server) (two []driver.Claim) {
 	known := map[uint16]string{}
 	for i := 0; ; i++ {
 		name := fmt.Sprint("job-", i)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	leaktest.Parallel(24)
-	// rueidis waits a second between two looks at the Sentinels, and five seconds before
+	// rueidis waits a second before it asks the Sentinels again, and five seconds before
 	// it closes connections to a node that has left its cluster. Closing its client does
 	// not stop these goroutines; both end by themselves.
 	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// All times of the suite are multiples of unit. In one unit a server answers some
-// requests, even on a busy machine.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers some
+// requests in it.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -75,8 +75,8 @@ func TestConformanceWithSentinel(t *testing.T) {
 }
 
 // runShared runs the suite with drivers that share one client, as the parts of a program
-// do. Opening a client for each driver would take longer than the tests. oneServer says
-// that all names are on one server.
+// do. Opening a client for each driver would take longer than the tests. With
+// oneServer, all names are on one server.
 func runShared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	t.Helper()
 	client, err := rueidis.NewClient(o)
@@ -87,7 +87,7 @@ func runShared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			through := o
 			through.DialCtxFn = func(ctx context.Context, addr string, direct *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				// a silent Sentinel makes the client look for another master
+				// if a Sentinel were silent, the client would look for another master
 				if o.Sentinel.MasterSet != "" && slices.Contains(o.InitAddress, addr) {
 					return direct.DialContext(ctx, "tcp", addr)
 				}

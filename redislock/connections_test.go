@@ -12,8 +12,8 @@ import (
 )
 
 // The package comment promises two connections, and up to two more for steps that share
-// scripts. Each name still has its own fences, and its own answers.
-func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
+// scripts. Steps that share a script still get their own fences and answers.
+func TestADriverHasTwoToFourConnections(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	count := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=pawl") }

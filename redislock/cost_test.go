@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The commands that a script runs decide what a step costs the server. If a step runs
-// more than this test expects, all clients get slower; the test notices it first.
-func TestWhatEachStepRuns(t *testing.T) {
+// The cost of a step for the server depends on the number of commands that its script
+// runs. The test finds a step that runs more than before, and so slows all clients.
+func TestTheNumberOfCommandsOfEachStep(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
 	step := func(what string, want int, f func()) {
@@ -32,7 +32,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 	list()                            // loads the script
 	step("list fifty names", 3, list) // SCAN TIME MGET
 	for _, shared := range []string{"read", "read more"} {
-		// the first round loads the scripts, and makes the name known
+		// loads the scripts, and creates the name
 		holder, waiter, next, late := mutex("job"), queued("job"), queued("job"), mutex("job")
 		for _, c := range []driver.Claim{holder, reader("job"), holder} {
 			gets(t, d, c)
@@ -46,25 +46,25 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("queue, the first", 10, func() { _, _ = d.Acquire(ctx, waiter) }) // and UNLINK, HSET, 2 ZADD, 3 PEXPIRE
 		// TIME GET; 2 ZCARD, HLEN; ZRANGE, ZSCORE, HSET, 2 ZADD
 		step("queue, behind", 10, func() { _, _ = d.Acquire(ctx, next) })
-		// TIME GET; whether all is there: 2 ZCARD, HLEN; 2 ZSCORE, HGET, ZADD, ZRANK
+		// TIME GET; the check of the queue: 2 ZCARD, HLEN; 2 ZSCORE, HGET, ZADD, ZRANK
 		step("keep the place", 10, func() { _, _ = d.Acquire(ctx, next) })
 		step("renew while others wait", 11, func() { renews(t, d, holder) }) // 2 ZCARD, HLEN, 4 PTTL
 		// and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
 		step("release to the next", 14, func() { releases(t, d, holder) })
-		step("release to the last", 14, func() { releases(t, d, waiter) })    // the same
-		step("release, and nobody waits", 3, func() { releases(t, d, next) }) // TIME GET SET
-		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })              // TIME GET
+		step("release to the last", 14, func() { releases(t, d, waiter) })   // the same
+		step("release without a waiter", 3, func() { releases(t, d, next) }) // TIME GET SET
+		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })             // TIME GET
 
 		one, other := reader(shared), reader(shared)
 		step("share, the first", 10, func() { gets(t, d, one) })
 		step("share, beside others", 10, func() { gets(t, d, other) })
-		step("share, asked again", 9, func() { gets(t, d, other) })
+		step("share, repeated", 9, func() { gets(t, d, other) })
 		step("renew a share", 14, func() { renews(t, d, one) })
 		step("read shares", 10, func() { _, _ = d.Inspect(ctx, shared) })
 		step("release a share", 13, func() { releases(t, d, one) })
 		step("release the last share", 13, func() { releases(t, d, other) })
 
-		for _, holders := range []int{1, 50} { // however many they are
+		for _, holders := range []int{1, 50} { // with the same number of commands
 			crowd := fmt.Sprint(shared, holders)
 			for range holders {
 				gets(t, d, reader(crowd))
@@ -72,13 +72,13 @@ func TestWhatEachStepRuns(t *testing.T) {
 			writer, behind := queued(crowd), queued(crowd)
 			behind.Weight = 1
 			_, _ = d.Acquire(ctx, writer)
-			// TIME GET; 2 ZCARD, HLEN; the head: ZRANGE, HGET, ZSCORE; ZSCORE; who ends
-			// first: 2 ZRANGEBYSCORE, HGET, ZSCORE
+			// TIME GET; 2 ZCARD, HLEN; the head: ZRANGE, HGET, ZSCORE; ZSCORE; the first
+			// to end: 2 ZRANGEBYSCORE, HGET, ZSCORE
 			step("refused beside shares", 13, func() { _, _ = d.Acquire(ctx, mutex(crowd)) })
 			// and HGET, ZSCORE, ZADD, ZRANK
 			step("keep the place beside shares", 17, func() { _, _ = d.Acquire(ctx, writer) })
-			// without those, ZRANGE, HSET, 2 ZADD, and when the head lapses:
-			// ZRANGE, ZSCORE
+			// instead of these: ZRANGE, HSET, 2 ZADD; the time when the head
+			// expires: ZRANGE, ZSCORE
 			step("a reader behind a writer", 19, func() { _, _ = d.Acquire(ctx, behind) })
 		}
 
@@ -90,16 +90,16 @@ func TestWhatEachStepRuns(t *testing.T) {
 		server.Do("DEL", "pawl:{job}s")
 	}
 
-	// The numbers above are for names that are not watched. A watched name is not the
-	// quick case, and its changes are published.
+	// The numbers above are for names without a watch. The changes of a watched name
+	// are published, and it has no quick case.
 	watch(t, openDriver(t, "redis://"+server.Addr), "watched")
 	c, waiter := mutex("watched"), queued("watched")
 	gets(t, d, c)
 	releases(t, d, c)
-	step("acquire what is watched", 4, func() { gets(t, d, c) })     // TIME GET SET PUBLISH
-	step("renew what is watched", 5, func() { renews(t, d, c) })     // TIME GET GETEX PTTL SET
-	step("release what is watched", 5, func() { releases(t, d, c) }) // TIME GET GETEX SET PUBLISH
-	step("queue for what is watched", 11, func() {                   // one more than the first that queues
+	step("acquire a watched name", 4, func() { gets(t, d, c) })     // TIME GET SET PUBLISH
+	step("renew a watched name", 5, func() { renews(t, d, c) })     // TIME GET GETEX PTTL SET
+	step("release a watched name", 5, func() { releases(t, d, c) }) // TIME GET GETEX SET PUBLISH
+	step("queue for a watched name", 11, func() {                   // one more than "queue, the first"
 		gets(t, d, c)
 		server.Do("CONFIG", "RESETSTAT")
 		_, _ = d.Acquire(ctx, waiter)
@@ -121,7 +121,7 @@ func TestSeveralNamesAreOneScript(t *testing.T) {
 				scripts, all, server.Do("INFO", "commandstats"))
 		}
 		if _, err := d.AcquireAll(ctx, claims[2:4]); err != nil {
-			t.Errorf("asked again: %v", err)
+			t.Errorf("repeated: %v", err)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func breaks(t testing.TB, d driver.LeaseBreaker, name string, fence uint64) {
 }
 
 // commands returns the number of commands that the server has run since the statistics
-// were reset: commands with these names, or commands of scripts if there are no names.
+// were reset: commands with these names, or without names all commands of scripts.
 func commands(server *redistest.Server, names ...string) (n int) {
 	for line := range strings.SplitSeq(server.Do("INFO", "commandstats"), "\r\n") {
 		name, stat, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

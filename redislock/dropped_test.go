@@ -13,9 +13,9 @@ import (
 )
 
 // The server drops an idle connection: the next step uses a new one, and succeeds.
-func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
+func TestTheStepAfterADroppedConnectionSucceeds(t *testing.T) {
 	t.Parallel()
-	for how, drop := range map[string]func(*redistest.Server){
+	for cause, drop := range map[string]func(*redistest.Server){
 		"killed":    func(s *redistest.Server) { s.Do("CLIENT", "KILL", "TYPE", "normal") },
 		"restarted": func(s *redistest.Server) { s.Kill(); s.Run() },
 		"idle too long": func(s *redistest.Server) {
@@ -24,7 +24,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 			s.Do("CONFIG", "SET", "timeout", "0")
 		},
 	} {
-		t.Run(how, func(t *testing.T) {
+		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
@@ -48,8 +48,8 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 					ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 					err := step(ctx)
 					cancel()
-					if how == "restarted" && what == "release" {
-						// its outcome is unknown, because the data is gone, too
+					if cause == "restarted" && what == "release" {
+						// any outcome is right, because the data is lost, too
 						err = nil
 					}
 					if err != nil {
@@ -58,7 +58,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 					_ = d.Release(t.Context(), lease(c))
 					_ = d.Release(t.Context(), lease(forced))
 				}
-				if how != "killed" {
+				if cause != "killed" {
 					return
 				}
 			}
@@ -66,8 +66,8 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 	}
 }
 
-// When a connection is cut, the request on it has no answer. So the server may have taken
-// the step, and the driver does not report the lease as lost.
+// When a connection is cut, a request gets no answer, but the server may have run it. So
+// the driver does not report the lease as lost.
 func TestAReleaseWithALostAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
@@ -76,39 +76,39 @@ func TestAReleaseWithALostAnswerIsNotReportedAsLost(t *testing.T) {
 	gets(t, d, c)
 	releases(t, d, c) // loads the script
 	gets(t, d, c)
-	happened := proxy.LoseReply(string(c.Token[:]))
+	lost := proxy.LoseReply(string(c.Token[:]))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("%v; want ErrUnavailable", err)
 	}
-	<-happened
+	<-lost
 }
 
 // An attempt that was sent twice may arrive twice, the first time after its release.
-func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
+func TestAnAttemptThatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)
 	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false")
-	stray := openDriver(t, "redis://"+server.Addr)
+	direct := openDriver(t, "redis://"+server.Addr)
 	gets(t, d, mutex("first"))
-	gets(t, stray, mutex("second"))
+	gets(t, direct, mutex("second"))
 	c := mutex("job")
-	happened := proxy.LoseReply(string(c.Token[:]))
+	lost := proxy.LoseReply(string(c.Token[:]))
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	must(d.Acquire(ctx, c))(t)
-	<-happened
+	<-lost
 	releases(t, d, c)
-	gets(t, stray, c) // as if it had arrived only now
+	gets(t, direct, c) // as if the attempt arrived only now
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if e, err := stray.Inspect(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
+		if e, err := direct.Inspect(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
 			return
 		}
 		if time.Since(began) > 2*time.Minute {
-			t.Fatal("it is held still")
+			t.Fatal("the name is still held")
 		}
 	}
 }
@@ -116,6 +116,6 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 func TestALostAnswerIsNoLostLease(t *testing.T) {
 	t.Parallel()
 	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
-		return openDriver(t, "redis://"+addr+"?tracking=false") // so that every request with the key is a step
+		return openDriver(t, "redis://"+addr+"?tracking=false") // so that each request with the key is a step
 	})
 }

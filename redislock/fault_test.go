@@ -59,10 +59,10 @@ func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
 	}
 }
 
-func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
+func TestADriverThatConnectsLaterOpensWithoutItsServer(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
-	d := lazily(t, server.Addr)
+	d := openLater(t, server.Addr)
 	for range 2 {
 		_, err := d.Acquire(ctx, mutex("job"))
 		unavailable(t, err, false, "no server listens there")
@@ -70,15 +70,15 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 	server.Run()
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)
-	heard := listen(t, d)
+	signals := listen(t, d)
 	_, _ = d.Acquire(ctx, waiter)
 	becomes(t, "the driver subscribes again by itself", func() bool { return d.Properties().PushesGrants })
 	releases(t, d, holder)
-	hear(t, heard, driver.SignalGranted, waiter.Token)
+	hear(t, signals, driver.SignalGranted, waiter.Token)
 }
 
-// lazily opens a node of redlock.
-func lazily(t *testing.T, addr string) *redisscript.Driver {
+// openLater opens a driver that connects later, as redlock does.
+func openLater(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
 	d, err := redislock.Open(redisscript.ConnectLater(ctx), "redis://"+addr)
 	noError(t, err)
@@ -109,7 +109,7 @@ func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 		quickest = min(quickest, time.Since(began))
 	}
 	if quickest > 2*time.Second {
-		t.Errorf("it took %v", quickest)
+		t.Errorf("the errors took %v", quickest)
 	}
 }
 
@@ -123,7 +123,7 @@ func versionOf(t *testing.T, server *redistest.Server, state string) string {
 	return answer[4:5]
 }
 
-func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
+func TestTamperedDataIsAnErrorAndNeverAGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	state := "pawl:{job}s"
@@ -149,18 +149,18 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 			_, err := d.Acquire(ctx, mutex("job"))
 			unavailable(t, err, true, "")
 			if renewed(d, c) == nil {
-				t.Error("renewed")
+				t.Error("Renew returned no error")
 			}
 			if _, err := d.Inspect(ctx, "job"); err == nil {
-				t.Error("shown")
+				t.Error("Inspect returned no error")
 			}
 			gets(t, d, mutex("another name"))
 		})
 	}
 }
 
-// The scripts pass on an owner as it is. A client that does not know one of its fields
-// grants nothing and shows nothing. The holder's lease goes on, and ends.
+// Scripts do not decode an owner. A client that does not know one of its fields grants
+// nothing and shows nothing, but the holder can renew and release its lease.
 func TestAnOwnerWithAFieldOfALaterVersionIsAnErrorAndNeverAGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -169,12 +169,12 @@ func TestAnOwnerWithAFieldOfALaterVersionIsAnErrorAndNeverAGrant(t *testing.T) {
 	owner := locktable.AppendOwner(nil, c.Owner)
 	size, err := strconv.Atoi(strings.Trim(server.Do("STRLEN", state), ":\r\n"))
 	noError(t, err)
-	at := size - 8 - len(owner) // the TTL comes last
-	server.Do("SETRANGE", state, strconv.Itoa(at), string([]byte{owner[0] | 0x20}))
+	offset := size - 8 - len(owner) // the TTL comes last
+	server.Do("SETRANGE", state, strconv.Itoa(offset), string([]byte{owner[0] | 0x20}))
 	_, err = d.Acquire(ctx, mutex("job"))
 	unavailable(t, err, true, "")
 	if _, err := d.Inspect(ctx, "job"); err == nil {
-		t.Error("shown")
+		t.Error("Inspect returned no error")
 	}
 	renews(t, d, c)
 	releases(t, d, c)
@@ -188,27 +188,27 @@ func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 		name := fmt.Sprint("job", i)
 		c, waiter := kind(name), queued(name)
 		gets(t, d, c)
-		alone := kind(name + " alone")
-		gets(t, d, alone)
+		withoutWaiter := kind(name + " alone")
+		gets(t, d, withoutWaiter)
 		_, _ = d.Acquire(ctx, waiter)
 		server.Do("CONFIG", "SET", "maxmemory", "1")
-		for _, c := range []driver.Claim{c, alone} {
+		for _, c := range []driver.Claim{c, withoutWaiter} {
 			renews(t, d, c)
 			releases(t, d, c)
 		}
-		renews(t, d, waiter) // the server has passed the name on
+		renews(t, d, waiter) // the server has granted it
 		server.Do("CONFIG", "SET", "maxmemory", "0")
 		releases(t, d, waiter)
 	}
 }
 
-func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
+func TestErrorsHaveAHintAndNoPassword(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "sesame")
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
-	gone := nobody.Addr().String()
-	nobody.Close()
+	gone := listener.Addr().String()
+	listener.Close()
 	for url, hint := range map[string]string{
 		"redis://" + server.Addr:                        "password",
 		"redis://:hunter2@" + server.Addr:               "password",
@@ -234,8 +234,8 @@ func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
 	gets(t, openDriver(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
-// The log that Redis has written outlives a kill, with its default of an fsync every
-// second: only a crash of the machine loses what was not synced.
+// What Redis has written to its log survives a kill, even without an fsync: only a crash
+// of the machine loses it.
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
@@ -245,7 +245,7 @@ func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	})
 }
 
-// A backup lacks the grants since it was made: their holders lose those leases, and the
+// A backup has no grants that are later than it: their holders lose the leases, and the
 // next fences are greater.
 func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func renewed(d driver.Driver, c driver.Claim) error {
 	return errors.Join(append(answers, err)...)
 }
 
-// eventually tries a step again until the connection has been replaced.
+// eventually repeats a step until a new connection works.
 func eventually(t *testing.T, step func() error) {
 	t.Helper()
 	for tries := 0; ; tries++ {

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// lasts returns the time for which a key still lasts: 0 without an expiry, -1 if there is
-// no such key.
-func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
+// expiry returns the time until a key expires: 0 if it never does, -1 if there is no such
+// key.
+func expiry(t *testing.T, server *redistest.Server, key string) time.Duration {
 	t.Helper()
 	ms, err := strconv.Atoi(strings.Trim(server.Do("PTTL", key), ":\r\n"))
 	noError(t, err)
@@ -42,14 +42,14 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 		last = g.Fence + uint64(g.Fences) - 1
 		releases(t, d, c)
 	}
-	if kept := lasts(t, server, "pawl:{job}s"); kept < ahead()-time.Second {
-		t.Errorf("it is remembered for %v, with a fence that is %v ahead", kept, ahead())
+	if kept := expiry(t, server, "pawl:{job}s"); kept < ahead()-time.Second {
+		t.Errorf("the name expires in %v, but its fence is %v ahead", kept, ahead())
 	}
 }
 
-// A value is remembered for a while from the end of the last lease on: a key of Once is
-// done when its function begins, and that function may run for days.
-func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
+// The retention of a value begins when the last lease ends: Once stores its value when
+// its function begins, and that function may run for days.
+func TestTheRetentionOfAValueBeginsWhenTheLastLeaseEnds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?retention=1m")
@@ -57,20 +57,20 @@ func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 		"granted":               func(c driver.Claim) { gets(t, d, c) },
 		"granted beside others": func(c driver.Claim) { c.Weight = 1; gets(t, d, reader(c.Name)); gets(t, d, c) },
 		"forced":                func(c driver.Claim) { gets(t, d, mutex(c.Name)); c.Force = true; gets(t, d, c) },
-		"one who writes by and by": func(c driver.Claim) {
+		"the value written by a renewal": func(c driver.Claim) {
 			v := lease(c)
 			v.Value, c.Value = c.Value, nil
 			gets(t, d, c)
 			_, _ = d.Renew(ctx, []driver.LeaseRef{v})
 		},
-		"one who writes nothing": func(c driver.Claim) {
+		"the value of an earlier lease": func(c driver.Claim) {
 			v := mutex(c.Name)
 			v.Value, c.Value = c.Value, nil
 			gets(t, d, v)
 			releases(t, d, v)
 			gets(t, d, c)
 		},
-		"passed on and then renewed": func(c driver.Claim) {
+		"granted by a release": func(c driver.Claim) {
 			first := mutex(c.Name)
 			gets(t, d, first)
 			c.Queue, c.QueueTTL = true, time.Hour
@@ -81,26 +81,26 @@ func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
 		c := mutex(what)
 		c.TTL, c.Value = time.Hour, []byte("2026-11-23T03:00")
 		obtain(c)
-		remembered := func(when string, atLeast time.Duration) {
+		expiresIn := func(when string, atLeast time.Duration) {
 			t.Helper()
-			if kept := lasts(t, server, "pawl:{"+what+"}s"); kept < atLeast-time.Minute/2 {
-				t.Errorf("%s, %s: it is remembered for %v, want %v", what, when, kept, atLeast)
+			if kept := expiry(t, server, "pawl:{"+what+"}s"); kept < atLeast-time.Minute/2 {
+				t.Errorf("%s, %s: the value expires in %v, want %v", what, when, kept, atLeast)
 			}
 		}
-		remembered("at first", time.Hour+time.Minute)
+		expiresIn("at first", time.Hour+time.Minute)
 		c.TTL = 2 * time.Hour
 		renews(t, d, c)
-		remembered("renewed", 2*time.Hour+time.Minute)
+		expiresIn("renewed", 2*time.Hour+time.Minute)
 		l := lease(c)
 		l.MinHold = 4 * time.Hour
 		noError(t, d.Release(ctx, l))
-		remembered("released, and kept for its minimum hold", 4*time.Hour+time.Minute)
+		expiresIn("released, and kept for its minimum hold", 4*time.Hour+time.Minute)
 	}
 }
 
-// An eighth of the retention need not be a whole number of microseconds, but the scripts
-// refuse fractions.
-func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
+// An eighth of the retention may be a fraction of microseconds, and the scripts refuse
+// fractions.
+func TestAnyRetentionIsStoredAsAWholeNumber(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?retention=90.000004s")
@@ -117,8 +117,8 @@ func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 	}
 }
 
-// An older version stored fractions; they are accepted.
-func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
+// An older version stored fractions.
+func TestAStoredFractionIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -134,7 +134,7 @@ func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 	gets(t, d, reader("job"))
 }
 
-func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
+func TestARenewalRestoresTheExpiryOfTheKeys(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -159,16 +159,16 @@ func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
 			}
 			renews(t, d, claims[0])
 			for _, key := range keys {
-				if kept := lasts(t, server, key); kept < time.Hour {
-					t.Errorf("%s: %s lasts %v after %s and a renewal", what, key, kept, command[0])
+				if kept := expiry(t, server, key); kept < time.Hour {
+					t.Errorf("%s: %s expires in %v after %s and a renewal", what, key, kept, command[0])
 				}
 			}
 		}
 	}
 }
 
-// The next claim creates a deleted key again, and that key has to expire, too.
-func TestNoKeyIsLeftWithoutAnEnd(t *testing.T) {
+// A claim creates a deleted key again, and that key has to expire, too.
+func TestEachKeyHasAnExpiry(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -181,8 +181,8 @@ func TestNoKeyIsLeftWithoutAnEnd(t *testing.T) {
 			_, _ = d.Acquire(ctx, queued(name))
 		}
 		for _, kind := range "sdle" {
-			if key := "pawl:{" + name + "}" + string(kind); lasts(t, server, key) == 0 {
-				t.Errorf("%s: %s has no end", name, key)
+			if key := "pawl:{" + name + "}" + string(kind); expiry(t, server, key) == 0 {
+				t.Errorf("%s: %s has no expiry", name, key)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // If the server lacks a command, or has another name for it, the first step that needs it
-// reports that, and the doctor names the command.
+// returns an error, and the doctor names the command.
 func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 	t.Parallel()
 	for command, step := range map[string]func(t *testing.T, d driver.Driver) error{

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// A list reads most names from their stored states, in Go, and Inspect by a script. Both
-// have to say the same of a name in each state.
+// List decodes most stored states in Go, and Inspect decodes them in a script. Both must
+// return the same entry for a name in each state.
 func TestListAndInspectAgree(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -32,8 +32,8 @@ func TestListAndInspectAgree(t *testing.T) {
 	claim("delayed", func(c *driver.Claim) { c.LockDelay = time.Minute })
 	claim("valued", func(c *driver.Claim) { c.Value = []byte("v\x00w") })
 	claim("empty value", func(c *driver.Claim) { c.Value = []byte{} })
-	kept := claim("kept", func(*driver.Claim) {})
-	noError(t, d.Release(ctx, driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
+	released := claim("kept", func(*driver.Claim) {})
+	noError(t, d.Release(ctx, driver.LeaseRef{Name: released.Name, Token: released.Token, MinHold: time.Minute}))
 	claim("shared", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
 	claim("with a missing key", func(c *driver.Claim) { c.Weight, c.Limit = 1, 3 })
 	server.Do("DEL", "pawl:{with a missing key}d")
@@ -57,8 +57,8 @@ func TestListAndInspectAgree(t *testing.T) {
 	version := versionOf(t, server, "pawl:{exclusive}s")
 	for name, state := range map[string]string{
 		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),
-		"half": version + "\x00" + double(1.5) + double(0) + double(0), "huge": version + "\x00" + double(1<<52) + double(0) + double(0),
-		"late": version + "\x00" + double(1) + double(1<<53) + double(0), "watched oddly": version + "\x08" + double(1) + double(0) + double(0) + double(-1),
+		"half": version + "\x00" + encodeDouble(1.5) + encodeDouble(0) + encodeDouble(0), "huge": version + "\x00" + encodeDouble(1<<52) + encodeDouble(0) + encodeDouble(0),
+		"late": version + "\x00" + encodeDouble(1) + encodeDouble(1<<53) + encodeDouble(0), "watched oddly": version + "\x08" + encodeDouble(1) + encodeDouble(0) + encodeDouble(0) + encodeDouble(-1),
 	} {
 		server.Do("SET", "pawl:{"+name+"}s", state)
 	}
@@ -67,29 +67,31 @@ func TestListAndInspectAgree(t *testing.T) {
 	for e, err := range d.List(ctx, "") {
 		listed[e.Name], failed[e.Name] = e, err != nil
 	}
-	about := func(a, b time.Duration) bool { return a-b < time.Minute && b-a < time.Minute }
+	near := func(a, b time.Duration) bool { return a-b < time.Minute && b-a < time.Minute }
 	for name, e := range listed {
 		want, err := d.Inspect(ctx, name)
 		if failed[name] || err != nil {
 			if failed[name] != (err != nil) {
-				t.Errorf("%s: failed is %v in the list, and Inspect says %v", name, failed[name], err)
+				t.Errorf("%s: failed is %v in List, but Inspect returns the error %v", name, failed[name], err)
 			}
 			continue
 		}
-		same := e.Fence == want.Fence && about(e.ClosedFor, want.ClosedFor) && len(e.Holders) == len(want.Holders) &&
+		same := e.Fence == want.Fence && near(e.ClosedFor, want.ClosedFor) && len(e.Holders) == len(want.Holders) &&
 			len(e.Waiters) == len(want.Waiters) && bytes.Equal(e.Value, want.Value) && e.ValueFence == want.ValueFence
 		for i := 0; same && i < len(e.Holders); i++ {
 			a, b := e.Holders[i], want.Holders[i]
 			same = a.Fence == b.Fence && a.Permits == b.Permits && a.Limit == b.Limit && a.Released == b.Released &&
-				a.Since.Equal(b.Since) && a.TTL == b.TTL && about(a.ExpiresIn, b.ExpiresIn) && reflect.DeepEqual(a.Owner, b.Owner)
+				a.Since.Equal(b.Since) && a.TTL == b.TTL && near(a.ExpiresIn, b.ExpiresIn) && reflect.DeepEqual(a.Owner, b.Owner)
 		}
 		if !same {
-			t.Errorf("%s: the list has\n%+v, Inspect\n%+v", name, e, want)
+			t.Errorf("%s: List returns\n%+v, Inspect\n%+v", name, e, want)
 		}
 	}
 	if len(listed) != 18 || !failed["with a missing key"] {
-		t.Errorf("%d names are listed: %v; failed: %v", len(listed), listed, failed)
+		t.Errorf("List returns %d names: %v; failed: %v", len(listed), listed, failed)
 	}
 }
 
-func double(f float64) string { return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f))) }
+func encodeDouble(f float64) string {
+	return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f)))
+}

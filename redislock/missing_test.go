@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// An error about one of several names names it: the advice is to delete its keys.
-func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
+// The error contains the damaged name, because the advice is to delete its keys.
+func TestTheErrorContainsTheDamagedName(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -25,7 +25,7 @@ func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
 		spoil(bad)
 		_, err := d.AcquireAll(ctx, []driver.Claim{mutex(what + " a"), mutex(bad), mutex(what + " c")})
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Name != bad {
-			t.Errorf("%s: %v; want it to be about %q", what, err, bad)
+			t.Errorf("%s: %v; want an error about %q", what, err, bad)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// An attempt subscribes first, so it waits for the answer to that. When the driver is
-// closed, no answer comes any more.
+// An attempt first waits for the answer to the subscription. After Close there is no
+// answer.
 func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	t.Parallel()
 	for what, options := range map[string]string{"RESP3": "?tracking=false", "RESP2": "?protocol=2"} {
@@ -36,26 +36,26 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 				select {
 				case err := <-answers:
 					if err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrHeld) {
-						t.Errorf("%v; want ErrClosed", err) // or its answer, if the machine took a second to get here
+						t.Errorf("%v; want ErrClosed", err) // or its answer, if the machine paused for a second
 					}
 				case <-time.After(time.Minute):
-					t.Fatal("an attempt waits for ever")
+					t.Fatal("an attempt still waits")
 				}
 			}
 		})
 	}
 }
 
-// A proxy before the server may not know Pub/Sub, and not answer. Locks are then slower,
-// but not unavailable: the claims go on without a subscription, and waiters poll now and
-// then, until the subscription is up after all.
-func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
+// A proxy may not know Pub/Sub, and not answer. Then locks are slower, but not
+// unavailable: claims are made without a subscription, and waiters poll until the
+// subscription is up.
+func TestClaimsDoNotNeedTheSubscription(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
-	// rueidis takes long to see that it hangs
+	// rueidis notices late that the connection hangs
 	d := openDriver(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s")
-	heard := listen(t, d)
+	signals := listen(t, d)
 	proxy.Silence("SUBSCRIBE")
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -67,21 +67,21 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	}
 	waits(t, d, waiter)
 	proxy.Heal()
-	hear(t, heard, driver.SignalRetry, driver.Token{})
+	hear(t, signals, driver.SignalRetry, driver.Token{})
 	if !d.Properties().PushesGrants {
 		t.Error("PushesGrants is false")
 	}
-	_ = d.Release(ctx, lease(holder)) // the first attempt notices that its connection is gone
+	_ = d.Release(ctx, lease(holder)) // the first attempt finds its connection closed
 	_ = d.Release(ctx, lease(holder))
-	hear(t, heard, driver.SignalGranted, waiter.Token)
+	hear(t, signals, driver.SignalGranted, waiter.Token)
 }
 
-func TestPropertiesSayWhichServerItIs(t *testing.T) {
+func TestPropertiesHaveTheLocation(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for path, want := range map[string]string{"": "", "/0": "", "/1": "/1", "?db=2": "/2"} {
-		if where := openDriver(t, "redis://"+server.Addr+path).Properties().Location; where != "redis "+server.Addr+want {
-			t.Errorf("Location of %q is %q", path, where)
+		if location := openDriver(t, "redis://"+server.Addr+path).Properties().Location; location != "redis "+server.Addr+want {
+			t.Errorf("Location of %q is %q", path, location)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestASilentSubscriptionIsReplaced(t *testing.T) {
 	}
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

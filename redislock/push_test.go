@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// armed waits until a lease is watched: it has to have lasted for 10 ms first.
+// armed waits until a lease is tracked, which begins 10 ms after the grant.
 func armed(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 2*time.Minute; {
@@ -24,44 +24,44 @@ func armed(t *testing.T, server *redistest.Server) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	t.Fatal("nothing is watched")
+	t.Fatal("nothing is tracked")
 }
 
 func TestAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
-	for how, command := range map[string]string{
-		"deleted":                        "DEL pawl:{job}s",
-		"deleted before it is watched":   "DEL pawl:{job}s",
-		"another's now":                  "COPY pawl:{other}s pawl:{job}s REPLACE",
-		"unlinked":                       "UNLINK pawl:{job}s",
-		"expired":                        "PEXPIRE pawl:{job}s 1",
-		"overwritten":                    "SET pawl:{job}s x",
-		"renamed":                        "RENAME pawl:{job}s other",
-		"deleted, with a client of ours": "DEL pawl:{job}s",
+	for change, command := range map[string]string{
+		"deleted":                         "DEL pawl:{job}s",
+		"deleted before it is tracked":    "DEL pawl:{job}s",
+		"held by another client":          "COPY pawl:{other}s pawl:{job}s REPLACE",
+		"unlinked":                        "UNLINK pawl:{job}s",
+		"expired":                         "PEXPIRE pawl:{job}s 1",
+		"overwritten":                     "SET pawl:{job}s x",
+		"renamed":                         "RENAME pawl:{job}s other",
+		"deleted, with a prepared client": "DEL pawl:{job}s",
 	} {
-		t.Run(how, func(t *testing.T) {
+		t.Run(change, func(t *testing.T) {
 			server := redistest.Start(t)
 			d := openDriver(t, "redis://"+server.Addr)
-			if strings.HasSuffix(how, "of ours") {
+			if strings.HasSuffix(change, "prepared client") {
 				d = tracked(t, server.Addr)
 			}
-			heard := listen(t, d)
+			signals := listen(t, d)
 			c := mutex("job")
 			gets(t, openDriver(t, "redis://"+server.Addr+"?tracking=false"), mutex("other"))
 			gets(t, d, c)
-			if !strings.Contains(how, "before") {
+			if !strings.Contains(change, "before") {
 				armed(t, server)
 			}
 			server.Do(strings.Fields(command)...)
-			if how == "expired" {
+			if change == "expired" {
 				time.Sleep(5 * time.Millisecond)
-				server.Do("EXISTS", "pawl:{job}s") // otherwise Redis notices it within a tenth of a second or so
+				server.Do("EXISTS", "pawl:{job}s") // otherwise Redis notices it after about 0.1 s
 			}
-			hear(t, heard, driver.SignalLost, c.Token) // without a request of the client's own
+			hear(t, signals, driver.SignalLost, c.Token) // without a request of the client's own
 		})
 	}
 }
 
-// tracked makes a driver over a client that Track has prepared.
+// tracked returns a driver over a client that Track has prepared.
 func tracked(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
 	o := rueidis.ClientOption{InitAddress: []string{addr}}
@@ -75,36 +75,36 @@ func tracked(t *testing.T, addr string) *redisscript.Driver {
 	return d
 }
 
-func TestARenewedLeaseIsStillWatched(t *testing.T) {
+func TestARenewedLeaseIsStillTracked(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
-	heard := listen(t, d)
+	signals := listen(t, d)
 	for _, c := range []driver.Claim{mutex("job"), reader("book")} {
 		gets(t, d, c)
 		armed(t, server)
 		renews(t, d, c)
 		time.Sleep(50 * time.Millisecond)
 		server.Do("DEL", "pawl:{"+c.Name+"}s")
-		hear(t, heard, driver.SignalLost, c.Token)
+		hear(t, signals, driver.SignalLost, c.Token)
 	}
 }
 
 func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
-	for _, why := range []struct{ command, options string }{
+	for _, event := range []struct{ command, options string }{
 		{"FLUSHALL", ""}, {"FLUSHDB", ""}, {"CLIENT KILL TYPE pubsub", ""},
-		{"CLIENT KILL TYPE pubsub", "?protocol=2"}, // with a connection of its own for Pub/Sub, and nothing tracked
+		{"CLIENT KILL TYPE pubsub", "?protocol=2"}, // with a Pub/Sub connection and without tracking
 	} {
-		t.Run(why.command+why.options, func(t *testing.T) {
+		t.Run(event.command+event.options, func(t *testing.T) {
 			server := redistest.Start(t)
-			d := openDriver(t, "redis://"+server.Addr+why.options)
-			heard := listen(t, d)
+			d := openDriver(t, "redis://"+server.Addr+event.options)
+			signals := listen(t, d)
 			c := mutex("job")
 			gets(t, d, c)
-			if why.options == "" {
+			if event.options == "" {
 				armed(t, server)
 			}
-			_, _ = redistest.Ask(server.Addr, strings.Fields(why.command)...)
-			hear(t, heard, driver.SignalRetry, driver.Token{})
+			_, _ = redistest.Ask(server.Addr, strings.Fields(event.command)...)
+			hear(t, signals, driver.SignalRetry, driver.Token{})
 			// Once the subscription is back, signals arrive again.
 			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
 				time.Sleep(5 * time.Millisecond)
@@ -114,12 +114,12 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 			gets(t, d, holder)
 			_, _ = d.Acquire(ctx, waiter)
 			releases(t, d, holder)
-			hear(t, heard, driver.SignalGranted, waiter.Token)
+			hear(t, signals, driver.SignalGranted, waiter.Token)
 		})
 	}
 }
 
-// From the deletion of the key to the end of the lease's context.
+// BenchmarkDeletedToLost measures from the deletion of the key to the end of the lease.
 func BenchmarkDeletedToLost(b *testing.B) {
 	server := redistest.Start(b)
 	locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The further rights of a user with Sentinel, and the rights of a user of the Sentinels.
+// The additional rights of a user with Sentinel, and the rights of a user of a Sentinel.
 const (
 	rightsWithSentinel = "+role"
 	rightsOfSentinel   = "&* -@all +hello +ping +subscribe +unsubscribe +sentinel +client|tracking"
@@ -28,13 +28,13 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	}
 	url := strings.Replace(group.URL(), "redis://", "redis://joe:sesame@", 1)
 	d := openDriver(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
-	heard := listen(t, d)
+	signals := listen(t, d)
 	c, waiter := mutex("job"), queued("job")
 	waiter.QueueTTL = time.Hour
 	gets(t, d, c)
 	_, _ = d.Acquire(ctx, waiter)
 	releases(t, d, c)
-	for s := range heard {
+	for s := range signals {
 		if s.Token == waiter.Token {
 			break
 		}
@@ -46,7 +46,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	}
 	for _, f := range servertest.FindingsOf(t, d) {
 		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {
-			t.Errorf("the doctor misses something: %s", f)
+			t.Errorf("the doctor finds: %s", f)
 		}
 	}
 	neverRefused(t, append([]*redistest.Server{group.Master, group.Replica}, group.Sentinels...)...)

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
+func TestAFailOverWhileANameHasAHolderAndAWaiter(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	group.CheckFailOver(openDriver(t, group.URL()), openDriver(t, group.URL()))
 }
 
-// A lease that the replica lacked when the master died is forgotten, and granted again:
-// the fence is greater, and the first holder learns of it when it renews.
-func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
+// A lease that the replica lacks when the master dies is lost, and the name is granted
+// again with a greater fence. The first holder learns that when it renews.
+func TestALeaseThatTheReplicaLacksIsLostAndTheNextFenceIsGreater(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartGroup(t)

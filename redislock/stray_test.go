@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+func TestAbandonedAttemptsAreReleased(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckNothingIsLeft(t, open(t, "redis://"+redistest.Start(t).Addr))
 }
 
-func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
@@ -40,11 +40,11 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 			proxy.Silence("SUBSCRIBE")
 			d := open(t, "redis://"+proxy.Addr+"?tracking=false")
-			letGo := proxy.Hold()
-			return d, letGo
+			release := proxy.Hold()
+			return d, release
 		},
-		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
-			return lazily(t, redistest.Silent(t)), func() {}
+		"a new connection is not answered": func(t *testing.T) (driver.Driver, func()) {
+			return openLater(t, redistest.Silent(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

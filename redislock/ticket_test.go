@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// As the test of package locktable, where the clock stands still. Here a ticket counts
-// only for MaxLead, and the machine may be busy.
+// As in package locktable, but there the clock stands still. Here a ticket is valid for
+// MaxLead only, and the machine may be busy.
 func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
 	t.Parallel()
 	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
@@ -24,60 +24,60 @@ func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
 	for try := range 20 {
 		name = fmt.Sprint("pool ", try)
 		gets(t, d, permits(1))
-		before := time.Now().Add(-10 * time.Millisecond)
+		ticket := time.Now().Add(-10 * time.Millisecond)
 		if _, err := d.Acquire(ctx, permits(2)); !errors.Is(err, driver.ErrHeld) {
 			t.Fatal(err)
 		}
 		if _, err := d.Acquire(ctx, permits(1)); !errors.Is(err, driver.ErrHeld) {
-			t.Error("it passed the one before it")
+			t.Error("the claim passed the head")
 		}
 		c := permits(1)
-		c.Ticket = uint64(before.UnixMicro())
+		c.Ticket = uint64(ticket.UnixMicro())
 		_, err := d.Acquire(ctx, c)
-		if time.Since(before) > driver.MaxLead {
-			continue // it may have been too late for that
+		if time.Since(ticket) > driver.MaxLead {
+			continue // the ticket may have expired
 		}
 		if err != nil {
-			t.Errorf("%v; want it granted", err)
+			t.Errorf("%v; want a grant", err)
 		}
 		return
 	}
 	t.Fatal("the machine is too busy")
 }
 
-// drivertest checks this to the microsecond, with a clock that stands still. Redis has
-// its own clock, which is also ours here.
-func TestAWishedFenceIsHeededNearTheClockOnly(t *testing.T) {
+// drivertest checks this to the microsecond, with a clock that stands still. Here the
+// test and Redis read the same running clock.
+func TestMinFenceIsIgnoredFarAheadOfTheClock(t *testing.T) {
 	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	micros := func(ahead time.Duration) uint64 { return uint64(time.Now().Add(ahead).UnixMicro()) }
-	for what, kind := range map[string]func(string) driver.Claim{"the quick case": mutex, "the whole": reader} {
-		gets(t, d, kind(what)) // most of the script is for names that have an entry
+	for what, kind := range map[string]func(string) driver.Claim{"the quick case": mutex, "the general case": reader} {
+		gets(t, d, kind(what)) // the general case needs an entry
 		c := kind(what)
 		if what == "the quick case" {
 			c.Force = true
 		}
 		c.MinFence = micros(driver.MaxLead * 4 / 5)
 		if g := gets(t, d, c); g.Fence != c.MinFence {
-			t.Errorf("%s: wished for %d, got %d", what, c.MinFence, g.Fence)
+			t.Errorf("%s: MinFence %d, fence %d", what, c.MinFence, g.Fence)
 		}
-		for _, wish := range []uint64{micros(time.Hour), 1<<64 - 1} {
+		for _, minFence := range []uint64{micros(time.Hour), 1<<64 - 1} {
 			name := what + "/far"
 			free := kind(name)
 			gets(t, d, free)
 			releases(t, d, free)
 			c := kind(name)
-			c.MinFence = wish
+			c.MinFence = minFence
 			low := micros(driver.MaxLead)
 			g := gets(t, d, c)
 			if high := micros(driver.MaxLead); g.Fence < low || g.Fence > high {
-				t.Errorf("%s: wished for %d, got %d, want %d to %d", what, wish, g.Fence, low, high)
+				t.Errorf("%s: MinFence %d, fence %d, want %d to %d", what, minFence, g.Fence, low, high)
 			}
 			releases(t, d, c)
 		}
 	}
 }
 
-func TestAClaimThatWasGrantedFromTheQueueHasNoWish(t *testing.T) {
+func TestMinFenceIsIgnoredWhenAReleaseGrants(t *testing.T) {
 	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, d, holder)

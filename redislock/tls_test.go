@@ -20,7 +20,7 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	url := "rediss://:hunter2@localhost:" + port
 	_, err := redislock.Open(ctx, url)
 	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("%v; want it to say that the certificate is not trusted", err)
+		t.Errorf("%v; want an error about the certificate", err)
 	}
 	url = "rediss://localhost:" + port
 	for _, trusted := range []string{url + "?ca_cert=" + ca.File, url + "?skip_verify=true"} {
@@ -32,13 +32,13 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	}
 }
 
-// Each node has a certificate of its own, for the address by which the other nodes know
-// it. The node that the URL names has another name, too.
+// Each node has its own certificate for the address that the other nodes know. The
+// certificate of the node in the URL has a second name.
 func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
-	secured := func(hosts ...string) (port string, args []string) {
+	tlsArgs := func(hosts ...string) (port string, args []string) {
 		port = servertest.FreePort(t)
 		cert, key := ca.Certifies(t, hosts...)
 		return port, []string{
@@ -46,7 +46,7 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 			"--tls-auth-clients", "no", "--tls-cluster", "yes", "--tls-replication", "yes",
 		}
 	}
-	locks := func(t *testing.T, url string) (n int, err error) {
+	countLocked := func(t *testing.T, url string) (n int, err error) {
 		d := openDriver(t, url+"ca_cert="+ca.File)
 		for i := range 24 {
 			c := mutex(fmt.Sprint("job", i))
@@ -62,31 +62,31 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		for what, others := range map[string]string{"its own": "127.0.0.1", "an impostor's": "elsewhere"} {
+		for what, others := range map[string]string{"their own": "127.0.0.1", "an impostor's": "elsewhere"} {
 			var first string
 			redistest.StartClusterWith(t, 3, func(node int) []string {
 				hosts := []string{others}
 				if node == 0 {
 					hosts = []string{"localhost", "127.0.0.1"}
 				}
-				port, args := secured(hosts...)
+				port, args := tlsArgs(hosts...)
 				if node == 0 {
 					first = port
 				}
 				return args
 			})
-			n, err := locks(t, "rediss://localhost:"+first+"?cluster=true&")
-			if right := others == "127.0.0.1"; right && n < 24 || !right && (n == 24 || !strings.Contains(fmt.Sprint(err), "certificate")) {
-				t.Errorf("with %s certificates of the others %d of 24 names can be locked: %v", what, n, err)
+			n, err := countLocked(t, "rediss://localhost:"+first+"?cluster=true&")
+			if valid := others == "127.0.0.1"; valid && n < 24 || !valid && (n == 24 || !strings.Contains(fmt.Sprint(err), "certificate")) {
+				t.Errorf("the other nodes have %s certificates: %d of 24 names can be locked: %v", what, n, err)
 			}
 		}
 	})
 
 	t.Run("Sentinel", func(t *testing.T) {
 		t.Parallel()
-		master, args := secured("127.0.0.1")
+		master, args := tlsArgs("127.0.0.1")
 		redistest.Start(t, args...)
-		at, args := secured("localhost")
+		sentinelPort, args := tlsArgs("localhost")
 		var lines []string
 		for i := 0; i < len(args); i += 2 {
 			if name := strings.TrimPrefix(args[i], "--"); name != "tls-cluster" {
@@ -94,7 +94,7 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 			}
 		}
 		redistest.StartSentinel(t, master, 1, lines...)
-		if n, err := locks(t, "rediss://localhost:"+at+"?master_set=main&"); n < 24 {
+		if n, err := countLocked(t, "rediss://localhost:"+sentinelPort+"?master_set=main&"); n < 24 {
 			t.Errorf("%d of 24 names can be locked: %v", n, err)
 		}
 	})

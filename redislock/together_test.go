@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The error of a damaged name goes to the callers that use that name, and to no others.
+// Only the callers that use the damaged name get its error.
 func TestADamagedNameAffectsNoOtherName(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
@@ -35,11 +35,11 @@ func TestADamagedNameAffectsNoOtherName(t *testing.T) {
 	listed := 0
 	for e, err := range d.List(ctx, "job") {
 		if listed++; (err != nil) != (e.Name == "job13" || e.Name == "job17") {
-			t.Errorf("%q is listed with %v", e.Name, err)
+			t.Errorf("List returns %q with the error %v", e.Name, err)
 		}
 	}
 	if listed != len(claims) {
-		t.Errorf("%d names are listed", listed)
+		t.Errorf("List returns %d names", listed)
 	}
 	answers, err := d.Renew(ctx, leases)
 	noError(t, err)
@@ -58,7 +58,7 @@ func TestADamagedNameAffectsNoOtherName(t *testing.T) {
 	all.Wait()
 }
 
-// A script of many leases costs one command, not one for each.
+// Many leases are renewed with one command.
 func TestRenewalsShareScripts(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")

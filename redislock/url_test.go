@@ -90,7 +90,7 @@ func TestURLs(t *testing.T) {
 		}
 		for _, secret := range []string{p.client.Password, p.client.Sentinel.Password} {
 			if len(secret) > 1 && strings.Contains(p.location, secret) {
-				t.Errorf("%s: errors would say %q", raw, p.location)
+				t.Errorf("%s: the location in errors would be %q", raw, p.location)
 			}
 		}
 	}
@@ -100,38 +100,38 @@ func TestURLs(t *testing.T) {
 func (p *parsed) describe() string {
 	b, o, d := &strings.Builder{}, p.client, settings()
 	b.WriteString(strings.Join(o.InitAddress, ","))
-	say := func(differs bool, format string, args ...any) {
+	add := func(differs bool, format string, args ...any) {
 		if differs {
 			fmt.Fprintf(b, " "+format, args...)
 		}
 	}
-	say(o.Username != "", "user=%s", o.Username)
-	say(o.Password != "", "password=%s", o.Password)
-	say(o.SelectDB != 0, "db=%d", o.SelectDB)
-	say(o.Sentinel.MasterSet != "", "master=%s", o.Sentinel.MasterSet)
-	say(o.Sentinel.Username+o.Sentinel.Password != "", "sentinel=%s:%s", o.Sentinel.Username, o.Sentinel.Password)
-	say(p.network == "unix", "unix")
+	add(o.Username != "", "user=%s", o.Username)
+	add(o.Password != "", "password=%s", o.Password)
+	add(o.SelectDB != 0, "db=%d", o.SelectDB)
+	add(o.Sentinel.MasterSet != "", "master=%s", o.Sentinel.MasterSet)
+	add(o.Sentinel.Username+o.Sentinel.Password != "", "sentinel=%s:%s", o.Sentinel.Username, o.Sentinel.Password)
+	add(p.network == "unix", "unix")
 	if o.TLSConfig != nil {
-		say(true, "tls=%s", o.TLSConfig.ServerName)
-		say(o.TLSConfig.InsecureSkipVerify, "unverified")
-		say(o.TLSConfig.RootCAs != nil, "ca")
-		say(o.TLSConfig.MinVersion != tls.VersionTLS12, "version=%d", o.TLSConfig.MinVersion)
-		say(o.Sentinel.TLSConfig != o.TLSConfig, "and other TLS to the Sentinels")
+		add(true, "tls=%s", o.TLSConfig.ServerName)
+		add(o.TLSConfig.InsecureSkipVerify, "unverified")
+		add(o.TLSConfig.RootCAs != nil, "ca")
+		add(o.TLSConfig.MinVersion != tls.VersionTLS12, "version=%d", o.TLSConfig.MinVersion)
+		add(o.Sentinel.TLSConfig != o.TLSConfig, "other TLS for the Sentinels")
 	}
-	say(o.ForceSingleClient, "single")
-	say(o.AlwaysRESP2, "resp2")
-	say(p.untracked != "", "untracked")
-	say(p.options.NoPush, "silent")
-	say(o.ClientName != d.ClientName, "name=%s", o.ClientName)
-	say(p.options.Prefix != "", "prefix=%s", p.options.Prefix)
-	say(p.options.Retention != 0, "retention=%v", p.options.Retention)
-	say(o.Dialer.Timeout != d.Dialer.Timeout, "dial=%v", o.Dialer.Timeout)
-	say(o.ConnWriteTimeout != d.ConnWriteTimeout, "write=%v", o.ConnWriteTimeout)
+	add(o.ForceSingleClient, "single")
+	add(o.AlwaysRESP2, "resp2")
+	add(p.untracked != "", "untracked")
+	add(p.options.NoPush, "silent")
+	add(o.ClientName != d.ClientName, "name=%s", o.ClientName)
+	add(p.options.Prefix != "", "prefix=%s", p.options.Prefix)
+	add(p.options.Retention != 0, "retention=%v", p.options.Retention)
+	add(o.Dialer.Timeout != d.Dialer.Timeout, "dial=%v", o.Dialer.Timeout)
+	add(o.ConnWriteTimeout != d.ConnWriteTimeout, "write=%v", o.ConnWriteTimeout)
 	return b.String()
 }
 
-// The error for a wrong URL does not contain the URL, which has a password in it.
-func TestURLsThatAreWrong(t *testing.T) {
+// The error about a wrong URL does not contain the URL, because that has a password.
+func TestWrongURLs(t *testing.T) {
 	for raw, problem := range map[string]string{
 		"redis:hunter2@h":                              "no //",
 		"redis://u:hunter2@h#x":                        "#",
@@ -190,21 +190,21 @@ func TestURLsThatAreWrong(t *testing.T) {
 			t.Errorf("%s: %v; want a *driver.InvalidError", raw, err)
 			continue
 		}
-		said := fmt.Sprintf("%v %+v %#v", err, err, err)
-		if !strings.Contains(said, problem) || invalid.Allowed == "" {
-			t.Errorf("%s: %v; want it to be about %q, and what is allowed", raw, err, problem)
+		text := fmt.Sprintf("%v %+v %#v", err, err, err)
+		if !strings.Contains(text, problem) || invalid.Allowed == "" {
+			t.Errorf("%s: %v; want an error about %q, and what is allowed", raw, err, problem)
 		}
-		if strings.Contains(said, "hunter2") {
-			t.Errorf("%s: the error has the password: %s", raw, said)
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("%s: the error has the password: %s", raw, text)
 		}
 	}
 }
 
-// ca is a file with a certificate, or with something that is not one.
-func ca(t *testing.T, good bool) string {
+// ca returns a file with a certificate, or with text that is none.
+func ca(t *testing.T, valid bool) string {
 	t.Helper()
 	text := []byte("no certificate")
-	if good {
+	if valid {
 		server := httptest.NewTLSServer(nil)
 		text = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		server.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// channels are the channels for changes that have subscribers.
+// channels returns the channels for changes that have subscribers.
 func channels(server *redistest.Server) string {
 	var found []string
 	for line := range strings.FieldsSeq(server.Do("PUBSUB", "CHANNELS", "*}w") + " " + server.Do("PUBSUB", "SHARDCHANNELS", "*}w")) {
@@ -22,7 +22,7 @@ func channels(server *redistest.Server) string {
 	return strings.Join(found, " ")
 }
 
-func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
+func TestAStoppedWatchLeavesItsChannel(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
 	noError(t, err)
@@ -35,14 +35,14 @@ func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			stop := d.Watch("job", func() {})
-			tells := watch(t, d, "book")
+			awaitChange := watch(t, d, "book")
 			becomes(t, "each name has a channel", func() bool { return len(strings.Fields(channels(server))) == 2 })
 			stop()
-			becomes(t, "job is left", func() bool { return !strings.Contains(channels(server), "job") })
+			becomes(t, "the channel of job is left", func() bool { return !strings.Contains(channels(server), "job") })
 			cycle(t, d, "book")
-			tells("a change of the other name")
+			awaitChange("a change of the other name")
 		})
-		becomes(t, "all is left", func() bool { return channels(server) == "" })
+		becomes(t, "all channels are left", func() bool { return channels(server) == "" })
 	}
 }
 
@@ -50,12 +50,12 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 	for _, parameters := range []string{"", "?protocol=2"} {
 		server := redistest.Start(t)
 		d, other := openDriver(t, "redis://"+server.Addr+parameters), openDriver(t, "redis://"+server.Addr)
-		tells := watch(t, d, "job")
+		awaitChange := watch(t, d, "job")
 		for range 3 {
 			server.Do("CLIENT", "KILL", "TYPE", "pubsub")
-			tells("what may have happened meanwhile")
+			awaitChange("a possible change meanwhile")
 			cycle(t, other, "job")
-			tells("a change afterwards")
+			awaitChange("a change afterwards")
 		}
 		if !d.Properties().PushesChanges {
 			t.Error("PushesChanges is false")
@@ -66,31 +66,31 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	server := redistest.Start(t)
 	d, other := openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr)
-	tells := watch(t, d, "job")
+	awaitChange := watch(t, d, "job")
 	server.Kill()
-	tells("that nothing is heard any more")
+	awaitChange("the end of the connection")
 	becomes(t, "PushesChanges is false", func() bool { return !d.Properties().PushesChanges })
 	server.Run() // without data
 	becomes(t, "PushesChanges is true", func() bool { return d.Properties().PushesChanges })
-	tells("that it is heard again")
+	awaitChange("a possible change before the reconnect")
 	becomes(t, "the other client is connected", func() bool { _, err := other.Inspect(ctx, "job"); return err == nil })
 	cycle(t, other, "job")
-	tells("a change")
+	awaitChange("a change")
 }
 
-// In a cluster the messages about a name go to no other node.
-func TestAWatchInAClusterIsOfASlot(t *testing.T) {
+// In a cluster the messages about a name go only to its node.
+func TestAWatchInAClusterUsesTheNodeOfItsName(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
-	for node, name := range onEach(nodes) {
-		tells := watch(t, d, name)
+	for node, name := range nameOnEach(nodes) {
+		awaitChange := watch(t, d, name)
 		if got := node.Do("PUBSUB", "SHARDCHANNELS"); !strings.Contains(got, "pawl:{"+name+"}w") {
 			t.Errorf("the node of %q has the channels %s", name, got)
 		}
 		cycle(t, d, name)
-		tells("a change")
+		awaitChange("a change")
 	}
 }
 
@@ -99,8 +99,8 @@ func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
 		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
 		d := openDriver(t, url)
-		// The driver tells the watcher that it hears nothing, so that it begins to poll.
-		tells := watch(t, d, "without "+missing)
+		// The driver notifies the watcher once, so that it begins to poll.
+		awaitChange := watch(t, d, "without "+missing)
 		if d.Properties().PushesChanges {
 			t.Errorf("without %s PushesChanges is true", missing)
 		}
@@ -108,14 +108,14 @@ func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 			continue
 		}
 		user(t, server, rights+" "+rightsToPush)
-		tells("that something is heard")
+		awaitChange("a possible change before the subscription")
 		if !d.Properties().PushesChanges {
 			t.Error("with all rights PushesChanges is false")
 		}
 	}
-	quiet := openDriver(t, "redis://"+server.Addr+"?push=false")
-	quiet.Watch("job", func() {})()
-	if quiet.Properties().PushesChanges {
+	withoutPush := openDriver(t, "redis://"+server.Addr+"?push=false")
+	withoutPush.Watch("job", func() {})()
+	if withoutPush.Properties().PushesChanges {
 		t.Error("without push PushesChanges is true")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
-// The clock of one server is set, by an hour forward and back. That server forgets leases
-// early, or late. The lease stands on the other two: its holder keeps it, no other client
+// The clock of one server is set an hour forward and back, so that it forgets leases
+// early, or late. The lease still has the other two: its holder keeps it, no other client
 // gets it, and fences rise.
 func TestTheClockOfOneServerIsSet(t *testing.T) {
 	nightly(t, "it sets a server's clock")
@@ -22,7 +22,7 @@ func TestTheClockOfOneServerIsSet(t *testing.T) {
 	servers[0].Kill()
 	servers[0].Env = env
 	servers[0].Run()
-	const ttl = 3 * time.Minute // no renewal puts the lease on the server again
+	const ttl = 3 * time.Minute // so long that no renewal puts the lease on the server again
 	one, two := client(t, url), client(t, url)
 	lease, err := one.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
 	noError(t, err)
@@ -38,7 +38,7 @@ func TestTheClockOfOneServerIsSet(t *testing.T) {
 			t.Errorf("by %v: %v; want ErrHeld", by, err)
 		}
 		if err := lease.Confirm(ctx); err != nil {
-			t.Errorf("by %v: the holder hears %v", by, err)
+			t.Errorf("by %v: Confirm: %v", by, err)
 		}
 		if err := lease.Release(ctx); err != nil {
 			t.Errorf("by %v: release: %v", by, err)

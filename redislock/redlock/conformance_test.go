@@ -20,16 +20,16 @@ import (
 // The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// The suite on independent servers, each with a clock of its own and with a network that
-// reorders messages.
+// conforms runs the suite on independent servers, each with its own clock, and with a
+// network that reorders messages.
 //
-// It opens some hundred clients. Here they share one connection to each server: dialling
-// for each of them would take longer than all of the suite. They also have patience with
-// every server, because the suite does one thing after the other, from two clients, and
-// checks the exact result of each.
+// The suite opens some hundred drivers. They share one connection to each server: dialing
+// for each would take longer than the suite. Their grace is long, so that they wait for
+// every server, because the suite checks exact results of steps that two clients take in
+// turn.
 //
-// Only its own subtests run beside it: with more, a machine with few processors would be
-// too busy for its times.
+// No other tests run beside its subtests: a machine with few processors would be too busy
+// for the times of the suite.
 func conforms(t *testing.T, n int) {
 	servers, _ := independent(t, n)
 	clients := connect(t, servers, nil)
@@ -44,7 +44,7 @@ func conforms(t *testing.T, n int) {
 	})
 }
 
-// connect makes a client of each server, on a network if there is one.
+// connect returns a client of each server, through a network if n is not nil.
 func connect(t testing.TB, servers []*redistest.Server, n *drivertest.Network) (clients []rueidis.Client) {
 	t.Helper()
 	for _, s := range servers {

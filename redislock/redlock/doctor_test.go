@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// finds wants findings that begin with these words, and no others.
+// finds requires findings that begin with these texts, and no others.
 func finds(t *testing.T, url string, want ...string) {
 	t.Helper()
 	soon, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -26,13 +26,13 @@ func finds(t *testing.T, url string, want ...string) {
 		if f.Advice == "" { // a server's version
 			continue
 		}
-		said := string(f.Severity) + " " + f.Subject + ": " + f.Detail
-		i := slices.IndexFunc(want, func(w string) bool { return strings.HasPrefix(said, w) })
+		text := string(f.Severity) + " " + f.Subject + ": " + f.Detail
+		i := slices.IndexFunc(want, func(w string) bool { return strings.HasPrefix(text, w) })
 		switch {
 		case i >= 0:
 			want = slices.Delete(want, i, i+1)
 		default:
-			t.Errorf("and: %s", said)
+			t.Errorf("unexpected: %s", text)
 		}
 	}
 	if len(want) > 0 {
@@ -40,7 +40,7 @@ func finds(t *testing.T, url string, want ...string) {
 	}
 }
 
-func TestTheDoctorLooksAtAllServersAndAtWhatIsBetweenThem(t *testing.T) {
+func TestTheDoctorExaminesAllServersAndTheMajority(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t, "--appendonly", "yes")
 	finds(t, url)

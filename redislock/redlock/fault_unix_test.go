@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Two of three servers stop, with the requests in their sockets, and go on later: no
-// caller wants any more what they grant then.
-func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
+// Two of three servers are paused with requests in their sockets, and resume later. No
+// caller wants the grants that they make then.
+func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
 	nightly(t, "servers that stand still")
 	t.Parallel()
 	const ttl = 10 * time.Second
@@ -38,7 +38,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	defer cancel()
 	began = time.Now()
 	if lease, err := c.Mutex("wait", pawl.WithTTL(ttl)).Lock(soon); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Lock: %v, %v; want it to end with its ctx", lease, err)
+		t.Fatalf("Lock: %v, %v; want context.DeadlineExceeded", lease, err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("Lock took %v with a deadline of 2s", took)
@@ -52,7 +52,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 		for i, s := range servers {
 			for !free(t, s, name) {
 				if time.Since(began) > ttl {
-					t.Fatalf("%q is still held, or waited for, on node %d", name, i+1)
+					t.Fatalf("%q still has a holder or a waiter on node %d", name, i+1)
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -61,7 +61,7 @@ func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	time.Sleep(time.Second) // no late grant arrives
 	for i, s := range servers {
 		if !free(t, s, "try") || !free(t, s, "wait") {
-			t.Errorf("held again, or waited for, on node %d", i+1)
+			t.Errorf("a holder or a waiter is back on node %d", i+1)
 		}
 	}
 	rise(t, last, c, "try", 3)

@@ -25,7 +25,7 @@ var ctx = context.Background()
 func TestMain(m *testing.M) {
 	leaktest.Parallel(48)
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set("10") // each is a dozen round trips to each of five servers; redislock has them in full
+		_ = checks.Value.Set("10") // each has a dozen round trips to each server; redislock runs the full number
 	}
 	leaktest.Main(m)
 }
@@ -35,8 +35,7 @@ func three(t *testing.T, args ...string) (servers []*redistest.Server, url strin
 	return independent(t, 3, args...)
 }
 
-// independent starts servers that know nothing of each other, and returns a URL that
-// names them.
+// independent starts servers without any replication, and returns a URL with all of them.
 func independent(t *testing.T, n int, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
 	var addrs []string
@@ -59,9 +58,9 @@ func client(t *testing.T, url string) *pawl.Client {
 	return c
 }
 
-// The caller's own clients lock over a majority, exclude the clients that open a URL, and
-// stay open.
-func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
+// A driver over the caller's clients excludes the drivers that are opened by URL, and
+// does not close the clients.
+func TestNewUsesTheCallersClients(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t)
 	var clients []rueidis.Client
@@ -93,7 +92,7 @@ func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
 	}
 	for _, c := range clients {
 		if err := c.Do(ctx, c.B().Ping().Build()).Error(); err != nil {
-			t.Errorf("a client of the caller's: %v", err)
+			t.Errorf("the caller's client is closed: %v", err)
 		}
 	}
 }
@@ -113,7 +112,7 @@ func cycle(t *testing.T, c *pawl.Client, name string) uint64 {
 	return lease.Fence()
 }
 
-// rise wants each cycle to have a greater fence than the last one.
+// rise requires that each cycle has a greater fence than the one before.
 func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 {
 	t.Helper()
 	for range n {
@@ -126,7 +125,7 @@ func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 
 	return last
 }
 
-func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
+func TestAMinorityMayBeDownEvenDuringOpen(t *testing.T) {
 	t.Parallel()
 	quickest := time.Hour // the machine may stand still
 	for down := range 3 {
@@ -141,7 +140,7 @@ func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 		last = rise(t, last, after, "job", 3)
 
 		servers[down].Run()
-		servers[(down+1)%3].Kill() // now the one that was down has to vote, or nothing is granted
+		servers[(down+1)%3].Kill() // now the restarted server has to vote
 		last = rise(t, last, after, "job", 3)
 		rise(t, last, before, "job", 3)
 	}
@@ -162,7 +161,7 @@ func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("Open, five cycles and Close took %v", took)
 	}
 }
 
@@ -175,7 +174,7 @@ func TestTwoAddressesOfOneServerAreRefused(t *testing.T) {
 	}
 }
 
-func TestWithoutAMajorityNothingIsGrantedAndNothingIsLeftBehind(t *testing.T) {
+func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := client(t, url)
@@ -193,7 +192,7 @@ func TestWithoutAMajorityNothingIsGrantedAndNothingIsLeftBehind(t *testing.T) {
 	servers[0].Run()
 	servers[1].Run()
 	rise(t, last, c, "job", 3)
-	for i, s := range servers { // no node has a holder or a waiter: that would be other keys, or a longer one
+	for i, s := range servers { // a holder or a waiter would need other keys, or a longer one
 		basictest.Eventually(t, "the name is free", func() bool { return s.Do("STRLEN", "pawl:{job}s") == ":26\r\n" })
 		if s.Do("DBSIZE") != ":1\r\n" {
 			t.Errorf("node %d: keys: %q", i+1, s.Do("KEYS", "*"))
@@ -209,14 +208,14 @@ func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
 	for i := range 6 {
 		last = rise(t, last, c, "job", 3)
 		servers[i%3].Kill()
-		servers[i%3].Run() // it has lost its data
+		servers[i%3].Run() // without its data
 		last = rise(t, last, c, "job", 3)
 		servers[i%3].Do("FLUSHALL")
 	}
 }
 
-// If an entry is damaged on a minority, the others have it. If it is damaged on a
-// majority, the list has an error for it, and goes on.
+// An entry that is damaged on a minority is listed. If it is damaged on a majority, List
+// returns an error for this name, and continues.
 func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
 	servers, url := three(t)
 	c := client(t, url)
@@ -234,15 +233,15 @@ func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
 			}
 		}
 		if !slices.Equal(listed, []string{"a", "b", "c"}) {
-			t.Errorf("damaged on %d servers: it lists %q", damaged+1, listed)
+			t.Errorf("damaged on %d servers: List returns %q", damaged+1, listed)
 		}
 	}
 	for _, server := range servers {
-		server.Do("DEL", "pawl:{b}s") // otherwise closing could not release it
+		server.Do("DEL", "pawl:{b}s") // otherwise Close could not release the name
 	}
 }
 
-func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
+func TestTheErrorAboutAWrongURLHasNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"redlock://u:sesame@a,b", "redlock://u:sesame@a", "redlock:", "redlock://", "redlock:///0",
@@ -267,7 +266,7 @@ func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-// A new parameter of redislock is one for redlock, too, or one that redlock refuses.
+// redlock must accept or refuse each new parameter of redislock.
 func TestRedlockKnowsEachParameterOfRedislock(t *testing.T) {
 	t.Parallel()
 	parametersOf := func(url string) []string {
@@ -275,10 +274,10 @@ func TestRedlockKnowsEachParameterOfRedislock(t *testing.T) {
 		_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
 		return strings.Split(allowed, ", ")
 	}
-	all, ours := parametersOf("redis://a"), parametersOf("redlock://a,b,c")
-	ours = append(ours, "cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking")
-	if slices.Sort(ours); !slices.Equal(all, ours) {
-		t.Errorf("redislock has the parameters\n\t%q, redlock takes or refuses\n\t%q", all, ours)
+	all, known := parametersOf("redis://a"), parametersOf("redlock://a,b,c")
+	known = append(known, "cluster", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking")
+	if slices.Sort(known); !slices.Equal(all, known) {
+		t.Errorf("redislock has the parameters\n\t%q, redlock accepts or refuses\n\t%q", all, known)
 	}
 }
 
@@ -290,7 +289,7 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 	lease, err := c.Mutex("job").Lock(ctx)
 	noError(t, err)
 	if _, err := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:").Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
-		t.Errorf("in the same place: %v; want ErrHeld", err)
+		t.Errorf("with the same database and prefix: %v; want ErrHeld", err)
 	}
 	for _, elsewhere := range []string{"/4?prefix=mine:", "/3", "/3?prefix=yours:"} {
 		cycle(t, client(t, "redlock://:sesame@"+hosts+elsewhere), "job")
@@ -299,14 +298,14 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = redlock.Open(ctx, "redlock://:secret@"+hosts)
-	if trouble, ok := errors.AsType[*driver.Error](err); !ok || !trouble.Permanent || strings.Contains(err.Error(), "secret") {
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v; want a permanent error without the password", err)
 	}
 	addr := strings.Split(hosts, ",")
 	client(t, "redlock://:sesame@"+addr[0]+"?addr="+addr[1]+"&addr="+addr[2])
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t)
