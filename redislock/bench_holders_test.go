@@ -27,8 +27,7 @@ func BenchmarkBesideHolders(b *testing.B) {
 	}, 1, 100, 1000, 10_000)
 }
 
-// 200 clients wait while 1000 permits are held. One op is one
-// second.
+// 200 clients wait while 1000 permits are held. One op is one second.
 func BenchmarkWaitersCost(b *testing.B) {
 	server := redistest.Start(b)
 	d := benchOpen(b, "redis://"+server.Addr)

@@ -57,8 +57,8 @@ func TestListAndInspectAgree(t *testing.T) {
 	version := versionOf(t, server, "pawl:{exclusive}s")
 	for name, state := range map[string]string{
 		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),
-		"half": version + "\x00" + encodeDouble(1.5) + encodeDouble(0) + encodeDouble(0), "huge": version + "\x00" + encodeDouble(1<<52) + encodeDouble(0) + encodeDouble(0),
-		"late": version + "\x00" + encodeDouble(1) + encodeDouble(1<<53) + encodeDouble(0), "watched oddly": version + "\x08" + encodeDouble(1) + encodeDouble(0) + encodeDouble(0) + encodeDouble(-1),
+		"half": version + "\x00" + double(1.5) + double(0) + double(0), "huge": version + "\x00" + double(1<<52) + double(0) + double(0),
+		"late": version + "\x00" + double(1) + double(1<<53) + double(0), "watched oddly": version + "\x08" + double(1) + double(0) + double(0) + double(-1),
 	} {
 		server.Do("SET", "pawl:{"+name+"}s", state)
 	}
@@ -92,6 +92,4 @@ func TestListAndInspectAgree(t *testing.T) {
 	}
 }
 
-func encodeDouble(f float64) string {
-	return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f)))
-}
+func double(f float64) string { return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f))) }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// assembled is the script that lua/NAME.lua makes.
+// assembled returns the script that is made of lua/NAME.lua.
 func assembled(name string) string {
 	a := assembly{constants: map[string]string{}}
 	a.file(name)
 	return a.out.String()
 }
 
-// An assembly is a script while it is made of lua/NAME.lua. It includes each file at the
-// line that names it, not at the top: Lua makes a function when a run reaches it, and a
-// quick case returns before most of them. It leaves out comments and indentation, and
-// replaces the names of constants by their values.
+// An assembly makes a script of lua/NAME.lua. It includes each file at the line that
+// names it, not at the top: Lua creates a function when a run reaches it, and a quick
+// case returns before most of them. It leaves out comments and indentation, and replaces
+// the names of constants by their values.
 type assembly struct {
 	out       strings.Builder
 	constants map[string]string
@@ -49,7 +49,7 @@ func (a *assembly) line(code string) {
 		}
 	}
 	for i := 0; i < len(code); {
-		n := token(code[i:])
+		n := tokenSize(code[i:])
 		if value, ok := a.constants[code[i:i+n]]; ok {
 			a.out.WriteString(value)
 		} else {
@@ -64,9 +64,9 @@ func isConstant(name string) bool {
 	return len(name) > 1 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// token is the length of the string, the word or the other character with which code
+// tokenSize is the size of the string, the word or the other character with which code
 // begins.
-func token(code string) int {
+func tokenSize(code string) int {
 	if quote := code[0]; quote == '\'' || quote == '"' {
 		for i := 1; i < len(code); i++ {
 			switch code[i] {
@@ -79,12 +79,12 @@ func token(code string) int {
 		return len(code)
 	}
 	n := 0
-	for n < len(code) && inWord(code[n]) {
+	for n < len(code) && isWordByte(code[n]) {
 		n++
 	}
 	return max(n, 1)
 }
 
-func inWord(c byte) bool {
+func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// hangingServer is a server that ignores ctx, and answers when it may.
+// hangingServer is a server that ignores ctx, and answers once allowed is closed.
 type hangingServer struct {
-	Conn  // has no other methods
-	may   chan struct{}
-	begun atomic.Int32
+	Conn    // nil: no other methods
+	allowed chan struct{}
+	begun   atomic.Int32
 }
 
 func (d *hangingServer) Do(context.Context, Command) Reply {
 	d.begun.Add(1)
-	<-d.may
+	<-d.allowed
 	return Reply{Int: 7}
 }
 
 func (d *hangingServer) DoMany(context.Context, []Command, bool) []Reply {
-	<-d.may
+	<-d.allowed
 	return []Reply{{Int: 7}}
 }
 
 func TestARequestEndsWithItsCtx(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
 		for _, cancelled := range []bool{true, false} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -51,10 +51,10 @@ func TestARequestEndsWithItsCtx(t *testing.T) {
 			}
 			cancel()
 		}
-		close(server.may)
+		close(server.allowed)
 		synctest.Wait()
 		if n := maxRequests - len(p.permits); n != 0 {
-			t.Errorf("%d requests are under way when all is answered", n)
+			t.Errorf("%d requests are under way after all answers", n)
 		}
 		if r := p.Do(t.Context(), Command{}); r.Int != 7 {
 			t.Errorf("%+v", r)
@@ -63,7 +63,7 @@ func TestARequestEndsWithItsCtx(t *testing.T) {
 	})
 }
 
-// lateContext is a ctx whose caller has given up, but which is not cancelled yet.
+// lateContext is a ctx that is not canceled yet, though its caller has given up.
 type lateContext struct{ context.Context }
 
 func (lateContext) CallerDone() <-chan struct{} {
@@ -73,23 +73,23 @@ func (lateContext) CallerDone() <-chan struct{} {
 }
 
 // Otherwise another request would get its answer, which comes later.
-func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
+func TestAnAbandonedStepReturnsAnError(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		ctx := lateContext{t.Context()}
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		to.stepsUnderWay.Add(1)
 		if a := take(ctx, to, "key"); a.err == nil {
 			t.Errorf("%+v, want an error", a)
 		}
-		close(server.may)
+		close(server.allowed)
 	})
 }
 
-// The bound holds however long the server does not answer, and however many callers ask.
-func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
+// The bound holds for any number of callers, and for any time without an answer.
+func TestAbandonedRequestsAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
 		var all sync.WaitGroup
 		for range 16 {
@@ -107,10 +107,10 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 		if n := server.begun.Load(); n > maxRequests {
 			t.Errorf("%d requests are under way", n)
 		}
-		close(server.may)
+		close(server.allowed)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for range 100 { // and those that end let others begin
+		for range 100 { // requests that end make room for others
 			if r := p.Do(ctx, Command{}); r.Int != 7 {
 				t.Fatalf("%+v", r)
 			}
@@ -119,11 +119,10 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 	})
 }
 
-// There are more waiting callers than requests that end, and each of them makes room
-// for one.
+// More callers wait than requests end, and each request that ends makes room for one.
 func TestAllWaitingCallersGoOnWhenTheServerAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
 		run := func(n int, patience time.Duration, want int64) {
 			var all sync.WaitGroup
@@ -139,31 +138,31 @@ func TestAllWaitingCallersGoOnWhenTheServerAnswersAgain(t *testing.T) {
 			}
 		}
 		run(maxRequests, time.Millisecond, 0)
-		time.AfterFunc(time.Second, func() { close(server.may) })
+		time.AfterFunc(time.Second, func() { close(server.allowed) })
 		run(4*maxRequests, 2*time.Second, 7)
 		p.close()
 	})
 }
 
-func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
+func TestCloseEndsWaitingCallers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, life)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		said := make(chan error, 1)
-		go func() { said <- p.Do(ctx, Command{}).Err }()
+		result := make(chan error, 1)
+		go func() { result <- p.Do(ctx, Command{}).Err }()
 		synctest.Wait()
 		end()
-		if err := <-said; !errors.Is(err, driver.ErrClosed) {
+		if err := <-result; !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%v, want ErrClosed", err)
 		}
-		time.AfterFunc(time.Minute, func() { close(server.may) })
+		time.AfterFunc(time.Minute, func() { close(server.allowed) })
 		began := time.Now()
 		p.close()
 		if took := time.Since(began); took > 2*serverTimeout {
-			t.Errorf("closing waited for %v", took)
+			t.Errorf("Close waited for %v", took)
 		}
 		if err := p.Do(ctx, Command{}).Err; !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%v, want ErrClosed", err)
@@ -172,10 +171,10 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 	})
 }
 
-// The bound also holds for steps that were sent together and given up.
-func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
+// The bound also holds for abandoned steps that were sent together.
+func TestAbandonedScriptsAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{may: make(chan struct{})}
+		server := &hangingServer{allowed: make(chan struct{})}
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		to.stepsUnderWay.Add(1)
 		var all sync.WaitGroup
@@ -194,75 +193,74 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 		}
 		to.mu.Lock()
 		if n := len(to.gathered); n > 0 {
-			t.Errorf("%d steps that were given up are kept", n)
+			t.Errorf("%d abandoned steps are kept", n)
 		}
 		to.mu.Unlock()
-		close(server.may)
+		close(server.allowed)
 		synctest.Wait()
 		if len(to.lanes) != 0 || len(to.gathered) != 0 {
-			t.Errorf("%d under way, %d wait", len(to.lanes), len(to.gathered))
+			t.Errorf("%d scripts are under way, %d steps wait", len(to.lanes), len(to.gathered))
 		}
 	})
 }
 
-// punctualServer is a server whose client keeps deadlines, and ends a request that is
-// cut. If inLine is set, the request shares a connection with others, and ends with its
-// ctx.
+// punctualServer is a server whose client can close the connection of a request. With
+// pipelined, a request shares a connection with others, and ends with its ctx.
 type punctualServer struct {
-	Conn   // has no other methods
-	takes  time.Duration
-	inLine bool
-	cut    chan struct{}
-	cuts   int
+	Conn      // nil: no other methods
+	latency   time.Duration
+	pipelined bool
+	closed    chan struct{}
+	closes    int
 }
 
-var errCut = errors.New("connection closed")
+var errConnClosed = errors.New("connection closed")
 
 func (n *punctualServer) client() *Client {
-	return &Client{Conn: n, Waiting: func() func() { return func() { n.cuts++; n.cut <- struct{}{} } }}
+	return &Client{Conn: n, Waiting: func() func() { return func() { n.closes++; n.closed <- struct{}{} } }}
 }
 
 func (n *punctualServer) Do(ctx context.Context, _ Command) Reply {
-	answer := time.NewTimer(n.takes)
+	answer := time.NewTimer(n.latency)
 	defer answer.Stop()
-	var over <-chan struct{}
-	if n.inLine {
-		over = ctx.Done()
+	var ctxDone <-chan struct{}
+	if n.pipelined {
+		ctxDone = ctx.Done()
 	}
 	select {
 	case <-answer.C:
 		return Reply{Int: 7}
-	case <-over:
+	case <-ctxDone:
 		return Reply{Err: ctx.Err()}
-	case <-n.cut:
-		return Reply{Err: errCut}
+	case <-n.closed:
+		return Reply{Err: errConnClosed}
 	}
 }
 
 func TestACallerThatGivesUpReturnsSoon(t *testing.T) {
 	for _, c := range []struct {
-		what   string
-		takes  time.Duration
-		inLine bool
-		within time.Duration
-		want   error
-		cuts   int
+		what      string
+		latency   time.Duration
+		pipelined bool
+		within    time.Duration
+		want      error
+		closes    int
 	}{
-		{"by the server, in time", answerGrace / 2, false, answerGrace, nil, 0},
-		{"by closing the connection", time.Minute, false, answerGrace, context.Canceled, 1},
-		{"by its ctx, in line with others", time.Minute, true, 0, context.Canceled, 0},
+		{"the server answers in time", answerGrace / 2, false, answerGrace, nil, 0},
+		{"the connection is closed", time.Minute, false, answerGrace, context.Canceled, 1},
+		{"the ctx ends a pipelined request", time.Minute, true, 0, context.Canceled, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				server := &punctualServer{cut: make(chan struct{})}
+				server := &punctualServer{closed: make(chan struct{})}
 				p := newBounded(server.client(), t.Context())
 				run := func(ctx context.Context) Reply {
 					ctx, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
 					return p.Do(ctx, Command{})
 				}
-				run(t.Context()) // so that the driver knows it as quick
-				server.takes, server.inLine = c.takes, c.inLine
+				run(t.Context()) // so that the driver considers it quick
+				server.latency, server.pipelined = c.latency, c.pipelined
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
 				cancel()
@@ -270,14 +268,14 @@ func TestACallerThatGivesUpReturnsSoon(t *testing.T) {
 				if took := time.Since(began); !errors.Is(r.Err, c.want) || took > c.within {
 					t.Errorf("%+v after %v, want %v within %v", r, took, c.want, c.within)
 				}
-				if server.cuts != c.cuts || len(p.permits) != maxRequests {
-					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, maxRequests-len(p.permits))
+				if server.closes != c.closes || len(p.permits) != maxRequests {
+					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.closes, c.closes, maxRequests-len(p.permits))
 				}
-				// It is not quick any more: a goroutine makes the next request, and
-				// closes nothing.
-				server.inLine = false
-				if began = time.Now(); run(ctx).Err != context.Canceled || time.Since(began) > 0 || server.cuts != c.cuts {
-					t.Errorf("the next took %v, and %d connections were closed", time.Since(began), server.cuts)
+				// It is no longer quick: a goroutine makes the next request, and closes
+				// no connection.
+				server.pipelined = false
+				if began = time.Now(); run(ctx).Err != context.Canceled || time.Since(began) > 0 || server.closes != c.closes {
+					t.Errorf("the next took %v, and %d connections were closed", time.Since(began), server.closes)
 				}
 				time.Sleep(time.Minute)
 				p.close()

@@ -12,21 +12,21 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// heldUp is a server that answers nothing until it may; then it says yes to every step,
-// except for those whose key is "busy".
-type heldUp struct {
-	Conn  // has no other methods
-	may   chan error
+// heldServer is a server that answers a script when errs has its error or is closed: 1 to
+// every step, but 0 if the key is "busy".
+type heldServer struct {
+	Conn  // nil: no other methods
+	errs  chan error
 	sizes chan int
 }
 
-func newHeldUp() *heldUp { return &heldUp{may: make(chan error), sizes: make(chan int, 1000)} }
+func newHeld() *heldServer { return &heldServer{errs: make(chan error), sizes: make(chan int, 1000)} }
 
-func (h *heldUp) Do(ctx context.Context, c Command) Reply {
+func (h *heldServer) Do(ctx context.Context, c Command) Reply {
 	h.sizes <- len(c.Keys)
 	var err error
 	select {
-	case err = <-h.may:
+	case err = <-h.errs:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -42,12 +42,12 @@ func (h *heldUp) Do(ctx context.Context, c Command) Reply {
 	return p
 }
 
-// say answers each script with an error, until ctx ends.
-func (h *heldUp) say(ctx context.Context, err error) {
+// answer answers each script with err until ctx ends.
+func (h *heldServer) answer(ctx context.Context, err error) {
 	go func() {
 		for {
 			select {
-			case h.may <- err:
+			case h.errs <- err:
 			case <-ctx.Done():
 				return
 			}
@@ -55,15 +55,15 @@ func (h *heldUp) say(ctx context.Context, err error) {
 	}()
 }
 
-// told is the answer to a step.
-type told struct {
+// stepResult is the answer to a step.
+type stepResult struct {
 	answer int64
 	alone  bool
 	err    error
 }
 
-// take takes a step.
-func take(ctx context.Context, t *coalescer, key string) (a told) {
+// take runs a step.
+func take(ctx context.Context, t *coalescer, key string) (a stepResult) {
 	p := t.do(ctx, time.Now(), &quickStep{claim: driver.Claim{Name: key}}, func() Reply {
 		a.alone = true
 		return Reply{}
@@ -72,17 +72,17 @@ func take(ctx context.Context, t *coalescer, key string) (a told) {
 	return a
 }
 
-// crowd takes a step with each of these keys at the same time, while one more is under
+// crowd runs a step with each of these keys at the same time, while one more is under
 // way.
-func crowd(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
+func crowd(ctx context.Context, t *coalescer, keys []string) (answers []stepResult, wait func()) {
 	t.stepsUnderWay.Add(1)
-	answers, rest := crowd2(ctx, t, keys)
+	answers, rest := nextCrowd(ctx, t, keys)
 	return answers, func() { rest(); t.stepsUnderWay.Add(-1) }
 }
 
-// crowd2 is another crowd while the first is under way.
-func crowd2(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
-	answers = make([]told, len(keys))
+// nextCrowd is another crowd while the first is under way.
+func nextCrowd(ctx context.Context, t *coalescer, keys []string) (answers []stepResult, wait func()) {
+	answers = make([]stepResult, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
 		all.Go(func() { answers[i] = take(ctx, t, key) })
@@ -101,12 +101,12 @@ func names(n int) []string {
 
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
+		server := newHeld()
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		keys := names(200)
 		keys[7], keys[100] = "busy", "busy"
 		answers, wait := crowd(t.Context(), to, keys)
-		close(server.may)
+		close(server.errs)
 		wait()
 		steps, scripts := 0, len(server.sizes)
 		for range scripts {
@@ -115,7 +115,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 				t.Errorf("a script of %d steps", n)
 			}
 		}
-		for i, a := range answers { // a step that is not the quick case is then taken alone
+		for i, a := range answers { // a step that is not the quick case then runs alone
 			if isBusy := keys[i] == "busy"; a.err != nil || a.alone != isBusy || !isBusy && a.answer != 1 {
 				t.Errorf("step %d: %+v", i, a)
 			}
@@ -124,43 +124,43 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 			t.Errorf("%d steps in %d scripts; want %d in a few", steps, scripts, len(keys))
 		}
 		if n := to.stepsUnderWay.Load(); n != 0 {
-			t.Errorf("%d are under way", n)
+			t.Errorf("%d steps are under way", n)
 		}
 	})
 }
 
-func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
+func TestAnAbandonedStepIsNotSent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
+		server := newHeld()
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		to.lanes = make([]*lane, maxLanes) // all of them gather, as far as it knows
+		to.lanes = make([]*lane, maxLanes) // as if all of them gathered steps
 		for i := range to.lanes {
 			to.lanes[i] = &lane{}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		_, wait := crowd(t.Context(), to, names(2))
-		answers, left := crowd2(ctx, to, names(3))
+		answers, waitAbandoned := nextCrowd(ctx, to, names(3))
 		cancel()
-		left()
+		waitAbandoned()
 		for _, a := range answers {
 			if !errors.Is(a.err, context.Canceled) {
 				t.Errorf("%+v", a)
 			}
 		}
-		close(server.may)
+		close(server.errs)
 		to.runLane(to.lanes[0])
 		wait()
 		if n := <-server.sizes; n != 2 || len(server.sizes) != 0 {
-			t.Errorf("%d were sent, want the two that were not given up", n)
+			t.Errorf("%d steps were sent, want the two that were not abandoned", n)
 		}
 		to.lanes = nil
 	})
 }
 
-// Without others, a step is taken alone, and nothing is sent.
-func TestASingleStepIsTakenAlone(t *testing.T) {
+// Without other steps, a step runs alone, and Many is not sent.
+func TestASingleStepRunsAlone(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
+		server := newHeld()
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		for range 3 {
 			if a := take(t.Context(), to, "free"); !a.alone || len(server.sizes) != 0 {
@@ -171,42 +171,42 @@ func TestASingleStepIsTakenAlone(t *testing.T) {
 }
 
 // While the server is slow, no step waits for a lane.
-func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
+func TestASlowServerGetsMoreLanes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeldUp()
+		server := newHeld()
 		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		_, wait := crowd(t.Context(), to, names(4))
 		for range 10 {
 			time.Sleep(2 * slowAnswer)
-			_, more := crowd2(t.Context(), to, names(4))
+			_, more := nextCrowd(t.Context(), to, names(4))
 			defer more()
 		}
 		if n := len(server.sizes); n < 10 || n > 2*10+usualLanes {
-			t.Errorf("%d scripts are under way, want one for each crowd or two", n)
+			t.Errorf("%d scripts are under way, want one or two for each crowd", n)
 		}
-		close(server.may)
+		close(server.errs)
 		wait()
 	})
 }
 
-// The user may lack the right for one of the keys. That does not concern the other steps,
-// so each caller sends its own.
+// The user may lack the right to only one of the keys. So after such an error each caller
+// sends its own step.
 func TestStepsThatFailTogether(t *testing.T) {
 	broken := errors.New("connection lost")
 	for what, c := range map[string]struct {
-		happens func(ctx context.Context, server *heldUp, end, giveUp func())
+		happens func(ctx context.Context, server *heldServer, end, giveUp func())
 		after   time.Duration
-		want    error // nil if the steps are then taken alone
+		want    error // nil if the steps then run alone
 	}{
-		"the connection is lost": {func(ctx context.Context, s *heldUp, _, _ func()) { s.say(ctx, broken) }, 0, broken},
+		"the connection is lost": {func(ctx context.Context, s *heldServer, _, _ func()) { s.answer(ctx, broken) }, 0, broken},
 		"the server refuses the script": {
-			func(ctx context.Context, s *heldUp, _, _ func()) {
-				s.say(ctx, errors.New("NOPERM No permissions to access a key"))
+			func(ctx context.Context, s *heldServer, _, _ func()) {
+				s.answer(ctx, errors.New("NOPERM No permissions to access a key"))
 			}, 0, nil,
 		},
-		"the driver is closed":   {func(_ context.Context, _ *heldUp, end, _ func()) { end() }, giveUpCheckInterval, driver.ErrClosed},
-		"their callers give up":  {func(_ context.Context, _ *heldUp, _, giveUp func()) { giveUp() }, giveUpCheckInterval, context.Canceled},
-		"their time has run out": {func(context.Context, *heldUp, func(), func()) {}, time.Second, context.DeadlineExceeded},
+		"the driver is closed":  {func(_ context.Context, _ *heldServer, end, _ func()) { end() }, giveUpCheckInterval, driver.ErrClosed},
+		"their callers give up": {func(_ context.Context, _ *heldServer, _, giveUp func()) { giveUp() }, giveUpCheckInterval, context.Canceled},
+		"their ctx ends":        {func(context.Context, *heldServer, func(), func()) {}, time.Second, context.DeadlineExceeded},
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -214,14 +214,14 @@ func TestStepsThatFailTogether(t *testing.T) {
 				defer end()
 				short, giveUp := context.WithTimeout(t.Context(), time.Second)
 				defer giveUp()
-				server := newHeldUp()
+				server := newHeld()
 				to := newCoalescer(server, &Options{}, life, &clock{})
 				began := time.Now()
 				answers, wait := crowd(short, to, names(20))
 				c.happens(t.Context(), server, end, giveUp)
 				wait()
 				if took := time.Since(began); took > c.after {
-					t.Errorf("it took %v, want %v", took, c.after)
+					t.Errorf("the steps took %v, want %v", took, c.after)
 				}
 				for _, a := range answers {
 					if !errors.Is(a.err, c.want) || a.alone != (c.want == nil) {
@@ -231,8 +231,8 @@ func TestStepsThatFailTogether(t *testing.T) {
 				if c.after == 0 {
 					return // the server has answered
 				}
-				close(server.may)
-				synctest.Wait() // answers that no caller waits for are taken, too
+				close(server.errs)
+				synctest.Wait() // late answers are read, too
 				if life.Err() != nil {
 					return
 				}
@@ -240,7 +240,7 @@ func TestStepsThatFailTogether(t *testing.T) {
 				wait()
 				for _, a := range answers {
 					if a.err != nil || a.answer != 1 {
-						t.Errorf("%+v after an answer that nobody waited for", a)
+						t.Errorf("%+v after a late answer", a)
 					}
 				}
 			})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// fakeServer is a server that consists only of its answers to the doctor.
+// fakeServer is a server with fixed answers to the doctor.
 type fakeServer struct {
 	Conn
 	answers map[string]string
@@ -20,24 +20,24 @@ type fakeServer struct {
 
 func (s fakeServer) Do(_ context.Context, c Command) Reply {
 	if c.Keys != nil {
-		return Reply{Err: errors.New("ERR it is no real one")}
+		return Reply{Err: errors.New("ERR no scripts")}
 	}
 	answer, ok := s.answers[c.Words[0]]
 	if !ok {
-		return Reply{Err: errors.New("NOPERM not to be told")}
+		return Reply{Err: errors.New("NOPERM no right")}
 	}
 	return Reply{Text: answer}
 }
 
 func (s fakeServer) client(cluster bool) *Client {
 	return &Client{Conn: s, Location: "fake", Cluster: cluster, Nodes: func(context.Context, bool) ([]Node, error) {
-		return []Node{{Name: "told:1", Conn: s}}, nil
+		return []Node{{Name: "fake:1", Conn: s}}, nil
 	}}
 }
 
-// The doctor on answers of servers that this machine cannot run: other versions, and
-// clocks that differ.
-func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
+// The doctor on answers of servers that this machine cannot run: with other versions or
+// clocks.
+func TestTheDoctorOnFakeServers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
 		for what, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 			}
 			has := c.want == ""
 			for _, f := range found {
-				has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
+				has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "fake:1: ")
 				if f.Subject == c.not {
 					t.Errorf("%s: %+v", what, f)
 				}

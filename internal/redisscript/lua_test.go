@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// These tests check what the project says of the files in lua/. They run no script:
-// drivertest does. internal/e2e/redis checks which names a script uses.
+// These tests check the rules for the files in lua/. They run no script: drivertest does.
+// internal/e2e/redis checks which names a script uses.
 
-// luaFiles are the sources by their names, without lua/ and .lua.
+// luaFiles returns the sources by their names without lua/ and .lua.
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -44,7 +44,7 @@ func TestEachScriptBeginsWithAHeader(t *testing.T) {
 			continue
 		}
 		if !slices.ContainsFunc(scripts, func(s *Script) bool { return s.Name == name }) {
-			t.Errorf("lua/%s.lua is no script that a test knows", name)
+			t.Errorf("scripts does not have lua/%s.lua", name)
 		}
 		header, _, _ := strings.Cut(text, "\n\n")
 		for _, want := range []string{"-- " + name + ": ", "\n-- KEYS", "\n-- ARGV", "\n-- Answers:", "\n-- redis.calls:"} {
@@ -55,7 +55,7 @@ func TestEachScriptBeginsWithAHeader(t *testing.T) {
 	}
 	for name := range luaFiles(t) {
 		if strings.HasPrefix(name, "lib/") && !included[name] {
-			t.Errorf("lua/%s.lua is included by none", name)
+			t.Errorf("no file includes lua/%s.lua", name)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestLuaIsNoWiderThan90Columns(t *testing.T) {
 	}
 }
 
-// Where Lua and Go have to agree, both have a constant.
+// Lua and Go have constants for the values in which they must agree.
 func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
 	a := assembly{constants: map[string]string{}}
 	a.file("lib/layout")

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// A field is a field of a struct: its type and its comment, without line ends.
-type field struct{ is, comment string }
+// A field is a field of a struct. The comment has no line ends.
+type field struct{ typ, comment string }
 
-// options are the fields of a type of options in a file.
+// options returns the fields of a struct type in a file.
 func options(t *testing.T, path, name string) map[string]field {
 	t.Helper()
 	f, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, parser.ParseComments)
@@ -36,14 +36,14 @@ func options(t *testing.T, path, name string) map[string]field {
 func TestBothPackagesDocumentTheSameOptions(t *testing.T) {
 	common := options(t, "options.go", "Options")
 	if len(common) != 5 {
-		t.Fatalf("these are common: %v", common)
+		t.Fatalf("the common options are %v", common)
 	}
 	one, other := options(t, "../../redislock/options.go", "Options"), options(t, "../../goredislock/options.go", "Options")
 	for name, want := range common {
 		a, b := one[name], other[name]
-		same := strings.HasPrefix(a.comment, b.comment) || strings.HasPrefix(b.comment, a.comment) // one may say more
-		if a.is != want.is || b.is != want.is || a.comment == "" || b.comment == "" || !same {
-			t.Errorf("%s is %+v and %+v, want both of type %s, and one comment to begin as the other", name, a, b, want.is)
+		same := strings.HasPrefix(a.comment, b.comment) || strings.HasPrefix(b.comment, a.comment) // one may be longer
+		if a.typ != want.typ || b.typ != want.typ || a.comment == "" || b.comment == "" || !same {
+			t.Errorf("%s is %+v and %+v, want the type %s, and one comment to be a prefix of the other", name, a, b, want.typ)
 		}
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// scripts are all scripts that are sent.
+// scripts has all scripts that are sent.
 var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Watch, Many, States, All, rightsScript}
 
-// sent/ has the scripts as they are sent, so that a change of them shows in full. They
+// sent/ has the scripts as they are sent, so that a diff shows every change of them. They
 // are made of lua/: after a change there, run this test with -update.
-func TestScriptsAreSentAsTheyAreMade(t *testing.T) {
+func TestSentHasTheScriptsOfLua(t *testing.T) {
 	for _, s := range scripts {
 		made := assembled(s.Name)
 		if *update {
 			if err := os.WriteFile(filepath.Join("sent", s.Name+".lua"), []byte(made), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			continue // this binary has the old ones
+			continue // this binary has the old files
 		}
 		if s.Source != made {
 			t.Errorf("sent/%s.lua is not what lua/%s.lua makes: run this test with -update", s.Name, s.Name)

@@ -12,45 +12,45 @@ import (
 )
 
 var (
-	tracked = driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
-	holds   = WatchReply{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
+	tracked   = driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
+	heldReply = WatchReply{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
 )
 
 // track tracks a lease while f runs, and counts the signals to its holder.
-func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (told int) {
+func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (signals int) {
 	var w *tracker
 	w = newTracker(func(context.Context, []string) []WatchReply { return []WatchReply{answer(w)} }, "pawl:")
 	ctx, end := context.WithCancel(t.Context())
 	w.addClaim(&tracked)
 	w.recordHeld(tracked.Token, tracked.TTL)
 	go func() { f(w); end() }()
-	w.run(ctx, func(tokens []driver.Token) { told += len(tokens) })
-	return told
+	w.run(ctx, func(tokens []driver.Token) { signals += len(tokens) })
+	return signals
 }
 
-// The server evicts the name after it has read it for the arming, and before its answer
-// arrives; then the server is full, and answers no more.
-func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
+// The server evicts the name after it has read it for the arming, but before its answer
+// arrives. Then its memory is full, and it returns errors.
+func TestAChangeThatOvertakesTheAnswerOfAnArmingIsReported(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0
-		told := track(t, func(w *tracker) WatchReply {
+		signals := track(t, func(w *tracker) WatchReply {
 			if armed++; armed > 1 {
 				return WatchReply{Err: errors.New("OOM")}
 			}
 			w.changed(tracked.Name)
-			return holds
+			return heldReply
 		}, func(*tracker) { time.Sleep(time.Minute) })
-		if armed < 2 || told != 1 {
-			t.Errorf("armed %d times, and told %d times, want once", armed, told)
+		if armed < 2 || signals != 1 {
+			t.Errorf("armed %d times, and %d signals, want one", armed, signals)
 		}
 	})
 }
 
-// A renewal arms the name, too. The timer for an earlier change then has nothing to do.
-func TestANameThatChangesAllTheTimeIsArmedAtItsPace(t *testing.T) {
+// A renewal arms the name, too. Then the timer for an earlier change does nothing.
+func TestTheRateOfArmingIsLimited(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0
-		track(t, func(*tracker) WatchReply { armed++; return holds }, func(w *tracker) {
+		track(t, func(*tracker) WatchReply { armed++; return heldReply }, func(w *tracker) {
 			for i := range 6000 { // a minute
 				if time.Sleep(10 * time.Millisecond); i%100 == 0 {
 					w.recordHeld(tracked.Token, tracked.TTL) // after a renewal

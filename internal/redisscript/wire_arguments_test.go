@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// With 64 goroutines on two cores, each further allocation costs as much as a mutex.
+// With 64 goroutines on two cores, each additional allocation costs as much as a mutex.
 func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
 	d := New(&Client{}, Options{Prefix: "pawl:", Retention: time.Hour})
 	defer d.Close()
@@ -20,7 +20,7 @@ func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
 	}
 	var command Command
 	for what, c := range map[string]struct {
-		most float64
+		max  float64
 		make func()
 	}{
 		"the claimant":    {0, func() { claimant = d.signals.claimantArg("inbox", "", &claim) }},
@@ -28,8 +28,8 @@ func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
 		"a release":       {2, func() { command = Release.command(d.releaseCall(&lease, 0)) }},
 		"64 steps in one": {3, func() { command = Many.command(d.pack(batch)) }},
 	} {
-		if n := testing.AllocsPerRun(10, c.make); n > c.most {
-			t.Errorf("%s: %v allocations, want %v; %v", what, n, c.most, command.Words[0])
+		if n := testing.AllocsPerRun(10, c.make); n > c.max {
+			t.Errorf("%s: %v allocations, want at most %v; %v", what, n, c.max, command.Words[0])
 		}
 	}
 }

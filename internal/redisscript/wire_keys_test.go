@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hashSlot is the rule of the cluster specification: the part between the first { and the
-// first } after it, unless that is empty.
+// hashSlot is the rule of the cluster specification: it hashes the part between the first
+// { and the first } after it, unless that is empty.
 func hashSlot(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -25,8 +25,8 @@ func TestCRC16IsTheOneOfTheSpecification(t *testing.T) {
 	}
 }
 
-// odd makes names of the characters that hash tags, escapes and patterns are made of.
-func odd(n int) []string {
+// specialNames makes names of the characters of hash tags, escapes and patterns.
+func specialNames(n int) []string {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"{", "}", "%", "25", "7B", "7D", "a", "b", "*", "?", "[", "]", "\\", "s", " ", ":", "\u00e9"}
 	seen := map[string]bool{}
@@ -44,9 +44,9 @@ func odd(n int) []string {
 	return names
 }
 
-func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareOne(t *testing.T) {
+func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareAKey(t *testing.T) {
 	owners := map[string]string{}
-	for _, name := range odd(10_000) {
+	for _, name := range specialNames(10_000) {
 		keys := (&Options{Prefix: "pawl:"}).call(name).Keys
 		for _, key := range keys {
 			if hashSlot(key) != slot(name) {
@@ -58,7 +58,7 @@ func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareOne(t *testing.T) {
 			owners[key] = name
 		}
 		if back, ok := nameOf("pawl:", keys[0]); !ok || back != name {
-			t.Fatalf("%q became %q", name, back)
+			t.Fatalf("%q is decoded as %q", name, back)
 		}
 	}
 }

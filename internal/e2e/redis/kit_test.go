@@ -29,5 +29,5 @@ var (
 	unavailable = redistest.Unavailable
 )
 
-// asDriver is the driver that New or Open has made, with all that it can do.
+// asDriver converts the driver of New or Open to its concrete type.
 var asDriver = servertest.As[*redisscript.Driver]

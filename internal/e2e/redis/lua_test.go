@@ -11,29 +11,29 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// offered has what Redis offers to scripts, as far as our scripts use it.
-var offered = []string{
+// predefined has the global names of Redis that the scripts use.
+var predefined = []string{
 	"ARGV", "KEYS", "redis", "struct", "math", "string", "table",
 	"error", "ipairs", "tonumber", "tostring", "type", "unpack",
 }
 
-func TestScriptsUseNoNameThatRedisDoesNotOffer(t *testing.T) {
+func TestScriptsUseNoUndeclaredName(t *testing.T) {
 	sent, err := filepath.Glob("../../redisscript/sent/*.lua")
 	if err != nil || len(sent) < 10 {
-		t.Fatalf("only %d scripts are there: %v", len(sent), err)
+		t.Fatalf("%d scripts: %v", len(sent), err)
 	}
 	for _, file := range sent {
 		source, err := os.ReadFile(file)
 		noError(t, err)
 		for _, name := range globals(t, string(source)) {
-			if !slices.Contains(offered, name) {
-				t.Errorf("%s uses %q, which is neither local nor offered", filepath.Base(file), name)
+			if !slices.Contains(predefined, name) {
+				t.Errorf("%s uses %q, which is neither local nor predefined", filepath.Base(file), name)
 			}
 		}
 	}
 }
 
-func TestNamesThatAreNotDeclaredAreFound(t *testing.T) {
+func TestUndeclaredNamesAreFound(t *testing.T) {
 	for source, want := range map[string]string{
 		"local a = 1 return a":                        "",
 		"local function f() return a end local a = 1": "a",
@@ -59,19 +59,19 @@ func globals(t *testing.T, source string) (names []string) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}
-	var look func(*lua.FunctionProto)
-	look = func(f *lua.FunctionProto) {
-		const opcode, constant = 26, 1<<18 - 1 // their positions in an instruction of gopher-lua
+	var visit func(*lua.FunctionProto)
+	visit = func(f *lua.FunctionProto) {
+		const opcodeShift, constantMask = 26, 1<<18 - 1 // the shift and the mask in an instruction of gopher-lua
 		for _, code := range f.Code {
-			if op := int(code >> opcode); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
-				names = append(names, f.Constants[code&constant].String())
+			if op := int(code >> opcodeShift); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+				names = append(names, f.Constants[code&constantMask].String())
 			}
 		}
 		for _, inner := range f.FunctionPrototypes {
-			look(inner)
+			visit(inner)
 		}
 	}
-	look(compiled)
+	visit(compiled)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

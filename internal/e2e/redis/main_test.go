@@ -13,14 +13,14 @@ import (
 
 func TestMain(m *testing.M) {
 	leaktest.Parallel(24)
-	redis.SetLogger(quiet{})
+	redis.SetLogger(silentLogger{})
 	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
 		"github.com/redis/rueidis.(*clusterClient)._refresh.func2",
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// quiet drops the log of go-redis.
-type quiet struct{}
+// silentLogger discards the log of go-redis.
+type silentLogger struct{}
 
 // Printf implements the logger of go-redis.
-func (quiet) Printf(context.Context, string, ...any) {}
+func (silentLogger) Printf(context.Context, string, ...any) {}

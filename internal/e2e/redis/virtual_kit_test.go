@@ -20,16 +20,16 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A world is a Redis in virtual time: miniredis, in a bubble in which a day passes at
-// once. miniredis runs our scripts, and needs no network. Tests with a real Redis check
-// the behavior of Redis itself.
+// A world is a Redis in virtual time: miniredis in a bubble, where a day passes at once.
+// miniredis runs the scripts, and needs no network. Tests with a real Redis check the
+// behavior of Redis itself.
 type world struct {
 	t      *testing.T
 	redis  *miniredis.Miniredis
-	server *server.Server // miniredis forgets it when it closes, while scripts may still run
-	asked  atomic.Int64   // how many scripts have run
+	server *server.Server // kept here because miniredis drops it in Close, while scripts may still run
+	runs   atomic.Int64   // the number of scripts that have run
 
-	mu    sync.Mutex    // protects all below
+	mu    sync.Mutex    // protects the fields below
 	ahead time.Duration // the lead of the server's clock
 	down  bool
 	conns []net.Conn
@@ -38,7 +38,7 @@ type world struct {
 //go:embed testdata/struct.lua
 var structLibrary string
 
-// scripts has the text of each script by the name that the server gives it.
+// scripts has the text of each script by its SHA.
 var scripts = map[string]string{}
 
 func init() {
@@ -50,8 +50,8 @@ func init() {
 	}
 }
 
-// inWorld is not for parallel tests: it uses a whole processor, and parallel tests wait
-// in real time.
+// inWorld must not be used in parallel tests, which wait in real time: it uses a whole
+// processor.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
@@ -65,20 +65,20 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		t.Cleanup(func() {
 			w.crash() // go-redis may still dial, in a goroutine of its own: not while miniredis closes
 			w.redis.Close()
-			// go-redis checks each second whether the server is back, and notices then
-			// that the client was closed
+			// go-redis checks each second whether the server is back, and only then
+			// notices that the client is closed
 			time.Sleep(2 * time.Second)
 		})
 		f(t, w)
 	})
 }
 
-// before gives each script the server's clock, and the library that miniredis lacks.
+// before gives a script the server's clock, and the library that miniredis lacks.
 func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false // TIME returns the clock of the last script, and is never too late
 	}
-	w.asked.Add(1)
+	w.runs.Add(1)
 	w.redis.SetTime(w.now())
 	w.server.Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
 	return true

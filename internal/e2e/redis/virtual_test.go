@@ -20,7 +20,7 @@ func lock(t *testing.T, m *pawl.Mutex) *pawl.Lease {
 func isHeld(t *testing.T, m *pawl.Mutex) {
 	t.Helper()
 	if _, err := m.TryLock(t.Context()); !errors.Is(err, pawl.ErrHeld) {
-		t.Fatalf("TryLock: %v; want it held", err)
+		t.Fatalf("TryLock: %v; want ErrHeld", err)
 	}
 }
 
@@ -38,9 +38,8 @@ func rises(t *testing.T, first, second *pawl.Lease) {
 	}
 }
 
-// However long the function of a key runs, the server remembers the key for a day after
-// its end.
-func TestAKeyIsDoneAfterAFunctionThatRanForADay(t *testing.T) {
+// The server keeps a key for a day after the end of its function, however long that runs.
+func TestAKeyIsKeptAfterAFunctionThatRanForADay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tick, one, two := pawl.TimeKey(time.Now()), w.client(nil), w.client(nil)
 		for _, c := range []*pawl.Client{one, two} {
@@ -62,7 +61,7 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 		first := lock(t, one.Mutex("job"))
 		granted := make(chan *pawl.Lease)
 		go func() { granted <- lock(t, two.Mutex("job")) }()
-		for range 7 { // at any time between two renewals
+		for range 7 { // at different times between two renewals
 			time.Sleep(17 * time.Second)
 			w.crash()
 			time.Sleep(5 * time.Second)
@@ -85,18 +84,18 @@ func TestALongOutageIsALossThatTheHolderLearnsInTime(t *testing.T) {
 		w.crash()
 		<-first.Done()
 		if lost, ok := errors.AsType[*pawl.LostError](first.Err()); !ok || lost.Reason != pawl.ReasonUnreachable {
-			t.Errorf("%v; want it unreachable", first.Err())
+			t.Errorf("%v; want the reason ReasonUnreachable", first.Err())
 		}
 		w.restart()
-		isHeld(t, two.Mutex("job")) // still: the holder learns of it first
+		isHeld(t, two.Mutex("job")) // still held: the holder learns of the loss first
 		second := lock(t, two.Mutex("job"))
 		rises(t, first, second)
 		released(t, second)
 	})
 }
 
-// Ahead, it ends leases early. Back, they last longer, and the next fence does not come
-// from the clock.
+// A clock that is set forward ends leases early. One that is set back makes them last
+// longer, and the next fence does not come from the clock.
 func TestTheServersClockIsSet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) { servertest.ClockEndsLeases(t, w.driver(), w.driver(), w.setAhead) })
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// waiting returns drivers that wait for one replica, for each package: two of them, so
-// that one can wake the other.
+// waiting returns two drivers of each package that wait for one replica.
 func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
 	t.Helper()
 	url := "redis://" + server.Addr + "?wait_replicas=1&wait_timeout=" + timeout.String()
@@ -43,13 +42,13 @@ func waits(server *redistest.Server) (n int) {
 	return n
 }
 
-func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
+func TestAGrantIsOnTheReplicaBeforeAcquireReturns(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 20*time.Second) {
 		for i, kind := range []func(string) driver.Claim{mutex, reader} {
 			name := fmt.Sprint(who, i)
-			gets(t, two[0], kind(name+" for the server to learn the scripts"))
+			gets(t, two[0], kind(name+" to load the scripts"))
 			server.Do("CONFIG", "RESETSTAT")
 			for range 20 {
 				c := kind(name)
@@ -59,25 +58,25 @@ func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
 				}
 				renews(t, two[0], c)
 				if again := gets(t, two[0], c); again.Fence != g.Fence {
-					t.Errorf("%s: fence %d, and %d before for the same grant", who, again.Fence, g.Fence)
+					t.Errorf("%s: fence %d; want %d, for it is the same grant", who, again.Fence, g.Fence)
 				}
 				isRefused(t, two[1], mutex(name))
 				releases(t, two[0], c)
 			}
 			if n := waits(server); n != 40 {
-				t.Errorf("%s: %d WAITs for 20 grants and 20 repetitions; want 40, and none for what is refused, renewed or released", who, n)
+				t.Errorf("%s: %d WAITs for 20 grants and 20 repetitions; want 40, and none for refusals, renewals and releases", who, n)
 			}
 		}
 	}
 }
 
 // The connection of the releaser has written the grant. So the releaser does not send the
-// grant itself to the waiter; it makes the waiter ask again.
+// grant to the waiter, but tells it to retry.
 func TestAWaiterConfirmsItsGrant(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range waiting(t, server, 20*time.Second) {
-		heard := servertest.Listen(t, two[1].(driver.Signaler))
+		signals := servertest.Listen(t, two[1].(driver.Signaler))
 		c, next := mutex(who), queued(who)
 		next.TTL, next.QueueTTL = time.Hour, time.Minute
 		gets(t, two[0], c)
@@ -85,10 +84,10 @@ func TestAWaiterConfirmsItsGrant(t *testing.T) {
 		releases(t, two[0], c)
 		s := driver.Signal{}
 		for s.Token != next.Token {
-			s = <-heard
+			s = <-signals
 		}
 		if s.Kind == driver.SignalGranted {
-			t.Error("told that it was granted")
+			t.Error("the signal is SignalGranted; want SignalRetry")
 		}
 		g := gets(t, two[1], next)
 		if seen := entry(t, replica, who); len(seen.Holders) != 1 || seen.Holders[0].Fence != g.Fence || seen.Holders[0].ExpiresIn < next.TTL*9/10 {
@@ -98,7 +97,7 @@ func TestAWaiterConfirmsItsGrant(t *testing.T) {
 	}
 }
 
-func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T) {
+func TestWithoutAReplicaNothingIsGrantedOrKept(t *testing.T) {
 	nightly(t, "replicas that stand still")
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
@@ -113,7 +112,7 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 		c := mutex(who)
 		_, short := two[0].Acquire(bounded, c) // the last 50 ms are for the error
 		cancel()
-		if errors.Is(short, context.DeadlineExceeded) { // on a busy machine, 50 ms is short
+		if errors.Is(short, context.DeadlineExceeded) { // on a busy machine, 50 ms may be too short
 			short = err
 			_ = two[0].Release(ctx, lease(c))
 		}
@@ -121,14 +120,14 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 		replica.Resume()
 		for _, err := range []error{err, short, queue} {
 			if unavailable(t, err, false, "wait_replicas"); !strings.Contains(err.Error(), "acknowledged by 0 of 1 replicas within") {
-				t.Errorf("%s: %v; want it to say how many have acknowledged", who, err)
+				t.Errorf("%s: %v; want the number of acknowledgments", who, err)
 			}
 		}
 		if took < 250*time.Millisecond || took > 20*time.Second {
-			t.Errorf("%s: it took %v; want the 300 ms of wait_timeout", who, took)
+			t.Errorf("%s: Acquire took %v; want the 300 ms of wait_timeout", who, took)
 		}
 		if seen, err := two[0].Inspect(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
-			t.Errorf("%s: %+v, %v; want nobody there", who, seen, err)
+			t.Errorf("%s: %+v, %v; want no holder and no waiter", who, seen, err)
 		}
 		renews(t, two[0], warm) // a held lease needs no replica
 		releases(t, two[0], warm)
@@ -136,15 +135,15 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 	}
 }
 
-// patiently gets a grant as soon as the replica is quick enough. The replica shares two
-// cores with others.
+// patiently repeats a claim until it is granted. The replica may be slow, because it
+// shares two cores with others.
 func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	basictest.Until(t, "a grant", func() error { _, err := d.Acquire(ctx, c); return err })
 }
 
-// Another request for a lease that does not get longer changes nothing. But WAIT covers
-// only what its own connection has written, so a confirmation is always a write.
+// A repeated claim that makes its lease no longer could be answered without a write. But
+// WAIT covers only what its own connection has written, so a confirmation always writes.
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -152,7 +151,7 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c := kind("job")
 		gets(t, d, c)
-		c.TTL = time.Second // it has 30 s
+		c.TTL = time.Second // shorter than the 30 s of the lease
 		server.Do("CONFIG", "RESETSTAT")
 		gets(t, d, c)
 		if stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_set"); stat == "" {
@@ -163,8 +162,7 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	}
 }
 
-// In a cluster the confirmation goes to the node that has the name, also while its slot
-// moves.
+// In a cluster the confirmation goes to the node of the name, even while the slot moves.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()

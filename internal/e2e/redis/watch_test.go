@@ -18,17 +18,17 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// seen has what a watch has yielded, in a few words.
-type seen struct {
+// A watcher has the entries that a watch has yielded, as "HOLDERS/WAITERS".
+type watcher struct {
 	entries []string
-	end     context.CancelFunc
+	cancel  context.CancelFunc
 	done    chan struct{}
 }
 
-// sees watches a name.
-func sees(t *testing.T, locks *pawl.Client, name string) *seen {
+// startWatch watches a name.
+func startWatch(t *testing.T, locks *pawl.Client, name string) *watcher {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &seen{end: cancel, done: make(chan struct{})}
+	s := &watcher{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		for e, err := range locks.Watch(ctx, name) {
@@ -41,23 +41,23 @@ func sees(t *testing.T, locks *pawl.Client, name string) *seen {
 	return s
 }
 
-func (s *seen) ends() string {
-	s.end()
+func (s *watcher) stop() string {
+	s.cancel()
 	<-s.done
 	return strings.Join(s.entries, " ")
 }
 
-// An idle watch costs what docs/internals/guarantees.md says: a poll each 5 s, and what
-// keeps the server's push alive.
+// The cost of an idle watch is the one in docs/internals/guarantees.md: a poll each 5 s,
+// and the requests that keep the server's push alive.
 func TestAnIdleWatchCostsLittleAndReportsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		watcher, other := w.client(nil), w.client(nil)
-		s := sees(t, watcher, "job")
+		watching, other := w.client(nil), w.client(nil)
+		s := startWatch(t, watching, "job")
 		time.Sleep(time.Second)
-		before := w.asked.Load()
+		before := w.runs.Load()
 		time.Sleep(time.Hour)
-		if got := float64(w.asked.Load()-before) / 3600; got > 0.4 {
-			t.Errorf("%.2f requests a second, want 0.4 at the most", got)
+		if got := float64(w.runs.Load()-before) / 3600; got > 0.4 {
+			t.Errorf("%.2f requests a second, want at most 0.4", got)
 		} else {
 			t.Logf("%.2f requests a second", got)
 		}
@@ -66,54 +66,54 @@ func TestAnIdleWatchCostsLittleAndReportsAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		released(t, lease)
 		synctest.Wait()
-		if got, want := s.ends(), "0/0 1/0 0/0"; got != want {
+		if got, want := s.stop(), "0/0 1/0 0/0"; got != want {
 			t.Errorf("seen %s, want %s", got, want)
 		}
 	})
 }
 
-// When the server loses its data, it loses the watches in the scripts' state, too. The
-// driver finds that out.
+// A server that loses its data also loses the marks of the watches. The driver notices
+// that.
 func TestAWatchOutlivesTheData(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
-		told := 0
-		defer d.Watch("job", func() { told++ })()
-		tells := func(what string, after time.Duration) {
+		calls := 0
+		defer d.Watch("job", func() { calls++ })()
+		awaitCall := func(what string, after time.Duration) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if told == 0 {
-				t.Errorf("%s was not told", what)
+			if calls == 0 {
+				t.Errorf("no call for %s", what)
 			}
-			told = 0
+			calls = 0
 		}
-		tells("the beginning", time.Second)
+		awaitCall("the beginning", time.Second)
 		w.redis.FlushAll()
-		tells("that something may have happened", 20*time.Second)
+		awaitCall("a possible change", 20*time.Second)
 		lease := lock(t, locks.Mutex("job"))
-		tells("a change", 0)
+		awaitCall("a change", 0)
 		released(t, lease)
-		tells("a change", 0)
+		awaitCall("a change", 0)
 		w.crash()
 		time.Sleep(time.Minute)
 		if d.Properties().PushesChanges {
-			t.Error("PushesChanges is true, and there is no server")
+			t.Error("PushesChanges is true without a server")
 		}
 		w.restart()
-		tells("that something may have happened", 11*time.Second) // an attempt of 5 s, and a pause of 5 s
+		awaitCall("a possible change", 11*time.Second) // an attempt of 5 s, and a pause of 5 s
 		if !d.Properties().PushesChanges {
-			t.Error("PushesChanges is false, and the server is back")
+			t.Error("PushesChanges is false with the server")
 		}
 		lease = lock(t, locks.Mutex("job"))
-		tells("a change", 0)
+		awaitCall("a change", 0)
 		released(t, lease)
 	})
 }
 
-// One minute after the last watch of a name, the name is as quick as before: its state
-// has no trace of the watch.
-func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
+// One minute after the last watch of a name, its state has no trace of the watch, so that
+// the quick case is back.
+func TestANameIsQuickAgainAfterItsWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
 		state := func() int {
@@ -122,21 +122,21 @@ func TestANameThatIsNotWatchedAnyMoreIsQuickAgain(t *testing.T) {
 			noError(t, err)
 			return len(s)
 		}
-		plain := state()
+		unwatched := state()
 		stop := d.Watch("job", func() {})
 		time.Sleep(time.Hour)
-		if got := state(); got != plain+8 {
-			t.Errorf("%d bytes while it is watched, want the instant until when", got)
+		if got := state(); got != unwatched+8 {
+			t.Errorf("%d bytes while the name is watched, want 8 more for the end of the watch", got)
 		}
 		stop()
 		time.Sleep(time.Minute)
-		if got := state(); got != plain {
-			t.Errorf("%d bytes after that, want %d", got, plain)
+		if got := state(); got != unwatched {
+			t.Errorf("%d bytes after the watch, want %d", got, unwatched)
 		}
 	})
 }
 
-// Both packages follow, with their waiters.
+// The watches and waiters of both packages follow the slot.
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
@@ -146,30 +146,30 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	}
 	other, holder := openDriver(t, "redis://"+nodes[1].Addr), mutex("job")
 	gets(t, other, holder)
-	var tells []func(what string)
-	var heard []<-chan driver.Signal
+	var awaitCall []func(what string)
+	var signals []<-chan driver.Signal
 	for _, d := range both {
 		waiter := queued("job") // so that it subscribes to the slot
 		isRefused(t, d, waiter)
 		releases(t, d, waiter)
-		tells, heard = append(tells, servertest.Watch(t, d, "job")), append(heard, servertest.Listen(t, d))
+		awaitCall, signals = append(awaitCall, servertest.Watch(t, d, "job")), append(signals, servertest.Listen(t, d))
 	}
 	releases(t, other, holder)
 	from, to, slot := redistest.Moving(nodes, "job")
 	for range 2 {
 		redistest.Move(nodes, slot, from, to, func() {})
-		basictest.Eventually(t, "both listen where the slot is now", func() bool {
+		basictest.Eventually(t, "both listen on the new node", func() bool {
 			return strings.HasSuffix(to.Do("PUBSUB", "SHARDNUMSUB", "pawl:{job}w"), ":2\r\n") &&
 				both[0].Properties().PushesChanges && both[1].Properties().PushesChanges
 		})
 		for i := range both {
-			tells[i]("that the slot has moved")
-			servertest.Hear(t, heard[i], driver.SignalRetry, driver.Token{})
+			awaitCall[i]("the move of the slot")
+			servertest.Hear(t, signals[i], driver.SignalRetry, driver.Token{})
 		}
 		c := mutex("job")
 		gets(t, other, c)
 		for i := range both {
-			tells[i]("a change")
+			awaitCall[i]("a change")
 		}
 		releases(t, other, c)
 		from, to = to, from
