@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A node may have given the next holder a fence that another node gave to the lease
-// before, and that its holder never got. A break of the ended lease by that fence breaks
-// no lease.
+// A node may have granted the next lease with a fence that another node gave to the lease
+// before, but that was not that lease's final fence. A break of the ended lease by that
+// fence breaks no lease.
 func TestBreakSparesTheNextHolder(t *testing.T) {
 	const silent, none = -1, 0
 	for _, test := range []struct {
-		nodes []int // the fence that the only claim has on each
+		nodes []int // the fence of the only claim on each
 		fence uint64
 		found bool
 		sure  bool

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A program that releases and ends at once leaves nothing on a node that is slower than
-// the others, unless that says nothing for a second.
-func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
+// A program that ends right after a release leaves nothing on a slow node, unless the
+// node does not answer for a second.
+func TestCloseWaitsForReleasesThatAreUnderWay(t *testing.T) {
 	for late, want := range map[time.Duration][]int{300 * time.Millisecond: {0, 0, 0}, time.Minute: {0, 0, 1}} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, time.Millisecond)
 			x := mutex("jobs")
 			gets(t, d, x)
-			time.Sleep(time.Second) // the acquire has reached all of them
+			time.Sleep(time.Second) // the acquire has reached all nodes
 			lines[2].requestDelay.Store(int64(late))
 			releases(t, d, x)
 			began := time.Now()
@@ -26,7 +26,7 @@ func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
 				t.Errorf("Close took %v", took)
 			}
 			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, want) {
-				t.Errorf("%v late: held on the nodes: %d; want %d", late, holders, want)
+				t.Errorf("%v late: holders on the nodes: %d; want %d", late, holders, want)
 			}
 		})
 	}

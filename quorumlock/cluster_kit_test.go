@@ -24,16 +24,16 @@ import (
 // The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New to its concrete type.
 var asDriver = servertest.As[*quorumlock.Driver]
 
-// A server is one node's backend: memory with a clock that may be skewed, that can lose
-// its data.
+// A server is one node's backend: memory with a clock that may be skewed. It can lose its
+// data.
 type server struct {
 	mu     sync.Mutex
 	memory *memlock.Memory
 	skew   time.Duration
-	after  func() // each request, if it is there
+	after  func() // called after each request, if not nil
 }
 
 func newServer(skew time.Duration) *server {
@@ -50,26 +50,26 @@ func (s *server) wipe() {
 
 var errDown = errors.New("connection refused")
 
-// A line is one client's connection to a node, on which things go wrong.
+// A line is one client's connection to a node. It can have faults.
 type line struct {
 	engine.Driver
 	s             *server
 	requestDelay  atomic.Int64 // nanoseconds until a request arrives
 	answerDelay   atomic.Int64 // nanoseconds until its answer arrives
 	down          atomic.Bool  // all requests are refused
-	hung          atomic.Bool  // requests arrive, and the node handles them once hung is false
-	silent        atomic.Bool  // the node handles requests, and their answers are lost
-	ignoresCancel atomic.Bool  // the client's end does not notice that a request was given up
+	hung          atomic.Bool  // requests wait until hung is false
+	silent        atomic.Bool  // the node handles requests, but their answers are lost
+	ignoresCancel atomic.Bool  // a request does not end with its ctx
 	calls         atomic.Int64
 	refusal       error               // the answer to all requests, if not nil
-	network       *drivertest.Network // the suite's, which then brings the requests
-	clock         func() time.Time    // the node's clock, beside a network
-	jitter        atomic.Int64        // each way takes up to so much longer, at random
+	network       *drivertest.Network // the suite's network; if not nil, it delivers the requests
+	clock         func() time.Time    // the node's clock, if network is set
+	jitter        atomic.Int64        // the maximum of the random delay of each direction
 
 	mu      sync.Mutex // protects the fields below
-	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
-	socket  []func()   // them, in their order
-	reset   string     // the next request of this sort ends in an error at once, and arrives when it is let go
+	stopped bool       // requests stay in socket until resume, even if their callers give up
+	socket  []func()   // handles the requests, in order
+	reset   string     // the next request of this kind returns an error, and arrives on resume
 }
 
 func (l *line) stop() {
@@ -78,7 +78,7 @@ func (l *line) stop() {
 	l.stopped = true
 }
 
-func (l *line) goOn() {
+func (l *line) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopped = false
@@ -90,28 +90,28 @@ func (l *line) goOn() {
 
 var errReset = errors.New("connection reset by peer")
 
-// strays makes the next request of one sort, "acquire" or "release", arrive later than
-// those that follow it, and returns what lets it go.
-func (l *line) strays(sort string) (arrive func()) {
+// delayNext makes the next request of one kind, "acquire" or "release", arrive only when
+// arrive is called.
+func (l *line) delayNext(kind string) (arrive func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reset = sort
-	return l.goOn
+	l.reset = kind
+	return l.resume
 }
 
-// stray takes a request that arrives later, if it is of the sort.
-func (l *line) stray(sort string, handle func()) bool {
+// delayed keeps a request for later if delayNext chose it, and reports whether it did.
+func (l *line) delayed(kind string, handle func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reset != sort {
+	if l.reset != kind {
 		return false
 	}
 	l.socket, l.reset = append(l.socket, handle), ""
 	return true
 }
 
-// withEnd returns f as every node runs it for a request that has an end: after the end,
-// on the node's clock, it changes nothing.
+// withEnd returns f for a request that has an end: after the end, on the node's clock, it
+// changes nothing.
 func withEnd[T any](ctx context.Context, l *line, f func() (T, error)) func() (T, error) {
 	now := time.Now
 	if l.clock != nil {
@@ -126,9 +126,9 @@ func withEnd[T any](ctx context.Context, l *line, f func() (T, error)) func() (T
 	}
 }
 
-// byNetwork sends a request over the suite's network, where it can be held up: the call
-// returns when its ctx ends, and the request still arrives.
-func byNetwork[T any](ctx context.Context, l *line, f func() (T, error)) (none T, _ error) {
+// sendOverNetwork sends a request over the suite's network, which may delay it: the call
+// returns when its ctx ends, but the request still arrives.
+func sendOverNetwork[T any](ctx context.Context, l *line, f func() (T, error)) (none T, _ error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
@@ -164,7 +164,7 @@ func byNetwork[T any](ctx context.Context, l *line, f func() (T, error)) (none T
 	}
 }
 
-// handle runs f, or leaves it in the socket and waits as long as ctx allows.
+// handle runs f. If the line is stopped, it adds f to socket and waits until ctx ends.
 func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err error) {
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -199,12 +199,12 @@ func (s *server) connect(delay time.Duration) *line {
 	return l
 }
 
-// over sends a request over the line.
-func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
+// send sends a request over the line.
+func send[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	var none T
 	l.calls.Add(1)
 	if l.network != nil {
-		return byNetwork(ctx, l, f)
+		return sendOverNetwork(ctx, l, f)
 	}
 	if l.refusal != nil {
 		return none, l.refusal
@@ -212,12 +212,12 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
-	if err := pause(ctx, l.some(&l.requestDelay)); err != nil {
+	if err := pause(ctx, l.delay(&l.requestDelay)); err != nil {
 		return none, err
 	}
 	for l.hung.Load() {
 		if err := pause(ctx, time.Millisecond); err != nil {
-			return none, err // what is still in the socket is handled later, or never: here, never
+			return none, err // the request never arrives
 		}
 	}
 	v, err := handle(ctx, l, f)
@@ -228,14 +228,14 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		<-ctx.Done()
 		return none, ctx.Err()
 	}
-	if err := pause(ctx, l.some(&l.answerDelay)); err != nil {
+	if err := pause(ctx, l.delay(&l.answerDelay)); err != nil {
 		return none, err
 	}
 	return v, err
 }
 
-func (l *line) some(way *atomic.Int64) time.Duration {
-	return time.Duration(way.Load() + rand.Int64N(l.jitter.Load()+1))
+func (l *line) delay(direction *atomic.Int64) time.Duration {
+	return time.Duration(direction.Load() + rand.Int64N(l.jitter.Load()+1))
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -254,10 +254,10 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	f := withEnd(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
-	if l.stray("acquire", func() { _, _ = f() }) {
+	if l.delayed("acquire", func() { _, _ = f() }) {
 		return driver.Grant{}, &driver.Error{Backend: "memory", Op: "acquire", Err: errReset}
 	}
-	return over(ctx, l, f)
+	return send(ctx, l, f)
 }
 
 func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
@@ -265,7 +265,7 @@ func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 	if slices.ContainsFunc(leases, func(x driver.LeaseRef) bool { return x.Value != nil }) {
 		f = withEnd(ctx, l, f)
 	}
-	return over(ctx, l, f)
+	return send(ctx, l, f)
 }
 
 func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
@@ -273,23 +273,23 @@ func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	if x.HasEnd || x.Value != nil {
 		f = withEnd(ctx, l, f)
 	}
-	if l.stray("release", func() { _, _ = f() }) {
+	if l.delayed("release", func() { _, _ = f() }) {
 		return &driver.Error{Backend: "memory", Op: "release", Err: errReset}
 	}
-	_, err := over(ctx, l, f)
+	_, err := send(ctx, l, f)
 	return err
 }
 
 func (l *line) RaiseFence(ctx context.Context, x driver.LeaseRef, f uint64) (uint64, error) {
-	return over(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), x, f) })
+	return send(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), x, f) })
 }
 
 func (l *line) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return over(ctx, l, func() (driver.Entry, error) { return l.Driver.Inspect(context.WithoutCancel(ctx), name) })
+	return send(ctx, l, func() (driver.Entry, error) { return l.Driver.Inspect(context.WithoutCancel(ctx), name) })
 }
 
 func (l *line) Break(ctx context.Context, name string, f uint64, d time.Duration, by driver.Owner) error {
-	_, err := over(ctx, l, func() (struct{}, error) {
+	_, err := send(ctx, l, func() (struct{}, error) {
 		return struct{}{}, l.Driver.Break(context.WithoutCancel(ctx), name, f, d, by)
 	})
 	return err
@@ -305,10 +305,10 @@ func (l *line) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 	}
 }
 
-// down makes these lines refuse all requests, or no longer.
-func down(is bool, lines ...*line) {
+// down makes these lines refuse all requests, or accept them again.
+func down(isDown bool, lines ...*line) {
 	for _, l := range lines {
-		l.down.Store(is)
+		l.down.Store(isDown)
 	}
 }
 
@@ -325,7 +325,7 @@ func inBubble(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { bubble.Test(t, f) })
 }
 
-// cluster is some servers.
+// A cluster is the servers of all nodes.
 type cluster []*server
 
 func newCluster(n int) cluster {
@@ -336,7 +336,7 @@ func newCluster(n int) cluster {
 	return c
 }
 
-// client connects to all of them, with a delay each; the last delay counts for the rest.
+// client connects to all servers with these delays. The last delay is for the rest, too.
 func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
 	t.Helper()
 	return c.clientWith(t, nil, delays...)
@@ -372,11 +372,11 @@ func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []i
 	return holders, waiters
 }
 
-// keepsNothing checks that no server has a holder or a waiter of the name.
+// keepsNothing requires that no server has a holder or a waiter of the name.
 func (c cluster) keepsNothing(t testing.TB, name string) {
 	t.Helper()
 	if holders, waiters := c.countPerServer(t, name); sum(holders)+sum(waiters) != 0 {
-		t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+		t.Errorf("on the nodes: %d holders, %d waiters; want none", holders, waiters)
 	}
 }
 
@@ -435,7 +435,7 @@ func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	if g, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire = %+v, %v; want it held", g, err)
+		t.Fatalf("Acquire = %+v, %v; want ErrHeld", g, err)
 	}
 }
 
@@ -446,8 +446,7 @@ func sum(ns []int) (n int) {
 	return n
 }
 
-// replace puts a new server without data in a node's place, and connects these lines to
-// it.
+// replace replaces the server by one without data, and connects these lines to it.
 func (s *server) replace(lines ...*line) {
 	s.wipe()
 	for _, l := range lines {
@@ -455,38 +454,38 @@ func (s *server) replace(lines ...*line) {
 	}
 }
 
-// drops makes one node forget a lease or a place, and pass the name on.
-func (s *server) drops(t testing.TB, c driver.Claim) {
+// forgets makes one node forget a lease or a place, and grant the name to the next.
+func (s *server) forgets(t testing.TB, c driver.Claim) {
 	t.Helper()
 	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
 }
 
-// grants notes the signals of a client.
-type grants struct {
+// A signalLog has the signals of a client.
+type signalLog struct {
 	mu      sync.Mutex
 	granted []driver.Signal
-	looks   int
+	retries int
 }
 
-// listenTo notes the signals of this client.
-func (g *grants) listenTo(d driver.Signaler) *grants {
+// listenTo records the signals of this client.
+func (g *signalLog) listenTo(d driver.Signaler) *signalLog {
 	d.Listen(func(s driver.Signal) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if s.Kind == driver.SignalGranted {
 			g.granted = append(g.granted, s)
 		} else {
-			g.looks++
+			g.retries++
 		}
 	})
 	return g
 }
 
-// told returns the signals since the last call.
-func (g *grants) told() (granted []driver.Signal, looks int) {
+// take returns the signals since the last call.
+func (g *signalLog) take() (granted []driver.Signal, retries int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	granted, looks = g.granted, g.looks
-	g.granted, g.looks = nil, 0
-	return granted, looks
+	granted, retries = g.granted, g.retries
+	g.granted, g.retries = nil, 0
+	return granted, retries
 }

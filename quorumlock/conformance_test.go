@@ -14,16 +14,15 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// The clients of a quorum in the conformance suite have patience with its nodes: the
-// suite does one thing after the other, from two clients, and looks at the exact result
-// of each.
-const patience = time.Minute
+// grace is long, so that the clients wait for all nodes: the suite checks exact results
+// of steps that two clients take in turn.
+const grace = time.Minute
 
-// conforms runs the suite on nodes that have the same clock, except that some are ahead
-// of it.
+// conforms runs the suite on nodes whose clocks are ahead of one clock by these
+// durations.
 func conforms(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
-	differ := len(slices.Compact(slices.Clone(ahead))) > 1
+	clocksDiffer := len(slices.Compact(slices.Clone(ahead))) > 1
 	var servers []*memlock.Memory
 	var clocks []func() time.Time
 	for _, d := range ahead {
@@ -39,8 +38,8 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
 			d := connect(t, servers, clock.Now, nil)
-			if !differ {
-				d.ForgetLead() // the suite knows which fence comes of the only clock there is
+			if !clocksDiffer {
+				d.ForgetLead() // the suite computes the fences from the only clock
 			}
 			return d
 		},
@@ -49,12 +48,12 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 		},
 		Clock:      clock,
 		Wipe:       wipe,
-		AgreesLate: differ,
+		AgreesLate: clocksDiffer,
 		WritesLate: true,
 	})
 }
 
-// connect opens a quorum of servers, over the suite's network if there is one.
+// connect opens a quorum of servers, over the suite's network if n is not nil.
 func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *drivertest.Network, clocks ...func() time.Time) *quorumlock.Driver {
 	t.Helper()
 	var nodes []driver.Driver
@@ -63,7 +62,7 @@ func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *d
 			nodes[i] = &line{Driver: engine.Full(nodes[i]), network: n, clock: clocks[i]}
 		}
 	}
-	d, err := asDriver(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience}))
+	d, err := asDriver(quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: grace}))
 	noError(t, err)
 	return d
 }
@@ -78,7 +77,7 @@ func TestConformanceOfFiveNodes(t *testing.T) {
 	conforms(t, 0, 0, 0, 0, 0)
 }
 
-// Nodes whose clocks differ grant a fence of their own each, and have to agree on one.
+// Nodes whose clocks differ grant different fences, and have to agree on one.
 
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
 	nightly(t, "other clocks")
@@ -96,8 +95,8 @@ func TestConformanceOnClocksThatAreWrong(t *testing.T) {
 	conforms(t, 0, time.Hour, -time.Hour)
 }
 
-// The same in real time: each node expires leases at an instant of its own, and passes a
-// name on at one, with a fence that cannot be known before.
+// In real time, each node expires leases and grants names at a slightly different time,
+// with a fence that cannot be known before.
 func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	var servers []*memlock.Memory
@@ -115,9 +114,8 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A subtest that lets time pass holds its place among the parallel ones while it sleeps:
-// with as many places as processors, the real time of the whole suite would be the sum of
-// theirs.
+// A subtest that sleeps keeps its place among the parallel ones. With as many places as
+// processors, the suite would take the sum of their times.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is reported with its seed

@@ -9,20 +9,19 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// crowd is several clients of one cluster that all want one name, over lines whose delays
-// are different for each request, so that their claims come to the nodes in different
-// orders and split the vote.
+// A crowd is several clients that claim one name over lines with random delays, so that
+// their claims arrive at the nodes in different orders and split the vote.
 type crowd struct {
-	t       *testing.T
-	mu      sync.Mutex
-	inside  int
-	most    int // inside at once
-	last    uint64
-	fell    bool
-	waits   []time.Duration
-	rounds  []int // per client
-	servers cluster
-	lines   [][]*line
+	t          *testing.T
+	mu         sync.Mutex
+	holders    int // at the moment
+	maxHolders int
+	lastFence  uint64
+	fenceFell  bool
+	waits      []time.Duration
+	rounds     []int // per client
+	servers    cluster
+	lines      [][]*line
 }
 
 func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, []*pawl.Client) {
@@ -41,7 +40,8 @@ func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, [
 	return w, all
 }
 
-// takeTurns has each client hold the name so many times, and returns how long that took.
+// takeTurns makes each client hold the name in each round, and returns how long that
+// took.
 func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, work time.Duration) time.Duration {
 	began := time.Now()
 	var done sync.WaitGroup
@@ -66,18 +66,18 @@ func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, w
 }
 
 // work does a turn of the i-th client, which holds a lease.
-func (w *crowd) work(i int, l *pawl.Lease, waited, takes time.Duration) {
+func (w *crowd) work(i int, l *pawl.Lease, waited, duration time.Duration) {
 	w.mu.Lock()
-	w.inside++
-	w.most = max(w.most, w.inside)
-	w.fell = w.fell || l.Fence() <= w.last
-	w.last = max(w.last, l.Fence())
+	w.holders++
+	w.maxHolders = max(w.maxHolders, w.holders)
+	w.fenceFell = w.fenceFell || l.Fence() <= w.lastFence
+	w.lastFence = max(w.lastFence, l.Fence())
 	w.waits = append(w.waits, waited)
 	w.rounds[i]++
 	w.mu.Unlock()
-	time.Sleep(takes)
+	time.Sleep(duration)
 	w.mu.Lock()
-	w.inside--
+	w.holders--
 	w.mu.Unlock()
 }
 
@@ -87,8 +87,8 @@ func (w *crowd) close(clients []*pawl.Client) {
 			w.t.Error(err)
 		}
 	}
-	time.Sleep(time.Minute) // what is still on its way arrives
+	time.Sleep(time.Minute) // late requests arrive
 	if holders, waiters := w.servers.countPerServer(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
-		w.t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+		w.t.Errorf("on the nodes: %d holders, %d waiters; want none", holders, waiters)
 	}
 }

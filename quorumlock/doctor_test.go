@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// diagnosed wants exactly these findings, each as "severity subject: a part of the
-// detail".
+// diagnosed requires exactly these findings, each as "SEVERITY SUBJECT: DETAIL", where
+// " ... " stands for any text.
 func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -22,17 +22,17 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 	found, err := d.Diagnose(ctx)
 	noError(t, err)
 	for i, f := range found {
-		said := string(f.Severity) + " " + f.Subject + ": " + f.Detail
+		text := string(f.Severity) + " " + f.Subject + ": " + f.Detail
 		if f.Advice == "" {
-			t.Errorf("%s: no advice", said)
+			t.Errorf("%s: no advice", text)
 		}
 		if i >= len(want) {
-			t.Errorf("unexpected: %s", said)
+			t.Errorf("unexpected: %s", text)
 			continue
 		}
 		head, part, _ := strings.Cut(want[i], " ... ")
-		if !strings.HasPrefix(said, head) || !strings.Contains(said, part) {
-			t.Errorf("found %s\nwant  %s", said, want[i])
+		if !strings.HasPrefix(text, head) || !strings.Contains(text, part) {
+			t.Errorf("found %s\nwant  %s", text, want[i])
 		}
 	}
 	if len(found) < len(want) {
@@ -43,9 +43,9 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 func TestTheDoctorComparesTheNodes(t *testing.T) {
 	refusal := &driver.Error{Backend: "memory", Op: "dial", Hint: "check the password", Permanent: true, Err: errors.New("NOAUTH")}
 	for name, x := range map[string]struct {
-		nodes int
-		spoil func(c cluster, lines []*line)
-		want  []string
+		nodes   int
+		disturb func(c cluster, lines []*line)
+		want    []string
 	}{
 		"Nothing":             {3, func(cluster, []*line) {}, nil},
 		"ClocksAreNearEnough": {3, func(c cluster, _ []*line) { c[0].skew = 200 * time.Millisecond }, nil},
@@ -75,7 +75,7 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(x.nodes)
 			d, lines := c.client(t, 10*time.Millisecond)
-			x.spoil(c, lines)
+			x.disturb(c, lines)
 			diagnosed(t, d, x.want...)
 			time.Sleep(time.Minute)
 			c.keepsNothing(t, "pawl doctor")
@@ -83,7 +83,7 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 	}
 }
 
-func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
+func TestTheDoctorFindsTwoNodesOnOneServer(t *testing.T) {
 	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
 	d, err := asDriver(quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil))
 	noError(t, err)
@@ -91,25 +91,25 @@ func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
 	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
 }
 
-// limited is a driver that can do less than others, and has a doctor that says so.
-type limited struct {
+// A limitedDriver has fewer abilities than others, and its doctor reports that.
+type limitedDriver struct {
 	driver.Driver
 	driver.FenceRaiser
 }
 
-func (l limited) Properties() driver.Properties {
+func (l limitedDriver) Properties() driver.Properties {
 	p := l.Driver.Properties()
 	p.Backend, p.PushesGrants, p.MinTTL = "limited", false, time.Minute
 	return p
 }
 
-func (l limited) Diagnose(context.Context) ([]driver.Finding, error) {
+func (l limitedDriver) Diagnose(context.Context) ([]driver.Finding, error) {
 	return []driver.Finding{{Severity: "error", Subject: "ability", Detail: "limited", Advice: "more"}}, nil
 }
 
 func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
-	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), limitedDriver{m, m}, memlock.New(nil)}, nil))
 	noError(t, err)
 	diagnosed(t, d,
 		"error node 2 (limited): ability: limited",
@@ -123,31 +123,30 @@ func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	}
 }
 
-// unreached is a driver that has not reached its server, and so does not know what the
-// server can do.
-type unreached struct{ limited }
+// An unreachedDriver has not reached its server, and so does not know its abilities.
+type unreachedDriver struct{ limitedDriver }
 
-func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+func (unreachedDriver) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, &driver.Error{Backend: "limited", Op: "acquire", Err: errors.New("connection refused")}
 }
 
 func TestTheDoctorDoesNotJudgeTheAbilitiesOfAnUnreachedNode(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
-	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{memlock.New(nil), unreachedDriver{limitedDriver{m, m}}, memlock.New(nil)}, nil))
 	noError(t, err)
 	defer d.Close()
 	diagnosed(t, d, "warning majority: 1 of 3 nodes have no vote now")
 }
 
-func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
+func TestTheDoctorReportsACommonFindingOnce(t *testing.T) {
 	m, n := engine.Full(memlock.New(nil)), engine.Full(memlock.New(nil))
-	d, err := asDriver(quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil))
+	d, err := asDriver(quorumlock.New([]driver.Driver{limitedDriver{m, m}, memlock.New(nil), limitedDriver{n, n}}, nil))
 	noError(t, err)
 	defer d.Close()
 	found, err := d.Diagnose(t.Context())
 	noError(t, err)
 	if n := countFindings(found, "ability"); n != 1 || found[0].Subject != "node 1 (limited), node 3 (limited): ability" {
-		t.Errorf("%d about the ability: %+v", n, found)
+		t.Errorf("%d findings about the ability: %+v", n, found)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// An Acquire that was not answered arrives after everything that released it. It is
-// released once more after its end, whether the caller or the quorum itself released it.
+// An unanswered Acquire arrives after its releases. The quorum releases it once more
+// after its end, no matter whether the caller or the quorum released it before.
 func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	const bound = time.Second
 	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
@@ -23,7 +23,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 				d, lines := c.client(t, time.Millisecond)
 				var arrive []func()
 				for _, l := range lines[3-late:] {
-					arrive = append(arrive, l.strays("acquire"))
+					arrive = append(arrive, l.delayNext("acquire"))
 				}
 				x := mutex("jobs")
 				if queue {
@@ -49,13 +49,13 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// The same after a grant, which a second attempt got: the end of the first one still
-// counts.
-func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
+// The first attempt gets no answer, and the second is granted. After the release, the
+// first is released once more after its end.
+func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
-		arrive := lines[2].strays("acquire")
+		arrive := lines[2].delayNext("acquire")
 		x := mutex("jobs")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -71,8 +71,8 @@ func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 	})
 }
 
-// A release that was not answered arrives when its token was claimed again: it must not
-// remove the new vote. So the claim waits until it has no effect any more.
+// An unanswered release arrives after its token was claimed again, and must not remove
+// the new vote. So the claim waits until the release can have no effect.
 func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {
@@ -80,32 +80,32 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 			one, ones := c.client(t, time.Millisecond)
 			two, twos := c.client(t, time.Millisecond)
 			holder, x := mutex("jobs"), mutex("jobs")
-			x.TTL = 6 * time.Second // what is taken back ends in a second
+			x.TTL = 6 * time.Second // so the release has its end within a second
 			ones[2].down.Store(true)
 			gets(t, one, holder) // on two nodes
-			arrive := twos[2].strays("release")
+			arrive := twos[2].delayNext("release")
 			began := time.Now()
-			refused(t, two, x) // granted by the third, and taken back
+			refused(t, two, x) // granted by the third, and released
 			waiter := queued(x)
-			asked := make(chan struct{})
+			answered := make(chan struct{})
 			go func() {
-				defer close(asked)
+				defer close(answered)
 				refused(t, two, waiter)
 			}()
 			time.Sleep(time.Until(began.Add(late)))
 			arrive()
-			<-asked
+			<-answered
 			time.Sleep(2 * time.Second)
 			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
-				t.Errorf("the release arrives %v late: held on the nodes: %d, want all", late, holders)
+				t.Errorf("the release arrives %v late: holders on the nodes: %d, want 1 on each", late, holders)
 			}
 		})
 	}
 }
 
-// A node that does not answer for long, and claims all the time: there is one list, not a
-// goroutine for each release.
-func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
+// Releases for a node that does not answer are kept in one list, without a goroutine for
+// each.
+func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const cycles = 5000
 		c := newCluster(3)
@@ -128,7 +128,7 @@ func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
 	})
 }
 
-// The end of a ctx ends the call at once, whatever the nodes do.
+// A call returns at the end of its ctx, even if no node answers.
 func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -162,7 +162,7 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 		}
 		for _, l := range lines {
 			l.ignoresCancel.Store(false)
-			l.goOn()
+			l.resume()
 		}
 	})
 }

@@ -1,8 +1,8 @@
 package quorumlock
 
-// Driver is the driver, with all that it can do.
+// Driver is the concrete type of the driver.
 type Driver = quorum
 
-// ForgetLead makes d propose its own time for a fence, as if it had measured that all
-// clocks show the same.
+// ForgetLead makes d propose its own time as a fence, as if the clocks of all nodes
+// showed the same.
 func (d *quorum) ForgetLead() { d.fenceLead.Store(0) }

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// Clients lock although a minority is down, hangs, is slow, or has another clock, and
-// lose little time.
-func TestAMinorityIsNoObstacle(t *testing.T) {
+// A minority that is down, hangs, is slow, or has a wrong clock delays clients only a
+// little.
+func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 	const rtt = 10 * time.Millisecond
-	for name, spoil := range map[string]func(s *server, l *line){
+	for name, disturb := range map[string]func(s *server, l *line){
 		"Down":        func(_ *server, l *line) { l.down.Store(true) },
 		"Hung":        func(_ *server, l *line) { l.hung.Store(true) },
 		"Silent":      func(_ *server, l *line) { l.silent.Store(true) },
@@ -29,7 +29,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 				c := newCluster(n)
 				d, lines := c.client(t, rtt)
 				for i := range (n - 1) / 2 {
-					spoil(c[i], lines[i])
+					disturb(c[i], lines[i])
 				}
 				var last uint64
 				for i := range 5 {
@@ -59,7 +59,7 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 			c := newCluster(n)
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
-			for range 20 { // even the first needs no further request
+			for range 20 { // even the first acquire needs no second request
 				resetCalls(lines)
 				x := mutex("jobs")
 				began := time.Now()
@@ -83,10 +83,10 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 	}
 }
 
-// Without a majority nothing is granted, the error says which nodes failed, and nothing
-// is left once they are back.
+// Without a majority nothing is granted, the error contains the nodes that failed, and
+// they keep nothing once they are back.
 func TestAMajorityThatIsDown(t *testing.T) {
-	for name, spoil := range map[string]func(l *line, on bool){
+	for name, disturb := range map[string]func(l *line, on bool){
 		"Down":   func(l *line, on bool) { l.down.Store(on) },
 		"Hung":   func(l *line, on bool) { l.hung.Store(on) },
 		"Silent": func(l *line, on bool) { l.silent.Store(on) },
@@ -94,8 +94,8 @@ func TestAMajorityThatIsDown(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, time.Millisecond)
-			spoil(lines[0], true)
-			spoil(lines[1], true)
+			disturb(lines[0], true)
+			disturb(lines[1], true)
 			for range 3 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				_, err := d.Acquire(ctx, mutex("jobs"))
@@ -104,14 +104,14 @@ func TestAMajorityThatIsDown(t *testing.T) {
 					t.Fatalf("Acquire: %v; want ErrUnavailable", err)
 				}
 				if errors.Is(err, driver.ErrUnavailable) && (name == "Down" && !errors.Is(err, errDown) || !strings.Contains(err.Error(), "node 2")) {
-					t.Errorf("Acquire: %v; want the causes, and the nodes", err)
+					t.Errorf("Acquire: %v; want the causes and the nodes", err)
 				}
 				if text := err.Error(); errors.Is(err, driver.ErrUnavailable) && (strings.Count(text, "pawl: ") != 1 || strings.Contains(text, "\n")) {
 					t.Errorf("Acquire: %q; want one line, and pawl once", text)
 				}
 			}
-			spoil(lines[0], false)
-			spoil(lines[1], false)
+			disturb(lines[0], false)
+			disturb(lines[1], false)
 			time.Sleep(5 * time.Second) // far less than the TTL
 			c.keepsNothing(t, "jobs")
 			gets(t, d, mutex("jobs"))
@@ -119,10 +119,9 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
-// A majority that is stopped grants nothing, neither to tries nor to claims that queue.
-// When it goes on, it handles requests for which no caller waits any more. Nothing stays
-// held.
-func TestAMajorityThatStandsStill(t *testing.T) {
+// A stopped majority grants nothing, neither to tries nor to claims that queue. When it
+// resumes, it handles requests of callers that have given up, but nothing stays held.
+func TestAStoppedMajority(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
@@ -145,7 +144,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("Acquire took %v with a deadline of 1s", took)
 				}
-				if i%2 == 0 { // a waiter that gives up releases
+				if i%2 == 0 { // a waiter that gives up calls Release
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					if err := d.Release(ctx, lease(x)); err == nil {
 						t.Error("a majority answered Release")
@@ -154,7 +153,7 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 				}
 			}
 			for _, l := range lines[n/2:] {
-				l.goOn()
+				l.resume()
 			}
 			time.Sleep(10 * time.Second) // less than the TTL
 			c.keepsNothing(t, "jobs")
@@ -164,30 +163,30 @@ func TestAMajorityThatStandsStill(t *testing.T) {
 }
 
 // The driver releases the grants of a try that only a minority grants.
-func TestAPartialGrantIsTakenBack(t *testing.T) {
+func TestAPartialGrantIsReleased(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		first, _ := c.client(t, time.Millisecond)
 		x := mutex("jobs")
 		gets(t, first, x)
-		if err := c[2].memory.Driver().Release(t.Context(), lease(x)); err != nil { // that node forgot it
+		if err := c[2].memory.Driver().Release(t.Context(), lease(x)); err != nil { // that node forgets it
 			t.Fatal(err)
 		}
 		second, lines := c.client(t, time.Millisecond)
-		lines[2].answerDelay.Store(int64(200 * time.Millisecond)) // and its answer comes late
+		lines[2].answerDelay.Store(int64(200 * time.Millisecond)) // and answers late
 		_, err := second.Acquire(t.Context(), mutex("jobs"))
 		if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Holders != 1 {
-			t.Fatalf("Acquire: %v; want it held", err)
+			t.Fatalf("Acquire: %v; want ErrHeld", err)
 		}
 		time.Sleep(time.Second)
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
-			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
-		releases(t, first, x) // by two of three
+		releases(t, first, x) // on two of three nodes
 	})
 }
 
-// A release that overtakes a straggling acquire waits for its turn.
+// A release does not overtake its acquire on a slow node, but waits for it.
 func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -213,8 +212,8 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		var last uint64
 		for i := range 30 {
-			away := lines[i%3]
-			away.down.Store(true)
+			missing := lines[i%3]
+			missing.down.Store(true)
 			x := mutex("jobs")
 			if i%2 == 0 {
 				x.Fences = 50
@@ -225,7 +224,7 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 			}
 			last = g.Fence + uint64(g.Fences) - 1
 			releases(t, d, x)
-			away.down.Store(false)
+			missing.down.Store(false)
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
@@ -249,7 +248,7 @@ func TestANodeLosesItsData(t *testing.T) {
 			again, _ := c.client(t, time.Millisecond)
 			renewed(t, again, x)
 			if _, err := again.Acquire(t.Context(), mutex("jobs")); !errors.Is(err, driver.ErrHeld) {
-				t.Fatalf("Acquire: %v; want it held", err)
+				t.Fatalf("Acquire: %v; want ErrHeld", err)
 			}
 			releases(t, again, x)
 		}
@@ -273,7 +272,7 @@ func TestALostReply(t *testing.T) {
 		lines[1].silent.Store(false)
 		g := gets(t, d, x)
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
-			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
 		if again := gets(t, d, x); again.Fence != g.Fence {
 			t.Errorf("fences %d, then %d for one claim", g.Fence, again.Fence)
@@ -293,7 +292,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		noError(t, c[0].memory.Driver().Release(t.Context(), lease(x)))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
-			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
+			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want ErrUnavailable", answers, err)
 		}
 		down(false, lines[3], lines[4])
 		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
@@ -307,8 +306,8 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 	})
 }
 
-// Nodes that missed a renewal show the TTL from before it.
-func TestAHolderHasTheTTLThatAMajorityHasRenewed(t *testing.T) {
+// Nodes that missed a renewal return the old TTL.
+func TestAHolderHasTheTTLOfAMajority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(5).client(t, time.Millisecond)
 		x := mutex("jobs")
@@ -348,7 +347,7 @@ func TestHalfOfTheNodesSufficeToReportALoss(t *testing.T) {
 func TestBreakByTheFenceThatIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		c[0].skew = time.Hour // it grants a fence of its own
+		c[0].skew = time.Hour // it grants a different fence
 		d, _ := c.client(t, time.Millisecond)
 		x := mutex("jobs")
 		x.Fences = 10
@@ -388,7 +387,7 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if holders, _ := c.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
-			t.Errorf("held on the nodes: %d", holders)
+			t.Errorf("holders on the nodes: %d", holders)
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// Several clients take a name by force at once, and their requests come to the nodes in
+// Several clients force a name at once, and their requests arrive at the nodes in
 // different orders, so each of them may be granted on every node, one after the other.
-// Each claim that was granted has held a majority at one instant, and the last of them,
-// with the highest fence, has the name in the end.
+// Each granted claim has held a majority at one instant, and the last, with the highest
+// fence, has the name in the end.
 func TestForcedClaimsAtOnce(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
@@ -27,8 +27,8 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 				c := newCluster(nodes)
 				c[1].skew = time.Millisecond
 				var mu sync.Mutex
-				had := map[string]bool{} // the claims that held a majority at some instant
-				look := func() {
+				hadMajority := map[string]bool{} // the claims that have held a majority
+				recordMajority := func() {
 					mu.Lock()
 					defer mu.Unlock()
 					count := map[string]int{}
@@ -36,13 +36,13 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 						e, _ := s.memory.Driver().Inspect(t.Context(), "jobs")
 						for _, h := range e.Holders {
 							if count[h.Owner.Host]++; count[h.Owner.Host] > nodes/2 {
-								had[h.Owner.Host] = true
+								hadMajority[h.Owner.Host] = true
 							}
 						}
 					}
 				}
 				for _, s := range c {
-					s.after = look
+					s.after = recordMajority
 				}
 				old, _ := c.client(t, time.Millisecond)
 				gets(t, old, mutex("jobs"))
@@ -52,8 +52,8 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 				drivers := make([]driver.Driver, clients)
 				var all sync.WaitGroup
 				for i := range clients {
-					// With patience, or requests that are still under way when their
-					// claim was granted may come after all others.
+					// The grace is long: otherwise requests of a granted claim that are
+					// still under way might arrive after all others.
 					d, lines := c.clientWith(t, &quorumlock.Options{Grace: time.Second}, 0)
 					for _, l := range lines {
 						l.jitter.Store(int64(jitter))
@@ -66,8 +66,8 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 						defer mu.Unlock()
 						if err != nil {
 							t.Errorf("Acquire: %v", err)
-						} else if !had[strconv.Itoa(i)] {
-							t.Errorf("%d was told it has the fence %d, and never had a majority", i, g.Fence)
+						} else if !hadMajority[strconv.Itoa(i)] {
+							t.Errorf("%d was granted the fence %d, but never had a majority", i, g.Fence)
 						}
 						fences[i] = g.Fence
 					})
@@ -85,46 +85,46 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 	}
 }
 
-// A polite node lets a forced claim wait, against the rule. It shows nothing when it is
-// first asked for its entry.
-type polite struct {
+// A queueingNode queues a forced claim, against the contract. The first Inspect returns
+// an empty entry.
+type queueingNode struct {
 	*line
-	asked atomic.Bool
+	inspected atomic.Bool
 }
 
-func (p *polite) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (p *queueingNode) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	c.Force = false
 	return p.line.Acquire(ctx, c)
 }
 
-func (p *polite) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if !p.asked.Swap(true) {
+func (p *queueingNode) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if !p.inspected.Swap(true) {
 		return driver.Entry{Name: name}, nil
 	}
 	return p.line.Inspect(ctx, name)
 }
 
-// Signals grant a forced claim that queues, and the nodes do not show it. Then the claim
-// is sent to the nodes again, and granted.
+// Signals grant a queued forced claim, but Inspect does not return it. Then the claim is
+// sent to the nodes again, and granted.
 func TestAForcedClaimThatSignalsGrant(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t)
 		var nodes []driver.Driver
 		for _, s := range c {
-			nodes = append(nodes, &polite{line: s.connect(time.Millisecond)})
+			nodes = append(nodes, &queueingNode{line: s.connect(time.Millisecond)})
 		}
 		two, err := quorumlock.New(nodes, nil)
 		noError(t, err)
 		defer func() { noError(t, two.Close()) }()
-		heard := servertest.Listen(t, two.(driver.Signaler))
+		signals := servertest.Listen(t, two.(driver.Signaler))
 		holder, forced := mutex("jobs"), queued(mutex("jobs"))
 		forced.Force = true
 		gets(t, one, holder)
 		refused(t, two, forced)
 		releases(t, one, holder)
-		if s := <-heard; s.Kind != driver.SignalGranted {
-			t.Errorf("heard %+v, want the grant", s)
+		if s := <-signals; s.Kind != driver.SignalGranted {
+			t.Errorf("signal %+v, want a grant", s)
 		}
 	})
 }

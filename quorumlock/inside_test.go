@@ -18,24 +18,24 @@ import (
 
 var noError = basictest.NoError
 
-func TestTagsComeOffAsTheyWentOn(t *testing.T) {
+func TestATagIsRemovedAsItWasAdded(t *testing.T) {
 	token := driver.NewToken()
 	for _, client := range []string{"", "web-1", "q:", strings.Repeat("c", 230), "caf\u00e9"} {
 		in := newTag(token, 42)
-		on := in.addTo(driver.Owner{Client: client, PID: 7})
-		if err := on.Validate(); err != nil {
+		tagged := in.addTo(driver.Owner{Client: client, PID: 7})
+		if err := tagged.Validate(); err != nil {
 			t.Errorf("client %q: %v", client, err)
 		}
-		if out, o := untag(on); out != in || o.Client != client || o.PID != 7 {
+		if out, o := untag(tagged); out != in || o.Client != client || o.PID != 7 {
 			t.Errorf("client %q became %+v with %+v", client, o, out)
 		}
 	}
-	if on := newTag(token, 1).addTo(driver.Owner{Client: strings.Repeat("\u00e9", 128)}); on.Validate() != nil {
-		t.Errorf("a long client id became one of %d bytes", len(on.Client))
+	if tagged := newTag(token, 1).addTo(driver.Owner{Client: strings.Repeat("\u00e9", 128)}); tagged.Validate() != nil {
+		t.Errorf("a long client id became one of %d bytes", len(tagged.Client))
 	}
 	a, _ := untag(driver.Owner{Client: "not claimed through a quorum"})
 	if b, _ := untag(driver.Owner{Client: "nor this"}); a == b {
-		t.Error("two owners without tags are taken for one")
+		t.Error("two owners without tags are considered equal")
 	}
 }
 
@@ -46,11 +46,11 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 		s    nodeState
 		want bool
 	}{
-		"BeforeTheAnswer":                {nodeState{signaled: grant}, false},
-		"OfAGrantBeforeWeQueuedAgain":    {nodeState{answered: true, lastFence: 7, signaled: grant}, false},
-		"OfAGrantSince":                  {nodeState{answered: true, lastFence: 6, signaled: grant}, true},
-		"NotNeededIfTheAnswerWasAGrant":  {nodeState{answered: true, grant: grant}, true},
-		"AfterTheGrantWasGivenBackAgain": {nodeState{grant: grant, signaled: grant}, false},
+		"BeforeTheAnswer":               {nodeState{signaled: grant}, false},
+		"OfAGrantBeforeTheLastAnswer":   {nodeState{answered: true, lastFence: 7, signaled: grant}, false},
+		"OfAGrantAfterTheLastAnswer":    {nodeState{answered: true, lastFence: 6, signaled: grant}, true},
+		"NotNeededIfTheAnswerWasAGrant": {nodeState{answered: true, grant: grant}, true},
+		"AfterTheGrantWasReleased":      {nodeState{grant: grant, signaled: grant}, false},
 	} {
 		if _, got := x.s.granted(); got != x.want {
 			t.Errorf("%s: granted is %v", name, got)
@@ -58,18 +58,18 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 	}
 }
 
-// The last fence is at least the highest that a majority knows, whichever minority has
-// not answered.
+// The last fence is at least the highest that a majority knows, even if some nodes of
+// that majority have not answered.
 func TestTheLastFence(t *testing.T) {
 	for _, x := range []struct {
 		nodes  int
 		fences []uint64
 		want   uint64
 	}{
-		{3, []uint64{5, 9, 5}, 5}, // one node is ahead by itself: no client has that fence
+		{3, []uint64{5, 9, 5}, 5}, // only one node has 9: no client got that fence
 		{3, []uint64{5, 9, 9}, 9},
-		{3, []uint64{5, 9}, 9},    // the third may know 9 as well
-		{3, []uint64{5, 7, 9}, 9}, // passed on, and they will agree on it
+		{3, []uint64{5, 9}, 9},    // the third may have 9, too
+		{3, []uint64{5, 7, 9}, 9}, // granted by releases: they will agree on 9
 		{5, []uint64{1, 2, 3, 4, 5}, 5},
 		{5, []uint64{1, 7, 7, 7, 9}, 7},
 		{5, []uint64{1, 2, 3}, 3},
@@ -82,7 +82,7 @@ func TestTheLastFence(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatIsNoQuorum(t *testing.T) {
+func TestNewRefusesInvalidNodes(t *testing.T) {
 	one := memlock.New(nil)
 	for name, nodes := range map[string][]driver.Driver{
 		"None":             nil,
@@ -97,7 +97,7 @@ func TestNewRefusesWhatIsNoQuorum(t *testing.T) {
 	}
 	d, err := New([]driver.Driver{struct{ driver.Driver }{one}}, nil)
 	if err != nil {
-		t.Errorf("a single node need not raise: %v", err)
+		t.Errorf("a single node without RaiseFence: %v", err)
 	} else {
 		noError(t, d.Close())
 	}
@@ -129,13 +129,13 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// slow is a node whose releases take a while.
-type slow struct {
+// A slowNode is a node whose releases take 10 ms.
+type slowNode struct {
 	engine.Driver
 	releases atomic.Int64
 }
 
-func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
+func (s *slowNode) Release(ctx context.Context, l driver.LeaseRef) error {
 	s.releases.Add(1)
 	time.Sleep(10 * time.Millisecond)
 	return s.Driver.Release(ctx, l)
@@ -145,7 +145,7 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 // after that one: a late answer reported it.
 func TestAReleaseThatBecomesDueAgainIsSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		node := &slow{Driver: engine.Full(memlock.New(nil))}
+		node := &slowNode{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
 		noError(t, err)
 		l := driver.LeaseRef{Name: "x", Token: driver.NewToken(), TTL: time.Second}
@@ -160,11 +160,11 @@ func TestAReleaseThatBecomesDueAgainIsSentAgain(t *testing.T) {
 	})
 }
 
-// A release in the background waits for the requests of its token, but it does not keep
-// its place meanwhile.
-func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
+// A release in the background waits for the requests of its token, but meanwhile others
+// can be sent.
+func TestAHungRequestDelaysOnlyItsToken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		node := &slow{Driver: engine.Full(memlock.New(nil))}
+		node := &slowNode{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
 		noError(t, err)
 		var hung []slot
@@ -190,11 +190,11 @@ func TestAHungRequestKeepsOnlyItsTokenWaiting(t *testing.T) {
 	})
 }
 
-// A watchedCtx is a foreign ctx: a ctx derived from it ends a moment later than the ctx
-// itself.
-type watchedCtx struct{ context.Context }
+// A foreignCtx is not of package context: a ctx derived from it ends a moment later than
+// the ctx itself.
+type foreignCtx struct{ context.Context }
 
-func (c watchedCtx) Value(any) any { return nil }
+func (c foreignCtx) Value(any) any { return nil }
 
 func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 	for range 100 {
@@ -208,25 +208,25 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 			defer d.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			var asked atomic.Int32
-			go poll(watchedCtx{ctx}, d, pollRequest[struct{}]{
+			var requests atomic.Int32
+			go poll(foreignCtx{ctx}, d, pollRequest[struct{}]{
 				nodes: d.allNodes,
 				send: func(ctx context.Context, _ int) (struct{}, error) {
-					asked.Add(1)
+					requests.Add(1)
 					<-ctx.Done()
-					asked.Add(-1)
+					requests.Add(-1)
 					return struct{}{}, ctx.Err()
 				},
 				decided: func([]vote[struct{}]) bool { return false },
 			})
 			synctest.Wait()
-			if n := asked.Load(); n != 3 {
-				t.Fatalf("%d nodes are asked", n)
+			if n := requests.Load(); n != 3 {
+				t.Fatalf("%d requests are under way, want 3", n)
 			}
 			cancel()
 			synctest.Wait()
-			if n := asked.Load(); n != 0 {
-				t.Fatalf("%d nodes are asked after the end of the caller's ctx", n)
+			if n := requests.Load(); n != 0 {
+				t.Fatalf("%d requests are under way after the end of the caller's ctx", n)
 			}
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A client that tries a held name again and again learns nothing of the nodes' clocks. So
-// its next grant still needs only one round trip.
+// Refusals contain nothing about the nodes' clocks. So the next grant still needs only
+// one round trip.
 func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
-	for name, grants := range map[string]bool{"NoNodeGrants": false, "OneNodeGrants": true} {
+	for name, oneGrants := range map[string]bool{"NoNodeGrants": false, "OneNodeGrants": true} {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(3)
 			for i := range c {
@@ -18,8 +18,8 @@ func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 			two, lines := c.client(t, time.Millisecond)
 			holder := mutex("jobs")
 			gets(t, one, holder)
-			if grants {
-				c[0].drops(t, holder)
+			if oneGrants {
+				c[0].forgets(t, holder)
 			}
 			for range 1000 {
 				refused(t, two, mutex("jobs"))
@@ -30,7 +30,7 @@ func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 			gets(t, two, mutex("jobs"))
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
-					t.Errorf("node %d got %d requests, want the claim", i+1, n)
+					t.Errorf("node %d got %d requests, want 1", i+1, n)
 				}
 			}
 		})

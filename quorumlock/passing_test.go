@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// Nodes whose clocks differ pass a name on with a fence each. The waiter gets one fence,
-// in a round trip from the signals, and a later answer has the same one.
+// When a release grants, nodes whose clocks differ use different fences. The waiter gets
+// one fence, one round trip after the signals, and a later answer has the same one.
 func TestAHandOverHasOneFence(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	for name, skews := range map[string][]time.Duration{
@@ -27,7 +27,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 				}
 				one, _ := c.client(t, rtt)
 				two, lines := c.client(t, rtt)
-				heard := servertest.Listen(t, two)
+				signals := servertest.Listen(t, two)
 				holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 				if waiter.Weight = permits; permits == 1 {
 					waiter.Limit = 3
@@ -39,19 +39,19 @@ func TestAHandOverHasOneFence(t *testing.T) {
 				noError(t, one.Release(t.Context(), lease(holder)))
 				shown, err := one.Inspect(t.Context(), "jobs")
 				noError(t, err)
-				said := <-heard
+				signal := <-signals
 				time.Sleep(time.Second)
-				if len(heard) > 0 || said.Kind != driver.SignalGranted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {
-					t.Fatalf("heard %+v and %d signals more; Entry has the fence %d", said, len(heard), shown.Holders[0].Fence)
+				if len(signals) > 0 || signal.Kind != driver.SignalGranted || signal.Fence <= g.Fence || signal.Fence != shown.Holders[0].Fence {
+					t.Fatalf("signal %+v and %d more; Inspect returns the fence %d", signal, len(signals), shown.Holders[0].Fence)
 				}
 				for i, l := range lines {
 					if calls := l.calls.Load(); permits == driver.Exclusive && calls > 1 {
-						t.Errorf("node %d got %d requests of the waiter, want 1 to raise its fence, or none", i+1, calls)
+						t.Errorf("node %d got %d requests of the waiter, want at most 1, which raises its fence", i+1, calls)
 					}
 				}
 				for range 3 {
-					if again := gets(t, two, waiter); again.Fence != said.Fence {
-						t.Errorf("asked again it is the fence %d, and %d was said", again.Fence, said.Fence)
+					if again := gets(t, two, waiter); again.Fence != signal.Fence {
+						t.Errorf("a repeated claim has the fence %d, the signal %d", again.Fence, signal.Fence)
 					}
 				}
 				releases(t, two, waiter)
@@ -60,42 +60,42 @@ func TestAHandOverHasOneFence(t *testing.T) {
 	}
 }
 
-// A node that is down is not waited for. And a waiter asks again when less than a
-// majority has passed the name on.
+// A waiter does not wait for a node that is down. It retries when fewer nodes than a
+// majority have granted.
 func TestAHandOverWithoutAMinority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[1].skew = time.Millisecond
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		heard := servertest.Listen(t, two)
+		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].down.Store(true)
 		refused(t, two, waiter)
 		began := time.Now()
 		releases(t, one, holder)
-		said := <-heard
-		if took := time.Since(began); took > 5*time.Millisecond || said.Kind != driver.SignalGranted {
-			t.Errorf("heard %+v after %v", said, took)
+		signal := <-signals
+		if took := time.Since(began); took > 5*time.Millisecond || signal.Kind != driver.SignalGranted {
+			t.Errorf("signal %+v after %v", signal, took)
 		}
-		if again := gets(t, two, waiter); again.Fence != said.Fence {
-			t.Errorf("asked again it is the fence %d, and %d was said", again.Fence, said.Fence)
+		if again := gets(t, two, waiter); again.Fence != signal.Fence {
+			t.Errorf("a repeated claim has the fence %d, the signal %d", again.Fence, signal.Fence)
 		}
 	})
 }
 
-// Signals, and an attempt that is under way when they come, make the nodes agree once, on
-// one fence.
+// The signals of a grant, and an attempt that is under way when they arrive, have one
+// fence.
 func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
-	for late := range 40 {
+	for delay := range 40 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			c[1].skew, c[2].skew = time.Millisecond, 2*time.Millisecond
 			one, ones := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
 			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
-			// the release comes there when it comes
-			ones[late%3].requestDelay.Store(int64(time.Duration(late) * time.Millisecond / 2))
+			// the release reaches one node at another time
+			ones[delay%3].requestDelay.Store(int64(time.Duration(delay) * time.Millisecond / 2))
 			var mu sync.Mutex
 			fences := map[uint64]int{}
 			two.Listen(func(s driver.Signal) {
@@ -113,7 +113,7 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			all.Go(func() { releases(t, one, holder) })
 			all.Go(func() {
 				for range 4 {
-					time.Sleep(time.Duration(late) * time.Millisecond / 4)
+					time.Sleep(time.Duration(delay) * time.Millisecond / 4)
 					if g, err := two.Acquire(t.Context(), waiter); err == nil {
 						mu.Lock()
 						fences[g.Fence]++
@@ -124,15 +124,14 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			all.Wait()
 			time.Sleep(time.Second)
 			if len(fences) != 1 {
-				t.Errorf("%d: the fences %d for one grant", late, fences)
+				t.Errorf("%d: the fences %d for one grant", delay, fences)
 			}
 		})
 	}
 }
 
-// Many claims that may be granted beside each other at once do not keep each other from
-// agreeing, although every grant needs an agreement of the nodes: their clocks are far
-// apart.
+// Many shared claims at once do not keep each other from agreeing on fences, although the
+// clocks are far apart and every grant needs an agreement.
 func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -159,7 +158,7 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if seen[g.Fence] {
-					t.Errorf("the fence %d twice", g.Fence)
+					t.Errorf("two grants have the fence %d", g.Fence)
 				}
 				seen[g.Fence] = true
 			})
@@ -168,9 +167,9 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 	})
 }
 
-// A hand-over that meets the Close of its waiter's client ends with it.
+// Close of the waiter's client ends an agreement that is under way.
 func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
-	for late := range 30 {
+	for delay := range 30 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			c[1].skew = time.Millisecond
@@ -180,7 +179,7 @@ func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
 			gets(t, one, holder)
 			refused(t, two, waiter)
 			go func() {
-				time.Sleep(time.Duration(late) * time.Millisecond)
+				time.Sleep(time.Duration(delay) * time.Millisecond)
 				noError(t, two.Close())
 			}()
 			releases(t, one, holder)

@@ -11,22 +11,22 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The clock of the first node is an hour ahead, and gives a lease its fence. The third
-// node gets the lease later, with a fence by its own clock. Renewals raise that fence. So
-// fences rise although the second node loses its data and the first does not answer.
+// The clock of the first node is an hour ahead, and determines a lease's fence. The third
+// node grants it later, with a fence from its own clock, which renewals raise. So fences
+// rise although the second node loses its data and the first does not answer.
 func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 	for name, x := range map[string]struct {
-		fences    int  // the length of the range
-		late      bool // the third node grants after the others; otherwise it misses the claim
-		signalled bool // the claim waits, and is granted by a signal
-		waits     bool // the repair waits in the third node's queue
-		silent    bool // the third node does not get the first request that raises the fence
+		fences   int  // the length of the range
+		late     bool // the third node grants after the others; otherwise it misses the claim
+		signaled bool // the claim waits, and is granted by a signal
+		waits    bool // the repair waits in the third node's queue
+		silent   bool // the third node does not get the first request that raises the fence
 	}{
 		"TheClaimMissedTheNode":        {},
-		"TheClaimMissedItAndWasQueued": {signalled: true},
+		"TheClaimMissedItAndWasQueued": {signaled: true},
 		"TheLeaseHasARange":            {fences: 1000},
 		"TheGrantIsLate":               {late: true},
-		"TheSignalIsLate":              {late: true, signalled: true},
+		"TheSignalIsLate":              {late: true, signaled: true},
 		"TheRepairWaitsInTheQueue":     {waits: true},
 		"TheFirstRaiseDoesNotArrive":   {silent: true},
 	} {
@@ -35,18 +35,18 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			c[0].skew = time.Hour
 			one, ones := c.client(t, time.Millisecond)
 			two, twos := c.client(t, time.Millisecond)
-			heard := servertest.Listen(t, one)
+			signals := servertest.Listen(t, one)
 			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
 			holder.Fences = x.fences
 
 			g := driver.Grant{Fences: 1}
 			ones[2].down.Store(!x.late)
-			if x.signalled {
+			if x.signaled {
 				gets(t, two, earlier)
 				refused(t, one, holder)
 				twos[2].requestDelay.Store(int64(100 * time.Millisecond))
 				releases(t, two, earlier)
-				g.Fence = (<-heard).Fence
+				g.Fence = (<-signals).Fence
 			} else {
 				ones[2].requestDelay.Store(int64(100 * time.Millisecond))
 				g = gets(t, one, holder)
@@ -61,11 +61,11 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 				_, err := third.Acquire(context.Background(), stray)
 				noError(t, err)
 				renews(t, one, holder)
-				c[2].drops(t, stray)
+				c[2].forgets(t, stray)
 			}
 			if x.silent {
 				ones[2].calls.Store(0)
-				// The renewal and the claim arrive, and the next request does not.
+				// The renewal and the claim arrive, but not the next request.
 				c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
 				renews(t, one, holder)
 				ones[2].down.Store(false)
@@ -77,7 +77,7 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			twos[0].down.Store(true)
 			last := g.Fence + uint64(g.Fences) - 1
 			if next := gets(t, two, mutex("jobs")); next.Fence <= last {
-				t.Errorf("the fence %d after %d", next.Fence, last)
+				t.Errorf("fence %d after %d", next.Fence, last)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// renews renews a lease, and lets what follows from it arrive.
+// renews renews a lease, and waits until its repairs have arrived.
 func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	renewed(t, d, c)
@@ -21,8 +21,8 @@ func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	synctest.Wait()
 }
 
-// The acquire has missed a node. Later another node's clock jumps, or a node without data
-// replaces it; a renewal came between. No other claim gets the name.
+// A claim has not reached one node. After a renewal, another node's clock jumps, or a
+// node without data replaces it. No other claim is granted.
 func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	for name, fault := range map[string]func(s *server, lines ...*line){
 		"ItsClockJumps": func(s *server, _ ...*line) { s.skew += time.Hour },
@@ -38,7 +38,7 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 				g := gets(t, one, holder)
 				ones[2].down.Store(false)
 				if waits {
-					refused(t, two, rival) // it gets the node that was missed
+					refused(t, two, rival) // the missed node grants it
 				}
 				for range 3 {
 					renews(t, one, holder)
@@ -48,27 +48,27 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 					}
 				}
 				if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
-					t.Fatalf("held on the nodes: %d", holders)
+					t.Fatalf("holders on the nodes: %d", holders)
 				}
 				fault(c[0], ones[0], twos[0])
 				refused(t, two, rival)
 				renews(t, one, holder)
 				refused(t, two, rival)
 				if again := gets(t, one, holder); again.Fence < g.Fence {
-					t.Errorf("the fence %d fell to %d", g.Fence, again.Fence)
+					t.Errorf("the fence fell from %d to %d", g.Fence, again.Fence)
 				}
 				releases(t, one, holder)
 				if next := gets(t, two, rival); next.Fence <= g.Fence {
-					t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+					t.Errorf("fence %d after %d", next.Fence, g.Fence)
 				}
 			})
 		}
 	}
 }
 
-// All nodes are restarted without their data, one after the other, with a renewal
-// between. The lease goes on, though others wait for it.
-func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
+// All nodes restart without their data, one after the other, with renewals between. The
+// holder keeps its lease, though another claim waits.
+func TestALeaseSurvivesTheRestartOfAllNodes(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
@@ -90,14 +90,14 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 			}
 			releases(t, one, holder)
 			if next := gets(t, two, rival); next.Fence <= g.Fence {
-				t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+				t.Errorf("fence %d after %d", next.Fence, g.Fence)
 			}
 		})
 	}
 }
 
 // A majority has forgotten a lease, and its claim waits there behind another holder. The
-// lease is lost: a node that takes the place back does not vote for its release.
+// lease is lost: a node that removes the waiting claim does not vote for the release.
 func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -106,9 +106,9 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 		holder, rival := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		refused(t, two, rival)
-		c[1].drops(t, holder) // the rival gets this node
+		c[1].forgets(t, holder) // this node grants the rival
 		renews(t, one, holder)
-		c[2].drops(t, holder)
+		c[2].forgets(t, holder)
 		gets(t, two, rival)
 		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release: %v; want ErrNoSuchLease", err)
@@ -116,9 +116,9 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 	})
 }
 
-// Nothing more is sent for a lease that all nodes have, nor for one that a node says was
-// broken.
-func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
+// No repair is sent for a lease that all nodes have, nor for one that is broken on a
+// node.
+func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
@@ -129,36 +129,36 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 			renews(t, d, x)
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
-					t.Errorf("node %d got %d requests, want the renewal", i+1, n)
+					t.Errorf("node %d got %d requests, want 1", i+1, n)
 				}
 			}
 		}
 		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		renews(t, d, x)
 		if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
-			t.Errorf("held on the nodes: %d", holders)
+			t.Errorf("holders on the nodes: %d", holders)
 		}
 	})
 }
 
-// A repair that is under way when the lease is released leaves nothing, whenever it
-// arrives.
+// A repair that is under way when its lease is released leaves nothing, even if it
+// arrives late.
 func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
-	for late := range 40 {
+	for delay := range 40 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, 10*time.Millisecond)
 			x := mutex("jobs")
 			gets(t, d, x)
-			c[2].drops(t, x)
+			c[2].forgets(t, x)
 			arrive := func() {}
-			if late%2 == 0 {
-				arrive = lines[2].strays("acquire")
+			if delay%2 == 0 {
+				arrive = lines[2].delayNext("acquire")
 			}
 			if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Duration(late) * time.Millisecond)
+			time.Sleep(time.Duration(delay) * time.Millisecond)
 			releases(t, d, x)
 			time.Sleep(time.Second)
 			arrive()
@@ -168,15 +168,15 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// The holder's fence names the lease, even if most nodes were repaired and have another
+// Break accepts the holder's fence, even if most nodes were repaired and have another
 // one.
-func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
+func TestBreakOfARepairedLease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
 		g := gets(t, d, x)
-		time.Sleep(time.Second) // or the nodes could heed the wish for the fence that was shown
+		time.Sleep(time.Second) // so that the repairs cannot get the same fence
 		for i := range 2 {
 			c[i].replace(lines[i])
 			renews(t, d, x)
@@ -187,9 +187,9 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 	})
 }
 
-// A node has missed a claim, and its repair waits behind a stray vote there: in the place
-// of the claim, before later ones, whether the grant was an answer or a signal.
-func TestARepairStandsWhereItsClaimWould(t *testing.T) {
+// A node has missed a claim, and its repair waits there behind a stray vote. It gets the
+// place of the claim, before later ones, both after an answer and after a signal.
+func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(3)
@@ -207,7 +207,7 @@ func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 			if answered {
 				gets(t, two, claim)
 			}
-			refused(t, three, stray) // it has the node that was missed
+			refused(t, three, stray) // the missed node grants it
 			refused(t, three, later)
 			twos[2].down.Store(false)
 			renews(t, two, claim)
@@ -216,11 +216,11 @@ func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 			noError(t, err)
 			var waiters []string
 			for _, w := range e.Waiters {
-				_, who, _ := strings.Cut(w.Owner.Client, ":")
-				waiters = append(waiters, who)
+				_, client, _ := strings.Cut(w.Owner.Client, ":")
+				waiters = append(waiters, client)
 			}
 			if !slices.Equal(waiters, []string{"claim", "later"}) {
-				t.Errorf("on the node that was missed these wait: %v", waiters)
+				t.Errorf("the waiters on the missed node are %v", waiters)
 			}
 		})
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// The shortest leases over lines on which three round trips take longer than one attempt:
-// permits, which need a second count, are granted all the same, and no claim waits for
-// long.
+// The leases are the shortest, and three round trips take longer than one attempt.
+// Permits are granted all the same, though they need a second count, and no claim waits
+// for long.
 func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
-	const clients, rounds, away = 12, 10, 20 * time.Millisecond // the longest time of each way
+	const clients, rounds, maxDelay = 12, 10, 20 * time.Millisecond // of each direction
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 		bubble.Test(t, func(t *testing.T) {
-			w, all := newCrowd(t, 3, clients, away)
+			w, all := newCrowd(t, 3, clients, maxDelay)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			var mu sync.Mutex
@@ -26,14 +26,14 @@ func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 			for _, c := range all {
 				done.Go(func() {
 					for range rounds {
-						asked := time.Now()
+						began := time.Now()
 						l, err := c.Semaphore("jobs", 3, pawl.WithTTL(ttl)).Acquire(ctx, 1)
 						if err != nil {
 							t.Errorf("Lock: %v", err)
 							return
 						}
 						mu.Lock()
-						longest = max(longest, time.Since(asked))
+						longest = max(longest, time.Since(began))
 						mu.Unlock()
 						time.Sleep(5 * time.Millisecond)
 						_ = l.Release(t.Context())

@@ -8,30 +8,29 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// Many clients ask for one name at once, and their requests come to the nodes in
+// Many clients claim one name at once, and their requests arrive at the nodes in
 // different orders. A claim's place in each node's queue depends on its ticket, so the
-// vote is split for a few turns at most, and the cost of a turn does not grow with the
+// vote is split for a few turns only, and the cost of a turn does not grow with the
 // number of waiters.
-func TestACrowdCostsNoMoreThanItsTurns(t *testing.T) {
+func TestTheCostOfATurnInACrowd(t *testing.T) {
 	for _, x := range []struct {
 		clients, rounds int
 	}{{32, 1}, {64, 1}, {64, 5}} {
-		const most, mostRequests = 6 * away, 13
+		const maxTurn, maxRequests = 6 * crowdDelay, 13
 		turn, requests := crowdCosts(t, x.clients, x.rounds)
-		for try := 1; try < 3 && (turn > most || requests > mostRequests); try++ {
-			// One crowd of some hundred has its vote split more often.
+		for try := 1; try < 3 && (turn > maxTurn || requests > maxRequests); try++ {
+			// In about one of a hundred crowds the vote is split more often.
 			turn, requests = crowdCosts(t, x.clients, x.rounds)
 		}
-		if turn > most || requests > mostRequests {
-			t.Errorf("%d clients, %d times: a turn takes %v beside the work, and %.1f requests; want %v and %d at most", x.clients, x.rounds, turn, requests, most, mostRequests)
+		if turn > maxTurn || requests > maxRequests {
+			t.Errorf("%d clients, %d rounds: a turn takes %v without the work, and %.1f requests; want at most %v and %d", x.clients, x.rounds, turn, requests, maxTurn, maxRequests)
 		}
 	}
 }
 
-const away = 5 * time.Millisecond // the longest time of each way, for a crowd
+const crowdDelay = 5 * time.Millisecond // the maximum delay of each direction
 
-// crowdCosts returns the time that a turn takes beside the work, and the number of its
-// requests.
+// crowdCosts returns the time of a turn without the work, and the number of its requests.
 func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests float64) {
 	t.Helper()
 	const work = 5 * time.Millisecond
@@ -41,10 +40,10 @@ func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests
 			for _, l := range lines {
 				l.requestDelay.Store(0)
 				l.answerDelay.Store(0)
-				l.jitter.Store(int64(away))
+				l.jitter.Store(int64(crowdDelay))
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // virtual ones: a deadlock is an error
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // reached only in a deadlock
 		defer cancel()
 		took := w.takeTurns(ctx, all, rounds, work)
 		turns := clients * rounds
@@ -55,10 +54,10 @@ func crowdCosts(t *testing.T, clients, rounds int) (turn time.Duration, requests
 			}
 		}
 		requests /= float64(turns)
-		t.Logf("%d clients, %d times: %v and %.1f requests a turn, beside the work", clients, rounds, turn, requests)
+		t.Logf("%d clients, %d rounds: %v and %.1f requests a turn, without the work", clients, rounds, turn, requests)
 		w.close(all)
-		if w.most > 1 || w.fell {
-			t.Errorf("VIOLATION: %d were inside at once; fences fell: %v", w.most, w.fell)
+		if w.maxHolders > 1 || w.fenceFell {
+			t.Errorf("VIOLATION: %d holders at once; a fence fell: %v", w.maxHolders, w.fenceFell)
 		}
 	})
 	return turn, requests

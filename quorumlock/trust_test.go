@@ -10,72 +10,72 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that
-// was answered "queued". These tests have nodes that did not get that attempt, and so
-// keep their grants for a shorter time.
+// A waiter trusts a grant signal for its QueueTTL after it sent the last attempt that was
+// queued. In these tests some nodes do not get that attempt, and so keep their grants for
+// a shorter time.
 
-// A client gets "granted", and has not read it yet, when it sends the claim again and is
-// answered "held", because one of the nodes is not reached. The signal was about places
-// that the last attempt did not keep.
+// A client has not read a grant signal yet when it sends the claim again. This attempt is
+// refused, because one of the nodes is not reached. The signal was about places that the
+// attempt did not keep.
 func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		c[2].skew = time.Second // the fence that they agree on is above all that another grants
+		c[2].skew = time.Second // so the agreed fence is above those of the other nodes
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
 		three, _ := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, waiter, other := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].down.Store(true)
 		refused(t, two, waiter)
 		releases(t, one, holder)
-		refused(t, three, other) // it has the node on which the waiter has no place
+		refused(t, three, other) // granted by the node on which the waiter has no place
 		time.Sleep(time.Second)
-		said, _ := heard.told()
-		if len(said) != 1 {
-			t.Fatalf("heard %+v; want one grant", said)
+		granted, _ := signals.take()
+		if len(granted) != 1 {
+			t.Fatalf("signals %+v; want one grant", granted)
 		}
 
 		lines[0].down.Store(false)
 		lines[1].down.Store(true) // its vote ends 5 s after the first attempt
 		_, err := two.Acquire(t.Context(), waiter)
 		held, ok := errors.AsType[*driver.HeldError](err)
-		if !ok || held.Fence < said[0].Fence {
-			t.Errorf("Acquire: %v; want it held, with no fence below %d", err, said[0].Fence)
+		if !ok || held.Fence < granted[0].Fence {
+			t.Errorf("Acquire: %v; want ErrHeld, with a fence of at least %d", err, granted[0].Fence)
 		}
 	})
 }
 
-// A node's answer to an earlier attempt comes when the next one has begun, and the node
-// never gets the next one.
-func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
+// A node's answer to an earlier attempt arrives after the next one has begun, which the
+// node never gets.
+func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].answerDelay.Store(int64(3500 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		asks := func() {
+		attempt := func() {
 			if _, err := two.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
 			}
 		}
-		asks()
+		attempt()
 		time.Sleep(3 * time.Second)
 		lines[0].hung.Store(true)
-		asks()
-		time.Sleep(time.Second) // half of it until the node's answer to the first attempt
-		heard.told()
-		c[0].drops(t, holder) // it keeps its place for 1 s more, and the client would trust it for 4 s
-		c[1].drops(t, holder)
+		attempt()
+		time.Sleep(time.Second) // the node's answer to the first attempt arrives after half of it
+		signals.take()
+		c[0].forgets(t, holder) // it keeps the place for 1 s more, but the client would trust the signal for 4 s
+		c[1].forgets(t, holder)
 		time.Sleep(100 * time.Millisecond)
-		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
-			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		lines[0].hung.Store(false)
 		lines[0].answerDelay.Store(0)
@@ -83,14 +83,14 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 	})
 }
 
-// A try keeps no place. A signal after it counts from the attempts that queued, on each
-// node.
-func TestATryProlongsNoTrust(t *testing.T) {
+// A try keeps no place. So the trust in a later signal counts from the last queued
+// attempt on each node.
+func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		refused(t, two, waiter)
@@ -101,24 +101,24 @@ func TestATryProlongsNoTrust(t *testing.T) {
 		try := waiter
 		try.Queue = false
 		refused(t, two, try)
-		heard.told()
-		c[0].drops(t, holder) // it keeps its place for 2 s more, and the client would trust it for 5 s
-		c[1].drops(t, holder)
+		signals.take()
+		c[0].forgets(t, holder) // it keeps the place for 2 s more, but the client would trust the signal for 5 s
+		c[1].forgets(t, holder)
 		time.Sleep(100 * time.Millisecond)
-		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
-			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		gets(t, two, waiter)
 	})
 }
 
-// And a try between them does not invalidate signals about the places.
-func TestATryLeavesThePlacesAlone(t *testing.T) {
+// A try between queued attempts does not invalidate the signals about their places.
+func TestATryDoesNotInvalidateSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, _ := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		refused(t, two, waiter)
@@ -127,21 +127,21 @@ func TestATryLeavesThePlacesAlone(t *testing.T) {
 		refused(t, two, try)
 		releases(t, one, holder)
 		time.Sleep(100 * time.Millisecond)
-		if said, looks := heard.told(); len(said) != 1 || looks > 0 {
-			t.Errorf("heard %+v, and %d times that it should ask; want one grant", said, looks)
+		if granted, retries := signals.take(); len(granted) != 1 || retries > 0 {
+			t.Errorf("grants %+v and %d retries; want one grant", granted, retries)
 		}
 	})
 }
 
-// The caller has gone when the nodes have agreed on a fence. They keep the lease for a
-// TTL, which is less than the client would trust a signal for.
-func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
+// The caller has given up when the nodes agree on a fence. They keep the lease for its
+// TTL, which is shorter than the trust in a signal.
+func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // they have to be made to agree
+		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // so the nodes must agree on a fence
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		waiter.TTL = time.Second
 		gets(t, one, holder)
@@ -149,7 +149,7 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 		time.Sleep(time.Second)
 		releases(t, one, holder)
 		time.Sleep(time.Second)
-		heard.told()
+		signals.take()
 		for _, l := range lines {
 			l.requestDelay.Store(int64(40 * time.Millisecond))
 		}
@@ -159,20 +159,20 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 			t.Fatalf("Acquire: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
-		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
-			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		again, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 		defer cancel()
 		if _, err := two.Acquire(again, waiter); err != nil {
-			t.Errorf("asked again: %v; want what was found meanwhile", err)
+			t.Errorf("second attempt: %v; want the grant that was found meanwhile", err)
 		}
 	})
 }
 
-// A permit was counted, and granted. Its client did not get the answer, and asks again.
-// By then the permit has lost its majority, and another claim was granted beside the rest
-// of it. It finds another node, and has the same fence again.
+// A permit was counted and granted, but its client did not get the answer, and retries.
+// By then the permit has lost its majority, and another claim was granted. The retry
+// reaches another node, and gets the same fence again.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -189,14 +189,14 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		twos[1].down.Store(true)
 		if _, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrUnavailable) {
-			// but it lasts longer on the third
+			// the third node extends it
 			t.Fatal(err)
 		}
 		time.Sleep(1100 * time.Millisecond)
 		stray := permit(2) // on one node, for a while
 		gets(t, c[0].memory.Driver(), stray)
 		gets(t, three, y)
-		c[0].drops(t, stray)
+		c[0].forgets(t, stray)
 		down(false, twos[0], twos[1])
 		if g, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("a third permit of two: %+v, %v", g, err)

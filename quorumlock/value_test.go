@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// rising returns a try that writes v, and is granted only while the value is below v.
+// rising returns a try that writes v, and is granted only if the value is below v.
 func rising(v string) driver.Claim {
 	c := mutex("job")
 	c.Value, c.ValueBelow = []byte(v), []byte(v)
@@ -31,7 +31,7 @@ func hasValue(t *testing.T, d driver.Driver, want string) driver.Entry {
 	t.Helper()
 	e, err := d.Inspect(t.Context(), "job")
 	if err != nil || string(e.Value) != want {
-		t.Fatalf("the value is %q, of fence %d, %v; want %q", e.Value, e.ValueFence, err, want)
+		t.Fatalf("the value is %q, with the fence %d, %v; want %q", e.Value, e.ValueFence, err, want)
 	}
 	return e
 }
@@ -40,7 +40,7 @@ func refusedForValue(t *testing.T, d driver.Driver, c driver.Claim, value string
 	t.Helper()
 	g, err := d.Acquire(t.Context(), c)
 	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); !ok || string(refused.Value) != value {
-		t.Fatalf("Acquire = %+v, %v; want it refused for the value %q", g, err, value)
+		t.Fatalf("Acquire = %+v, %v; want ErrValueNotBelow with the value %q", g, err, value)
 	}
 }
 
@@ -50,19 +50,19 @@ func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 		d, _ := c.client(t, time.Millisecond)
 		c[0].keepFailed(t, "9")
 		if e := hasValue(t, d, ""); e.Value != nil {
-			t.Error("Inspect shows a value that only one node has")
+			t.Error("Inspect returns a value that only one node has")
 		}
 		first := rising("5")
 		g := gets(t, d, first)
 		if e := hasValue(t, d, "5"); e.ValueFence != g.Fence {
-			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
+			t.Errorf("the value has the fence %d, the grant %d", e.ValueFence, g.Fence)
 		}
 		if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(first)}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // it is repaired
 		if e, _ := c[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
-			t.Errorf("the node that was repaired has %q", e.Value)
+			t.Errorf("the repaired node has %q", e.Value)
 		}
 		releases(t, d, first)
 		refusedForValue(t, d, rising("5"), "5")
@@ -87,7 +87,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		hasValue(t, two, "5")
 		claim := queued(rising("5"))
 		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValueNotBelow) || errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("one node grants, one refuses and one is down: %v; want the outcome to be unknown", err)
+			t.Fatalf("one node grants, one refuses and one is down: %v; want an unknown outcome", err)
 		}
 		twos[2].down.Store(false)
 		refusedForValue(t, two, claim, "5")
@@ -99,7 +99,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		for i := range c { // each reaches a node of its own
+		for i := range c { // each reaches only one node
 			d, lines := c.client(t, time.Millisecond)
 			for j, l := range lines {
 				l.down.Store(i != j)
@@ -118,8 +118,7 @@ func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 	})
 }
 
-// The nodes grant the claim, and two of them cannot be reached when its value is to be
-// written.
+// All nodes grant the claim, but two of them cannot be reached when its value is written.
 func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -130,7 +129,7 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := d.Acquire(ctx, rising("5")); !errors.Is(err, driver.ErrUnavailable) {
-			t.Fatalf("it is answered %v", err)
+			t.Fatalf("Acquire: %v; want ErrUnavailable", err)
 		}
 		for i := 1; i < 3; i++ {
 			c[i].after = nil
@@ -138,7 +137,7 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // the quorum releases its grants
 		other, _ := c.client(t, time.Millisecond)
-		gets(t, other, rising("5")) // one node has the value, which keeps no claim out
+		gets(t, other, rising("5")) // a value on one node refuses no claim
 		hasValue(t, other, "5")
 	})
 }
@@ -159,12 +158,12 @@ func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 			t.Fatal(answers, err)
 		}
 		if again := gets(t, two, claim); again.Fence != g.Fence {
-			t.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
+			t.Errorf("the repeat has the fence %d, the first claim %d", again.Fence, g.Fence)
 		}
 		if e := hasValue(t, two, "7"); e.ValueFence != g.Fence {
-			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
+			t.Errorf("the value has the fence %d, the grant %d", e.ValueFence, g.Fence)
 		}
-		twos[0].down.Store(true) // two now reads the second node and the third, which missed the write
+		twos[0].down.Store(true) // client two reads the second node, and the third, which missed the write
 		hasValue(t, two, "7")
 	})
 }

@@ -18,7 +18,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
 		three, threes := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(two)
+		signals := new(signalLog).listenTo(two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
 		down(true, threes[0], threes[1])
@@ -29,25 +29,25 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		down(false, threes[0], threes[1])
 		refused(t, two, second)
 		refused(t, three, third)
-		c[0].drops(t, holder) // it signals the second claim, which has no majority
+		c[0].forgets(t, holder) // it signals the second claim, which has no majority
 		time.Sleep(time.Second)
 
 		c[0].skew = 0
 		c[0].replace(ones[0], twos[0], threes[0])
-		releases(t, one, holder) // the other nodes pass it on: one of them to the second claim, one to the third
+		releases(t, one, holder) // one of the other nodes grants the second claim, one the third
 		g := gets(t, three, third)
 		_, err := two.Acquire(t.Context(), second)
 		time.Sleep(time.Second)
-		if said, _ := heard.told(); err == nil || len(said) > 0 {
-			t.Fatalf("two hold: the fence %d, and %v %+v", g.Fence, err, said)
+		if granted, _ := signals.take(); err == nil || len(granted) > 0 {
+			t.Fatalf("two holders: fence %d, and %v %+v", g.Fence, err, granted)
 		}
 		releases(t, three, third)
 		gets(t, two, second)
 	})
 }
 
-// Y gets a vote of the last node only after Z, and so has a higher number there. Then
-// another node loses Y, and Y keeps its majority by the late vote. Z must still count Y.
+// The last node grants Y after Z, so Y has a higher number there. Then another node loses
+// Y, and Y keeps its majority by the late vote. Z must still count Y.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -55,32 +55,32 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		x, y, z := permit(2), permit(2), queued(permit(2))
 		other, _ := c.client(t, time.Millisecond)
-		heard := new(grants).listenTo(other)
+		signals := new(signalLog).listenTo(other)
 		lines[2].down.Store(true)
 		gets(t, d, x)
 		gets(t, d, y)
 		lines[2].down.Store(false)
-		refused(t, other, z) // it is granted by the node that missed them
-		g := gets(t, d, y)   // and now Y is, too
-		c[0].drops(t, y)     // this node passes the permit on to Z
+		refused(t, other, z) // granted by the node that missed X and Y
+		g := gets(t, d, y)   // now this node grants Y, too
+		c[0].forgets(t, y)   // this node grants the permit to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
 		renewed(t, d, x, y)
-		if said, _ := heard.told(); err == nil || len(said) > 0 {
-			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, said, g.Fence)
+		if granted, _ := signals.take(); err == nil || len(granted) > 0 {
+			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, granted, g.Fence)
 		}
 	})
 }
 
-// Two claims that come for the last permit at once count each other. They do not both get
-// it, and do not both give up.
+// Two claims for the last permit at once count each other. They are not both granted, and
+// seldom both refused.
 func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	neither := 0
 	for range 100 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			first, lines := c.client(t, time.Millisecond)
-			for i := range 2 { // they leave room for two more on the first node and on the last
+			for i := range 2 { // the first node and the last have two free permits
 				lines[2*i].down.Store(true)
 				gets(t, first, permit(3))
 				lines[2*i].down.Store(false)
@@ -99,20 +99,20 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 			one, two := <-answers, <-answers
 			switch {
 			case one == nil && two == nil:
-				t.Fatal("two got the last permit")
+				t.Fatal("both got the last permit")
 			case one != nil && two != nil:
 				neither++
 			}
 		})
 	}
 	if neither > 10 {
-		t.Errorf("of 100 times that two came for the last permit, %d times neither got it", neither)
+		t.Errorf("in %d of 100 runs neither got the last permit", neither)
 	}
 }
 
 // A holder that repeats its claim gets its fence again, even if a claim with a larger
 // limit was granted beside it meanwhile.
-func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
+func TestARepeatedPermitIsNotCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, _ := newCluster(3).client(t, time.Millisecond)
 		small, large := mutex("pool"), mutex("pool")
@@ -121,7 +121,7 @@ func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
 		g := gets(t, d, small)
 		gets(t, d, large)
 		if again := gets(t, d, small); again.Fence != g.Fence {
-			t.Errorf("asked again: the fence %d, not %d", again.Fence, g.Fence)
+			t.Errorf("the repeat has the fence %d, want %d", again.Fence, g.Fence)
 		}
 	})
 }
