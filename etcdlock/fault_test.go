@@ -26,7 +26,7 @@ func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	})
 }
 
-// The leader of three members may be killed, or stand still.
+// The leader of three members may be killed or paused.
 func TestOneOfThreeMembersIsLost(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()

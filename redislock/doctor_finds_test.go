@@ -186,6 +186,6 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	_, err := mayNot.Acquire(ctx, mutex("job"))
 	unavailable(t, err, true, "ACL")
 	if seen, err := d.Inspect(ctx, "job"); err != nil || len(seen.Holders) > 0 {
-		t.Errorf("%+v, %v; want it given back", seen, err)
+		t.Errorf("%+v, %v; want no holder", seen, err)
 	}
 }
