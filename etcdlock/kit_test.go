@@ -62,9 +62,8 @@ func ownPrefix(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 	return c.URL() + "/" + prefix, prefix, c
 }
 
-// keepClockBusy uses the clock all the time, as a busy process does. Otherwise each of a
-// hundred short-lived clients would write ticks for a moment, and the clock would lose a
-// tenth of its time.
+// keepClockBusy uses the clock all the time, as a busy process does. Otherwise a hundred
+// short-lived clients would write ticks, and the clock would lose a tenth of its time.
 func keepClockBusy(t testing.TB, url string) {
 	t.Helper()
 	d := openDriver(t, url)
