@@ -90,7 +90,7 @@ func (o *Options) toSettings() (settings, error) {
 	s.RetryFor = cmp.Or(s.RetryFor, 10*time.Second)
 	s.HandoffWindow = cmp.Or(s.HandoffWindow, 10*time.Millisecond)
 	host, _ := os.Hostname() // for people only; an owner without a host still has its pid and id
-	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
+	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabelSize)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
 	if s.Namespace != "" {

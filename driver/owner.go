@@ -26,8 +26,8 @@ type Owner struct {
 // Validate refuses an owner that some backend could not store and return unchanged.
 func (o *Owner) Validate() error {
 	for _, field := range [...]struct{ name, text string }{{"client", o.Client}, {"host", o.Host}} {
-		if len(field.text) > MaxLabel || !utf8.ValidString(field.text) {
-			return invalid(field.name, fmt.Sprintf("%.40q has %d bytes", field.text, len(field.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+		if len(field.text) > MaxLabelSize || !utf8.ValidString(field.text) {
+			return invalid(field.name, fmt.Sprintf("%.40q has %d bytes", field.text, len(field.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabelSize))
 		}
 	}
 	if o.PID < 0 || o.PID > math.MaxInt32 {
@@ -37,9 +37,9 @@ func (o *Owner) Validate() error {
 		return invalid("labels", fmt.Sprintf("are %d", len(o.Labels)), fmt.Sprintf("at most %d", MaxLabels))
 	}
 	for k, v := range o.Labels {
-		if k == "" || len(k) > MaxLabel || len(v) > MaxLabel || !utf8.ValidString(k) || !utf8.ValidString(v) {
+		if k == "" || len(k) > MaxLabelSize || len(v) > MaxLabelSize || !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return invalid("label", fmt.Sprintf("%.40q has %d bytes in its key and %d in its value", k, len(k), len(v)),
-				fmt.Sprintf("1 to %d bytes of UTF-8 in the key, at most %d in the value", MaxLabel, MaxLabel))
+				fmt.Sprintf("1 to %d bytes of UTF-8 in the key, at most %d in the value", MaxLabelSize, MaxLabelSize))
 		}
 	}
 	return nil

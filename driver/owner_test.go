@@ -84,7 +84,7 @@ func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
 		name, o := typ.Field(i).Name, plain
 		f := reflect.ValueOf(&o).Elem().Field(i)
 		if f.Kind() == reflect.String {
-			for _, text := range []string{"\xff", strings.Repeat("x", driver.MaxLabel+1)} {
+			for _, text := range []string{"\xff", strings.Repeat("x", driver.MaxLabelSize+1)} {
 				f.SetString(text)
 				if err := o.Validate(); !errors.Is(err, driver.ErrInvalid) {
 					t.Errorf("driver.Owner.%s may be %.9q: bound it in Owner.Validate", name, text)

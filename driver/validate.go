@@ -11,15 +11,15 @@ import (
 
 // The limits of a claim.
 const (
-	MaxName   = 255 // bytes in a name
-	MinTTL    = 10 * time.Millisecond
-	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and minimum hold
-	MaxFences = 1 << 16             // fences in one range
-	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
-	MaxLabels = 16                  // labels of one claim
-	MaxValue  = 1024                // bytes in the value that a name keeps
-	MaxAll    = 64                  // claims of one AcquireAll
-	MaxLabel  = 256                 // bytes in each text of an owner
+	MaxName      = 255 // bytes in a name
+	MinTTL       = 10 * time.Millisecond
+	MaxTTL       = 30 * 24 * time.Hour // also the longest lock-delay and minimum hold
+	MaxFences    = 1 << 16             // fences in one range
+	MaxFence     = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
+	MaxLabels    = 16                  // labels of one claim
+	MaxValue     = 1024                // bytes in the value that a name keeps
+	MaxAll       = 64                  // claims of one AcquireAll
+	MaxLabelSize = 256                 // bytes in each text of an owner
 )
 
 // ValidateName refuses a name that some backend could not store byte for byte, or a

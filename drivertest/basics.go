@@ -107,7 +107,7 @@ func testBasics(s *suite) {
 			const waiters = 8
 			labels := map[string]string{}
 			for i := range driver.MaxLabels {
-				labels[fmt.Sprintf("%0*d", driver.MaxLabel, i)] = strings.Repeat("x", driver.MaxLabel)
+				labels[fmt.Sprintf("%0*d", driver.MaxLabelSize, i)] = strings.Repeat("x", driver.MaxLabelSize)
 			}
 			large := owner(driver.Owner{Client: "large", Labels: labels})
 			most := bytes.Repeat([]byte{0xff}, driver.MaxValue)

@@ -28,7 +28,7 @@ func Full(t *testing.T, limit string, holder, other driver.Driver) {
 	}
 	waits := map[string][]driver.Claim{}
 	for _, name := range names {
-		for _, label := range []int{driver.MaxLabel, 20, 0} { // until nothing fits, however small
+		for _, label := range []int{driver.MaxLabelSize, 20, 0} { // until nothing fits, however small
 			waits[name] = append(waits[name], f.fill(name, label)...)
 		}
 	}

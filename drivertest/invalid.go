@@ -52,7 +52,7 @@ var badClaims = map[string]option{
 	"NegativeFences":       fences(-1),
 	"TooManyFences":        fences(driver.MaxFences + 1),
 	"TooManyLabels":        labels(driver.MaxLabels+1, "v"),
-	"LabelTooLong":         labels(1, strings.Repeat("x", driver.MaxLabel+1)),
+	"LabelTooLong":         labels(1, strings.Repeat("x", driver.MaxLabelSize+1)),
 	"LabelNotUTF8":         labels(1, "\xff"),
 	"LabelWithoutKey":      owner(driver.Owner{Labels: map[string]string{"": "v"}}),
 	"NegativePID":          owner(driver.Owner{PID: -1}),

@@ -116,7 +116,7 @@ func TestLargeEntriesAreRenewedTogether(t *testing.T) {
 			c := queued(name)
 			c.QueueTTL, c.Owner.Labels = time.Minute, map[string]string{}
 			for i := range driver.MaxLabels {
-				c.Owner.Labels[fmt.Sprintf("%0200d", i)] = strings.Repeat("x", driver.MaxLabel)
+				c.Owner.Labels[fmt.Sprintf("%0200d", i)] = strings.Repeat("x", driver.MaxLabelSize)
 			}
 			isRefused(t, d, c)
 		}

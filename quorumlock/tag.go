@@ -42,7 +42,7 @@ func (t tag) before(u tag) bool { return t.compare(u) < 0 }
 func (t tag) addTo(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(nil, t.ticket)
 	o.Client = "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
-	for len(o.Client) > driver.MaxLabel {
+	for len(o.Client) > driver.MaxLabelSize {
 		_, last := utf8.DecodeLastRuneInString(o.Client)
 		o.Client = o.Client[:len(o.Client)-last]
 	}

@@ -55,7 +55,7 @@ func defaultBy() string {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return name[:min(len(name), driver.MaxLabel)]
+	return name[:min(len(name), driver.MaxLabelSize)]
 }
 
 func newBreak(v *output, loc *location) *cobra.Command {

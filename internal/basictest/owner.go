@@ -15,7 +15,7 @@ func FullOwner() driver.Owner { return owner("", 17, 2) }
 // LargestOwner returns the owner with the largest value in each field that a claim may
 // have.
 func LargestOwner() driver.Owner {
-	return owner(strings.Repeat("x", driver.MaxLabel), math.MaxInt32, driver.MaxLabels)
+	return owner(strings.Repeat("x", driver.MaxLabelSize), math.MaxInt32, driver.MaxLabels)
 }
 
 // owner makes an owner of texts that end in tail and are no longer than a label, with
