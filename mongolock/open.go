@@ -29,7 +29,7 @@ func New(db *mongo.Database, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{Argument: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
 	}
-	return engine.Made(build(db, o, func() {}))
+	return engine.DriverOrError(build(db, o, func() {}))
 }
 
 // Open opens the servers of a URL; the package comment has the forms. Closing the driver

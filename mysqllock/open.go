@@ -37,7 +37,7 @@ func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
 	}
-	return engine.Made(build(db, o, 0, 0))
+	return engine.DriverOrError(build(db, o, 0, 0))
 }
 
 // Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
@@ -52,7 +52,7 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.Made(p.open(ctx))
+	return engine.DriverOrError(p.open(ctx))
 }
 
 func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
@@ -60,7 +60,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.Made(p.open(ctx))
+	return engine.DriverOrError(p.open(ctx))
 }
 
 // build makes the driver. pool is the size of a pool that Open has made, and packetOfURL

@@ -33,7 +33,7 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
-	return engine.Made(build(pool{p}, o, location(p.Config().ConnConfig)))
+	return engine.DriverOrError(build(pool{p}, o, place(p.Config().ConnConfig)))
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
@@ -47,7 +47,7 @@ func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 			Argument: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "the driver of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
-	return engine.Made(build(database{db}, o, "postgres"))
+	return engine.DriverOrError(build(database{db}, o, "postgres"))
 }
 
 // Open opens the database of a URL; the package comment has the form. Closing the driver

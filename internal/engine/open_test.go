@@ -16,11 +16,11 @@ import (
 
 var errRefused = errors.New("refused")
 
-// Made must return a nil interface with an error. An interface that holds a nil pointer
+// DriverOrError must return a nil interface with an error. An interface that holds a nil pointer
 // is not nil.
-func TestMadeReturnsNoDriverWithAnError(t *testing.T) {
-	if d, err := engine.Made((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {
-		t.Errorf("Made: %v, %v; want nil and the error", d, err)
+func TestDriverOrErrorReturnsNoDriverWithAnError(t *testing.T) {
+	if d, err := engine.DriverOrError((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {
+		t.Errorf("DriverOrError: %v, %v; want nil and the error", d, err)
 	}
 }
 
