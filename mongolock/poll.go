@@ -16,7 +16,7 @@ import (
 func newPoller(t *store, srv *server, deliver func(driver.Signal)) *engine.Poller {
 	pace := engine.GrowingPace(5*time.Millisecond, 175*time.Millisecond, 12)
 	return &engine.Poller{
-		Claims: t.claims, Losses: time.Second,
+		Claims: t.claims, LossInterval: time.Second,
 		Pace: func(waited time.Duration, _ int) time.Duration { return pace(waited, 0) },
 		Poll: func(ctx context.Context) error { return t.pollSignals(ctx, srv, deliver) },
 	}

@@ -20,7 +20,7 @@ import (
 // the grant late, even much later if a replica answers the reads; clients handle that.
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
-		Claims: s.claims, Poll: s.pollClaims, Losses: 500 * time.Millisecond,
+		Claims: s.claims, Poll: s.pollClaims, LossInterval: 500 * time.Millisecond,
 		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // the head: every 250 ms or sooner
 	}
 }

@@ -19,7 +19,7 @@ const (
 // newPoller makes the poller for signals. It polls when a wake-up arrives, and at a pace
 // that depends on the driver's claims and leases.
 func newPoller(t *table) *engine.Poller {
-	return &engine.Poller{Claims: t.claims, Pace: t.pace, Losses: slowPace, PollNow: t.woken, Poll: t.pollSignals}
+	return &engine.Poller{Claims: t.claims, Pace: t.pace, LossInterval: slowPace, PollNow: t.woken, Poll: t.pollSignals}
 }
 
 // pollSignals delivers new signals. If the file is no longer the opened one, it makes

@@ -8,13 +8,13 @@ import (
 )
 
 // A Poller polls, in one goroutine, for changes that the server does not push. It polls
-// for waiting claims at their Pace, and for lost leases at the interval Losses. Without
+// for waiting claims at their Pace, and for lost leases at the interval LossInterval. Without
 // claims it sleeps. After a failed poll the pause doubles.
 type Poller struct {
-	Claims  *Claims
-	Pace    Pace
-	Losses  time.Duration   // the time between two polls of a client that only holds
-	PollNow <-chan struct{} // makes a poll due, even without claims; may be nil
+	Claims       *Claims
+	Pace         Pace
+	LossInterval time.Duration   // the time between two polls of a client that only holds
+	PollNow      <-chan struct{} // makes a poll due, even without claims; may be nil
 
 	// Poll polls once, for waiting claims and lost leases. Run does not report its error:
 	// a waiter sends its claim again now and then, and gets the same error.
@@ -51,7 +51,7 @@ const (
 func (p *Poller) Run(ctx context.Context) {
 	polledAt, retryAt := time.Now(), time.Time{}
 	for failures := 0; ; {
-		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.Losses), false
+		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.LossInterval), false
 		var due <-chan time.Time // nil without claims
 		if !next.IsZero() {
 			due = time.After(max(time.Until(next), time.Until(retryAt)))

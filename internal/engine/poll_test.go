@@ -26,7 +26,7 @@ func polled(t *testing.T, poll func(context.Context) error, f func(p *engine.Pol
 	bubble.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		call := make(chan struct{})
-		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.GrowingPace(quick, slow, 8), Losses: losses, PollNow: call}
+		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.GrowingPace(quick, slow, 8), LossInterval: losses, PollNow: call}
 		p.Poll = func(ctx context.Context) error {
 			n.Add(1)
 			return poll(ctx)
