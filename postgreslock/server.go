@@ -137,11 +137,11 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (tablesExist, poo
 		return false, false, &engine.ConfigError{Problem: fmt.Sprintf("the server's version is %d", number/10000), Hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
 		return false, false, &engine.ConfigError{
-			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Passing: s.wasReady.Load(),
+			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Temporary: s.wasReady.Load(),
 		}
 	case readOnly:
 		return false, false, &engine.ConfigError{
-			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Passing: s.wasReady.Load(),
+			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Temporary: s.wasReady.Load(),
 		}
 	case escapes && asText(c):
 		return false, false, &engine.ConfigError{

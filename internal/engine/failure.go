@@ -11,7 +11,7 @@ import (
 // locks.
 type ConfigError struct {
 	Problem, Hint string
-	Passing       bool // the problem may be temporary
+	Temporary     bool // the problem may be temporary
 }
 
 func (e *ConfigError) Error() string { return e.Problem }
@@ -25,7 +25,7 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 	}
 	hint, permanent := CertificateHint(err), false
 	if unfit, ok := errors.AsType[*ConfigError](err); ok {
-		hint, permanent = unfit.Hint, !unfit.Passing
+		hint, permanent = unfit.Hint, !unfit.Temporary
 	} else if hint == "" {
 		hint, permanent = advice(err)
 	}

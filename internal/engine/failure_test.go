@@ -14,7 +14,7 @@ import (
 func TestAConfigErrorHasItsOwnHint(t *testing.T) {
 	advice := func(error) (string, bool) { return "look elsewhere", false }
 	for _, passing := range []bool{false, true} {
-		unfit := &engine.ConfigError{Problem: "it is off", Hint: "turn it on", Passing: passing}
+		unfit := &engine.ConfigError{Problem: "it is off", Hint: "turn it on", Temporary: passing}
 		e, typed := errors.AsType[*driver.Error](engine.Failure(fmt.Errorf("opening: %w", unfit), "redis x", "open", advice))
 		if !typed || e.Hint != "turn it on" || e.Permanent == passing {
 			t.Errorf("%+v", e)
