@@ -12,7 +12,7 @@ type Backend struct {
 	Schemes []string // of its URLs
 	TLS     []string // the schemes that always use TLS
 	URL     string   // as the help of the command shows it; empty if the help leaves it out
-	Start   string   // the name of its page in docs/backends, without .md; empty if it has none
+	Page    string   // the name of its page in docs/backends, without .md; empty if it has none
 
 	// Engines are the names of servers for `make prove ENGINE=NAME` with this backend.
 	Engines []string
@@ -28,15 +28,15 @@ type Backend struct {
 
 // All are the backends, in the order of the documents.
 var All = []Backend{
-	{Name: "memory", Folder: "memlock", Schemes: []string{"mem"}, Start: "memory", Engines: []string{"memory"}},
+	{Name: "memory", Folder: "memlock", Schemes: []string{"mem"}, Page: "memory", Engines: []string{"memory"}},
 	{
-		Name: "SQLite", Folder: "sqlitelock", Schemes: []string{"sqlite"}, URL: "sqlite:/PATH/locks.db", Start: "sqlite",
+		Name: "SQLite", Folder: "sqlitelock", Schemes: []string{"sqlite"}, URL: "sqlite:/PATH/locks.db", Page: "sqlite",
 		Engines: []string{"sqlite"}, Clients: map[string]string{"modernc.org/sqlite": "v1.46.2"},
 	},
 	{
 		Name: "Redis", Folder: "redislock", Schemes: []string{"redis", "rediss", "redis+unix", "valkey", "valkeys"},
 		TLS: []string{"rediss", "valkeys"}, Engines: []string{"redis", "cluster", "sentinel"},
-		URL: "redis://HOST:6379", Start: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.77"},
+		URL: "redis://HOST:6379", Page: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.77"},
 		Needs: "redis-server:redis-server redis-sentinel:redis-sentinel",
 	},
 	{Name: "Redis", Folder: "goredislock", Clients: map[string]string{"github.com/redis/go-redis/v9": "v9.5.0"}},
@@ -45,7 +45,7 @@ var All = []Backend{
 		TLS: []string{"redlocks"}, Engines: []string{"redlock"}, URL: "redlock://HOST1,HOST2,HOST3",
 	},
 	{
-		Name: "etcd", Folder: "etcdlock", Schemes: []string{"etcd", "etcds"}, URL: "etcd://HOST:2379", Start: "etcd",
+		Name: "etcd", Folder: "etcdlock", Schemes: []string{"etcd", "etcds"}, URL: "etcd://HOST:2379", Page: "etcd",
 		TLS: []string{"etcds"}, Engines: []string{"etcd"},
 		Clients: map[string]string{
 			"go.etcd.io/etcd/client/v3": "v3.5.0", "go.etcd.io/etcd/api/v3": "v3.5.0",
@@ -54,23 +54,23 @@ var All = []Backend{
 	},
 	{
 		Name: "PostgreSQL", Folder: "postgreslock", Schemes: []string{"postgres", "postgresql"},
-		URL: "postgres://USER@HOST/DATABASE", Start: "postgres", Clients: map[string]string{"github.com/jackc/pgx/v5": "v5.6.0"},
+		URL: "postgres://USER@HOST/DATABASE", Page: "postgres", Clients: map[string]string{"github.com/jackc/pgx/v5": "v5.6.0"},
 		Engines: []string{"postgres"},
 		Needs:   "pgbouncer:pgbouncer pg_ctlcluster:postgresql",
 	},
 	{
 		Name: "MySQL and MariaDB", Folder: "mysqllock", Schemes: []string{"mysql", "mariadb"},
-		URL: "mysql://USER@HOST/DATABASE", Start: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.1"},
+		URL: "mysql://USER@HOST/DATABASE", Page: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.1"},
 		Engines: []string{"mysql"},
 		Needs:   "mariadbd:mariadb-server",
 	},
 	{
 		Name: "MongoDB", Folder: "mongolock", Schemes: []string{"mongodb", "mongodb+srv"},
-		Engines: []string{"mongodb"}, URL: "mongodb://HOST/DATABASE", Start: "mongodb",
+		Engines: []string{"mongodb"}, URL: "mongodb://HOST/DATABASE", Page: "mongodb",
 		Clients: map[string]string{"go.mongodb.org/mongo-driver/v2": "v2.0.0"},
 	},
 	{
-		Name: "NATS", Folder: "natslock", Schemes: []string{"nats", "nats+tls"}, URL: "nats://HOST:4222", Start: "nats",
+		Name: "NATS", Folder: "natslock", Schemes: []string{"nats", "nats+tls"}, URL: "nats://HOST:4222", Page: "nats",
 		TLS: []string{"nats+tls"}, Engines: []string{"nats"}, Clients: map[string]string{"github.com/nats-io/nats.go": "v1.35.0"},
 	},
 }

@@ -80,7 +80,7 @@ func TestDocumentsHaveARowForEachBackend(t *testing.T) {
 				t.Errorf("docs/internals/guarantees.md, %s: no row for %s", heading, b.Name)
 			}
 		}
-		if page := "docs/backends/" + b.Start + ".md"; b.Start != "" && !strings.Contains(readme, "("+page+")") {
+		if page := "docs/backends/" + b.Page + ".md"; b.Page != "" && !strings.Contains(readme, "("+page+")") {
 			t.Errorf("the README does not link %s", page)
 		}
 	}

@@ -25,14 +25,14 @@ import (
 // the URL of three servers.
 func serverOf(t *testing.T, b backends.Backend) string {
 	t.Helper()
-	if b.Start == "" {
+	if b.Page == "" {
 		var nodes []string
 		for range 3 {
 			nodes = append(nodes, redistest.Start(t).Addr)
 		}
 		return "redlock://" + strings.Join(nodes, ",")
 	}
-	page := "docs/backends/" + b.Start + ".md"
+	page := "docs/backends/" + b.Page + ".md"
 	if pageSetups[page] == nil {
 		return urlOf(t, page)
 	}
@@ -60,7 +60,7 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			defer func() { _ = locks.Close() }()
 			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
 			comment := b.Folder
-			if b.Start == "" { // redlock's is a driver of quorumlock
+			if b.Page == "" { // redlock's is a driver of quorumlock
 				comment = "quorumlock"
 			}
 			servertest.ListsAbilities(t, filepath.Join(root, comment), access.Driver(locks))

@@ -104,7 +104,7 @@ func urlOf(t *testing.T, page string) (url string) {
 // importOf returns the package of the backend that a page is about.
 func importOf(page string) string {
 	for _, b := range backends.All {
-		if b.Start == page {
+		if b.Page == page {
 			return b.Folder
 		}
 	}
