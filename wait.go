@@ -112,7 +112,7 @@ func (a *attempts) fences() int {
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.canShareLease(cl) {
 		return 1
 	}
-	behind, all := a.w.CountServed(maxCountedWaiters-1, cl.canShareLease)
+	behind, all := a.w.CountPassable(maxCountedWaiters-1, cl.canShareLease)
 	if !all {
 		return 1 + behind
 	}
@@ -185,7 +185,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
-		a.w.Refused(held, c.heldByOthers(held))
+		a.w.RecordHeld(held, c.byOthers(held))
 		if moved {
 			a.polls = 0
 			a.callObserver(func(o *Observer) { o.reportQueued(cl, held) })
@@ -218,7 +218,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		c.releaseUnknown(cl)
 		return err
 	}
-	since := a.w.Failed(sent.Mono, err)
+	since := a.w.RecordFailure(sent.Mono, err)
 	if a.fails == 0 {
 		a.failingSince = since
 	}
@@ -228,8 +228,8 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		c.releaseUnknown(cl)
 		return err
 	}
-	if now := c.now().Mono; now.Sub(a.failingSince) >= c.settings.RetryFor {
-		a.w.FailOthers(c.settings.RetryFor, err, now)
+	if now := c.now().Mono; now.Sub(a.failing) >= c.settings.RetryFor {
+		a.w.FailLocalWaiters(c.settings.RetryFor, err, now)
 		c.releaseUnknown(cl)
 		return err
 	}

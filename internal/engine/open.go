@@ -53,8 +53,8 @@ func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver
 	return openedBy(ctx, u, open)
 }
 
-// DriverOrError converts the results of a backend's constructor to those of its New and Open.
-// After an error it returns a nil interface, and not an interface with a nil pointer.
+// DriverOrError converts the results of a backend's constructor to results of Open. After
+// an error it returns a nil interface, and not an interface with a nil pointer.
 func DriverOrError[D driver.Driver](d D, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err

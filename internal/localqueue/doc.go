@@ -23,6 +23,6 @@
 // to wait, the hold may be passed to all waiters, again and again.
 //
 // The cost of an operation does not depend on the length of the queue, with two
-// exceptions: finding a waiter's position costs its logarithm on average, and CountServed
-// visits the waiters that it counts. Times are parameters; the package reads no clock.
+// exceptions: finding a waiter's position costs its logarithm on average, and
+// CountPassable visits the waiters that it counts. The package reads no clock.
 package localqueue

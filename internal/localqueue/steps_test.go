@@ -36,7 +36,7 @@ func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
 		}
 	}
 	for _, w := range all {
-		w.Refused(&driver.HeldError{Position: 1}, false)
+		w.RecordHeld(&driver.HeldError{Position: 1}, false)
 	}
 	for _, w := range all {
 		p.Granted("x", w, &hold{}, 0, start)
@@ -84,8 +84,8 @@ func TestWaitersThatFailTogetherLookAtFew(t *testing.T) {
 	readers := p.enterAll(reader("x"))
 	writer := p.enter(exclusive("x"))
 	for _, w := range readers {
-		w.Failed(start, errNet)
-		w.FailOthers(time.Second, errNet, start.Add(time.Second))
+		w.RecordFailure(start, errNet)
+		w.FailLocalWaiters(time.Second, errNet, start.Add(time.Second))
 		w.Leave(start)
 	}
 	if !errors.Is(writer.Err(), errNet) {

@@ -81,7 +81,7 @@ func (s *story) step(words []string) string {
 	case "refused": // WHO...
 		for _, who := range args[1:] {
 			holder := driver.Holder{Fence: uint64(number("fence")), Owner: driver.Owner{Client: o["by"]}}
-			s.who[who].Refused(&driver.HeldError{
+			s.who[who].RecordHeld(&driver.HeldError{
 				Name: name, Position: number("place"), Fence: uint64(number("said")), Holders: number("holders"), Holder: holder,
 			}, o["rivals"] != "")
 		}
@@ -114,9 +114,9 @@ func (s *story) step(words []string) string {
 			}
 		}
 	case "fail": // WHO
-		return w.Failed(now, errNet).Sub(start).String()
+		return w.RecordFailure(now, errNet).Sub(start).String()
 	case "failothers": // WHO
-		w.FailOthers(span("patience"), errNet, now)
+		w.FailLocalWaiters(span("patience"), errNet, now)
 	case "error": // WHO
 		<-w.Turn()
 		return said(w.Err())
@@ -129,7 +129,7 @@ func (s *story) step(words []string) string {
 	case "try": // KIND
 		return said(s.CheckTry(claimOf(last, name)))
 	case "served": // WHO
-		n, all := w.CountServed(number("most"), func(other *person) bool { return other.kind == w.Claim.kind })
+		n, all := w.CountPassable(number("most"), func(other *person) bool { return other.kind == w.Claim.kind })
 		return strconv.Itoa(n) + map[bool]string{true: " all"}[all]
 	case "queued":
 		if first, ok := s.Queued(name); ok {

@@ -8,8 +8,8 @@ import (
 
 // A Waiter is a claim in a queue. The claim contains it. The zero value is ready.
 //
-// CountServed, Refused, Failed and FailOthers are for a waiter that asks the backend. It
-// stays in the queue of its name until Leave or Queues.Granted removes it.
+// Only a waiter that asks the backend calls CountPassable and the methods below it,
+// except Leave and WaitReason. Leave or Queues.Granted removes it from its queue.
 type Waiter[W any] struct {
 	Claim W // the caller's own
 
@@ -47,10 +47,10 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// CountServed counts the next waiters, up to `most`, to which w's hold could be passed.
+// CountPassable counts the next waiters, up to `most`, to which w's hold could be passed.
 // It stops at the first waiter for which serves returns false. all is true if these are
 // all waiters behind w, and Queues knows of no claim of another process.
-func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool) {
+func (w *Waiter[W]) CountPassable(most int, serves func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	x := w.next
@@ -61,8 +61,8 @@ func (w *Waiter[W]) CountServed(most int, serves func(W) bool) (n int, all bool)
 	return n, x == nil && !w.queue.hasRivals
 }
 
-// Refused records the answer "held". rivals means that other processes hold the name.
-func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
+// RecordHeld records the answer "held". rivals means that other processes hold the name.
+func (w *Waiter[W]) RecordHeld(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
@@ -82,9 +82,9 @@ func (w *Waiter[W]) Refused(held *driver.HeldError, rivals bool) {
 	q.answered()
 }
 
-// Failed records that w got no answer to a request that was sent at `sent`. It returns
-// the time since which w has waited for a failing backend, perhaps behind other waiters.
-func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
+// RecordFailure records that w got no answer to a request sent at `sent`. It returns the
+// time since which w has waited for a failing backend, perhaps behind others.
+func (w *Waiter[W]) RecordFailure(sent time.Time, err error) (since time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
@@ -98,10 +98,10 @@ func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
 	return q.waitedSince(w)
 }
 
-// FailOthers ends the waiting of all waiters that have waited for a failing backend for
+// FailLocalWaiters fails the waiters that have waited for a failing backend for
 // `patience`. The requests of w count for all of them: their own turn would come only
 // after the waiters ahead had failed, one after the other.
-func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time) {
+func (w *Waiter[W]) FailLocalWaiters(patience time.Duration, err error, now time.Time) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
