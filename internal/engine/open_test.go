@@ -16,9 +16,9 @@ import (
 
 var errRefused = errors.New("refused")
 
-// DriverOrError must return a nil interface with an error. An interface that holds a nil pointer
-// is not nil.
-func TestDriverOrErrorReturnsNoDriverWithAnError(t *testing.T) {
+// With an error DriverOrError must return a nil interface. An interface with a nil
+// pointer is not nil.
+func TestDriverOrErrorReturnsANilInterfaceWithAnError(t *testing.T) {
 	if d, err := engine.DriverOrError((*locktable.Driver)(nil), errRefused); d != nil || !errors.Is(err, errRefused) {
 		t.Errorf("DriverOrError: %v, %v; want nil and the error", d, err)
 	}

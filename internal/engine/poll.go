@@ -8,7 +8,7 @@ import (
 )
 
 // A Poller polls, in one goroutine, for changes that the server does not push. It polls
-// for waiting claims at their Pace, and for lost leases at the interval LossInterval. Without
+// for waiting claims at their Pace, and for lost leases every LossInterval. Without
 // claims it sleeps. After a failed poll the pause doubles.
 type Poller struct {
 	Claims       *Claims

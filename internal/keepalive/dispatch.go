@@ -17,21 +17,21 @@ import (
 // Leases with a short TTL have classes of their own, because they have no time to wait
 // for the requests of other leases.
 type Dispatch[T any] struct {
-	queues    [classes][]T      // the leases that wait, by class
-	batches   [classes][]*Batch // the batches under way, by class, in the order of sending
-	nextRetry time.Time         // after a failed retry, the earliest time of the next one; zero after an answer
+	queues    [classCount][]T      // the leases that wait, by class
+	batches   [classCount][]*Batch // the batches under way, by class, in the order of sending
+	nextRetry time.Time            // after a failed retry, the earliest time of the next one; zero after an answer
 }
 
 // Health is the state of one lease in Dispatch.
 type Health uint8
 
 const (
-	Normal  Health = iota // it was answered
-	Suspect               // its batch got no answer
-	Alone                 // it is sent alone: its small batch got no answer, or only it got none in a large one
-	Hanging               // it got no answer alone
+	Normal    Health = iota // it was answered
+	Suspect                 // its batch got no answer
+	SentAlone               // it is sent alone: its small batch got no answer, or only it got none in a large one
+	Hanging                 // it got no answer alone
 
-	healths = 4
+	healthCount = 4
 )
 
 // Batch is one request under way.
@@ -47,8 +47,8 @@ const (
 	// its lock for a few ms at most.
 	BatchSize = 256
 
-	ttlGroups = 3 // see ttlGroup
-	classes   = ttlGroups * healths
+	ttlGroups  = 3 // see ttlGroup
+	classCount = ttlGroups * healthCount
 
 	youngAge     = 20 * time.Millisecond // the age up to which a batch may still be answered soon
 	failurePause = 20 * time.Millisecond // the pause between two failed retries
@@ -57,9 +57,9 @@ const (
 
 // The limits of a class, by health.
 var (
-	batchSizes = [healths]int{BatchSize, 16, 1, 1}
-	maxBatches = [healths]int{96, 64, 64, 16} // batches under way
-	maxYoung   = [healths]int{4, 8, 8, 4}     // batches under way that are younger than youngAge
+	batchSizes = [healthCount]int{BatchSize, 16, 1, 1}
+	maxBatches = [healthCount]int{96, 64, 64, 16} // batches under way
+	maxYoung   = [healthCount]int{4, 8, 8, 4}     // batches under way that are younger than youngAge
 )
 
 // ttlGroup groups TTLs: below a second, below ten, and longer ones.
@@ -76,7 +76,7 @@ func ttlGroup(ttl time.Duration) int {
 // Add queues a lease for its renewal. ttl is the time for which the renewal makes it
 // last.
 func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
-	line := &d.queues[ttlGroup(ttl)*healths+int(h)]
+	line := &d.queues[ttlGroup(ttl)*healthCount+int(h)]
 	*line = append(*line, x)
 }
 
@@ -103,7 +103,7 @@ func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Durat
 // untilRoom returns the time until another batch of the class may be sent. 0 means now; a
 // negative time means after the next Done.
 func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
-	health, batches := class%healths, d.batches[class]
+	health, batches := class%healthCount, d.batches[class]
 	if len(batches) >= maxBatches[health] {
 		return -1
 	}
@@ -119,7 +119,7 @@ func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
 }
 
 func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
-	line, health := &d.queues[class], Health(class%healths)
+	line, health := &d.queues[class], Health(class%healthCount)
 	size := min(len(*line), batchSizes[health])
 	leases := (*line)[:size:size]
 	if *line = (*line)[size:]; len(*line) == 0 {
@@ -165,5 +165,5 @@ func (b *Batch) HealthAfterFailure(n, alone int, down bool) Health {
 	case n > 1 && (b.health == Normal || down && alone >= maxAlone):
 		return Suspect
 	}
-	return Alone
+	return SentAlone
 }

@@ -131,9 +131,9 @@ func TestOnlyAFewGoAloneWhileNothingIsAnswered(t *testing.T) {
 		down  bool
 		want  keepalive.Health
 	}{
-		{0, true, keepalive.Alone},
+		{0, true, keepalive.SentAlone},
 		{64, true, keepalive.Suspect},
-		{64, false, keepalive.Alone},
+		{64, false, keepalive.SentAlone},
 	} {
 		if h := b.HealthAfterFailure(16, c.alone, c.down); h != c.want {
 			t.Errorf("beside %d alone, down %v: %v, want %v", c.alone, c.down, h, c.want)

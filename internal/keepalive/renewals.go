@@ -25,7 +25,7 @@ type Renewals[L Lease] struct {
 	heap      dueHeap[L]
 	dispatch  Dispatch[*Renewal[L]] // the leases that are due, until they are sent
 	slept     time.Duration         // clock.Reading.Slept at the last call of Due
-	alone     int                   // the number of leases with the health Alone
+	sentAlone int                   // the number of leases with the health SentAlone
 	nextDue   time.Duration         // the time of the next call of Due, since began; 0 if its caller was woken
 	scheduled bool                  // a renewal was scheduled since the last Due
 	stopped   bool
@@ -56,7 +56,7 @@ type Renewal[L Lease] struct {
 	ttl      time.Duration
 	slack    time.Duration // the time by which it may be renewed earlier, together with others
 	health   Health
-	fails    uint8
+	failures uint8
 	pending  bool          // a renewal is queued or under way
 	underWay bool          // a renewal is under way; Idle waits for its end
 	check    bool          // renew the lease even if that does not extend it
@@ -155,7 +155,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 		}
 		x.check = true
 		x.doubt.Store(true)
-		if !x.pending { // if a request is under way, Answered schedules the check: its answer may be outdated
+		if !x.pending { // if a request is under way, ScheduleNext plans the check: its answer may be outdated
 			r.scheduleLocked(x, now, 0)
 		}
 	}
@@ -250,7 +250,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	return over, next
 }
 
-// Take returns leases to send now. The caller must pass each of them to Answered, and
+// Take returns leases to send now. The caller must pass each of them to ScheduleNext, and
 // then their batch to Done. If there are none, wait is the time until Take may return
 // some. A negative wait means: wait for Wake.
 func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait time.Duration) {
@@ -282,9 +282,9 @@ func (x *Renewal[L]) endLocked() {
 	}
 }
 
-// Answered schedules the next renewal of x. left is the rest of its term. failed is 0 if
-// x was renewed, 1 if its answer is an error, the batch's size if the request failed.
-func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, failed int, left time.Duration, now time.Time) {
+// ScheduleNext schedules the next renewal of x. left is the rest of its term. failed is 0
+// if x was renewed, 1 if its answer is an error, the batch's size if the request failed.
+func (r *Renewals[L]) ScheduleNext(x *Renewal[L], b *Batch, failed int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x.endLocked()
@@ -293,13 +293,13 @@ func (r *Renewals[L]) Answered(x *Renewal[L], b *Batch, failed int, left time.Du
 	}
 	in := RenewIn(x.ttl, now.Sub(b.sent), left)
 	if failed > 0 {
-		x.fails = min(x.fails+1, 200)
-		in = min(RetryIn(int(x.fails), x.ttl), left)
+		x.failures = min(x.failures+1, 200)
+		in = min(RetryIn(int(x.failures), x.ttl), left)
 		x.check = true // the failed request may have been a check
 		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silenceTimeout
-		r.setHealthLocked(x, b.HealthAfterFailure(failed, r.alone, down))
+		r.setHealthLocked(x, b.HealthAfterFailure(failed, r.sentAlone, down))
 	} else {
-		x.fails = 0
+		x.failures = 0
 		r.setHealthLocked(x, Normal)
 		if x.check {
 			in = 0
@@ -331,10 +331,10 @@ func (r *Renewals[L]) Alive(now time.Time) {
 }
 
 func (r *Renewals[L]) setHealthLocked(x *Renewal[L], h Health) {
-	if x.health == Alone {
-		r.alone--
+	if x.health == SentAlone {
+		r.sentAlone--
 	}
-	if x.health = h; h == Alone {
-		r.alone++
+	if x.health = h; h == SentAlone {
+		r.sentAlone++
 	}
 }

@@ -92,7 +92,7 @@ func (k *keeper) answer(b batch, ok bool) {
 		} else {
 			failed = len(b.leases)
 		}
-		k.Answered(x, b.under, failed, x.Lease.term.Left(k.now), k.now.Mono)
+		k.ScheduleNext(x, b.under, failed, x.Lease.term.Left(k.now), k.now.Mono)
 	}
 	k.Done(b.under, k.now.Mono, ok)
 }
@@ -229,7 +229,7 @@ func TestARenewalThatWasAnsweredLateIsFollowedByTheNextInTime(t *testing.T) {
 	b := k.one()
 	l.term = trust.NewTerm(k.now, ttl, ttl/10)
 	k.pass(ttl / 3) // the answer takes that long
-	k.Answered(b.leases[0], b.under, 0, l.term.Left(k.now), k.now.Mono)
+	k.ScheduleNext(b.leases[0], b.under, 0, l.term.Left(k.now), k.now.Mono)
 	k.Done(b.under, k.now.Mono, true)
 	if b := k.one(); !b.has(l) {
 		t.Error("it is not renewed again at once")
