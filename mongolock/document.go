@@ -27,7 +27,7 @@ type document struct {
 // stored returns the value of the name and its version: the new value, or the previous
 // value if the update is void.
 func (d *document) stored() (s swap.Stored, err error) {
-	e, err := stamped.Open(d.Envelope)
+	e, err := stamped.Decode(d.Envelope)
 	if err != nil {
 		return s, fmt.Errorf("the document of %.80q: %w", d.Name, err)
 	}

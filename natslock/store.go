@@ -106,7 +106,7 @@ func (m *message) stored(at time.Time) (swap.Stored, error) {
 	if len(m.data) == 0 {
 		return swap.Stored{Version: m.sequence, StoreState: loadNote{receivedAt: at}}, nil
 	}
-	e, err := stamped.Open(m.data)
+	e, err := stamped.Decode(m.data)
 	if err != nil {
 		return swap.Stored{}, err
 	}

@@ -144,7 +144,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 		counts = w.envelope.InsideWindow(last.stamp)
 	case len(last.data) == 0: // a tool has deleted the key since
 	default: // the envelope of a later write shows whether this write counted
-		e, err := stamped.Open(last.data)
+		e, err := stamped.Decode(last.data)
 		if err != nil {
 			return result, err
 		}
@@ -155,7 +155,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 	}
 	if counts {
 		s.clock.InsideWindow(w.envelope.Window)
-		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{receivedAt: w.acked, void: w.envelope.Void, neededFor: w.neededFor}}
+		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.VoidVersions, neededFor: w.neededFor}}
 	} else {
 		s.clock.OutsideWindow(w.envelope.Window)
 		result = swap.Swapped{OutsideWindow: true, HasStored: true}

@@ -114,7 +114,7 @@ func stored(v Value) (swap.Stored, error) {
 	if v.Version == 0 {
 		return swap.Stored{}, nil
 	}
-	e, err := stamped.Open(v.Data)
+	e, err := stamped.Decode(v.Data)
 	if err != nil {
 		return swap.Stored{}, err
 	}

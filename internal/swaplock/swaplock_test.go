@@ -132,7 +132,7 @@ func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, err
 	if err != nil || answer.Value.Version == 0 {
 		return make([]swap.Stored, len(names)), err
 	}
-	e, err := stamped.Open(answer.Value.Data)
+	e, err := stamped.Decode(answer.Value.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (v *values) seen(k kept) swap.Stored {
 }
 
 func (k kept) envelope() *stamped.Envelope {
-	e, err := stamped.Open(k.bytes)
+	e, err := stamped.Decode(k.bytes)
 	if err != nil {
 		panic(err)
 	}

@@ -144,8 +144,8 @@ var functions = map[string]any{
 	"sqlitelock.CheckLease":       sqlitelock.CheckLease,
 	"sqlitelock.Open":             sqlitelock.Open,
 	"sqlitelock.OpenFile":         sqlitelock.OpenFile,
+	"stamped.Decode":              stamped.Decode,
 	"stamped.Next":                stamped.Next,
-	"stamped.Open":                stamped.Open,
 	"swap.New":                    swap.New,
 }
 

@@ -13,7 +13,7 @@
 // become the leader, since the writer last learned the time. So the writer reads the
 // stamp of its envelope, in the answer to the write or with one more request, before it
 // reports success. If another swap has replaced it by then, the envelope of that swap
-// lists which swaps before it were void, see [Envelope.Counted].
+// lists the void swaps before it, see [Envelope.Counted].
 //
 // # Assumptions about clocks
 //

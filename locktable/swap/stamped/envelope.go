@@ -15,15 +15,15 @@ type Envelope struct {
 	Value    []byte      // the value of the name, if the swap counts
 	Previous []byte      // the value of the name, if the swap does not count: the value that it replaced
 
-	// Void has the versions of the last maxVoid void swaps, in order. It is for stores
-	// whose writers read their stamps afterwards.
-	Void []uint64
+	// VoidVersions has the last maxVoid void versions, in order. It is for stores whose
+	// writers read their stamps afterwards.
+	VoidVersions []uint64
 }
 
 // Next returns the envelope of a swap that replaces a value. void is the
 // [Envelope.VoidAt] of the replaced envelope.
 func Next(s swap.Swap, void []uint64) *Envelope {
-	return &Envelope{Window: s.Window, Value: s.Value, Previous: s.Previous, Void: void}
+	return &Envelope{Window: s.Window, Value: s.Value, Previous: s.Previous, VoidVersions: void}
 }
 
 // InsideWindow reports whether an envelope with that stamp counts.
@@ -43,24 +43,22 @@ func (e *Envelope) ValueAt(stamp locktable.Instant) []byte {
 // swap before that many others follow.
 const maxVoid = 32
 
-// VoidAt returns the Void of the next envelope, if this envelope has that version and
-// stamp.
+// VoidAt returns the VoidVersions of the next envelope. version and stamp are this one's.
 func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	if e.InsideWindow(stamp) {
-		return e.Void
+		return e.VoidVersions
 	}
-	void := append(slices.Clip(e.Void), version)
+	void := append(slices.Clip(e.VoidVersions), version)
 	return void[max(0, len(void)-maxVoid):]
 }
 
-// Counted reports whether a swap with this version counted. This envelope must have
-// replaced it, directly or through other swaps. known is false if too many swaps since
-// then were void.
+// Counted reports whether the swap with that version counted. It must be older than this
+// envelope. known is false if too many swaps since then were void.
 func (e *Envelope) Counted(version uint64) (counted, known bool) {
 	switch {
-	case slices.Contains(e.Void, version):
+	case slices.Contains(e.VoidVersions, version):
 		return false, true
-	case len(e.Void) == maxVoid && version < e.Void[0]:
+	case len(e.VoidVersions) == maxVoid && version < e.VoidVersions[0]:
 		return false, false
 	}
 	return true, true
@@ -74,17 +72,17 @@ func (e *Envelope) Append(b []byte) []byte {
 	b = append(b, format)
 	b = binary.AppendVarint(b, int64(e.Window.From))
 	b = binary.AppendVarint(b, int64(e.Window.To))
-	b = binary.AppendUvarint(b, uint64(len(e.Void)))
-	for _, v := range e.Void {
+	b = binary.AppendUvarint(b, uint64(len(e.VoidVersions)))
+	for _, v := range e.VoidVersions {
 		b = binary.AppendUvarint(b, v)
 	}
 	b = append(binary.AppendUvarint(b, uint64(len(e.Value))), e.Value...)
 	return append(b, e.Previous...)
 }
 
-// Open reads the stored form of an envelope. The values of the envelope are slices of
-// stored. Open accepts only what Append writes; its error is a [*locktable.CorruptError].
-func Open(stored []byte) (*Envelope, error) {
+// Decode reads the stored form of an envelope. The values of the envelope are slices of
+// stored. If Append would write other bytes, its error is a [*locktable.CorruptError].
+func Decode(stored []byte) (*Envelope, error) {
 	if len(stored) == 0 || stored[0] != format {
 		return nil, damaged("it does not begin as one")
 	}
@@ -108,10 +106,10 @@ func Open(stored []byte) (*Envelope, error) {
 	e.Window.From, e.Window.To = instant(), instant()
 	n := number()
 	if n > maxVoid {
-		return nil, damaged("it knows of too many that are void")
+		return nil, damaged("it names too many void versions")
 	}
 	for range n {
-		e.Void = append(e.Void, number())
+		e.VoidVersions = append(e.VoidVersions, number())
 	}
 	n = number()
 	if bad || n > uint64(len(rest)) {
@@ -119,7 +117,7 @@ func Open(stored []byte) (*Envelope, error) {
 	}
 	e.Value, e.Previous = rest[:n:n], rest[n:]
 	if !bytes.Equal(e.Append(make([]byte, 0, len(stored))), stored) {
-		return nil, damaged("its numbers are not written as short as they can be")
+		return nil, damaged("its numbers are not in the shortest form")
 	}
 	return e, nil
 }

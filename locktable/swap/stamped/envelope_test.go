@@ -14,17 +14,17 @@ import (
 func envelope() *stamped.Envelope {
 	return &stamped.Envelope{
 		Window: swap.Window{From: 1000, To: 2000},
-		Value:  []byte("new"), Previous: []byte("old"), Void: []uint64{7, 300},
+		Value:  []byte("new"), Previous: []byte("old"), VoidVersions: []uint64{7, 300},
 	}
 }
 
-// The stored form is read by other versions: a change of it has to be meant.
-func TestTheStoredFormIsThis(t *testing.T) {
+// Other versions read the stored form, so it must not change by accident.
+func TestTheStoredFormDoesNotChange(t *testing.T) {
 	const golden = "\xe1\xd0\x0f\xa0\x1f\x02\x07\xac\x02\x03newold"
 	if got := string(envelope().Append(nil)); got != golden {
 		t.Errorf("stored as %q, want %q", got, golden)
 	}
-	if e, err := stamped.Open([]byte(golden)); err != nil || !reflect.DeepEqual(e, envelope()) {
+	if e, err := stamped.Decode([]byte(golden)); err != nil || !reflect.DeepEqual(e, envelope()) {
 		t.Errorf("read as %+v, %v", e, err)
 	}
 }
@@ -40,7 +40,7 @@ func TestASwapCountsIfItsStampIsInItsWindow(t *testing.T) {
 	}
 }
 
-func TestASwapKnowsWhichBeforeItWereVoid(t *testing.T) {
+func TestAnEnvelopeListsVoidSwapsBeforeIt(t *testing.T) {
 	e := envelope()
 	next := func(version uint64, stamp locktable.Instant) {
 		void := e.VoidAt(version, stamp)
@@ -59,34 +59,34 @@ func TestASwapKnowsWhichBeforeItWereVoid(t *testing.T) {
 	}
 	for version, want := range map[uint64]bool{300: false, 500: false, 599: true, 601: true} {
 		if _, known := e.Counted(version); known != want {
-			t.Errorf("it is known of %d whether it counted: %v; want %v", version, known, want)
+			t.Errorf("Counted(%d) knows the answer: %v; want %v", version, known, want)
 		}
 	}
-	if _, err := stamped.Open(e.Append(nil)); err != nil {
-		t.Errorf("after a storm: %v", err)
+	if _, err := stamped.Decode(e.Append(nil)); err != nil {
+		t.Errorf("after 100 void swaps: %v", err)
 	}
 }
 
-func TestNeighboursDoNotShareWhatWasVoid(t *testing.T) {
+func TestTwoNextEnvelopesDoNotShareAnArray(t *testing.T) {
 	e := envelope()
-	e.Void = append(make([]uint64, 0, 8), 7)
+	e.VoidVersions = append(make([]uint64, 0, 8), 7)
 	one, other := e.VoidAt(8, 0), e.VoidAt(9, 0)
 	if !slices.Equal(one, []uint64{7, 8}) || !slices.Equal(other, []uint64{7, 9}) {
-		t.Errorf("%v and %v", one, other)
+		t.Errorf("VoidAt returns %v and %v; want [7 8] and [7 9]", one, other)
 	}
 }
 
-func TestWhatIsNoEnvelopeIsDamaged(t *testing.T) {
+func TestDecodeRefusesDamagedBytes(t *testing.T) {
 	whole := envelope().Append(nil)
 	whole = whole[:len(whole)-len("old")]
 	for i := range whole {
-		if _, err := stamped.Open(whole[:i]); !isCorrupt(err) {
-			t.Errorf("of the first %d bytes: %v", i, err)
+		if _, err := stamped.Decode(whole[:i]); !isCorrupt(err) {
+			t.Errorf("the first %d bytes: %v, want a *CorruptError", i, err)
 		}
 	}
 	for _, bad := range []string{"x", "\xe1\x80\x00\x00\x00\x00", "\xe1\x00\x00\x21", "\xe1\x00\x00\x00\x05new"} {
-		if _, err := stamped.Open([]byte(bad)); !isCorrupt(err) {
-			t.Errorf("%q: %v", bad, err)
+		if _, err := stamped.Decode([]byte(bad)); !isCorrupt(err) {
+			t.Errorf("%q: %v, want a *CorruptError", bad, err)
 		}
 	}
 }
@@ -96,14 +96,14 @@ func isCorrupt(err error) bool {
 	return ok
 }
 
-func FuzzOpen(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	f.Add(envelope().Append(nil), int64(1500))
 	f.Add((&stamped.Envelope{}).Append(nil), int64(0))
 	f.Fuzz(func(t *testing.T, stored []byte, stamp int64) {
-		e, err := stamped.Open(stored)
+		e, err := stamped.Decode(stored)
 		if err != nil {
 			if !isCorrupt(err) {
-				t.Fatalf("%v", err)
+				t.Fatalf("%v, want a *CorruptError", err)
 			}
 			return
 		}
@@ -111,9 +111,9 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%q is stored as %q", stored, got)
 		}
 		e.ValueAt(locktable.Instant(stamp))
-		next := &stamped.Envelope{Void: e.VoidAt(1<<63, locktable.Instant(stamp))}
-		if _, err := stamped.Open(next.Append(nil)); err != nil {
-			t.Fatalf("the next: %v", err)
+		next := &stamped.Envelope{VoidVersions: e.VoidAt(1<<63, locktable.Instant(stamp))}
+		if _, err := stamped.Decode(next.Append(nil)); err != nil {
+			t.Fatalf("the next envelope: %v", err)
 		}
 	})
 }
