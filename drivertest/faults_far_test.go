@@ -85,7 +85,7 @@ var farFaults = []fault{{
 	}},
 	ticks: true,
 }, {
-	name:  "windows stay as narrow as they were", // as of a store that does not call OutsideWindow of its clock
+	name:  "windows stay as narrow as they were", // as if a store never called RecordOutside of its clock
 	wants: []string{"End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late || p.claim != nil && time.Since(p.sent) > 50*time.Millisecond

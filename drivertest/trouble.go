@@ -55,8 +55,8 @@ func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
 	}
-	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver reports each swap that the server found outside of its window to "+
-		"OutsideWindow, and each that was in it to InsideWindow", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
+	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver calls RecordOutside after each swap outside of its window, and "+
+		"RecordInside after each other swap", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
 		far, c := k.openSlow(), k.mutex()
 		far.gets(c)
 		far.releases(c)

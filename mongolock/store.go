@@ -203,13 +203,13 @@ func onlyDuplicates(err error) bool {
 func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) swap.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InsideWindow(at) {
-		t.clock.InsideWindow(s.Window)
+		t.clock.RecordInside(s.Window)
 		t.clock.Learn(at, sent, time.Now())
 		return swap.Swapped{Done: true, Version: version}
 	}
 	// The known time of the server was wrong: another server may have answered "hello".
 	// The stamp is the time of the present server.
-	t.clock.OutsideWindow(s.Window)
+	t.clock.RecordOutside(s.Window)
 	t.clock.Learn(at, sent, time.Now())
 	return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: swap.Stored{Value: s.Previous, Version: version}}
 }

@@ -104,12 +104,12 @@ func (s *store) swapBatch(ctx context.Context, swaps []swap.Swap, out []swap.Swa
 		}
 	}
 	if len(unsure) == 0 {
-		s.clock.InsideWindow(swaps[indexes[0]].Window)
+		s.clock.RecordInside(swaps[which[0]].Window)
 		return nil
 	}
 	return sqlswap.LoadResults(ctx, s.Load, swaps, out, unsure, func(i int) {
 		out[i].OutsideWindow = true
-		s.clock.OutsideWindow(swaps[i].Window)
+		s.clock.RecordOutside(swaps[i].Window)
 	})
 }
 

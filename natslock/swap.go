@@ -81,7 +81,7 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 		s.bucket.forgetConfig()
 		return swap.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.OutsideWindow(one.Window) // no server received the swap, because there is no leader or no bucket
+		s.clock.RecordOutside(one.Window) // no server received the swap, because there is no leader or no bucket
 		return swap.Swapped{OutsideWindow: true}, nil
 	case err != nil:
 		return swap.Swapped{}, err
@@ -154,10 +154,10 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 		}
 	}
 	if counts {
-		s.clock.InsideWindow(w.envelope.Window)
+		s.clock.RecordInside(w.envelope.Window)
 		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.VoidVersions, neededFor: w.neededFor}}
 	} else {
-		s.clock.OutsideWindow(w.envelope.Window)
+		s.clock.RecordOutside(w.envelope.Window)
 		result = swap.Swapped{OutsideWindow: true, HasStored: true}
 		result.Stored, err = last.stored(w.acked)
 	}

@@ -109,8 +109,8 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (
 		// The caller may return before the row is free. The connection stays in use.
 		return s.requestInBackground(ctx, wait+answerTimeout, func() { <-s.longWaits }, f)
 	})
-	if isLocked(err) && !untilDeadline {
-		s.clock.OutsideWindow(w.Window)
+	if isLocked(err) && !last {
+		s.clock.RecordOutside(w.Window)
 		return swap.Swapped{OutsideWindow: true}, nil
 	}
 	return done, err
@@ -178,9 +178,9 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 		if err := rows.Scan(into...); err != nil {
 			return false, err
 		}
-		changed = true
-		s.clock.InsideWindow(w)
-		if received := time.Now(); received.Sub(sent) < slowThreshold { // not after a wait for a row: it is no round trip
+		took = true
+		s.clock.RecordInside(w)
+		if received := time.Now(); received.Sub(sent) < slow { // a wait for a row would falsify the round-trip time
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
 	}
@@ -215,7 +215,7 @@ func (s *store) isPast(w swap.Window, now time.Time) bool {
 	if ok && serverTime.From <= w.To {
 		return false
 	}
-	s.clock.OutsideWindow(w)
+	s.clock.RecordOutside(w)
 	return true
 }
 

@@ -147,10 +147,10 @@ func (s *store) swap(ctx context.Context, one swap.Swap) swap.Swapped {
 	case !answer.Done: // another one was quicker, and this is its value
 		return swap.Swapped{HasStored: true, Stored: now}
 	case !envelope.InsideWindow(locktable.At(answer.Value.Stamp)):
-		s.clock.OutsideWindow(one.Window) // the next window is wider
+		s.clock.RecordOutside(one.Window) // the next window is wider
 		return swap.Swapped{OutsideWindow: true, HasStored: true, Stored: now}
 	}
-	s.clock.InsideWindow(one.Window)
+	s.clock.RecordInside(one.Window)
 	return swap.Swapped{Done: true, Version: now.Version, StoreState: now.StoreState}
 }
 

@@ -21,7 +21,7 @@ type Clock struct {
 	mu        sync.Mutex        // protects the fields below
 	known     engine.ServerTime // zero if the client has to ask the server
 	roundTrip time.Duration     // the round-trip time of the request that set known
-	doublings int               // doublings of the width: OutsideWindow adds 1, InsideWindow subtracts 1
+	doublings int               // doublings of the width: RecordOutside adds 1, RecordInside subtracts 1
 }
 
 const (
@@ -87,11 +87,11 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	}
 }
 
-// OutsideWindow reports to c that the store's clock was outside of w, the window of a
-// swap. It makes the next window wider, unless that is already wider than w. So if many
-// swaps are late for one reason, only the first makes it wider. OutsideWindow also drops
-// the known time, unless that is newer than w.
-func (c *Clock) OutsideWindow(w Window) {
+// RecordOutside records that the store's clock was outside of w, the window of a swap. It
+// makes the next window wider, unless that is already wider than w. So if many swaps are
+// late for one reason, only the first makes it wider. RecordOutside also drops the known
+// time, unless that is newer than w.
+func (c *Clock) RecordOutside(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); width < c.MaxWindow() && w.width() >= width-width/8 {
@@ -102,9 +102,9 @@ func (c *Clock) OutsideWindow(w Window) {
 	}
 }
 
-// InsideWindow reports to c that w was wide enough. It makes the next window narrower,
-// unless that is already narrower than w.
-func (c *Clock) InsideWindow(w Window) {
+// RecordInside records that w was wide enough. It makes the next window narrower, unless
+// that is already narrower than w.
+func (c *Clock) RecordInside(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if width := c.width(); w.width() <= width+width/8 {

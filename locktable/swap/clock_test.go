@@ -95,7 +95,7 @@ func TestAWindowIsNoWiderThanWidest(t *testing.T) {
 			c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 			w := window(t, c, 0)
 			last = w.From.Until(w.To)
-			c.OutsideWindow(w)
+			c.RecordOutside(w)
 		}
 		if want := 5*time.Second + 2*tick; last != want || c.MaxWindow() != want {
 			t.Errorf("with ticks of %v it is %v wide, and MaxWindow is %v; want %v", tick, last, c.MaxWindow(), want)
@@ -118,13 +118,13 @@ func TestAClockLearnsWhatSaysMore(t *testing.T) {
 func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 	c := learned(time.Millisecond)
 	for _, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
-		c.OutsideWindow(window(t, c, 0))
+		c.RecordOutside(window(t, c, 0))
 		unknown(t, c, 0)
 		c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 		isWide(t, c, 0, want)
 	}
-	c.InsideWindow(window(t, c, 0))
-	c.InsideWindow(window(t, c, 0))
+	c.RecordInside(window(t, c, 0))
+	c.RecordInside(window(t, c, 0))
 	isWide(t, c, 0, 50*time.Millisecond)
 }
 
@@ -133,7 +133,7 @@ func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
 	c := learned(3 * time.Second)
 	for range 3 {
 		isWide(t, c, 0, 5*time.Second)
-		c.OutsideWindow(window(t, c, 0))
+		c.RecordOutside(window(t, c, 0))
 		c.Learn(serverAt, zero.Add(-3*time.Second), zero)
 	}
 }
@@ -143,16 +143,16 @@ func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
 	c := learned(time.Millisecond)
 	w := window(t, c, 0)
 	for range 50 {
-		c.OutsideWindow(w)
+		c.RecordOutside(w)
 	}
 	c.Learn(serverAt+1_000_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
 	for range 50 { // these swaps learn their results when the time is known again
-		c.OutsideWindow(w)
+		c.RecordOutside(w)
 	}
 	isWide(t, c, time.Second, 100*time.Millisecond)
-	c.InsideWindow(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
+	c.RecordInside(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
 	isWide(t, c, time.Second, 100*time.Millisecond)
-	c.InsideWindow(w)
+	c.RecordInside(w)
 	isWide(t, c, time.Second, 50*time.Millisecond)
 }
 
@@ -162,7 +162,7 @@ func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
 	c := learned(time.Millisecond)
 	w := window(t, c, 0)
 	w.To = w.From.Add(10 * time.Millisecond)
-	c.OutsideWindow(w)
+	c.RecordOutside(w)
 	unknown(t, c, 0)
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 	isWide(t, c, 0, 50*time.Millisecond)
@@ -178,7 +178,7 @@ func TestTheTimeIsAskedForUntilItIsKnown(t *testing.T) {
 		c.Learn(serverAt, now.Add(-time.Millisecond), now)
 		if asked++; asked < 3 {
 			seen, _ := c.Window(now)
-			c.OutsideWindow(seen)
+			c.RecordOutside(seen)
 		}
 		return nil
 	})

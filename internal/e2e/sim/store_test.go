@@ -191,9 +191,9 @@ func (r *storeRoad) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped
 	switch {
 	case err != nil:
 	case slices.ContainsFunc(did, func(s swap.Swapped) bool { return s.OutsideWindow }):
-		r.clock.OutsideWindow(swaps[0].Window)
+		r.clock.RecordOutside(swaps[0].Window)
 	default:
-		r.clock.InsideWindow(swaps[0].Window)
+		r.clock.RecordInside(swaps[0].Window)
 	}
 	return did, err
 }

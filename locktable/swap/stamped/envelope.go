@@ -84,7 +84,7 @@ func (e *Envelope) Append(b []byte) []byte {
 // stored. If Append would write other bytes, its error is a [*locktable.CorruptError].
 func Decode(stored []byte) (*Envelope, error) {
 	if len(stored) == 0 || stored[0] != format {
-		return nil, damaged("it does not begin as one")
+		return nil, damaged("its first byte is wrong")
 	}
 	rest, bad := stored[1:], false
 	skip := func(n int) { // n is 0 or less if there was no number
