@@ -61,7 +61,7 @@ func (s *server) harness() drivertest.Harness {
 
 		Sessions: []func(testing.TB) driver.Driver{s.session, s.session},
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	}
 	if s.fault.ticks {
 		h.Clock, h.Wipe = nil, nil

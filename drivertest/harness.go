@@ -61,20 +61,19 @@ type Harness struct {
 	// them to see the same names. nil means that a session has no such settings.
 	Sessions []func(t testing.TB) driver.Driver
 
-	// Elsewhere are functions that each open a client of another place on the same
-	// server: another schema, prefix, bucket or database. A name that is held here is
-	// free there, so Properties().Location has to tell the places apart: the handle of a
-	// lease contains it.
-	Elsewhere []func(t testing.TB) driver.Driver
+	// OtherStores each open a client of another store on the same server: another schema,
+	// prefix, bucket or database. A name that is held here is free there, so
+	// Properties().Location must differ: the handle of a lease contains it.
+	OtherStores []func(t testing.TB) driver.Driver
 
 	// ReportsLater says that, although there is a Clock, a watch's function is called
 	// soon after the step that changes the name, and not before the step returns.
 	ReportsLater bool
 
-	// AllAtOnce says that the driver is a [driver.AllAcquirer] that grants claims of any
+	// AtomicAll says that the driver is a [driver.AllAcquirer] that grants claims of any
 	// names in one step. The suite tests that. Without it, names may be on different
 	// servers.
-	AllAtOnce bool
+	AtomicAll bool
 
 	// AgreesLate allows the behavior of a quorum whose nodes have clocks of their own.
 	// When it passes a name on, each node gives a fence of its own, and they agree on one

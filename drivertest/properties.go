@@ -26,7 +26,7 @@ func testProperties(s *suite) {
 			k.Errorf("Acquire for %v: %v; want it granted", shortest, err)
 		}
 	})
-	for i, open := range s.Elsewhere {
+	for i, open := range s.OtherStores {
 		s.test(fmt.Sprintf("Place%dOfTheSameServerIsNotThisOne", i+1), func(k *kit) {
 			k.a.gets(k.mutex())
 			other := k.openAs(open)

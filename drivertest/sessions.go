@@ -50,7 +50,7 @@ func testSessions(s *suite) {
 		})
 	}
 
-	if s.AllAtOnce {
+	if s.AtomicAll {
 		s.test("ManyNamesAtOnceAreTheSameNames", func(k *kit) {
 			for i, open := range s.Sessions {
 				one := k.openAs(open)

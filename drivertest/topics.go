@@ -48,7 +48,7 @@ var topics = []topic{
 	{"Watch", testWatch, "Watch, and that each step with news tells", func(s *suite) bool { return s.tells }},
 	{"Ctx", testCtx, "what a call does when its ctx is over, before it or in the midst of it", nil},
 	{"Trouble", testTrouble, "what the driver makes of the errors of its client library: a *driver.Error with Backend, Op, Name and Err", func(s *suite) bool { return !s.NoNetwork }},
-	{"All", testAll, "AcquireAll: all or none, in one step", func(s *suite) bool { return s.AllAtOnce }},
+	{"All", testAll, "AcquireAll: all or none, in one step", func(s *suite) bool { return s.AtomicAll }},
 	{"Concurrent", testConcurrent, "that a step is atomic: two of them never work on one entry at the same time, not even in two processes", nil},
 	{"Client", testClient, "what the log says; if the topics above pass, it is the speed, or a call that waits", nil},
 	{"ClientLoss", testClientLoss, "how a holder hears that it lost: the answers to Renew, and signals", nil},

@@ -35,7 +35,7 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Du
 	keepClockBusy(t, url)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
-		Elsewhere: []func(testing.TB) driver.Driver{
+		OtherStores: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, url+"/other") },
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
@@ -43,8 +43,8 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Du
 		},
 		Unit:        4 * time.Second,
 		Uncertainty: uncertainty,
-		AllAtOnce:   true,
-		// On a slow machine, many clients at once wait seconds for each answer.
+		AtomicAll:   true,
+		// On a slow machine many clients at once wait some seconds for each answer.
 		Patience: 20 * time.Second,
 	})
 }

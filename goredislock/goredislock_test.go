@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 		},
 		Unit: unit,
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	})
 }
 

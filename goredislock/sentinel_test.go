@@ -39,7 +39,7 @@ func TestWithSentinel(t *testing.T) {
 			},
 			Unit: unit,
 
-			AllAtOnce: true,
+			AtomicAll: true,
 		})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {

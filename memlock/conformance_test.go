@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 		Clock:     clock,
 		NoNetwork: true,
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	})
 }
 
@@ -29,6 +29,6 @@ func TestConformanceOnItsOwnClock(t *testing.T) {
 		Unit:      400 * time.Millisecond,
 		NoNetwork: true,
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	})
 }

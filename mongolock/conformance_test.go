@@ -58,11 +58,9 @@ func TestConformance(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, serverOf(t).databaseURL(n.Addr(serverOf(t).addr), db)+"&collection="+collection(t))
 		},
-		Elsewhere: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver {
-				return open(t, server.databaseURL(server.addr, db)+"&collection=other")
-			},
-			func(t testing.TB) driver.Driver { return open(t, server.databaseURL(server.addr, newDatabase())) },
+		OtherStores: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, db)+"&collection=other") },
+			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, database())) },
 		},
 		Unit: 4 * time.Second,
 	})

@@ -44,7 +44,7 @@ func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit tim
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, "nats://"+n.Addr(one.Addr)+"/"+bucket)
 		},
-		Elsewhere: []func(testing.TB) driver.Driver{
+		OtherStores: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other-than-this") },
 		},
 		Unit:        unit,

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
 	h := harness(url, server.Addr)
-	h.Elsewhere = []func(testing.TB) driver.Driver{
+	h.OtherStores = []func(testing.TB) driver.Driver{
 		func(t testing.TB) driver.Driver { return open(t, url+"?schema=other") },
 		func(t testing.TB) driver.Driver { return open(t, url+"?prefix=other_") },
 	}
@@ -50,7 +50,7 @@ func harness(url, addr string) drivertest.Harness {
 		Unit:        unit,
 		Uncertainty: uncertainty,
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	}
 }
 

@@ -39,13 +39,13 @@ func TestConformance(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return open(t, "redis://"+n.Addr(server.Addr))
 		},
-		Elsewhere: []func(testing.TB) driver.Driver{
+		OtherStores: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr+"/1") },
 			func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr+"?prefix=other:") },
 		},
 		Unit: unit,
 
-		AllAtOnce: true,
+		AtomicAll: true,
 	})
 }
 
@@ -100,7 +100,7 @@ func runShared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 		},
 		Unit: unit,
 
-		AllAtOnce: oneServer,
+		AtomicAll: oneServer,
 	})
 }
 

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		NoNetwork: true,
 		Wipe:      func(testing.TB) { files++ }, // Open then uses a new file
 
-		AllAtOnce:    true,
+		AtomicAll:    true,
 		ReportsLater: true,
 	})
 }

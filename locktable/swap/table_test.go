@@ -297,7 +297,7 @@ func TestConformance(t *testing.T) {
 		Open:      func(testing.TB) driver.Driver { return v.openAll() },
 		Clock:     clock,
 		NoNetwork: true,
-		AllAtOnce: true,
+		AtomicAll: true,
 	})
 }
 
