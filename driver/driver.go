@@ -86,8 +86,8 @@ type Driver interface {
 	// whole batch is unknown. Leases with a Value have an end, like an Acquire.
 	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
-	// Release ends a lease, or leaves the queue, and grants to the next waiters. It
-	// returns ErrNoSuchLease if the token neither holds nor waits: it never held, was
+	// Release ends a lease, or leaves the queue, and grants the name to the next waiters.
+	// It returns ErrNoSuchLease if the token neither holds nor waits: it never held, was
 	// released before, expired, or was broken. With l.MinHold, the name stays held until
 	// MinHold after the grant, but no longer by this token. With l.HasEnd, or a Value,
 	// the release has an end, like an Acquire.
@@ -287,7 +287,7 @@ type LeaseRef struct {
 // Entry is the public part of a backend's entry of one name: it has no tokens.
 type Entry struct {
 	Name      string
-	Fence     uint64 // the last fence granted, ever; 0 if none is remembered
+	Fence     uint64 // the last fence granted, ever; 0 if the backend remembers none
 	Holders   []Holder
 	Waiters   []Waiter      // in the order in which they will be served
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
@@ -325,7 +325,7 @@ type Properties struct {
 	Clock         ClockSource   // whose clock decides expiry
 	FenceSurvives FenceSurvival // the events after which the next fence is still greater
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
-	PushesGrants  bool          // signals arrive; if not, waiters poll
+	PushesGrants  bool          // it sends signals; if not, waiters poll
 	PushesChanges bool          // it is a Watcher that reports changes; if not, watching means polling
 
 	// MaxOverrun is the longest time by which a lease may outlast its TTL, on a backend
@@ -354,7 +354,7 @@ type FenceSurvival string
 // The events. Fences that follow a clock rise even after a loss of data, unless that
 // clock is set back past the last grant of a lost name.
 const (
-	FencesRiseInProcess     FenceSurvival = "process"       // none: fences end with the process
+	FencesRiseInProcess     FenceSurvival = "process"       // no event: fences end with the process
 	FencesRiseByClock       FenceSurvival = "clock"         // a loss of data, too: fences follow Properties.Clock
 	FencesRiseByClientClock FenceSurvival = "client clocks" // a loss of data, too: fences follow clients' wall clocks
 	FencesRiseByMajority    FenceSurvival = "majority"      // any event that leaves a majority of the nodes their data

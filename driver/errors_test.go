@@ -15,8 +15,8 @@ import (
 func TestMessages(t *testing.T) {
 	anna := driver.Owner{Client: "~0123456789abcdef", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
 	holder := driver.Holder{Fence: 17, Owner: anna, ExpiresIn: 12345678 * time.Microsecond}
-	kept := holder
-	kept.Released = true
+	released := holder
+	released.Released = true
 	for want, err := range map[string]error{
 		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left)`: &driver.HeldError{
 			Name: "job", Holders: 1, Holder: holder,
@@ -25,7 +25,7 @@ func TestMessages(t *testing.T) {
 			Name: "job", Holders: 3, Holder: holder, Position: 3,
 		},
 		`pawl: "job" is held by web-3:4711 job=42 (has released it; fence 17, 12.35s left)`: &driver.HeldError{
-			Name: "job", Holders: 1, Holder: kept,
+			Name: "job", Holders: 1, Holder: released,
 		},
 		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
 			Name: "j\x1b[2J", Holders: 1,
@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestMessagesRoundWhatIsLeft(t *testing.T) {
+func TestMessagesRoundTheTimeLeft(t *testing.T) {
 	for left, want := range map[time.Duration]string{
 		26*time.Hour + 400*time.Millisecond: "26h0m0s", 61500 * time.Millisecond: "1m2s", 1234567 * time.Microsecond: "1.23s",
 		123456789 * time.Nanosecond: "123.46ms", 5 * time.Microsecond: "10µs", 0: "0s",
@@ -72,9 +72,8 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Callers can branch on each error: it Is the sentinels listed, wrapped or not, and no
-// other.
-func TestEachErrorIsItsOwnSentinel(t *testing.T) {
+// errors.Is finds the listed errors in each error, wrapped or not, and no other one.
+func TestEachErrorMatchesOnlyItsSentinels(t *testing.T) {
 	all := []error{
 		driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrValueNotBelow, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
 		context.Canceled, context.DeadlineExceeded, io.EOF,

@@ -11,7 +11,7 @@ func TestTheKindOfAHolderAndOfAWaiter(t *testing.T) {
 	for _, c := range []struct {
 		weight, limit int
 		kind          driver.Kind
-		note          string // in an error
+		note          string // the beginning of the note in an error
 	}{
 		{driver.Exclusive, driver.Unlimited, driver.KindExclusive, "(fence 7, "},
 		{1, driver.Unlimited, driver.KindShared, "(shared, fence 7, "},

@@ -7,26 +7,26 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestListenersHearUntilTheyStop(t *testing.T) {
+func TestListenersGetSignalsUntilTheyStop(t *testing.T) {
 	var l driver.Listeners
-	var heard []string
-	listen := func(who string) func() {
-		return l.Listen(func(driver.Signal) { heard = append(heard, who) })
+	var received []string
+	listen := func(name string) func() {
+		return l.Listen(func(driver.Signal) { received = append(received, name) })
 	}
 	stopA := listen("a")
 	stopB := listen("b")
 	l.Notify(driver.Signal{})
 	stopA()
-	stopA() // twice is no harm
+	stopA() // a second call does nothing
 	l.Notify(driver.Signal{})
 	stopB()
 	l.Notify(driver.Signal{})
-	if want := []string{"a", "b", "b"}; !slices.Equal(heard, want) {
-		t.Errorf("%v heard, want %v", heard, want)
+	if want := []string{"a", "b", "b"}; !slices.Equal(received, want) {
+		t.Errorf("%v received signals, want %v", received, want)
 	}
 }
 
-// The function that Notify calls may itself listen, and stop.
+// A function that Notify calls may itself call Listen and stop.
 func TestAListenerMayStopWhileNotifyCallsIt(t *testing.T) {
 	var l driver.Listeners
 	n := 0
@@ -38,10 +38,10 @@ func TestAListenerMayStopWhileNotifyCallsIt(t *testing.T) {
 	})
 	l.Notify(driver.Signal{})
 	if n != 1 {
-		t.Errorf("%d after the first signal, want 1", n)
+		t.Errorf("n is %d after the first signal, want 1", n)
 	}
 	l.Notify(driver.Signal{})
 	if n != 11 {
-		t.Errorf("%d after the second, want 11", n)
+		t.Errorf("n is %d after the second signal, want 11", n)
 	}
 }

@@ -2,7 +2,7 @@ package driver
 
 import "log/slog"
 
-// LogValue implements slog.LogValuer: the owner in a line.
+// LogValue implements slog.LogValuer: the owner on one line.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // LogValue implements slog.LogValuer: the fence, the owner, and how much longer it holds.

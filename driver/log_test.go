@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestAnEntryLogsWell(t *testing.T) {
+func TestTheLogTextOfEntriesHoldersAndWaiters(t *testing.T) {
 	owner := driver.Owner{Client: "~0123456789abcdef", Host: "web-1", PID: 812, Labels: map[string]string{"run": "7"}}
 	second := driver.Owner{Client: "~fedcba9876543210", Host: "web-2", PID: 9}
 	for want, value := range map[string]any{

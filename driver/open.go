@@ -53,7 +53,7 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	openersMu.RLock()
 	open, known := openers[u.Scheme]
 	openersMu.RUnlock()
-	allowed := cmp.Or(strings.Join(Schemes(), ", "), "none, for no backend is imported")
+	allowed := cmp.Or(strings.Join(Schemes(), ", "), "none, because no backend is imported")
 	switch {
 	case u.Scheme == "":
 		return nil, invalid("URL", "has no scheme", allowed)

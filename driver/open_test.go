@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// newScheme is one that is not registered yet: a test's scheme stays registered in the
-// process, even when the test runs again.
+// newScheme returns an unused scheme. A test's scheme stays registered in the process,
+// even when the test runs again.
 func newScheme() string { return fmt.Sprintf("test-%d", schemes.Add(1)) }
 
 var schemes atomic.Int64
 
-func TestOpenHandsTheURLToTheBackendOfItsScheme(t *testing.T) {
+func TestOpenPassesTheURLToTheBackendOfItsScheme(t *testing.T) {
 	var got *url.URL
 	scheme := newScheme()
 	driver.Register(scheme, func(_ context.Context, u *url.URL) (driver.Driver, error) {
@@ -38,7 +38,7 @@ func TestOpenHandsTheURLToTheBackendOfItsScheme(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatNobodyRegistered(t *testing.T) {
+func TestOpenRefusesUnregisteredSchemes(t *testing.T) {
 	known := newScheme()
 	driver.Register(known, nil)
 	for raw, says := range map[string]string{
@@ -48,15 +48,14 @@ func TestOpenRefusesWhatNobodyRegistered(t *testing.T) {
 		"nosuch://localhost": `the scheme "nosuch", which no imported backend registered`,
 	} {
 		_, err := driver.Open(t.Context(), raw)
-		refuses(t, err, "URL")
+		wantInvalid(t, err, "URL")
 		if s := fmt.Sprint(err); !strings.Contains(s, says) || !strings.Contains(s, known) {
 			t.Errorf("%q: message is %s", raw, s)
 		}
 	}
 }
 
-// However wrong the URL is, and wherever the password ends up in it, no message repeats
-// it.
+// No message repeats the password, wherever in an invalid URL it is.
 func TestOpenNeverShowsAPassword(t *testing.T) {
 	for _, raw := range []string{
 		"nosuch://user:hunter2@host/db",
@@ -68,29 +67,28 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 		"redis://user:hunter2@host\x7f",
 		"redis://user:hunter2@ho st",
 		"redis://user:hunter2@[::1",
-		"redis://:hunter2",             // the host is missing
-		"redis://localhost:hunter2",    // or the password is in the place of the port
-		"redis://:hunter2%40host:6379", // or escaped too much
+		"redis://:hunter2",             // the host is missing,
+		"redis://localhost:hunter2",    // the password is in the place of the port,
+		"redis://:hunter2%40host:6379", // or the @ is encoded
 		"postgres://host/db?password=hunter2&x=%zz\n",
-		"root:hunter2@tcp(localhost:3306)/db", // as go-sql-driver has it
-		"host=x password=hunter2",             // as libpq has it
+		"root:hunter2@tcp(localhost:3306)/db", // a DSN of go-sql-driver
+		"host=x password=hunter2",             // a DSN of libpq
 		"host=x password=a:hunter2",
 		"%zzhunter2:",
-		"hunter2@host:6379",    // all that comes before the password is missing
-		"hunter2:pw@host:6379", // or only the scheme
+		"hunter2@host:6379",    // the scheme and the user are missing
+		"hunter2:pw@host:6379", // only the scheme is missing
 		"hunter2:pw?x@host/y",
 		"redis://user:hunter2#x@host",
 	} {
 		_, err := driver.Open(t.Context(), raw)
-		refuses(t, err, "URL")
+		wantInvalid(t, err, "URL")
 		if s := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(s, "hunter2") {
 			t.Errorf("%q: message is %s", raw, s)
 		}
 	}
 }
 
-// An import would not help with the URL of another program's database, or a slip of the
-// pen.
+// An import would not help with the URL of another database, or a misspelled scheme.
 func TestTheErrorOfAKnownSchemeNamesItsImport(t *testing.T) {
 	known := newScheme()
 	driver.Register(known, nil)
@@ -102,16 +100,16 @@ func TestTheErrorOfAKnownSchemeNamesItsImport(t *testing.T) {
 		if s := fmt.Sprint(err); want != "" && !strings.Contains(s, `import _ "github.com/pawl-go/pawl/`+want+`"`) {
 			t.Errorf("%s: is refused with %s; want the import of %s", raw, s, want)
 		} else if want == "" && (strings.Contains(s, "import _") || !strings.Contains(s, known)) {
-			t.Errorf("%s: is refused with %s; want the schemes that there are", raw, s)
+			t.Errorf("%s: is refused with %s; want the registered schemes", raw, s)
 		}
 	}
 }
 
-// A password that the parser stumbles over wants percent-encoding.
+// A password that url.Parse cannot read must be percent-encoded.
 func TestTheErrorOfAnUnparsablePasswordSaysHowToEncodeIt(t *testing.T) {
 	for _, raw := range []string{"redis://user:p%zz@host", "redis://user:p ss@host", "redis://user:p/ss@host:x", "redis://user:pw#x@host"} {
 		_, err := driver.Open(t.Context(), raw)
-		refuses(t, err, "URL")
+		wantInvalid(t, err, "URL")
 		if s := fmt.Sprint(err); !strings.Contains(s, "password and parameters percent-encoded: %40 for @") {
 			t.Errorf("%q: message is %s", raw, s)
 		}
@@ -123,15 +121,15 @@ func TestRegisteringASchemeTwicePanics(t *testing.T) {
 	driver.Register(scheme, nil)
 	defer func() {
 		if s := fmt.Sprint(recover()); !strings.Contains(s, scheme) {
-			t.Errorf("panic says %s", s)
+			t.Errorf("the panic is %s, without the scheme", s)
 		}
 	}()
 	driver.Register(scheme, nil)
 }
 
-// pawl.Open returns an error that matches ctx's only once ctx.Err() is not nil, though a
-// backend may notice the deadline before, or give up by a deadline of its own.
-func TestOpenEndsWithItsCtxAndNotBefore(t *testing.T) {
+// pawl.Open returns an error that matches ctx's only after ctx has ended, although a
+// backend may notice the deadline before, or have a deadline of its own.
+func TestOpenReturnsACtxErrorOnlyAfterItsCtxEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		scheme := newScheme()
 		driver.Register(scheme, func(context.Context, *url.URL) (driver.Driver, error) {
@@ -139,16 +137,16 @@ func TestOpenEndsWithItsCtxAndNotBefore(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := pawl.Open(early{ctx}, scheme+"://x", nil); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+		if _, err := pawl.Open(earlyDeadline{ctx}, scheme+"://x", nil); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 			t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
 		}
 		if _, err := pawl.Open(t.Context(), scheme+"://x", nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v; want an error that matches none of ctx, which has not ended", err)
+			t.Errorf("%v; want no ctx error, because ctx has not ended", err)
 		}
 	})
 }
 
-// early is a ctx whose deadline is over before it ends, as on a busy machine.
-type early struct{ context.Context }
+// earlyDeadline is a ctx whose deadline passes before it ends, as on a busy machine.
+type earlyDeadline struct{ context.Context }
 
-func (early) Deadline() (time.Time, bool) { return time.Now(), true }
+func (earlyDeadline) Deadline() (time.Time, bool) { return time.Now(), true }

@@ -20,7 +20,7 @@ type Owner struct {
 	Client string            `json:"client"` // a client's id, the same for all its claims
 	Host   string            `json:"host"`   // where that client runs
 	PID    int               `json:"pid"`    // the client's process id
-	Labels map[string]string `json:"labels"` // what the user says about the claim; at most MaxLabels
+	Labels map[string]string `json:"labels"` // the user's description of the claim; at most MaxLabels
 }
 
 // Validate refuses an owner that some backend could not store and return unchanged.

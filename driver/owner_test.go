@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-func TestOwnersForPeople(t *testing.T) {
+func TestTheTextOfAnOwner(t *testing.T) {
 	label := func(k, v string) driver.Owner { return driver.Owner{Host: "h", Labels: map[string]string{k: v}} }
 	for want, o := range map[string]driver.Owner{
 		"somebody":          {},
@@ -27,10 +27,10 @@ func TestOwnersForPeople(t *testing.T) {
 		`"evil\x1b[2J":7`:   {Host: "evil\x1b[2J", PID: 7},
 		`"c\r\nforged"`:     {Client: "c\r\nforged"},
 		`h "k\n"="v\x00"`:   label("k\n", "v\x00"),
-		`h k="\u202egnp"`:   label("k", "\u202egnp"), // turns the rest of the line around
+		`h k="\u202egnp"`:   label("k", "\u202egnp"), // shows the rest of the line from right to left
 		`h k="a\u200bb"`:    label("k", "a\u200bb"),  // is invisible
-		`h k="a\u2028b"`:    label("k", "a\u2028b"),  // is a new line to some
-		`h k="\u009b31m"`:   label("k", "\u009b31m"), // is an escape sequence to some terminals
+		`h k="a\u2028b"`:    label("k", "a\u2028b"),  // is a line break in some terminals
+		`h k="\u009b31m"`:   label("k", "\u009b31m"), // is an escape sequence in some terminals
 		`h k="say \"hi\""`:  label("k", `say "hi"`),
 		`h k="\xff"`:        label("k", "\xff"),
 		`h k="a\u3164"`:     label("k", "a\u3164"),     // a letter that shows nothing
@@ -43,27 +43,27 @@ func TestOwnersForPeople(t *testing.T) {
 	}
 }
 
-// An owner that one backend stores and another cannot read would make a name unusable for
-// all clients.
-func TestOwners(t *testing.T) {
-	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
+// An owner that one client can store and another cannot read would make a name unusable
+// for all clients.
+func TestOwnerValidate(t *testing.T) {
+	large := math.MaxInt32 // plus one is negative if an int has 32 bits, and refused, too
 	long := func(n int) string { return strings.Repeat("x", n) }
-	one := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
+	withLabel := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
 	for name, c := range map[string]struct {
 		owner driver.Owner
-		what  string
+		field string
 	}{
-		"nobody":                  {driver.Owner{}, ""},
+		"empty":                   {driver.Owner{}, ""},
 		"sixteen labels":          {driver.Owner{Labels: labels(16)}, ""},
 		"seventeen labels":        {driver.Owner{Labels: labels(17)}, "labels"},
-		"empty value":             {one("k", ""), ""},
-		"empty key":               {one("", "v"), "label"},
-		"longest label":           {one(long(256), long(256)), ""},
-		"longer key":              {one(long(257), ""), "label"},
-		"longer value":            {one("k", long(257)), "label"},
-		"key that is not UTF-8":   {one("\xff", ""), "label"},
-		"value that is not UTF-8": {one("k", "\xff"), "label"},
-		"control characters":      {one("k\x1b", "v\n"), ""}, // stored as they are, shown quoted
+		"empty value":             {withLabel("k", ""), ""},
+		"empty key":               {withLabel("", "v"), "label"},
+		"longest label":           {withLabel(long(256), long(256)), ""},
+		"longer key":              {withLabel(long(257), ""), "label"},
+		"longer value":            {withLabel("k", long(257)), "label"},
+		"key that is not UTF-8":   {withLabel("\xff", ""), "label"},
+		"value that is not UTF-8": {withLabel("k", "\xff"), "label"},
+		"control characters":      {withLabel("k\x1b", "v\n"), ""}, // stored as they are, shown quoted
 		"longest host":            {driver.Owner{Host: long(256), Client: long(256)}, ""},
 		"longer host":             {driver.Owner{Host: long(257)}, "host"},
 		"longer client":           {driver.Owner{Client: long(257)}, "client"},
@@ -72,13 +72,13 @@ func TestOwners(t *testing.T) {
 		"largest pid":             {driver.Owner{PID: large}, ""},
 		"larger pid":              {driver.Owner{PID: large + 1}, "pid"},
 	} {
-		t.Run(name, func(t *testing.T) { refuses(t, c.owner.Validate(), c.what) })
+		t.Run(name, func(t *testing.T) { wantInvalid(t, c.owner.Validate(), c.field) })
 	}
 }
 
-// Each field of an owner is shown to people, bounded, compared and copied. Text is no
-// longer than a label.
-func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
+// Owner's methods show, bound, compare and copy each field. Texts are no longer than a
+// label.
+func TestTheMethodsOfOwnerTreatEachField(t *testing.T) {
 	all, plain := basictest.FullOwner(), driver.Owner{Host: "h", PID: 1}
 	for i, typ := 0, reflect.TypeFor[driver.Owner](); i < typ.NumField(); i++ {
 		name, o := typ.Field(i).Name, plain
@@ -87,7 +87,7 @@ func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
 			for _, text := range []string{"\xff", strings.Repeat("x", driver.MaxLabelSize+1)} {
 				f.SetString(text)
 				if err := o.Validate(); !errors.Is(err, driver.ErrInvalid) {
-					t.Errorf("driver.Owner.%s may be %.9q: bound it in Owner.Validate", name, text)
+					t.Errorf("driver.Owner.%s may be %.9q: refuse that in Owner.Validate", name, text)
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func TestEachFieldOfAnOwnerIsKnown(t *testing.T) {
 		t.Errorf("the owner %v and its clone %v are not equal", all, copied)
 	}
 	largest := basictest.LargestOwner()
-	refuses(t, largest.Validate(), "")
+	wantInvalid(t, largest.Validate(), "")
 }
 
 func FuzzOwnerIsSafeToPrint(f *testing.F) {
@@ -115,7 +115,7 @@ func FuzzOwnerIsSafeToPrint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, host, client, k, v string) {
 		s := driver.Owner{Host: host, Client: client, Labels: map[string]string{k: v}}.String()
 		if i := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) }); i >= 0 {
-			t.Errorf("%q has %q in it", s, s[i:])
+			t.Errorf("%q contains %q, which is not graphic", s, s[i:])
 		}
 	})
 }

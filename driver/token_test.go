@@ -28,7 +28,7 @@ func TestTokensAreDrawnAtRandom(t *testing.T) {
 	}
 }
 
-// secret has bytes that are recognized in every notation.
+// leaks recognizes the bytes of secret in every notation.
 var secret = driver.Token([]byte("SECRETSECRETSECR"))
 
 // leaks reports whether s has a part of the secret: as text, hex, numbers, or base64.
@@ -46,9 +46,9 @@ func leaks(s string) bool {
 	return false
 }
 
-// public are the values of this package that have a token in them, and what a program may
-// make of them.
-func public() map[string]any {
+// tokenValues are values of this package that contain a token, and values that a program
+// may make of them.
+func tokenValues() map[string]any {
 	claim := driver.Claim{Name: "job", Token: secret, Weight: 1, Limit: 1}
 	lease := driver.LeaseRef{Name: "job", Token: secret}
 	signal := driver.Signal{Kind: driver.SignalLost, Token: secret}
@@ -63,7 +63,7 @@ func public() map[string]any {
 }
 
 func TestNoVerbPrintsAToken(t *testing.T) {
-	for name, v := range public() {
+	for name, v := range tokenValues() {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%#x", "no verb", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%20v", "%-8.3s", "%!"} {
 			if s := fmt.Sprintf(verb, v); leaks(s) {
 				t.Errorf("%s of %s prints %q", verb, name, s)
@@ -81,7 +81,7 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 }
 
 func TestNoEncoderWritesAToken(t *testing.T) {
-	for name, v := range public() {
+	for name, v := range tokenValues() {
 		if b, err := json.Marshal(v); err != nil || leaks(string(b)) {
 			t.Errorf("JSON of %s is %s, %v", name, b, err)
 		}
@@ -97,7 +97,7 @@ func TestNoEncoderWritesAToken(t *testing.T) {
 	}
 }
 
-func TestATokenCannotBeReadBackFromWhatWasPrinted(t *testing.T) {
+func TestATokenCannotBeReadBackFromJSON(t *testing.T) {
 	b, err := json.Marshal(secret)
 	if err != nil || string(b) != `"[token]"` {
 		t.Fatalf("JSON is %s, %v", b, err)

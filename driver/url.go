@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// encoding is the advice about characters that have a meaning in a URL.
-const encoding = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
+// encodingAdvice is shown when a URL may contain characters that must be percent-encoded.
+const encodingAdvice = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
 
 // ParseURL is url.Parse for a URL that may contain a password. Its error, an
 // [*InvalidError], shows at most the scheme of the URL, and says how to write a password.
@@ -31,7 +31,7 @@ func ParseURL(rawURL string) (*url.URL, error) {
 			problem = "cannot be parsed"
 		}
 		if strings.Contains(rawURL, "@") {
-			allowed += ", with " + encoding
+			allowed += ", with " + encodingAdvice
 		}
 		return nil, invalid("URL", problem, allowed)
 	}
@@ -80,7 +80,7 @@ func parseHosts(rawURL string) *url.URL {
 // parameter that follows another one.
 func URLParameters(u *url.URL, what string, known []string, repeatable ...string) (url.Values, error) {
 	if u.Host != "" && strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
-		return nil, invalid(what, "has an @ after its host", encoding)
+		return nil, invalid(what, "has an @ after its host", encodingAdvice)
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -98,22 +98,22 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 			}
 		case len(known) == 0:
 			return nil, invalid(what, "has parameters", "none")
-		case sameParameter(name, known) != "":
-			return nil, invalid(what, "has a parameter of TLS by a name that is not known", sameParameter(name, known))
+		case knownSynonym(name, known) != "":
+			return nil, invalid(what, "has a TLS parameter under an unknown name", knownSynonym(name, known))
 		case before != "":
-			return nil, invalid(what, "has an unknown parameter behind "+before, inOrder(known)+"; %26 for an & in a value")
+			return nil, invalid(what, "has an unknown parameter behind "+before, sorted(known)+"; %26 for an & in a value")
 		case strings.Contains(u.RawQuery, "@"):
-			return nil, invalid(what, "has an unknown parameter", inOrder(known))
+			return nil, invalid(what, "has an unknown parameter", sorted(known))
 		default:
-			return nil, invalid(what, "has the unknown parameter "+strconv.QuoteToGraphic(name), inOrder(known))
+			return nil, invalid(what, "has the unknown parameter "+strconv.QuoteToGraphic(name), sorted(known))
 		}
 	}
 	return values, nil
 }
 
-// sameForTLS lists the names of each TLS parameter: first ours, then the names in URLs
+// tlsSynonyms lists the names of each TLS parameter: first ours, then the names in URLs
 // that libpq or MongoDB reads itself, then names that people try.
-var sameForTLS = [][]string{
+var tlsSynonyms = [][]string{
 	{"ca_cert", "sslrootcert", "tlsCAFile", "ca", "cacert", "cafile", "ca_file", "tls_ca", "tls_ca_cert", "tls_ca_file", "sslca", "ssl_ca", "ssl_ca_certs"},
 	{"client_cert", "sslcert", "tlsCertificateKeyFile", "cert", "certfile", "cert_file", "tls_cert", "tls_cert_file", "ssl_cert", "ssl_certfile"},
 	{"client_key", "sslkey", "tlsPrivateKeyFile", "key", "keyfile", "key_file", "tls_key", "tls_key_file", "ssl_key", "ssl_keyfile"},
@@ -121,9 +121,9 @@ var sameForTLS = [][]string{
 	{"skip_verify", "sslmode", "tlsInsecure", "insecure", "tls_insecure", "tls_skip_verify", "insecure_skip_verify"},
 }
 
-// sameParameter returns the parameter in known that means the same as name, or "".
-func sameParameter(name string, known []string) string {
-	for _, same := range sameForTLS {
+// knownSynonym returns the parameter in known that means the same as name, or "".
+func knownSynonym(name string, known []string) string {
+	for _, same := range tlsSynonyms {
 		i := slices.IndexFunc(same, func(other string) bool { return slices.Contains(known, other) })
 		if i >= 0 && slices.Contains(same, name) {
 			return same[i]
@@ -132,7 +132,7 @@ func sameParameter(name string, known []string) string {
 	return ""
 }
 
-func inOrder(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ", ") }
+func sorted(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ", ") }
 
 // schemeIsSafeToShow reports whether an error may show the scheme of a URL. In
 // user:password@host the "scheme" is the user, and in password@host:port it is the

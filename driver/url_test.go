@@ -24,7 +24,7 @@ func readURL(t *testing.T, raw string) (url.Values, error) {
 func TestTheParametersOfAURLAreRead(t *testing.T) {
 	for raw, want := range map[string]url.Values{
 		"x://user:pw@host":                       {},
-		"x:/home/me@work/locks.db?poll=1":        {"poll": {"1"}}, // nothing is before a host here
+		"x:/home/me@work/locks.db?poll=1":        {"poll": {"1"}}, // no host follows this @
 		"x:///home/me@work/locks.db?poll=a@b":    {"poll": {"a@b"}},
 		"x:me@work/locks.db":                     {},
 		"x://host/a%40b?addr=a&poll=%40&addr=b#": {"addr": {"a", "b"}, "poll": {"@"}},
@@ -53,9 +53,9 @@ func TestTheErrorOfAnUnknownParameterListsTheAllowedOnes(t *testing.T) {
 	}
 }
 
-// A password with a /, ? or # in it ends where the host should: the error does not quote
-// the text before the @, and it says how to write the URL.
-func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
+// url.Parse ends the host at a /, ? or # in the password. The error quotes no text before
+// the @, and says how to encode it.
+func TestAnErrorQuotesNoTextBeforeAnAt(t *testing.T) {
 	for _, raw := range []string{
 		"x://user:12?s3cret@host",
 		"x://user:12?s3cret&poll=1@host",
@@ -66,14 +66,14 @@ func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
 		"x://s3cret/?poll=1@host",
 	} {
 		_, err := readURL(t, raw)
-		refuses(t, err, "test URL")
+		wantInvalid(t, err, "test URL")
 		if s := fmt.Sprint(err); strings.Contains(s, "s3cret") || strings.Contains(s, "12") || !strings.Contains(s, "percent-encoded") {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
 }
 
-// To the parser of the standard library the second port is a part of the first one.
+// url.Parse takes the second port for a part of the first one.
 func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
 	for _, hosts := range []string{
 		"one:1,two:2", "one:1,two", "one,two:2", "one,two", "one:1,two:2,three", "[::1]:1,[::2]:2", "[::1],two:2", "one:1,[::2]",
@@ -94,7 +94,7 @@ func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
 	}
 }
 
-// The last part of such an address may be meant as a port, and would be none.
+// The last part of such an address may be meant as a port, but would not be read as one.
 func TestAnIPv6AddressWithoutBracketsIsRefused(t *testing.T) {
 	for rest, refused := range map[string]bool{
 		"//::1:7717": true, "//::1": true, "//joe:pw@::1:7717/2": true, "//a,fe80::1:6379": true, "//jo%40e:pw@::1:1": true,
@@ -108,7 +108,7 @@ func TestAnIPv6AddressWithoutBracketsIsRefused(t *testing.T) {
 	}
 }
 
-// For a parameter of TLS under its name in another library, the error has our name.
+// If a TLS parameter has its name in another library, the error gives our name.
 func TestTheErrorOfATLSParameterGivesPawlsName(t *testing.T) {
 	own := []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify", "poll"}
 	for raw, want := range map[string]string{
@@ -124,12 +124,12 @@ func TestTheErrorOfATLSParameterGivesPawlsName(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = driver.URLParameters(u, "test URL", own)
-		if want = "pawl: test URL has a parameter of TLS by a name that is not known; allowed: " + want; err == nil || err.Error() != want {
+		if want = "pawl: test URL has a TLS parameter under an unknown name; allowed: " + want; err == nil || err.Error() != want {
 			t.Errorf("%s: %v; want %s", raw, err, want)
 		}
 	}
 	u, _ := url.Parse("x://host?ca_cert=a")
 	if _, err := driver.URLParameters(u, "test URL", []string{"sslrootcert"}); err == nil || !strings.HasSuffix(err.Error(), "allowed: sslrootcert") {
-		t.Errorf("%v; want it to say sslrootcert", err)
+		t.Errorf("%v; want the name sslrootcert in it", err)
 	}
 }

@@ -91,7 +91,7 @@ func ValidateAll(claims []Claim) error {
 			return err
 		}
 		if c.Queue || c.Force {
-			return invalid("claim", fmt.Sprintf("of %q queues, or is forced", c.Name), "a try, for each of several")
+			return invalid("claim", fmt.Sprintf("of %q queues, or is forced", c.Name), "claims of several names that neither queue nor force")
 		}
 		if slices.ContainsFunc(claims[:i], func(d Claim) bool { return d.Name == c.Name || d.Token == c.Token }) {
 			return invalid("claims", fmt.Sprintf("have the name %q or its token twice", c.Name), "each once")

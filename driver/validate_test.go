@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// valid returns a valid claim. Each test spoils one field of it.
+// valid returns a valid claim. A test changes one of its fields.
 func valid() driver.Claim {
 	return driver.Claim{
 		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "c", Host: "h", PID: 1},
@@ -18,17 +18,17 @@ func valid() driver.Claim {
 	}
 }
 
-// refuses wants an InvalidError whose What is the field, or no error if the field is "".
-func refuses(t *testing.T, err error, field string) {
+// wantInvalid requires an InvalidError about the field, or no error if field is "".
+func wantInvalid(t *testing.T, err error, field string) {
 	t.Helper()
 	var invalid *driver.InvalidError
 	switch {
 	case field == "" && err != nil:
 		t.Errorf("refused: %v", err)
 	case field != "" && !errors.As(err, &invalid):
-		t.Errorf("answered with %v, want an InvalidError about the %s", err, field)
+		t.Errorf("the error is %v, want an InvalidError about the %s", err, field)
 	case field != "" && (invalid.Argument != field || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
-		t.Errorf("answered with %+v, want the %s, the problem, and what is allowed", *invalid, field)
+		t.Errorf("the error is %+v, want the %s, the problem, and the allowed values", *invalid, field)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestNames(t *testing.T) {
 		strings.Repeat("é", 128):      false,
 		" with spaces, {braces}'\"\\": true,
 		"naïve/Καφές/名前/🔒":            true,
-		"\ufffd":                      true, // the character itself is no mistake
+		"\ufffd":                      true, // the character itself is allowed
 		"a\x00b":                      false,
 		"\x1b[31m":                    false,
 		"latin1\xe9":                  false,
@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 		if allowed {
 			want = ""
 		}
-		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) { refuses(t, driver.ValidateName(name), want) })
+		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) { wantInvalid(t, driver.ValidateName(name), want) })
 	}
 }
 
@@ -70,39 +70,39 @@ func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(c *driver.Claim)
-		field string
+		change func(c *driver.Claim)
+		field  string
 	}{
-		"valid":                     {func(*driver.Claim) {}, ""},
-		"no name":                   {func(c *driver.Claim) { c.Name = "" }, "name"},
-		"no token":                  {func(c *driver.Claim) { c.Token = driver.Token{} }, "token"},
-		"no limit":                  {func(c *driver.Claim) { c.Weight, c.Limit = 1, 0 }, "limit"},
-		"negative limit":            {func(c *driver.Claim) { c.Weight, c.Limit = 1, -1 }, "limit"},
-		"no weight":                 {func(c *driver.Claim) { c.Weight, c.Limit = 0, 4 }, "weight"},
-		"negative weight":           {func(c *driver.Claim) { c.Weight, c.Limit = -1, 4 }, "weight"},
-		"reader":                    {func(c *driver.Claim) { c.Weight = 1 }, ""},
-		"two without a limit":       {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
-		"one less than exclusive":   {func(c *driver.Claim) { c.Weight = driver.Exclusive - 1 }, "weight"},
-		"one of one":                {func(c *driver.Claim) { c.Weight, c.Limit = 1, 1 }, ""},
-		"three of four":             {func(c *driver.Claim) { c.Weight, c.Limit = 3, 4 }, ""},
-		"four of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 4, 4 }, ""},
-		"five of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 5, 4 }, "weight"},
-		"exclusive with a limit":    {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
-		"the largest semaphore":     {func(c *driver.Claim) { c.Weight, c.Limit = driver.Unlimited-1, driver.Unlimited-1 }, ""},
-		"no fences":                 {func(c *driver.Claim) { c.Fences = 0 }, ""},
-		"negative fences":           {func(c *driver.Claim) { c.Fences = -1 }, "fences"},
-		"the longest range":         {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
-		"a longer range":            {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
-		"no TTL":                    {func(c *driver.Claim) { c.TTL = 0 }, "TTL"},
-		"negative lock-delay":       {func(c *driver.Claim) { c.LockDelay = -1 }, "lock-delay"},
-		"the longest lock-delay":    {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL }, ""},
-		"a longer lock-delay":       {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL + 1 }, "lock-delay"},
-		"queue without a queue TTL": {func(c *driver.Claim) { c.Queue = true }, "queue TTL"},
-		"queue with a short one":    {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL-1 }, "queue TTL"},
-		"queue with a queue TTL":    {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL }, ""},
-		"try with no queue TTL":     {func(c *driver.Claim) { c.QueueTTL = -5 }, ""},
-		"too many labels":           {func(c *driver.Claim) { c.Owner.Labels = labels(17) }, "labels"},
-		"an empty value":            {func(c *driver.Claim) { c.Value, c.ValueBelow = []byte{}, []byte{} }, ""},
+		"valid":                         {func(*driver.Claim) {}, ""},
+		"no name":                       {func(c *driver.Claim) { c.Name = "" }, "name"},
+		"no token":                      {func(c *driver.Claim) { c.Token = driver.Token{} }, "token"},
+		"no limit":                      {func(c *driver.Claim) { c.Weight, c.Limit = 1, 0 }, "limit"},
+		"negative limit":                {func(c *driver.Claim) { c.Weight, c.Limit = 1, -1 }, "limit"},
+		"no weight":                     {func(c *driver.Claim) { c.Weight, c.Limit = 0, 4 }, "weight"},
+		"negative weight":               {func(c *driver.Claim) { c.Weight, c.Limit = -1, 4 }, "weight"},
+		"reader":                        {func(c *driver.Claim) { c.Weight = 1 }, ""},
+		"two without a limit":           {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
+		"one less than exclusive":       {func(c *driver.Claim) { c.Weight = driver.Exclusive - 1 }, "weight"},
+		"one of one":                    {func(c *driver.Claim) { c.Weight, c.Limit = 1, 1 }, ""},
+		"three of four":                 {func(c *driver.Claim) { c.Weight, c.Limit = 3, 4 }, ""},
+		"four of four":                  {func(c *driver.Claim) { c.Weight, c.Limit = 4, 4 }, ""},
+		"five of four":                  {func(c *driver.Claim) { c.Weight, c.Limit = 5, 4 }, "weight"},
+		"exclusive with a limit":        {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
+		"the largest semaphore":         {func(c *driver.Claim) { c.Weight, c.Limit = driver.Unlimited-1, driver.Unlimited-1 }, ""},
+		"no fences":                     {func(c *driver.Claim) { c.Fences = 0 }, ""},
+		"negative fences":               {func(c *driver.Claim) { c.Fences = -1 }, "fences"},
+		"the longest range":             {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
+		"a longer range":                {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
+		"no TTL":                        {func(c *driver.Claim) { c.TTL = 0 }, "TTL"},
+		"negative lock-delay":           {func(c *driver.Claim) { c.LockDelay = -1 }, "lock-delay"},
+		"the longest lock-delay":        {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL }, ""},
+		"a longer lock-delay":           {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL + 1 }, "lock-delay"},
+		"queue without a queue TTL":     {func(c *driver.Claim) { c.Queue = true }, "queue TTL"},
+		"queue with a short one":        {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL-1 }, "queue TTL"},
+		"queue with a queue TTL":        {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL }, ""},
+		"try with an invalid queue TTL": {func(c *driver.Claim) { c.QueueTTL = -5 }, ""},
+		"too many labels":               {func(c *driver.Claim) { c.Owner.Labels = labels(17) }, "labels"},
+		"an empty value":                {func(c *driver.Claim) { c.Value, c.ValueBelow = []byte{}, []byte{} }, ""},
 		"the longest value": {func(c *driver.Claim) {
 			c.Value, c.ValueBelow = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 		}, ""},
@@ -112,8 +112,8 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := valid()
-			c.spoil(&claim)
-			refuses(t, claim.Validate(), c.field)
+			c.change(&claim)
+			wantInvalid(t, claim.Validate(), c.field)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestTTLs(t *testing.T) {
 		if allowed {
 			want = ""
 		}
-		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateTTL("TTL", d), want) })
+		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateTTL("TTL", d), want) })
 	}
 }
 
@@ -148,6 +148,6 @@ func TestDelays(t *testing.T) {
 		if allowed {
 			want = ""
 		}
-		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateDelay("minimum hold", d), want) })
+		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateDelay("minimum hold", d), want) })
 	}
 }

@@ -14,11 +14,11 @@ type Watchers struct {
 
 	mu     sync.Mutex // protects the fields below; never held while a watch's function runs
 	follow func(name string, f func()) (stop func())
-	byName map[string]*watched
+	byName map[string]*nameWatches
 	closed bool
 }
 
-type watched struct {
+type nameWatches struct {
 	all  []*func()
 	stop func()
 }
@@ -42,9 +42,9 @@ func (w *Watchers) Watch(name string, f func()) (stop func()) {
 	}
 	n := w.byName[name]
 	if n == nil {
-		n = &watched{stop: func() {}}
+		n = &nameWatches{stop: func() {}}
 		if w.byName == nil {
-			w.byName = map[string]*watched{}
+			w.byName = map[string]*nameWatches{}
 		}
 		w.byName[name] = n
 		w.hasWatches.Store(true)
