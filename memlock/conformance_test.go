@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// In real time, as a server's driver runs it.
+// The suite also runs in real time, as for a server's driver.
 func TestConformanceOnItsOwnClock(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	drivertest.Run(t, drivertest.Harness{

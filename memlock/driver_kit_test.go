@@ -22,8 +22,8 @@ func open(t *testing.T, url string) driver.Driver {
 	return d
 }
 
-// takes reports whether a new claim on a name is granted.
-func takes(t *testing.T, d driver.Driver, name string) bool {
+// isGranted reports whether a new claim on a name is granted.
+func isGranted(t *testing.T, d driver.Driver, name string) bool {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), driver.Claim{
 		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,

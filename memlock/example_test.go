@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Locks for the goroutines of one process.
+// The goroutines of one process share a lock.
 func ExampleNew() {
 	ctx := context.Background()
 	locks, err := pawl.New(memlock.New(nil), nil)
@@ -25,7 +25,7 @@ func ExampleNew() {
 	// Output: <nil>
 }
 
-// Several clients over one memory: as several processes over one server.
+// Several clients of one memory exclude each other, like processes that use one server.
 func ExampleNewMemory() {
 	ctx := context.Background()
 	memory := memlock.NewMemory(nil)
@@ -45,8 +45,7 @@ func ExampleNewMemory() {
 	// <nil>
 }
 
-// With a clock that stands still, a test can look at the instant at which a lease
-// expires.
+// With its own clock, a test reaches the instant at which a lease expires.
 func ExampleClock() {
 	ctx := context.Background()
 	clock := memlock.NewClock(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))

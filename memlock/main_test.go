@@ -6,9 +6,8 @@ import (
 	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
-// A subtest that lets time pass holds its place among the parallel ones while it sleeps:
-// with as many places as processors, the real time of the whole suite would be the sum of
-// theirs.
+// A subtest that sleeps counts as one of the parallel subtests meanwhile. If only as many
+// as there are processors could run, the suite would take the sum of their sleeps.
 func TestMain(m *testing.M) {
 	leaktest.Parallel(64)
 	leaktest.Main(m)

@@ -41,14 +41,14 @@ func (m *Memory) Driver() driver.Driver {
 // no signal; a holder detects the loss with its next renewal.
 func (m *Memory) Forget() {
 	for i := range m.table.shards {
-		m.table.shards[i].forget()
+		m.table.shards[i].clear()
 	}
 }
 
 // New makes a Memory, and its only client.
 func New(o *Options) driver.Driver { return NewMemory(o).Driver() }
 
-// client is the table of a Memory, and the inbox of one of its drivers.
+// client has the table of a Memory, and the inbox of one of its drivers.
 type client struct {
 	*table
 	inbox string
@@ -60,14 +60,14 @@ func (c *client) Close() error {
 	return nil
 }
 
-// named has each *Memory that was opened by a name in a URL. They last as long as the
-// process, so that all callers that open "mem:jobs" share locks.
-var named sync.Map
+// namedMemories has each *Memory that was opened by a name in a URL. They last as long as
+// the process, so that all callers that open "mem:jobs" share locks.
+var namedMemories sync.Map
 
-// "mem:" opens a Memory of its own, and "mem:NAME" the Memory that all callers of that
-// name share.
+// "mem:" opens a new Memory, and "mem:NAME" the Memory that all callers with that name
+// share.
 func init() {
-	access.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // it is for no other
+	access.Table = func(memory any) any { return &client{&memory.(*Memory).table, ""} } //nolint:forcetypeassert // always a *Memory
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {
 		if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 			return nil, &driver.InvalidError{Argument: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}
@@ -78,7 +78,7 @@ func init() {
 		if u.Opaque == "" {
 			return New(nil), nil
 		}
-		m, _ := named.LoadOrStore(u.Opaque, NewMemory(nil))
-		return m.(*Memory).Driver(), nil //nolint:forcetypeassert // it has nothing else
+		m, _ := namedMemories.LoadOrStore(u.Opaque, NewMemory(nil))
+		return m.(*Memory).Driver(), nil //nolint:forcetypeassert // named has only these
 	})
 }

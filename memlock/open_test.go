@@ -10,21 +10,21 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Drivers of one name share a memory, which outlives them.
-func TestURLsOfOneNameShareAMemory(t *testing.T) {
-	url := "mem:Jobs" + rand.Text() // named memories stay, also for a second run in this process
+// Drivers with the same name share a memory, which outlives them.
+func TestURLsWithTheSameNameShareAMemory(t *testing.T) {
+	url := "mem:Jobs" + rand.Text() // a new name, because a named memory stays for a second run in this process
 	a, other := open(t, url), open(t, strings.ToLower(url))
-	if !takes(t, a, "x") || takes(t, open(t, url), "x") {
-		t.Error("two drivers of one name do not exclude each other")
+	if !isGranted(t, a, "x") || isGranted(t, open(t, url), "x") {
+		t.Error("two drivers with the same name do not exclude each other")
 	}
-	if !takes(t, other, "x") {
-		t.Error("a memory of another name has the lock, too")
+	if !isGranted(t, other, "x") {
+		t.Error("the memory with another name has the lock, too")
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if takes(t, open(t, url), "x") {
-		t.Error("the lock is gone with the driver that took it")
+	if isGranted(t, open(t, url), "x") {
+		t.Error("the lock ended when the driver that took it was closed")
 	}
 }
 
@@ -37,14 +37,14 @@ func TestAURLWithMoreThanANameIsRefused(t *testing.T) {
 	}
 }
 
-func TestNewIsAMemoryOfItsOwn(t *testing.T) {
+func TestNewMakesANewMemory(t *testing.T) {
 	for _, d := range []driver.Driver{memlock.New(nil), memlock.New(nil), open(t, "mem:"), open(t, "mem:")} {
-		if !takes(t, d, "x") {
-			t.Error("two memories without a name are one")
+		if !isGranted(t, d, "x") {
+			t.Error("two drivers without a name share a memory")
 		}
 	}
 	m := memlock.NewMemory(nil)
-	if !takes(t, m.Driver(), "x") || takes(t, m.Driver(), "x") {
+	if !isGranted(t, m.Driver(), "x") || isGranted(t, m.Driver(), "x") {
 		t.Error("two drivers of one memory do not exclude each other")
 	}
 }

@@ -13,14 +13,14 @@ import (
 // A shard has the entries of the names that hash to it. There are several shards, so that
 // goroutines with different names seldom wait for each other. The zero value is empty.
 type shard struct {
-	mu      sync.Mutex
-	entries map[string]*entry
-	spare   *entry   // a forgotten entry, for the next name, because most names are held only for a moment
-	floor   uint64   // the highest fence of the forgotten entries
-	later   []*entry // the entries that sweepLocked checks, the oldest first
-	next    int      // the index in later of the next entry that sweepLocked checks
-	steps   int
-	_       [64]byte // keeps two shards out of one cache line
+	mu        sync.Mutex
+	entries   map[string]*entry
+	spare     *entry   // a forgotten entry, for the next name, because most names are held only for a moment
+	floor     uint64   // the highest fence of the forgotten entries
+	sweepList []*entry // the entries that sweepLocked checks, the oldest first
+	next      int      // the index in sweepList of the next entry to check
+	steps     int
+	_         [64]byte // keeps two shards out of one cache line
 }
 
 type entry struct {
@@ -29,7 +29,7 @@ type entry struct {
 	forgotten bool // the name has no entry, or another one
 }
 
-// sweepEvery is the number of steps on a shard between two checks of sweepLocked.
+// sweepEvery is the number of steps on a shard between two sweeps.
 const sweepEvery = 16
 
 // step runs f on the entry of a step. It returns the signals of the step, and whether it
@@ -43,7 +43,7 @@ func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock fun
 	e := s.entryLocked(step.Name)
 	now := locktable.At(clock())
 	f(i, &e.Entry, now)
-	signals, visible = s.leaveLocked(e, now)
+	signals, visible = s.endStepLocked(e, now)
 	return signals, visible, nil
 }
 
@@ -52,12 +52,12 @@ func (s *shard) entryLocked(name string) *entry {
 	if e := s.entries[name]; e != nil {
 		return e
 	}
-	return s.takeLocked(name)
+	return s.newEntryLocked(name)
 }
 
-// leaveLocked ends a step on an entry. It returns the results of step.
-func (s *shard) leaveLocked(e *entry, now locktable.Instant) (signals []locktable.Signal, visible bool) {
-	if forgettable(e, now) {
+// endStepLocked ends a step on an entry. It returns the results of step.
+func (s *shard) endStepLocked(e *entry, now locktable.Instant) (signals []locktable.Signal, visible bool) {
+	if isForgettable(e, now) {
 		s.forgetLocked(e)
 	}
 	s.sweepLocked(now)
@@ -92,53 +92,53 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
-// keepValues is the time for which a shard keeps a value after the write, and after the
-// end of the last lease.
-const keepValues = 24 * time.Hour
+// valueRetention is how long a shard keeps a value after the write, and after the end of
+// the last lease.
+const valueRetention = 24 * time.Hour
 
-// forgettable reports whether the shard may delete an entry. The shard stores the highest
-// fence of all deleted entries, so it need not keep each fence.
-func forgettable(e *entry, now locktable.Instant) bool {
-	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
+// isForgettable reports whether the shard may delete an entry. The shard stores the
+// highest fence of all deleted entries, so it need not keep each fence.
+func isForgettable(e *entry, now locktable.Instant) bool {
+	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, valueRetention)
 }
 
-// forgetLocked deletes an entry that is forgettable.
+// forgetLocked deletes a forgettable entry.
 func (s *shard) forgetLocked(e *entry) {
 	s.floor = max(s.floor, e.Fence)
 	delete(s.entries, e.name)
 	e.forgotten = true
-	if last := len(s.later) - 1; last >= s.next && s.later[last] == e {
-		s.later, s.spare = s.later[:last], e // usually e is the newest entry, and need not be swept
+	if last := len(s.sweepList) - 1; last >= s.next && s.sweepList[last] == e {
+		s.sweepList, s.spare = s.sweepList[:last], e // usually e is the newest entry, and need not be swept
 	}
 }
 
 // sweepLocked deletes entries that became idle after their last step: their leases
 // expired, or were released in the microsecond of their grant. Every sweepEvery steps it
-// checks twice as many entries as can be new since, the oldest first. So it checks every
-// entry at some time.
+// checks twice as many entries as can have been added since, the oldest first. So it
+// checks every entry at some time.
 func (s *shard) sweepLocked(now locktable.Instant) {
 	if s.steps++; s.steps%sweepEvery != 0 {
 		return
 	}
-	for range min(2*sweepEvery, len(s.later)-s.next) {
-		e := s.later[s.next]
+	for range min(2*sweepEvery, len(s.sweepList)-s.next) {
+		e := s.sweepList[s.next]
 		s.next++
 		switch {
 		case e.forgotten:
-		case forgettable(e, now):
+		case isForgettable(e, now):
 			s.forgetLocked(e)
 		default:
-			s.later = append(s.later, e)
+			s.sweepList = append(s.sweepList, e)
 		}
 	}
-	if 2*s.next >= len(s.later) { // usually later is then empty, and reuses its memory
-		s.later, s.next = slices.Delete(s.later, 0, s.next), 0
+	if 2*s.next >= len(s.sweepList) { // usually the list is then empty, and reuses its memory
+		s.sweepList, s.next = slices.Delete(s.sweepList, 0, s.next), 0
 	}
 }
 
-// takeLocked returns an empty entry for a name. Beyond their length, its slices have
+// newEntryLocked returns an empty entry for a name. Beyond their length, its slices have
 // elements of an earlier entry, which later steps overwrite.
-func (s *shard) takeLocked(name string) *entry {
+func (s *shard) newEntryLocked(name string) *entry {
 	e := s.spare
 	if e == nil {
 		e = &entry{}
@@ -149,13 +149,13 @@ func (s *shard) takeLocked(name string) *entry {
 		s.entries = map[string]*entry{}
 	}
 	s.entries[name] = e
-	s.later = append(s.later, e)
+	s.sweepList = append(s.sweepList, e)
 	return e
 }
 
-func (s *shard) forget() {
+func (s *shard) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entries, s.spare, s.floor = nil, nil, 0
-	s.later, s.next, s.steps = nil, 0, 0
+	s.sweepList, s.next, s.steps = nil, 0, 0
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// remembered returns the number of names with a prefix that m keeps.
-func (m *Memory) remembered(prefix string) (n int) {
+// countNames returns the number of names with a prefix that m keeps.
+func (m *Memory) countNames(prefix string) (n int) {
 	for i := range m.table.shards {
 		n += len(m.table.shards[i].appendNames(nil, prefix))
 	}
 	return n
 }
 
-// few is the number of names that may be left over: the last on each shard.
-const few = 64 * 2 * sweepEvery
+// maxUnswept is the number of names that may be left: the newest on each shard.
+const maxUnswept = 64 * 2 * sweepEvery
 
-// hold acquires names that are used once.
-func hold(t *testing.T, d driver.Driver, prefix string, n int, release bool) {
+// acquireNames acquires n names, and releases them if release is true.
+func acquireNames(t *testing.T, d driver.Driver, prefix string, n int, release bool) {
 	t.Helper()
 	for i := range n {
 		c := driver.Claim{

@@ -7,7 +7,7 @@ import "github.com/pawl-go/pawl/locktable"
 func (t *table) deliver(signals []locktable.Signal) {
 	for _, s := range signals {
 		if d, open := t.drivers.Load(s.Inbox); open {
-			d.(*locktable.GroupedDriver).Deliver(s.Signal) //nolint:forcetypeassert // it has nothing else
+			d.(*locktable.GroupedDriver).Deliver(s.Signal) //nolint:forcetypeassert // drivers has only these
 		}
 	}
 }

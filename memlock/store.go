@@ -44,7 +44,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	var signals []locktable.Signal
 	var changed []string
-	defer func() { // runs after the shards were unlocked
+	defer func() { // runs after the shards are unlocked
 		t.deliver(signals)
 		for _, name := range changed {
 			t.watchers.Notify(name)
@@ -65,12 +65,12 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 		name := steps[i].Name
 		s := t.shard(name)
 		e := s.entryLocked(name)
-		goesOn := f(i, &e.Entry, now)
-		sent, visible := s.leaveLocked(e, now)
+		continues := f(i, &e.Entry, now)
+		sent, visible := s.endStepLocked(e, now)
 		if signals = append(signals, sent...); visible {
 			changed = append(changed, name)
 		}
-		if !goesOn {
+		if !continues {
 			break
 		}
 	}
