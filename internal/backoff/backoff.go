@@ -1,5 +1,5 @@
-// Package backoff computes the pauses of the whole project: how they grow, and how chance
-// keeps clients from retrying at the same time. Wait waits for a pause.
+// Package backoff computes the pauses of the whole project. They grow, and are random, so
+// that clients do not retry at the same time. Wait waits for a pause.
 package backoff
 
 import (
@@ -20,7 +20,7 @@ func Doubled(first time.Duration, n int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// GrownByHalf returns first, half as much again n times, and no more than most. A client
+// GrownByHalf returns first, increased by half n times, and no more than most. A client
 // that polls with it notices an event late by about half of the wait at most.
 func GrownByHalf(first time.Duration, n int, most time.Duration) time.Duration {
 	for range n {
@@ -57,7 +57,7 @@ func Jitter(d time.Duration) time.Duration { return d/2 + Random(d) }
 // JitterUp returns d, or up to as much again: never less than d.
 func JitterUp(d time.Duration) time.Duration { return d + Random(d) }
 
-// seeded is the source of chance if a test has called Seed; otherwise nil.
+// seeded is the source of random numbers after a call of Seed; otherwise nil.
 var seeded atomic.Pointer[source]
 
 type source struct {
@@ -71,8 +71,8 @@ func (s *source) below(n uint64) uint64 {
 	return s.random.Uint64N(n)
 }
 
-// Seed makes the pauses of the whole process the same each time, for a test that repeats
-// its steps, until stop is called.
+// Seed makes the pauses of the whole process repeatable until stop is called, for a test
+// that repeats its steps.
 func Seed(seed uint64) (stop func()) {
 	seeded.Store(&source{random: rand.New(rand.NewPCG(seed, 0))})
 	return func() { seeded.Store(nil) }

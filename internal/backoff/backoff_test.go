@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
+func TestPausesGrowUpToTheirBound(t *testing.T) {
 	const first, most = 10 * time.Millisecond, time.Second
 	for name, grown := range map[string]func(time.Duration, int, time.Duration) time.Duration{"Doubled": Doubled, "GrownByHalf": GrownByHalf} {
 		last := time.Duration(0)
@@ -29,14 +29,14 @@ func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
 		}
 	}
 	if d := Doubled(first, 3, most); d != 80*time.Millisecond {
-		t.Errorf("doubled three times it is %v", d)
+		t.Errorf("10ms doubled three times is %v", d)
 	}
 	if d := GrownByHalf(first, 2, most); d != 22500*time.Microsecond {
-		t.Errorf("half as much again twice is %v", d)
+		t.Errorf("10ms increased by half twice is %v", d)
 	}
 }
 
-func TestChanceStaysInItsRange(t *testing.T) {
+func TestRandomPausesStayInTheirRange(t *testing.T) {
 	for _, d := range []time.Duration{-1, 0, 1, 2, time.Second} {
 		for range 1000 {
 			if x := Random(d); x < 0 || x > 0 && x >= d {
@@ -55,23 +55,23 @@ func TestChanceStaysInItsRange(t *testing.T) {
 	}
 }
 
-func TestSeedRepeats(t *testing.T) {
-	some := func(seed uint64) (all []time.Duration) {
+func TestASeedRepeatsThePauses(t *testing.T) {
+	pauses := func(seed uint64) (all []time.Duration) {
 		defer Seed(seed)()
 		for range 10 {
 			all = append(all, Random(time.Hour))
 		}
 		return all
 	}
-	if !slices.Equal(some(1), some(1)) || slices.Equal(some(1), some(2)) {
-		t.Error("a seed does not say what comes")
+	if !slices.Equal(pauses(1), pauses(1)) || slices.Equal(pauses(1), pauses(2)) {
+		t.Error("equal seeds give different pauses, or different seeds give equal ones")
 	}
-	if slices.Equal(some(1), func() (all []time.Duration) {
+	if slices.Equal(pauses(1), func() (all []time.Duration) {
 		for range 10 {
 			all = append(all, Random(time.Hour))
 		}
 		return all
 	}()) {
-		t.Error("the seed is there after it was stopped")
+		t.Error("the seed still has an effect after stop")
 	}
 }

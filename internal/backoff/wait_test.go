@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-func TestAPauseEndsByItselfOrWithItsCtx(t *testing.T) {
+func TestWaitEndsAfterItsTimeOrWithItsCtx(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		if err := backoff.Wait(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {

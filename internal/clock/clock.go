@@ -11,10 +11,10 @@ import (
 // A Reading has the values of the clocks that decide how long a holder may trust a lease.
 type Reading struct {
 	Mono  time.Time     // NTP does not move it, but it stands still while the machine sleeps
-	Slept time.Duration // how long the machine has slept until then
+	Slept time.Duration // the time that the machine has slept before
 }
 
-// Since is the time from earlier to r, sleep included.
+// Since returns the time from earlier to r, sleep included.
 func (r Reading) Since(earlier Reading) time.Duration {
 	return r.Mono.Sub(earlier.Mono) + r.Slept - earlier.Slept
 }
@@ -24,21 +24,21 @@ func (r Reading) Since(earlier Reading) time.Duration {
 // machine have slept. So a reading is usually one time.Now. If they differ because an
 // operator set the wall clock, the boot clock shows no sleep.
 //
-// Each client has a clock of its own, so that one made inside testing/synctest sees
-// virtual time only.
+// Each client makes a Clock, so that a client inside testing/synctest sees only virtual
+// time.
 type Clock struct {
 	base time.Time // the first reading; it carries the monotonic and the wall clock
 	boot time.Duration
 
-	parted atomic.Int64 // how far the wall clock was ahead of the monotonic one when slept was last measured
+	drift atomic.Int64 // by how much the wall clock was ahead of the monotonic one when slept was last measured
 
 	mu    sync.Mutex // held while slept is measured
 	slept atomic.Int64
 }
 
-// The clocks drift apart a little, because NTP slews the wall clock. A sleep adds more
-// than this.
-const partTolerance = time.Millisecond
+// driftTolerance is more than the drift that NTP causes when it slews the wall clock. A
+// sleep causes more.
+const driftTolerance = time.Millisecond
 
 // New makes a clock that counts from now.
 func New() *Clock { return &Clock{base: time.Now(), boot: sinceBoot()} }
@@ -46,21 +46,21 @@ func New() *Clock { return &Clock{base: time.Now(), boot: sinceBoot()} }
 // Now reads the clocks.
 func (c *Clock) Now() Reading {
 	t := time.Now()
-	parted := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base)
-	if d := parted - time.Duration(c.parted.Load()); d > partTolerance || d < -partTolerance {
-		c.look(parted)
+	drift := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base)
+	if d := drift - time.Duration(c.drift.Load()); d > driftTolerance || d < -driftTolerance {
+		c.measureSleep(drift)
 	}
 	return Reading{Mono: t, Slept: time.Duration(c.slept.Load())}
 }
 
-// look measures how long the machine has slept in all: by how much the boot clock has
-// advanced more than the monotonic clock.
-func (c *Clock) look(parted time.Duration) {
+// measureSleep measures how long the machine has slept in all: by how much the boot clock
+// has advanced more than the monotonic clock.
+func (c *Clock) measureSleep(drift time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slept := sinceBoot() - c.boot - time.Since(c.base)
-	if slept > time.Duration(c.slept.Load())+partTolerance {
+	if slept > time.Duration(c.slept.Load())+driftTolerance {
 		c.slept.Store(int64(slept))
 	}
-	c.parted.Store(int64(parted))
+	c.drift.Store(int64(drift))
 }

@@ -14,14 +14,14 @@ import (
 // from the moment at which it handles that request, which is later. So the term ends
 // before the lease does, however long the reply takes.
 type Term struct {
-	from  clock.Reading
-	lasts time.Duration // the lease's TTL less the margin
-	ttl   time.Duration // the least time for which the backend keeps the lease, since from
+	from   clock.Reading
+	length time.Duration // the lease's TTL minus the margin
+	ttl    time.Duration // the least time for which the backend keeps the lease, since from
 }
 
 // NewTerm returns the term of a lease that lasts ttl, and whose request was sent at sent.
 func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
-	return Term{from: sent, lasts: ttl - margin, ttl: ttl}
+	return Term{from: sent, length: ttl - margin, ttl: ttl}
 }
 
 // TTL returns the time for which the lease lasts in the backend.
@@ -31,7 +31,7 @@ func (t Term) TTL() time.Duration { return t.ttl }
 func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) }
 
 // Left returns the rest of the term. At zero, the term is over.
-func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
+func (t Term) Left(now clock.Reading) time.Duration { return t.length - t.Since(now) }
 
 // LeaseLeft returns the least time for which the backend still keeps the lease. The lease
 // outlasts the term by the margin.
@@ -39,11 +39,10 @@ func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Sinc
 
 // Fresh reports whether enough of the term is left, a quarter, to begin work or to pass
 // the lease on. With less, the client sends another request first.
-func (t Term) Fresh(now clock.Reading) bool { return t.lasts > 0 && t.Left(now) > t.lasts/4 }
+func (t Term) Fresh(now clock.Reading) bool { return t.length > 0 && t.Left(now) > t.length/4 }
 
 // Renewed returns the term after a renewal that was sent at sent. A renewal never
-// shortens a term: if ttl is smaller than before, the old end may be later, and then
-// stays.
+// shortens a term: if ttl is smaller than before, the later of both ends counts.
 func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	if next := NewTerm(sent, ttl, margin); next.Left(sent) > t.Left(sent) {
 		return next
@@ -59,12 +58,12 @@ func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }
 
-// RequestTimeout returns the time limit of one request for a lease. It is a part of the
-// TTL, so that other requests fit into the term if a server does not answer.
+// RequestTimeout returns the timeout of one request for a lease. It is a part of the TTL,
+// so that more requests fit into the term if a server does not answer.
 func RequestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 // BreakDelay returns the time after which a holder that is not notified of a break has
-// given up the lease with this fence: its TTL, or 0 if holders do not show it. An entry
+// given up the lease with this fence: its TTL, or 0 if its Holder has none. An entry
 // shows only the first fence of a range. So for another fence, the delay is the longest
 // TTL of all holders.
 func BreakDelay(holders []driver.Holder, fence uint64) time.Duration {

@@ -27,15 +27,15 @@ func TestTermEndsBeforeTheLeaseOnBothClocks(t *testing.T) {
 	} {
 		now := after(c.awake, c.asleep)
 		if got := term.Left(now); got != c.left {
-			t.Errorf("after %v awake and %v asleep %v is left, want %v", c.awake, c.asleep, got, c.left)
+			t.Errorf("after %v awake and %v asleep, Left is %v, want %v", c.awake, c.asleep, got, c.left)
 		}
 		if got := term.LeaseLeft(now); got != c.left+3*time.Second {
-			t.Errorf("the lease has %v left, want the margin more than the term's %v", got, c.left)
+			t.Errorf("LeaseLeft is %v, want the margin more than the term's %v", got, c.left)
 		}
 	}
 }
 
-func TestRenewalNeverShortens(t *testing.T) {
+func TestARenewalNeverShortensATerm(t *testing.T) {
 	term := trust.NewTerm(start, 30*time.Second, 3*time.Second)
 	sent := after(10*time.Second, 0)
 	for ttl, want := range map[time.Duration]time.Duration{
@@ -53,15 +53,15 @@ func TestTermIsFreshUntilAQuarterIsLeft(t *testing.T) {
 	term := trust.NewTerm(start, 30*time.Second, 2*time.Second)
 	for at, want := range map[time.Duration]bool{0: true, 20 * time.Second: true, 21 * time.Second: false, time.Hour: false} {
 		if term.Fresh(after(at, 0)) != want {
-			t.Errorf("after %v: fresh is %v", at, !want)
+			t.Errorf("after %v: Fresh is %v", at, !want)
 		}
 	}
 	if trust.NewTerm(start, time.Second, time.Second).Fresh(start) {
-		t.Error("a term of no length is fresh")
+		t.Error("a term without length is fresh")
 	}
 }
 
-func TestMargin(t *testing.T) {
+func TestDefaultMargin(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 5 * time.Millisecond,
 		50 * time.Millisecond: 10 * time.Millisecond,
