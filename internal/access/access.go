@@ -17,12 +17,12 @@ var Driver func(client any) driver.Driver
 // it. Package memlock sets it.
 var Table func(memory any) any
 
-// SetNamespaces puts a *pawl.Options into a namespace inside others: path has the prefix
-// of each, one at least, from the outermost to the innermost. Package pawl sets it.
+// SetNamespaces sets the nested namespaces of a *pawl.Options: path has one prefix or
+// more, from the outermost to the innermost. Package pawl sets it.
 var SetNamespaces func(options any, path []string)
 
-// LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. For any
-// other text, which Attach refuses, the result means nothing. Package pawl sets it.
+// LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. For text
+// that Attach would refuse the result means nothing. Package pawl sets it.
 var LeaseOf func(handle string) (stored string, fence uint64)
 
 // prefixKey is the key of WithPrefix's prefix in a ctx.

@@ -1,6 +1,6 @@
-// Package inbox delivers signals of the backend, by their tokens, to the claims that
-// wait, and to the holds of granted claims. Nothing here blocks, because a driver calls
-// it from inside its own methods.
+// Package inbox delivers the backend's signals, by their tokens, to the claims that wait,
+// and to the holds of granted claims. No function blocks, because a driver may call it
+// from inside its own methods.
 package inbox
 
 import (
@@ -19,25 +19,25 @@ const shards = 16
 type Inboxes[H any] struct {
 	shard [shards]struct {
 		shard[H]
-		_ [64]byte // keeps neighbours out of each other's cache line
+		_ [64]byte // keeps two shards out of one cache line
 	}
 }
 
 type shard[H any] struct {
 	mu     sync.Mutex                 // protects the map, and each inbox in it
-	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.other
+	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.next
 }
 
-// An Inbox receives the signals of one claim. Until the grant it has the signal that put
-// keeps, and then the hold to check. It is a field of the claim, and begins empty.
+// An Inbox receives the signals of one claim. Until the grant it keeps the most useful
+// signal, see put, and then the hold to check. It is a field of the claim.
 type Inbox[H any] struct {
 	// Protected by the shard's lock.
-	signal  *driver.Signal // the signal to take, or nil; a pointer, because most claims never get one
-	check   bool           // something other than "granted" came, and the client has sent no request since
-	arrived chan struct{}  // has one value if signal is not nil; made by Arrival, which most claims never call
-	hold    H
-	holds   bool
-	other   *Inbox[H] // of the same token, if a lease is attached twice
+	signal    *driver.Signal // the signal to take, or nil; a pointer, because most claims never get one
+	mustCheck bool           // a signal other than "granted" came, and the client has sent no request since
+	arrived   chan struct{}  // has one value if signal is not nil; made by Arrival, which most claims never call
+	hold      H
+	hasHold   bool
+	next      *Inbox[H] // the next inbox with the same token, if a lease is attached twice
 }
 
 // New makes empty inboxes.
@@ -49,36 +49,36 @@ func New[H any]() *Inboxes[H] {
 	return a
 }
 
-// of returns the shard of a token. Tokens are random.
-func (a *Inboxes[H]) of(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
+// shardOf returns the shard of a token. Tokens are random.
+func (a *Inboxes[H]) shardOf(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
 
 // Add begins to receive signals for a claim. A second call does nothing.
 func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
-	s := a.of(t)
+	s := a.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.claims[t]
-	for x := first; x != nil; x = x.other {
+	for x := first; x != nil; x = x.next {
 		if x == b {
 			return
 		}
 	}
-	b.other, s.claims[t] = first, b
+	b.next, s.claims[t] = first, b
 }
 
 // Remove stops receiving signals for the claim. Other inboxes with the same token stay.
 func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
-	s := a.of(t)
+	s := a.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.claims[t]
-	if first == b && b.other == nil { // the usual case
+	if first == b && b.next == nil { // the usual case
 		delete(s.claims, t)
 		return
 	}
-	for at := &first; *at != nil; at = &(*at).other {
+	for at := &first; *at != nil; at = &(*at).next {
 		if *at == b {
-			*at, b.other = b.other, nil
+			*at, b.next = b.next, nil
 			s.claims[t] = first
 			return
 		}
@@ -93,17 +93,17 @@ func (a *Inboxes[H]) Len() (n int) {
 
 // SetHold records the hold of a granted claim. It returns true if the caller should check
 // the hold, because a signal other than "granted" came before.
-func (a *Inboxes[H]) SetHold(t driver.Token, b *Inbox[H], h H) (check bool) {
-	s := a.of(t)
+func (a *Inboxes[H]) SetHold(t driver.Token, b *Inbox[H], h H) (mustCheck bool) {
+	s := a.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.hold, b.holds = h, true
-	return b.check
+	b.hold, b.hasHold = h, true
+	return b.mustCheck
 }
 
-// Arrival is readable when there is a signal to take.
+// Arrival returns a channel that is readable when Take has a signal to return.
 func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
-	s := a.of(t)
+	s := a.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.arrived == nil {
@@ -115,25 +115,25 @@ func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
 	return b.arrived
 }
 
-// Take empties the inbox. Call it after Arrival was readable.
+// Take empties the inbox and returns its signal. Call it after reading from Arrival.
 func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
-	s := a.of(t)
+	s := a.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := *b.signal
 	if b.signal = nil; taken.Kind != driver.SignalGranted {
-		b.check = false // the caller sends a request
+		b.mustCheck = false // the caller sends a request
 	}
 	return taken
 }
 
 // Put delivers a signal to the claims with its token, and returns their holds.
 func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
-	s := a.of(signal.Token)
+	s := a.shardOf(signal.Token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for b := s.claims[signal.Token]; b != nil; b = b.other {
-		if b.put(signal); b.holds {
+	for b := s.claims[signal.Token]; b != nil; b = b.next {
+		if b.put(signal); b.hasHold {
 			holds = append(holds, b.hold)
 		}
 	}
@@ -150,7 +150,7 @@ func (a *Inboxes[H]) each(f func(b *Inbox[H])) {
 		s := &a.shard[i].shard
 		s.mu.Lock()
 		for _, b := range s.claims {
-			for ; b != nil; b = b.other {
+			for ; b != nil; b = b.next {
 				f(b)
 			}
 		}
@@ -158,14 +158,14 @@ func (a *Inboxes[H]) each(f func(b *Inbox[H])) {
 	}
 }
 
-// put keeps "lost" rather than any other signal, because then only a request helps. It
-// keeps "granted" rather than "retry", because "granted" saves a request. The order of
-// arrival does not matter.
+// put keeps "lost" rather than any other signal, because the claim must then send a
+// request. It keeps "granted" rather than "retry", because "granted" saves a request. The
+// order of arrival does not matter.
 func (b *Inbox[H]) put(s driver.Signal) {
-	if b.holds {
+	if b.hasHold {
 		return
 	}
-	b.check = b.check || s.Kind != driver.SignalGranted
+	b.mustCheck = b.mustCheck || s.Kind != driver.SignalGranted
 	if b.signal == nil && b.arrived != nil {
 		b.arrived <- struct{}{} // there is room, because the inbox is emptied only after arrived was read
 	}

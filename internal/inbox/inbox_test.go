@@ -11,7 +11,7 @@ import (
 
 var granted, lost, retry = driver.SignalGranted, driver.SignalLost, driver.SignalRetry
 
-func arrived(c <-chan struct{}) bool {
+func readable(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -20,10 +20,10 @@ func arrived(c <-chan struct{}) bool {
 	}
 }
 
-func TestSignalThatSavesMostIsKept(t *testing.T) {
+func TestTheInboxKeepsTheMostUsefulSignal(t *testing.T) {
 	for _, c := range []struct {
-		came []driver.SignalKind
-		want driver.SignalKind
+		signals []driver.SignalKind
+		want    driver.SignalKind
 	}{
 		{[]driver.SignalKind{retry}, retry},
 		{[]driver.SignalKind{retry, granted}, granted},
@@ -32,39 +32,39 @@ func TestSignalThatSavesMostIsKept(t *testing.T) {
 		{[]driver.SignalKind{lost, granted}, lost},
 		{[]driver.SignalKind{retry, lost, retry}, lost},
 	} {
-		for _, early := range []bool{true, false} {
+		for _, before := range []bool{true, false} {
 			all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
 			all.Add(token, b)
 			var arrival <-chan struct{}
-			if early {
+			if before {
 				arrival = all.Arrival(token, b)
 			}
-			for _, kind := range c.came {
+			for _, kind := range c.signals {
 				if holds := all.Put(driver.Signal{Kind: kind, Token: token}); len(holds) > 0 {
-					t.Error("it has a hold")
+					t.Error("Put returned a hold before SetHold")
 				}
 			}
-			if !early {
+			if !before {
 				arrival = all.Arrival(token, b)
 			}
-			if !arrived(arrival) {
-				t.Fatalf("%v: nothing arrives", c.came)
+			if !readable(arrival) {
+				t.Fatalf("%v: Arrival is not readable", c.signals)
 			}
 			if got := all.Take(token, b).Kind; got != c.want {
-				t.Errorf("%v: it is %v, want %v", c.came, got, c.want)
+				t.Errorf("%v: Take returns %v, want %v", c.signals, got, c.want)
 			}
-			if arrived(arrival) {
-				t.Errorf("%v: it arrives twice", c.came)
+			if readable(arrival) {
+				t.Errorf("%v: Arrival is still readable after Take", c.signals)
 			}
 		}
 	}
 }
 
-func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
+func TestAHoldIsCheckedIfASignalOtherThanGrantedCameBefore(t *testing.T) {
 	for _, c := range []struct {
-		came  []driver.SignalKind
-		taken bool // the claim sent a request after that
-		want  bool
+		signals []driver.SignalKind
+		taken   bool // the claim took the signal and sent a request
+		want    bool
 	}{
 		{nil, false, false},
 		{[]driver.SignalKind{granted}, false, false},
@@ -74,7 +74,7 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 	} {
 		all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
 		all.Add(token, b)
-		for _, kind := range c.came {
+		for _, kind := range c.signals {
 			_ = all.Put(driver.Signal{Kind: kind, Token: token})
 		}
 		if c.taken {
@@ -82,15 +82,15 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 			_ = all.Take(token, b)
 		}
 		if got := all.SetHold(token, b, 7); got != c.want {
-			t.Errorf("%v: check is %v", c.came, got)
+			t.Errorf("%v: SetHold returns %v", c.signals, got)
 		}
 		if holds := all.Put(driver.Signal{Kind: lost, Token: token}); !slices.Equal(holds, []int{7}) {
-			t.Errorf("%v: the signal is said to be for %v", c.came, holds)
+			t.Errorf("%v: Put returns the holds %v, want 7", c.signals, holds)
 		}
 	}
 }
 
-func TestSignalsGoToWhomTheyConcern(t *testing.T) {
+func TestASignalGoesToTheClaimsWithItsToken(t *testing.T) {
 	all := inbox.New[int]()
 	tokens, boxes := make([]driver.Token, 100), make([]inbox.Inbox[int], 100)
 	for i := range boxes {
@@ -98,27 +98,27 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 		all.Add(tokens[i], &boxes[i])
 	}
 	_ = all.Put(driver.Signal{Kind: retry, Token: tokens[3]})
-	_ = all.Put(driver.Signal{Kind: retry, Token: driver.NewToken()}) // of no claim here
+	_ = all.Put(driver.Signal{Kind: retry, Token: driver.NewToken()}) // no claim has this token
 	for i := range boxes {
-		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
-			t.Errorf("number %d has a signal: %v", i, got)
+		if got := readable(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
+			t.Errorf("inbox %d has a signal: %v", i, got)
 		}
 	}
 	_ = all.Take(tokens[3], &boxes[3])
 	all.Remove(tokens[4], &boxes[4])
 	all.PutAll(driver.Signal{Kind: retry})
 	for i := range boxes {
-		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i != 4) {
-			t.Errorf("number %d has a signal for all: %v", i, got)
+		if got := readable(all.Arrival(tokens[i], &boxes[i])); got != (i != 4) {
+			t.Errorf("inbox %d has the signal of PutAll: %v", i, got)
 		}
 	}
 	if n := all.Len(); n != 99 {
-		t.Errorf("there are %d", n)
+		t.Errorf("Len is %d, want 99", n)
 	}
 }
 
 // A lease that is attached twice has one token and two claims.
-func TestClaimsOfOneTokenHearByThemselves(t *testing.T) {
+func TestEachClaimWithATokenGetsItsSignals(t *testing.T) {
 	for _, removed := range [][]int{{0}, {1}, {2}, {0, 2}, {2, 1}, {1, 0, 1}, {0, 1, 2}} {
 		all, token := inbox.New[int](), driver.NewToken()
 		boxes, want := make([]inbox.Inbox[int], 3), []int{0, 1, 2}
@@ -126,7 +126,7 @@ func TestClaimsOfOneTokenHearByThemselves(t *testing.T) {
 			all.Add(token, &boxes[i])
 			all.Add(token, &boxes[i])
 			if all.SetHold(token, &boxes[i], i) {
-				t.Error("there was a signal")
+				t.Error("SetHold returned true before any signal")
 			}
 		}
 		for _, i := range removed {
@@ -135,16 +135,16 @@ func TestClaimsOfOneTokenHearByThemselves(t *testing.T) {
 		}
 		holds := all.Put(driver.Signal{Kind: lost, Token: token})
 		if slices.Sort(holds); !slices.Equal(holds, want) || all.Len() != len(want) {
-			t.Errorf("without %v it is for %v, and there are %d; want %v", removed, holds, all.Len(), want)
+			t.Errorf("after removing %v, Put returns the holds %v, and Len is %d; want %v", removed, holds, all.Len(), want)
 		}
 		all.Add(token, &boxes[removed[0]])
 		if n := all.Len(); n != len(want)+1 {
-			t.Errorf("one that comes again makes %d of %d", n, len(want))
+			t.Errorf("after adding one again Len is %d, want one more than %d", n, len(want))
 		}
 	}
 }
 
-func TestSignalsMayComeWhileTheyAreTaken(t *testing.T) {
+func TestPutAndTakeMayRunConcurrently(t *testing.T) {
 	all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
 	all.Add(token, b)
 	var wg sync.WaitGroup

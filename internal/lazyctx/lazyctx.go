@@ -14,18 +14,19 @@ type Context struct {
 	context.Context // the parent
 	deadline        time.Time
 
-	mu   sync.Mutex // protects the fields below
-	real *timed     // nil until it is needed
-	over bool
+	mu        sync.Mutex    // protects the fields below
+	withTimer *timerContext // nil until a method needs it
+	canceled  bool
 }
 
-// timed is the context with the timer.
-type timed struct {
+// A timerContext is a context with a timer.
+type timerContext struct {
 	context.Context
 	stop context.CancelFunc
 }
 
-// WithDeadline ends at the deadline, and with the parent. The caller must cancel it.
+// WithDeadline returns a context that ends at the deadline, or with its parent. The
+// caller must cancel it.
 func WithDeadline(parent context.Context, deadline time.Time) *Context {
 	return new(Context).bind(parent, deadline)
 }
@@ -38,11 +39,10 @@ func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
-// A Storage is the memory for one context, as a part of the request's own struct. Each
-// further context is allocated, because a driver may keep the first. Only one goroutine
-// at a time may use a Storage.
+// A Storage has room for one context in a request. WithDeadline allocates more contexts,
+// because a driver may keep the first. Only one goroutine at a time may use a Storage.
 type Storage struct {
-	first Context // in use if it has a parent
+	first Context // used if it has a parent
 }
 
 // WithDeadline is the package's WithDeadline. A nil Storage always allocates.
@@ -53,7 +53,7 @@ func (r *Storage) WithDeadline(parent context.Context, deadline time.Time) *Cont
 	return r.first.bind(parent, deadline)
 }
 
-// WithoutCancel is context.WithoutCancel, but returns a ctx that never ends as it is.
+// WithoutCancel is context.WithoutCancel, but returns ctx itself if that never ends.
 func WithoutCancel(ctx context.Context) context.Context {
 	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
 		return ctx // the usual case for the release of a lease
@@ -65,9 +65,9 @@ func WithoutCancel(ctx context.Context) context.Context {
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
-	if c.real != nil {
-		c.real.stop()
+	c.canceled = true
+	if c.withTimer != nil {
+		c.withTimer.stop()
 	}
 }
 
@@ -84,26 +84,26 @@ func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.realLocked().Done()
+	return c.withTimerLocked().Done()
 }
 
 // Err implements context.Context.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.real != nil || c.over || !time.Now().Before(c.deadline) {
-		if err := c.realLocked().Err(); err != nil {
+	if c.withTimer != nil || c.canceled || !time.Now().Before(c.deadline) {
+		if err := c.withTimerLocked().Err(); err != nil {
 			return err
 		}
 	}
-	return c.Context.Err() // a child context learns of the parent's end a moment later than a caller of CallerDone
+	return c.Context.Err() // the context with the timer ends a moment later than its parent
 }
 
-// Value calls the real context if there is one, so that the context package finds its own
-// value in it.
+// Value asks the context with the timer if there is one, so that the context package
+// finds its own value in it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
-	inner := c.real
+	inner := c.withTimer
 	c.mu.Unlock()
 	if inner != nil {
 		return inner.Value(key)
@@ -111,14 +111,14 @@ func (c *Context) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// realLocked makes the context with the timer.
-func (c *Context) realLocked() context.Context {
-	if c.real == nil {
-		c.real = &timed{}
-		c.real.Context, c.real.stop = context.WithDeadline(c.Context, c.deadline)
-		if c.over {
-			c.real.stop()
+// withTimerLocked returns the context with the timer, and makes it if there is none.
+func (c *Context) withTimerLocked() context.Context {
+	if c.withTimer == nil {
+		c.withTimer = &timerContext{}
+		c.withTimer.Context, c.withTimer.stop = context.WithDeadline(c.Context, c.deadline)
+		if c.canceled {
+			c.withTimer.stop()
 		}
 	}
-	return c.real.Context
+	return c.withTimer.Context
 }

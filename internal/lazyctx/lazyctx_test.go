@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A bounded context must behave like context.WithDeadline, whenever a caller uses Done,
-// Err or a child.
-func TestContextIsLikeOneWithADeadline(t *testing.T) {
+// A Context must behave like context.WithDeadline, used before or after its end.
+func TestAContextBehavesLikeContextWithDeadline(t *testing.T) {
 	type key struct{}
 	errCause := errors.New("cause")
 	for _, end := range []struct {
@@ -21,12 +20,12 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 		by   func(b *Context, parent context.CancelCauseFunc)
 		err  error
 	}{
-		{"not over", func(*Context, context.CancelCauseFunc) {}, nil},
-		{"its time", func(*Context, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
-		{"cancelled", func(b *Context, _ context.CancelCauseFunc) { b.Cancel() }, context.Canceled},
-		{"its parent", func(_ *Context, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
+		{"none", func(*Context, context.CancelCauseFunc) {}, nil},
+		{"deadline", func(*Context, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
+		{"Cancel", func(b *Context, _ context.CancelCauseFunc) { b.Cancel() }, context.Canceled},
+		{"parent", func(_ *Context, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
 	} {
-		for _, asked := range []bool{false, true} {
+		for _, usedBefore := range []bool{false, true} {
 			t.Run(end.name, func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
@@ -35,7 +34,7 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 					defer b.Cancel()
 					ran := make(chan struct{}, 2)
 					var child context.Context
-					if asked { // before it ends
+					if usedBefore {
 						var stop func()
 						child, stop = context.WithCancel(b)
 						defer stop()
@@ -43,7 +42,7 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 					}
 					end.by(b, cancel)
 					synctest.Wait()
-					if !asked {
+					if !usedBefore {
 						var stop func()
 						child, stop = context.WithCancel(b)
 						defer stop()
@@ -51,22 +50,22 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 					}
 					synctest.Wait()
 					if b.Err() != end.err || child.Err() != end.err {
-						t.Errorf("it says %v, its child %v, want %v", b.Err(), child.Err(), end.err)
+						t.Errorf("Err is %v, and %v of its child; want %v", b.Err(), child.Err(), end.err)
 					}
 					select {
 					case <-b.Done():
 						if end.err == nil {
-							t.Error("it is done")
+							t.Error("Done is closed")
 						}
 					default:
 						if end.err != nil {
-							t.Error("it is not done")
+							t.Error("Done is open")
 						}
 					}
 					if (len(ran) == 1) != (end.err != nil) {
-						t.Errorf("%d functions ran after it", len(ran))
+						t.Errorf("%d functions of AfterFunc ran", len(ran))
 					}
-					if end.name == "its parent" && !errors.Is(context.Cause(child), errCause) {
+					if end.name == "parent" && !errors.Is(context.Cause(child), errCause) {
 						t.Errorf("cause %v", context.Cause(child))
 					}
 					if b.Value(key{}) != "value" || child.Value(key{}) != "value" {
@@ -78,7 +77,7 @@ func TestContextIsLikeOneWithADeadline(t *testing.T) {
 	}
 }
 
-func TestContextEndsWithTheEarlierDeadline(t *testing.T) {
+func TestAContextEndsAtTheEarlierDeadline(t *testing.T) {
 	parent, cancel := context.WithDeadline(context.Background(), time.Now().Add(time.Minute))
 	defer cancel()
 	want, _ := parent.Deadline()
@@ -89,7 +88,7 @@ func TestContextEndsWithTheEarlierDeadline(t *testing.T) {
 	}
 }
 
-func TestContextMayBeUsedByMany(t *testing.T) {
+func TestAContextIsSafeForConcurrentUse(t *testing.T) {
 	parent, cancel := context.WithCancel(context.Background())
 	b := WithDeadline(parent, time.Now().Add(time.Hour))
 	var wg sync.WaitGroup
@@ -106,7 +105,7 @@ func TestContextMayBeUsedByMany(t *testing.T) {
 	wg.Wait()
 }
 
-// A slow context ends, and its child contexts end later.
+// The child contexts of a slowContext end later than it does.
 type slowContext struct {
 	context.Context
 	done chan struct{}
@@ -123,9 +122,9 @@ func (s *slowContext) Err() error {
 	}
 }
 
-// A caller that CallerDone has woken reads Err, and would treat nil as an answer of the
+// A caller that CallerDone wakes calls Err, and would take nil for an answer of the
 // backend.
-func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
+func TestErrIsSetAsSoonAsTheCallerIsDone(t *testing.T) {
 	for range 1000 {
 		parent := &slowContext{context.Background(), make(chan struct{})}
 		b := WithDeadline(parent, time.Now().Add(time.Hour))
@@ -133,31 +132,31 @@ func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 		close(parent.done)
 		<-b.CallerDone()
 		if err := b.Err(); err != context.Canceled {
-			t.Fatalf("it says %v", err)
+			t.Fatalf("Err is %v, want context.Canceled", err)
 		}
 		b.Cancel()
 	}
 }
 
 // A driver may keep the ctx of a request that it has given up, and use it later.
-func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
+func TestAStorageGivesEachAttemptItsOwnContext(t *testing.T) {
 	var r Storage
 	first := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))
 	first.Cancel()
 	second := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))
 	if first == second || first.Err() == nil || second.Err() != nil {
-		t.Errorf("the first says %v, the second %v", first.Err(), second.Err())
+		t.Errorf("Err of the first context is %v, of the second %v", first.Err(), second.Err())
 	}
 }
 
-func TestWhatLastsDoesNotEndWithTheCtx(t *testing.T) {
-	over, cancel := context.WithCancel(context.Background())
+func TestWithoutCancelNeverEnds(t *testing.T) {
+	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer stop()
-	for _, ctx := range []context.Context{context.Background(), over, late} {
-		if lasts := WithoutCancel(ctx); lasts.Err() != nil || lasts.Done() != nil {
-			t.Errorf("%v ends", lasts)
+	for _, ctx := range []context.Context{context.Background(), canceled, late} {
+		if lasting := WithoutCancel(ctx); lasting.Err() != nil || lasting.Done() != nil {
+			t.Errorf("%v ends", lasting)
 		}
 	}
 }
