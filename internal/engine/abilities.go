@@ -16,5 +16,5 @@ type Driver interface {
 
 // Full returns d, which has all of these abilities.
 func Full(d driver.Driver) Driver {
-	return d.(Driver) //nolint:forcetypeassert // a panic shows that it is no driver of memlock
+	return d.(Driver) //nolint:forcetypeassert // panics for any other driver than memlock's
 }

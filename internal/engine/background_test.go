@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// Calls that go on while Close waits lose no work, and are no data race: with a WaitGroup
-// alone they are.
-func TestBackgroundMayBeUsedWhileItIsClosed(t *testing.T) {
+// Go may be called while Close waits, and no function is lost. With a WaitGroup alone
+// that would be a data race.
+func TestGoRunsEachFunctionDuringClose(t *testing.T) {
 	for range 100 {
 		var b engine.Background
 		var callers sync.WaitGroup

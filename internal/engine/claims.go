@@ -15,18 +15,18 @@ import (
 // to Claims the answers to its own steps, the signals that it receives, and the entries
 // that it reads.
 //
-// A claim that another client has ended stays in Claims until it expires. Until then a
-// few polls find nothing.
+// A claim that another client has ended stays in Claims until it expires. Until then some
+// polls are in vain.
 type Claims struct {
-	mu           sync.Mutex // protects all below
-	waits, holds map[driver.Token]*Claim
-	due          due
-	swept        time.Time
-	awake        bool          // a Poller has a time for its next poll
-	pollSooner   chan struct{} // capacity 1; see PollSooner
+	mu               sync.Mutex // protects the fields below
+	waiting, holding map[driver.Token]*Claim
+	due              due
+	sweptAt          time.Time
+	hasNextPoll      bool          // a Poller has computed the time of its next poll
+	pollSooner       chan struct{} // capacity 1; see PollSooner
 }
 
-// A Claim is one of Claims.
+// A Claim is one claim in Claims.
 type Claim struct {
 	Token driver.Token
 	Name  string
@@ -38,12 +38,12 @@ type Claim struct {
 	ahead      int               // the number of claims ahead of it
 	answeredAt time.Time         // the time of the last answer or signal for it
 	changedAt  time.Time         // when its name was last granted
-	opens      locktable.Instant // when its name opens by itself, as the client has seen it
+	opensAt    locktable.Instant // when its name opens without a request, as the client has seen it
 }
 
 // NewClaims returns an empty list.
 func NewClaims() *Claims {
-	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, pollSooner: make(chan struct{}, 1)}
+	return &Claims{waiting: map[driver.Token]*Claim{}, holding: map[driver.Token]*Claim{}, pollSooner: make(chan struct{}, 1)}
 }
 
 // PollSooner receives a value when the next poll is due earlier than the Poller has
@@ -73,13 +73,13 @@ func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Tim
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	c.sweepNowAndThen(now)
-	delete(c.holds, claim.Token)
-	x := c.waits[claim.Token]
+	c.sweepIfDue(now)
+	delete(c.holding, claim.Token)
+	x := c.waiting[claim.Token]
 	isNew := x == nil
 	if isNew {
 		x = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, changedAt: now}
-		c.waits[claim.Token] = x
+		c.waiting[claim.Token] = x
 	}
 	sooner := isNew || held.Position-1 < x.ahead
 	x.Until, x.answeredAt, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
@@ -94,10 +94,10 @@ func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	c.sweepNowAndThen(now)
-	delete(c.waits, t)
-	c.holds[t] = &Claim{Token: t, Name: name, Until: until, held: true, answeredAt: now}
-	if !c.awake { // not for each lease, because waking a Poller costs more than all else here
+	c.sweepIfDue(now)
+	delete(c.waiting, t)
+	c.holding[t] = &Claim{Token: t, Name: name, Until: until, held: true, answeredAt: now}
+	if !c.hasNextPoll { // not for each lease, because waking a Poller costs more than the rest of Hold
 		c.wake()
 	}
 }
@@ -118,8 +118,8 @@ func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []err
 func (c *Claims) Drop(t driver.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.waits, t)
-	delete(c.holds, t)
+	delete(c.waiting, t)
+	delete(c.holding, t)
 }
 
 // Signaled records a signal for this client. Until stays the same, because a lease that
@@ -133,23 +133,23 @@ func (c *Claims) Signaled(s driver.Signal) {
 	}
 }
 
-// Compare compares some claims with the entry of their name, which was requested at
-// asked. It returns the changes as signals for the client. It skips claims for which the
-// client got an answer or a signal after asked.
-func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (news []driver.Signal) {
+// Compare compares claims with the entry of their name, which was requested at asked. It
+// returns the changes as signals for the client. It skips claims for which the client got
+// an answer or a signal after asked.
+func (c *Claims) Compare(claims []Claim, e *locktable.Entry, asked time.Time) (signals []driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, one := range some {
+	for _, one := range claims {
 		if x := c.find(one.Token); x != nil && !x.answeredAt.After(asked) {
-			if s, isNews := c.compare(x, e, asked); isNews {
-				news = append(news, s)
+			if s, isSignal := c.compare(x, e, asked); isSignal {
+				signals = append(signals, s)
 			}
 		}
 	}
-	return news
+	return signals
 }
 
-func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, news bool) {
+func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, isSignal bool) {
 	changed := x.Fence != e.Fence
 	if changed {
 		x.Fence, x.changedAt = e.Fence, asked
@@ -164,28 +164,28 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	case place >= 0:
 		s.Kind = driver.SignalRetry
 		changed = changed || place < x.ahead
-		if x.ahead = place; changed && c.waits[x.Token] == x {
+		if x.ahead = place; changed && c.waiting[x.Token] == x {
 			c.due.add(x)
 		}
-		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opens {
-			x.opens, news = at, true
+		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opensAt {
+			x.opensAt, isSignal = at, true
 		}
-		return s, news
+		return s, isSignal
 	case grant >= 0:
 		s.Kind, s.Fence, s.Fences = driver.SignalGranted, e.Holders[grant].Fence, e.Holders[grant].Fences
 	default:
-		s.Kind = driver.SignalRetry // the claim has lost its place, or its place is stored apart from the entry
+		s.Kind = driver.SignalRetry // the claim has lost its place, or its place is not stored in the entry
 	}
 	c.markSignaled(x, grant >= 0)
 	return s, true
 }
 
-// markSignaled moves a claim from waits to holds, because its client gets a signal: the
-// claim was granted, or has to ask again. From then on, a Poller polls only for the loss
-// of the claim.
+// markSignaled moves a claim from waiting to holding, because its client gets a signal:
+// the claim was granted, or must ask again. From then on, a Poller polls only for its
+// loss.
 func (c *Claims) markSignaled(x *Claim, granted bool) {
-	delete(c.waits, x.Token)
-	c.holds[x.Token], x.held = x, granted
+	delete(c.waiting, x.Token)
+	c.holding[x.Token], x.held = x, granted
 }
 
 // All returns the claims that wait or hold at that time.
@@ -193,7 +193,7 @@ func (c *Claims) All(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep(now)
-	return slices.Concat(copies(c.waits), copies(c.holds))
+	return slices.Concat(cloneAll(c.waiting), cloneAll(c.holding))
 }
 
 // Any reports whether any claim waits or holds at that time.
@@ -201,7 +201,7 @@ func (c *Claims) Any(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep(now)
-	return len(c.waits)+len(c.holds) > 0
+	return len(c.waiting)+len(c.holding) > 0
 }
 
 // nextPoll returns the time of the next poll of a Poller. polledAt is the time of its
@@ -209,28 +209,28 @@ func (c *Claims) Any(now time.Time) bool {
 func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waits) > 0 {
-		next = c.due.next(c.waits, polledAt, pace)
+	if len(c.waiting) > 0 {
+		next = c.due.next(c.waiting, polledAt, pace)
 	}
-	if t := polledAt.Add(losses); len(c.holds) > 0 && (next.IsZero() || t.Before(next)) {
+	if t := polledAt.Add(losses); len(c.holding) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
 	}
-	c.awake = !next.IsZero()
+	c.hasNextPoll = !next.IsZero()
 	return next
 }
 
-// Waiting returns the claims that wait, or did within the last sweepInterval.
+// Waiting returns the claims that wait, or waited within the last sweepInterval.
 func (c *Claims) Waiting(now time.Time) []Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sweepNowAndThen(now)
-	return copies(c.waits)
+	c.sweepIfDue(now)
+	return cloneAll(c.waiting)
 }
 
-// ByName returns the names of some claims, and the claims of each name.
-func ByName(some []Claim) (names []string, byName map[string][]Claim) {
+// ByName returns the names of the claims, and the claims of each name.
+func ByName(claims []Claim) (names []string, byName map[string][]Claim) {
 	byName = map[string][]Claim{}
-	for _, x := range some {
+	for _, x := range claims {
 		if byName[x.Name] == nil {
 			names = append(names, x.Name)
 		}
@@ -240,32 +240,32 @@ func ByName(some []Claim) (names []string, byName map[string][]Claim) {
 }
 
 func (c *Claims) find(t driver.Token) *Claim {
-	if x := c.waits[t]; x != nil {
+	if x := c.waiting[t]; x != nil {
 		return x
 	}
-	return c.holds[t]
+	return c.holding[t]
 }
 
-func copies(some map[driver.Token]*Claim) (all []Claim) {
-	for _, x := range some {
+func cloneAll(claims map[driver.Token]*Claim) (all []Claim) {
+	for _, x := range claims {
 		all = append(all, *x)
 	}
 	return all
 }
 
 func (c *Claims) sweep(now time.Time) {
-	c.swept = now
-	lapsed := func(_ driver.Token, x *Claim) bool { return !x.Until.After(now) }
-	maps.DeleteFunc(c.waits, lapsed)
-	maps.DeleteFunc(c.holds, lapsed)
+	c.sweptAt = now
+	expired := func(_ driver.Token, x *Claim) bool { return !x.Until.After(now) }
+	maps.DeleteFunc(c.waiting, expired)
+	maps.DeleteFunc(c.holding, expired)
 }
 
-// sweepInterval is the shortest time between two sweeps, which drop expired claims. Not
-// every step sweeps, because there may be thousands of claims.
+// sweepInterval is the shortest time between two sweeps, which drop expired claims. There
+// may be thousands of claims, so not every step sweeps.
 const sweepInterval = time.Second
 
-func (c *Claims) sweepNowAndThen(now time.Time) {
-	if now.Sub(c.swept) >= sweepInterval {
+func (c *Claims) sweepIfDue(now time.Time) {
+	if now.Sub(c.sweptAt) >= sweepInterval {
 		c.sweep(now)
 	}
 }

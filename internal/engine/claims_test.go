@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-func TestAnEntryIsNewsOnce(t *testing.T) {
+func TestCompareReportsEachChangeOnce(t *testing.T) {
 	c, token := engine.NewClaims(), driver.NewToken()
 	claim := &driver.Claim{Name: "job", Token: token, TTL: time.Minute, QueueTTL: time.Minute}
 	queued := []locktable.Waiter{{ClaimInfo: locktable.ClaimInfo{Token: token}}}
@@ -29,15 +29,15 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 	}{
 		{"it waits", nil, locktable.Entry{Fence: 8, Queue: queued}, driver.Signal{}},
 		{"its name opens by itself", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, retry},
-		{"it opens still", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, driver.Signal{}},
-		{"it opens later", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 2}, retry},
+		{"its name opens at the same time", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, driver.Signal{}},
+		{"its name opens later", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 2}, retry},
 		{"it was granted", nil, locktable.Entry{Fence: 9, Holders: mine}, granted},
 		{"it holds", nil, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
 		{"it was broken", nil, locktable.Entry{Fence: 10}, lost},
 		{"it waits again, and its place is gone", wait, locktable.Entry{Fence: 10}, retry},
-		{"that was told", nil, locktable.Entry{Fence: 10, Holders: mine}, granted},
+		{"it was granted after that signal", nil, locktable.Entry{Fence: 10, Holders: mine}, granted},
 		{"it was granted by a signal", func() { wait(); c.Signaled(granted) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
-		{"it was told to retry", func() { wait(); c.Signaled(retry) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
+		{"it got a retry signal", func() { wait(); c.Signaled(retry) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
 		{"it gave up", func() { c.Drop(token) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
 	} {
 		if step.before != nil {
@@ -55,35 +55,35 @@ func TestAnEntryIsNewsOnce(t *testing.T) {
 
 // An entry that was requested before the client learned of its grant does not prove a
 // loss.
-func TestAnOldEntryIsNoNews(t *testing.T) {
+func TestCompareIgnoresAnOutdatedEntry(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, token := engine.NewClaims(), driver.NewToken()
 		asked := time.Now()
 		time.Sleep(time.Millisecond)
 		c.Hold(token, "job", time.Now().Add(time.Minute))
-		if news := c.Compare(c.All(asked), &locktable.Entry{}, asked); len(news) > 0 {
-			t.Errorf("%+v", news)
+		if signals := c.Compare(c.All(asked), &locktable.Entry{}, asked); len(signals) > 0 {
+			t.Errorf("an outdated entry gives the signals %+v", signals)
 		}
-		if news := c.Compare(c.All(asked), &locktable.Entry{}, time.Now()); len(news) != 1 {
-			t.Error("a new entry is no news")
+		if signals := c.Compare(c.All(asked), &locktable.Entry{}, time.Now()); len(signals) != 1 {
+			t.Error("a new entry gives no signal of the loss")
 		}
 	})
 }
 
-func TestAClaimThatEndedIsForgotten(t *testing.T) {
+func TestClaimsDropsAClaimThatEnded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: ttl, QueueTTL: ttl}
 		lease := driver.LeaseRef{Name: "job", Token: claim.Token, TTL: ttl}
-		for what, ends := range map[string]func(c *engine.Claims){
-			"released":  func(c *engine.Claims) { c.Drop(claim.Token) },
-			"refused":   func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.HeldError{}) },
-			"not above": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueNotBelowError{}) },
+		for what, end := range map[string]func(c *engine.Claims){
+			"released":        func(c *engine.Claims) { c.Drop(claim.Token) },
+			"refused":         func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.HeldError{}) },
+			"value not below": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueNotBelowError{}) },
 			"not held": func(c *engine.Claims) {
 				c.Renewed([]driver.LeaseRef{lease}, time.Now(), []error{driver.ErrNoSuchLease})
 			},
-			"lapsed": func(*engine.Claims) { time.Sleep(ttl) },
-			"lapsed while others come": func(c *engine.Claims) {
+			"expired": func(*engine.Claims) { time.Sleep(ttl) },
+			"expired while others are added": func(c *engine.Claims) {
 				time.Sleep(ttl)
 				c.Hold(driver.NewToken(), "other", time.Now())
 			},
@@ -95,16 +95,16 @@ func TestAClaimThatEndedIsForgotten(t *testing.T) {
 				if all := c.All(time.Now()); len(all) != 1 || all[0].Token != claim.Token || all[0].Name != "job" {
 					t.Errorf("%+v", all)
 				}
-				if ends(c); c.Any(time.Now()) {
-					t.Errorf("%s: it is still there", what)
+				if end(c); c.Any(time.Now()) {
+					t.Errorf("%s: the claim is still in Claims", what)
 				}
 			}
 		}
 	})
 }
 
-// A grant that was passed on lasts as long as the place would have.
-func TestASignalledGrantLastsAsLongAsItsPlace(t *testing.T) {
+// A lease that was granted from the queue lasts as long as the place would have lasted.
+func TestALeaseGrantedBySignalLastsAsLongAsItsPlace(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := engine.NewClaims()
 		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: time.Hour, QueueTTL: 10 * time.Second}
@@ -112,10 +112,10 @@ func TestASignalledGrantLastsAsLongAsItsPlace(t *testing.T) {
 		c.Signaled(driver.Signal{Kind: driver.SignalGranted, Token: claim.Token})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		if !c.Any(time.Now()) {
-			t.Error("it ended too soon")
+			t.Error("the claim ended too soon")
 		}
 		if time.Sleep(time.Nanosecond); c.Any(time.Now()) {
-			t.Error("it lasts for longer")
+			t.Error("the claim lasts too long")
 		}
 	})
 }

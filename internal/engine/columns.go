@@ -15,7 +15,7 @@ type Columns struct {
 	Until   locktable.Instant // when the last of the leases expires, unless its holder renews it; 0 without holders
 }
 
-// maxHolders is the number of holders that are listed.
+// maxHolders is the largest number of holders that a column lists.
 const maxHolders = 8
 
 // ColumnsOf returns the columns of an entry.
@@ -31,20 +31,20 @@ func ColumnsOf(e *locktable.Entry) Columns {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(holder(h))
+			b.WriteString(holderText(h))
 		}
 	}
 	c.Holders = b.String()
 	return c
 }
 
-func holder(h locktable.Holder) string {
-	switch who := h.Owner.String(); {
+func holderText(h locktable.Holder) string {
+	switch owner := h.Owner.String(); {
 	case h.Token.IsZero():
-		return who + " (released)"
+		return owner + " (released)"
 	case h.Weight != driver.Exclusive:
-		return who + " (shared)"
+		return owner + " (shared)"
 	default:
-		return who
+		return owner
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// due is the time of the next poll. A poll serves all waiting claims, which may be
-// thousands. So next computes the time from all of them only once after each poll, and
-// add then compares it with each claim that may be due sooner.
+// due computes the time of the next poll. A poll serves all waiting claims, which may be
+// thousands. So next looks at all of them only once after each poll, and add then at each
+// claim that may be due sooner.
 type due struct {
 	pace     Pace // nil before the first call of next
 	polledAt time.Time
@@ -16,12 +16,12 @@ type due struct {
 }
 
 // next returns the time of the next poll of a Poller that polled last at polledAt. The
-// time is too early if the claim that determined it is due later by now, or no longer
-// waits.
-func (d *due) next(waits map[driver.Token]*Claim, polledAt time.Time, pace Pace) time.Time {
+// time may be too early, because the claim that determined it is due later by now, or no
+// longer waits.
+func (d *due) next(waiting map[driver.Token]*Claim, polledAt time.Time, pace Pace) time.Time {
 	if d.pace == nil || !polledAt.Equal(d.polledAt) {
 		*d = due{pace: pace, polledAt: polledAt}
-		for _, x := range waits {
+		for _, x := range waiting {
 			d.add(x)
 		}
 	}

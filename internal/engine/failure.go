@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A ConfigError means that a server, a connection to it, or what it stores is unfit for
+// A ConfigError means that a server, a connection to it, or its stored data is unfit for
 // locks.
 type ConfigError struct {
 	Problem, Hint string
@@ -24,8 +24,8 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 		return err
 	}
 	hint, permanent := CertificateHint(err), false
-	if unfit, ok := errors.AsType[*ConfigError](err); ok {
-		hint, permanent = unfit.Hint, !unfit.Temporary
+	if config, ok := errors.AsType[*ConfigError](err); ok {
+		hint, permanent = config.Hint, !config.Temporary
 	} else if hint == "" {
 		hint, permanent = advice(err)
 	}
@@ -38,7 +38,7 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 //
 // It reads the error's text, because not all clients wrap the error.
 func CertificateHint(err error) string {
-	says := func(parts ...string) bool {
+	mentions := func(parts ...string) bool {
 		for _, part := range parts {
 			if strings.Contains(err.Error(), part) {
 				return true
@@ -47,12 +47,12 @@ func CertificateHint(err error) string {
 		return false
 	}
 	switch {
-	case says("x509: certificate has expired"):
+	case mentions("x509: certificate has expired"):
 		return "the server's certificate, or its authority's, has expired: renew it, or set this machine's clock"
-	case says("remote error: tls: expired certificate"):
+	case mentions("remote error: tls: expired certificate"):
 		return "the client's certificate has expired: replace its files, and the next connection uses them"
-	case says("remote error: tls: certificate required", "remote error: tls: bad certificate", "remote error: tls: unknown certificate", "remote error: tls: revoked"):
-		return "the server refuses the client's certificate, or requires one: check the client's files, and whom the server trusts"
+	case mentions("remote error: tls: certificate required", "remote error: tls: bad certificate", "remote error: tls: unknown certificate", "remote error: tls: revoked"):
+		return "the server refuses the client's certificate, or requires one: check the client's files, and the authorities that the server trusts"
 	}
 	return ""
 }

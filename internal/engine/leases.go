@@ -16,16 +16,16 @@ import (
 // transaction locks the rows in this order, so two transactions cannot deadlock.
 type Leases []CheckedLease
 
-// A CheckedLease is one of Leases.
+// A CheckedLease is the name and the fence of one lease.
 type CheckedLease struct {
 	Name  string
 	Fence uint64
 }
 
-// LeasesOf checks leases before anything is sent. It refuses an empty list, a nil lease,
-// and a lease that its client knows to be over. foreign gets the backend that granted a
-// lease. If that is another backend than the checked one, foreign returns the Problem and
-// the Allowed of an InvalidError, and otherwise "".
+// LeasesOf checks leases before the check sends a request. It refuses an empty list, a
+// nil lease, and a lease that has ended according to its client. foreign gets the backend
+// that granted a lease. If that is another backend than the checked one, foreign returns
+// the Problem and the Allowed of an InvalidError, and otherwise "".
 func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
 	if len(given) == 0 {
 		return nil, &driver.InvalidError{Argument: "check", Problem: "has no lease", Allowed: "one or more"}
@@ -53,7 +53,7 @@ func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allow
 		all = append(all, c)
 	}
 	// This loop comes last, so that a mistake of the program is reported before a lease
-	// that is over.
+	// that has ended.
 	for i, l := range given {
 		if l, ok := l.(interface{ Err() error }); ok && l.Err() != nil {
 			return nil, fmt.Errorf("%w (%q, fence %d): %w", driver.ErrStale, all[i].Name, all[i].Fence, l.Err())
@@ -73,8 +73,8 @@ func GrantedElsewhere(kind, tail string, options ...string) func(backend string)
 		if backend != kind && !strings.HasPrefix(backend, kind+" ") {
 			return "is of " + backend, "one of " + kind
 		}
-		place, ours := strings.CutSuffix(backend, tail)
-		if !ours || slices.ContainsFunc(options, func(o string) bool { return strings.Contains(place, o) }) {
+		prefix, hasTail := strings.CutSuffix(backend, tail)
+		if !hasTail || slices.ContainsFunc(options, func(o string) bool { return strings.Contains(prefix, o) }) {
 			return "is of " + backend + ", and the check reads other tables", "CheckLease of the driver that granted it"
 		}
 		return "", ""
@@ -90,7 +90,7 @@ func (all Leases) Names() (names []string) {
 }
 
 // LockedRows are the entries in the rows that a transaction has locked, each with the
-// time at which it had the row's lock.
+// time at which the transaction had the lock.
 type LockedRows map[string]lockedRow
 
 type lockedRow struct {
@@ -115,7 +115,7 @@ func (all Leases) Stale(rows LockedRows, tables string) error {
 		row, ok := rows[l.Name]
 		switch {
 		case !ok:
-			return fmt.Errorf("%w (%q, fence %d; %s has no lock of this name: did a client of other tables, or of another database, grant it?)",
+			return fmt.Errorf("%w (%q, fence %d; %s has no lock with this name; maybe a client with other tables or another database granted it)",
 				driver.ErrStale, l.Name, l.Fence, tables)
 		case !row.entry.Holds(row.at, l.Fence):
 			return fmt.Errorf("%w (%q, fence %d)", driver.ErrStale, l.Name, l.Fence)
@@ -127,8 +127,8 @@ func (all Leases) Stale(rows LockedRows, tables string) error {
 // Failed returns the error of a check that failed. If ctx has ended, it contains the
 // cause.
 func (all Leases) Failed(ctx context.Context, err error) error {
-	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
-		err = fmt.Errorf("%w (%w)", err, why)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w (%w)", err, cause)
 	}
 	return fmt.Errorf("pawl: check the lease of %s: %w", all, err)
 }

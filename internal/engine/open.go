@@ -16,12 +16,12 @@ import (
 // Register makes [driver.Open] open URLs of these schemes with open.
 func Register(open driver.Opener, schemes ...string) {
 	for _, scheme := range schemes {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) { return openedBy(ctx, u, open) })
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) { return openURL(ctx, u, open) })
 	}
 }
 
-// openedBy opens a URL with open, whose errors then name this operation.
-func openedBy(ctx context.Context, u *url.URL, open driver.Opener) (driver.Driver, error) {
+// openURL opens a URL with open, and puts the operation into its error.
+func openURL(ctx context.Context, u *url.URL, open driver.Opener) (driver.Driver, error) {
 	d, err := open(ctx, u)
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		e.Op, e.Name = driver.OpOpen, ""
@@ -50,7 +50,7 @@ func Open(ctx context.Context, rawURL string, open driver.Opener) (driver.Driver
 	if err != nil {
 		return nil, err
 	}
-	return openedBy(ctx, u, open)
+	return openURL(ctx, u, open)
 }
 
 // DriverOrError converts the results of a backend's constructor to results of Open. After
@@ -73,7 +73,7 @@ func CheckContext(ctx context.Context) error {
 // CheckTx refuses a nil ctx, and a nil transaction.
 func CheckTx(ctx context.Context, tx any) error {
 	if IsNil(tx) {
-		return &driver.InvalidError{Argument: "transaction", Problem: "is nil", Allowed: "an open one, of the work that needs the lease"}
+		return &driver.InvalidError{Argument: "transaction", Problem: "is nil", Allowed: "an open transaction: the work that needs the lease"}
 	}
 	return CheckContext(ctx)
 }
@@ -84,8 +84,8 @@ func IsNil(x any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Dial bounds a dial that takes no ctx. If ctx ends first, the dial goes on in the
-// background, and discard closes the resulting client.
+// Dial calls dial, which takes no ctx. If ctx ends first, dial goes on in the background,
+// and discard closes the resulting client.
 func Dial[C any](ctx context.Context, dial func() (C, error), discard func(C)) (C, error) {
 	type result struct {
 		client C

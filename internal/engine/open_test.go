@@ -31,8 +31,8 @@ func TestOpenRefusesAnInvalidURL(t *testing.T) {
 	}
 }
 
-// A dial that outlives its ctx is left behind, and its client is closed.
-func TestDialDiscardsAClientThatComesTooLate(t *testing.T) {
+// If dial outlives its ctx, Dial returns, and discards the client later.
+func TestDialDiscardsALateClient(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

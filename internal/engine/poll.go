@@ -25,11 +25,11 @@ type Poller struct {
 // last change on its name, and ahead the number of claims ahead of it.
 type Pace func(waited time.Duration, ahead int) time.Duration
 
-// GrowingPace is a pace that grows with the wait: the pause is the time since the last
-// change, divided by part. So a waiter detects its grant with a delay of a small part of
-// the wait, and a long wait costs few polls. Claims further behind in a queue poll less
-// often than the head. Pauses grow up to slow for the head, and up to four times slow
-// for the others.
+// GrowingPace returns a Pace that grows with the wait: the pause is the time since the
+// last change, divided by part. So a waiter detects its grant with a delay of a small
+// part of the wait, and a long wait costs few polls. Claims further behind in a queue
+// poll less often than the head. Pauses grow up to slow for the head, and up to four
+// times slow for the others.
 func GrowingPace(quick, slow time.Duration, part int) Pace {
 	return func(waited time.Duration, ahead int) time.Duration {
 		longest := slow * time.Duration(min(1+ahead, 4))
@@ -51,7 +51,7 @@ const (
 func (p *Poller) Run(ctx context.Context) {
 	polledAt, retryAt := time.Now(), time.Time{}
 	for failures := 0; ; {
-		next, asked := p.Claims.nextPoll(polledAt, p.Pace, p.LossInterval), false
+		next, pollNow := p.Claims.nextPoll(polledAt, p.Pace, p.LossInterval), false
 		var due <-chan time.Time // nil without claims
 		if !next.IsZero() {
 			due = time.After(max(time.Until(next), time.Until(retryAt)))
@@ -61,15 +61,15 @@ func (p *Poller) Run(ctx context.Context) {
 			return
 		case <-p.Claims.pollSooner:
 			if next.IsZero() {
-				polledAt = time.Now() // count the pause from now, because there was no claim before
+				polledAt = time.Now() // the first claim begins its pause now
 			}
 			continue
 		case <-p.PollNow:
-			asked = true
+			pollNow = true
 		case <-due:
 		}
 		polledAt = time.Now()
-		if !p.Claims.Any(polledAt) && !asked {
+		if !p.Claims.Any(polledAt) && !pollNow {
 			continue
 		}
 		pollCtx, cancel := context.WithTimeout(ctx, pollTimeout)

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	quick  = 5 * time.Millisecond
-	slow   = 250 * time.Millisecond
-	losses = 500 * time.Millisecond
+	quick        = 5 * time.Millisecond
+	slow         = 250 * time.Millisecond
+	lossInterval = 500 * time.Millisecond
 )
 
-// polled runs f beside a poller in virtual time. polls returns the number of polls that
-// were made within some time.
-func polled(t *testing.T, poll func(context.Context) error, f func(p *engine.Poller, call chan<- struct{}, polls func(time.Duration) int)) {
+// runPoller runs f beside a Poller in virtual time. polls sleeps, and returns the number
+// of polls meanwhile.
+func runPoller(t *testing.T, poll func(context.Context) error, f func(p *engine.Poller, pollNow chan<- struct{}, polls func(time.Duration) int)) {
 	bubble.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		call := make(chan struct{})
-		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.GrowingPace(quick, slow, 8), LossInterval: losses, PollNow: call}
+		pollNow := make(chan struct{})
+		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.GrowingPace(quick, slow, 8), LossInterval: lossInterval, PollNow: pollNow}
 		p.Poll = func(ctx context.Context) error {
 			n.Add(1)
 			return poll(ctx)
@@ -34,7 +34,7 @@ func polled(t *testing.T, poll func(context.Context) error, f func(p *engine.Pol
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); p.Run(ctx) }()
-		f(p, call, func(d time.Duration) int {
+		f(p, pollNow, func(d time.Duration) int {
 			before := n.Load()
 			time.Sleep(d)
 			synctest.Wait()
@@ -45,68 +45,68 @@ func polled(t *testing.T, poll func(context.Context) error, f func(p *engine.Pol
 	})
 }
 
-func seesNothing(context.Context) error { return nil }
+func pollNothing(context.Context) error { return nil }
 
-// between checks that a number is in a range.
-func between(t *testing.T, what string, n, low, high int) {
+// wantPolls requires that n, a number of polls, is in a range.
+func wantPolls(t *testing.T, what string, n, low, high int) {
 	t.Helper()
 	if n < low || n > high {
 		t.Errorf("%s: %d polls; want %d to %d", what, n, low, high)
 	}
 }
 
-func waits(c *engine.Claims, name string, position int, fence uint64) *driver.Claim {
+func addWaiter(c *engine.Claims, name string, position int, fence uint64) *driver.Claim {
 	claim := &driver.Claim{Name: name, Token: driver.NewToken(), TTL: time.Minute, QueueTTL: time.Hour}
 	c.Acquired(claim, time.Now(), &driver.HeldError{Position: position, Fence: fence})
 	return claim
 }
 
 func TestThePollerSleepsWithoutClaims(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		between(t, "without claims", polls(time.Hour), 0, 0)
-		c := waits(p.Claims, "job", 1, 1)
-		between(t, "just after it was woken", polls(quick), 1, 1)
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+		wantPolls(t, "without claims", polls(time.Hour), 0, 0)
+		c := addWaiter(p.Claims, "job", 1, 1)
+		wantPolls(t, "just after it was woken", polls(quick), 1, 1)
 		p.Claims.Drop(c.Token)
-		between(t, "when the claim is over", polls(time.Hour), 0, 0)
+		wantPolls(t, "after the claim was dropped", polls(time.Hour), 0, 0)
 	})
 }
 
-func TestThePaceGrowsUntilSomethingMoves(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		c := waits(p.Claims, "job", 1, 1)
-		between(t, "the first 40 ms", polls(40*time.Millisecond), 8, 12)
-		between(t, "up to 400 ms", polls(360*time.Millisecond), 17, 28)
+func TestPausesGrowUntilTheNameIsGranted(t *testing.T) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+		c := addWaiter(p.Claims, "job", 1, 1)
+		wantPolls(t, "the first 40 ms", polls(40*time.Millisecond), 8, 12)
+		wantPolls(t, "up to 400 ms", polls(360*time.Millisecond), 17, 28)
 		polls(time.Minute)
-		between(t, "each minute after that", polls(time.Minute), 213, 240)
+		wantPolls(t, "each minute after that", polls(time.Minute), 213, 240)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 1})
-		between(t, "when its place was kept", polls(time.Second), 3, 4)
+		wantPolls(t, "after its place was renewed", polls(time.Second), 3, 4)
 		p.Claims.Compare([]engine.Claim{{Token: c.Token}}, &locktable.Entry{Fence: 2, Queue: []locktable.Waiter{{ClaimInfo: locktable.ClaimInfo{Token: c.Token}}}}, time.Now())
 		polls(slow + slow/8)
-		between(t, "after another grant", polls(time.Second), 10, 30)
+		wantPolls(t, "after another grant", polls(time.Second), 10, 30)
 	})
 }
 
-func TestAClaimNearerToTheHeadIsPolledForSooner(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		c := waits(p.Claims, "job", 10, 1)
-		between(t, "the tenth", polls(30*time.Millisecond), 0, 0)
+func TestPausesAreShorterNearerToTheHead(t *testing.T) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+		c := addWaiter(p.Claims, "job", 10, 1)
+		wantPolls(t, "the tenth", polls(30*time.Millisecond), 0, 0)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 10})
-		between(t, "the first", polls(20*time.Millisecond), 3, 6)
+		wantPolls(t, "the first", polls(20*time.Millisecond), 3, 6)
 		p.Claims.Drop(c.Token)
-		waits(p.Claims, "job", 10, 1)
+		addWaiter(p.Claims, "job", 10, 1)
 		polls(time.Minute)
-		between(t, "the tenth, while nothing happens", polls(time.Minute), 53, 60)
+		wantPolls(t, "the tenth, while nothing changes", polls(time.Minute), 53, 60)
 	})
 }
 
-func TestLossesArePolledForWhileALeaseIsHeld(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+func TestAHeldLeaseIsPolledEveryLossInterval(t *testing.T) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
 		c := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: 10 * time.Second}
 		p.Claims.Acquired(c, time.Now(), nil)
-		between(t, "while it holds", polls(5*time.Second), 9, 11)
+		wantPolls(t, "while it holds", polls(5*time.Second), 9, 11)
 		p.Claims.Renewed([]driver.LeaseRef{{Name: "job", Token: c.Token, TTL: 10 * time.Second}}, time.Now(), []error{nil})
-		between(t, "after a renewal", polls(9*time.Second), 17, 19)
-		between(t, "after it has lapsed", polls(time.Hour), 1, 4)
+		wantPolls(t, "after a renewal", polls(9*time.Second), 17, 19)
+		wantPolls(t, "after it expired", polls(time.Hour), 1, 4)
 	})
 }
 
@@ -118,28 +118,28 @@ func TestThePauseGrowsAfterEachFailedPoll(t *testing.T) {
 		}
 		return nil
 	}
-	polled(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		waits(p.Claims, "job", 1, 1)
+	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+		addWaiter(p.Claims, "job", 1, 1)
 		down.Store(true)
-		between(t, "the first second", polls(time.Second), 5, 12)
+		wantPolls(t, "the first second", polls(time.Second), 5, 12)
 		polls(10 * time.Second)
-		between(t, "each minute after that", polls(time.Minute), 40, 120)
-		waits(p.Claims, "other", 1, 1)
-		between(t, "when it is due sooner", polls(50*time.Millisecond), 0, 1)
+		wantPolls(t, "each minute after that", polls(time.Minute), 40, 120)
+		addWaiter(p.Claims, "other", 1, 1)
+		wantPolls(t, "when another claim is added", polls(50*time.Millisecond), 0, 1)
 		down.Store(false)
-		between(t, "when it is up again", polls(3*time.Second), 5, 60)
+		wantPolls(t, "when the server is up again", polls(3*time.Second), 5, 60)
 	})
 }
 
-func TestAPollThatHangsIsCancelled(t *testing.T) {
+func TestAHangingPollIsCanceled(t *testing.T) {
 	ended := 0
 	poll := func(ctx context.Context) error {
 		<-ctx.Done()
 		ended++
 		return ctx.Err()
 	}
-	polled(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		waits(p.Claims, "job", 1, 1)
+	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+		addWaiter(p.Claims, "job", 1, 1)
 		if n := polls(time.Minute); n < 9 || ended < n-1 {
 			t.Errorf("%d polls began and %d ended", n, ended)
 		}
@@ -147,12 +147,12 @@ func TestAPollThatHangsIsCancelled(t *testing.T) {
 }
 
 func TestPollNowMakesAPollDueAtOnce(t *testing.T) {
-	polled(t, seesNothing, func(p *engine.Poller, call chan<- struct{}, polls func(time.Duration) int) {
-		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
-		between(t, "without claims", polls(time.Second), 1, 1)
-		waits(p.Claims, "job", 1, 1)
+	runPoller(t, pollNothing, func(p *engine.Poller, pollNow chan<- struct{}, polls func(time.Duration) int) {
+		go func() { time.Sleep(time.Millisecond); pollNow <- struct{}{} }()
+		wantPolls(t, "without claims", polls(time.Second), 1, 1)
+		addWaiter(p.Claims, "job", 1, 1)
 		polls(time.Hour)
-		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
-		between(t, "with one that waits", polls(slow-quick), 1, 2)
+		go func() { time.Sleep(time.Millisecond); pollNow <- struct{}{} }()
+		wantPolls(t, "with a waiting claim", polls(slow-quick), 1, 2)
 	})
 }

@@ -40,11 +40,11 @@ func (s Subscription) Keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		var mu sync.Mutex // protects the variables below, and down while Run runs
 		var upSince time.Time
-		over := false // Run has returned; an engine's client may still call subscribed
+		ended := false // Run has returned; an engine's client may still call subscribed
 		s.Run(ctx, func() {
 			mu.Lock()
 			defer mu.Unlock()
-			if over {
+			if ended {
 				return
 			}
 			if upSince.IsZero() {
@@ -57,7 +57,7 @@ func (s Subscription) Keep(ctx context.Context) {
 			s.StateChanged(true)
 		})
 		mu.Lock()
-		over = true
+		ended = true
 		mu.Unlock()
 		if ctx.Err() == nil && !down {
 			down = true

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// ServerTime is a lower bound of the server's clock: when the client's clock showed
+// ServerTime gives a lower bound of the server's clock: when the client's clock showed
 // Client, the server's clock showed Server or later. The zero value is no bound.
 type ServerTime struct {
 	Client time.Time // when the answer was received
@@ -14,7 +14,7 @@ type ServerTime struct {
 }
 
 const (
-	// replaceAfter is the age of the known time from which any answer replaces it.
+	// replaceAfter is the age of the known time after which any answer replaces it.
 	replaceAfter = 15 * time.Second
 
 	// minGainMicros is the least improvement of the bound for which an answer replaces
@@ -26,8 +26,8 @@ const (
 // clock. The two clocks may drift, so it subtracts a thousandth of the time since Client.
 func (s ServerTime) LowerBound(t time.Time) locktable.Instant {
 	passed := t.Sub(s.Client)
-	off := passed / 1000
-	return s.Server + locktable.Instant((passed-max(off, -off))/time.Microsecond)
+	drift := passed / 1000
+	return s.Server + locktable.Instant((passed-max(drift, -drift))/time.Microsecond)
 }
 
 // Outdated reports whether an answer that was received now replaces the known time. The

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// FuzzSignal: no text makes DecodeSignal panic, and a signal that it accepts is the same
-// signal after it was encoded again.
+// FuzzSignal checks that no text makes DecodeSignal panic, and that it decodes an encoded
+// signal to the same signal.
 func FuzzSignal(f *testing.F) {
 	signal := driver.Signal{Kind: driver.SignalGranted, Token: driver.Token{1, 15: 0xff}, Fence: 1 << 63, Fences: driver.MaxFences}
 	text := engine.EncodeSignal(signal)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/certtest"
 )
 
-func TestParametersOfTLSAreRead(t *testing.T) {
+func TestParseTLSReadsItsParameters(t *testing.T) {
 	if c, err := ParseTLS(url.Values{"retention": {"1h"}}, "test URL"); c != nil || err != nil {
 		t.Errorf("without any: %v, %v", c, err)
 	}
@@ -27,7 +27,7 @@ func TestParametersOfTLSAreRead(t *testing.T) {
 	}
 }
 
-func TestParametersOfTLSThatAreRefused(t *testing.T) {
+func TestParseTLSRefusesInvalidParameters(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -53,8 +53,8 @@ func TestParametersOfTLSThatAreRefused(t *testing.T) {
 	}
 }
 
-// Another program may be writing the files while a connection is made.
-func TestFilesOfTLSThatCannotBeReadLeaveTheOnesBefore(t *testing.T) {
+// Another program may be writing the files while a client connects.
+func TestInvalidTLSFilesDoNotReplaceTheirLastContent(t *testing.T) {
 	client := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "client")
 	c, err := ParseTLS(url.Values{"ca_cert": {client.CA}, "client_cert": {client.Cert}, "client_key": {client.Key}}, "test URL")
 	if err != nil {
@@ -75,10 +75,10 @@ func TestFilesOfTLSThatCannotBeReadLeaveTheOnesBefore(t *testing.T) {
 		}
 	}
 	if r, c := content(); !r.Equal(roots) || !bytes.Equal(c, cert) {
-		t.Error("half a file replaced what was known")
+		t.Error("invalid files replaced the last valid content")
 	}
 	client.Replace(t, certtest.NewAuthority(t))
 	if r, c := content(); r.Equal(roots) || bytes.Equal(c, cert) {
-		t.Error("new files replaced nothing")
+		t.Error("new valid files did not replace the old content")
 	}
 }
