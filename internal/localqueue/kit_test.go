@@ -8,21 +8,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// start is the time at which a test begins. Time is a value here: it passes when a test
-// adds to it.
+// start is the time at which a test begins. Time passes only when a test adds to it.
 var start = time.Unix(1_700_000_000, 0)
 
 const handoff = 10 * time.Millisecond
 
 var errNet = errors.New("network down")
 
-// person is a waiter in these tests: two of one kind can pass a hold on.
-type person struct {
+// claimant is the claim of a waiter. A hold can be passed between claimants of one kind.
+type claimant struct {
 	kind string
 	got  *hold
 }
 
-// hold is a Hold that can be passed on as often as a test says.
+// hold is a Hold that can be passed on `left` times.
 type hold struct {
 	kind   string
 	left   int
@@ -30,14 +29,14 @@ type hold struct {
 	lost   bool
 }
 
-func (h *hold) Serves(p *person) bool { return h.kind == p.kind }
-func (h *hold) Lost() bool            { return h.lost }
+func (h *hold) Serves(p *claimant) bool { return h.kind == p.kind }
+func (h *hold) Lost() bool              { return h.lost }
 
 func (h *hold) Holder() driver.Holder {
 	return driver.Holder{Fence: 1 + uint64(h.passed), Owner: driver.Owner{Client: "own"}}
 }
 
-func (h *hold) Pass(p *person) bool {
+func (h *hold) Pass(p *claimant) bool {
 	if h.left == 0 {
 		return false
 	}
@@ -47,9 +46,9 @@ func (h *hold) Pass(p *person) bool {
 	return true
 }
 
-// place is a local queue with timers that fire when a test lets them.
-type place struct {
-	*Queues[*person]
+// testQueues are Queues whose timers fire only when a test calls them.
+type testQueues struct {
+	*Queues[*claimant]
 	timers []*timer
 }
 
@@ -59,9 +58,9 @@ type timer struct {
 	stopped bool
 }
 
-func newPlace() *place {
-	p := &place{}
-	p.Queues = New[*person](start, handoff, func(d time.Duration, f func()) func() bool {
+func newTestQueues() *testQueues {
+	p := &testQueues{}
+	p.Queues = New[*claimant](start, handoff, func(d time.Duration, f func()) func() bool {
 		t := &timer{in: d, f: f}
 		p.timers = append(p.timers, t)
 		return func() bool { t.stopped = true; return true }
@@ -79,31 +78,31 @@ func permits(name string, k, n int) *driver.Claim {
 
 func reader(name string) *driver.Claim { return permits(name, 1, driver.Unlimited) }
 
-// come calls Enter for a person.
-func (p *place) come(c *driver.Claim, who *person, now time.Time) *Waiter[*person] {
-	w := &Waiter[*person]{}
-	p.Enter(w, c, who, now)
+// enterClaimant calls Enter for a claimant.
+func (p *testQueues) enterClaimant(c *driver.Claim, cl *claimant, now time.Time) *Waiter[*claimant] {
+	w := &Waiter[*claimant]{}
+	p.Enter(w, c, cl, now)
 	return w
 }
 
-// enter calls Enter for a person of the kind that fits the weight.
-func (p *place) enter(c *driver.Claim) *Waiter[*person] {
-	return p.come(c, &person{kind: kindOf(c)}, start)
+// enter calls Enter for a claimant of the kind that fits the weight.
+func (p *testQueues) enter(c *driver.Claim) *Waiter[*claimant] {
+	return p.enterClaimant(c, &claimant{kind: kindOf(c)}, start)
 }
 
 func kindOf(c *driver.Claim) string {
 	return map[bool]string{true: "exclusive", false: "shared"}[c.Weight == driver.Exclusive]
 }
 
-// grant is Granted of an exclusive claim that may be passed on that often.
-func (p *place) grant(name string, w *Waiter[*person], spare int) *hold {
+// grant calls Granted for an exclusive hold that may be passed on `spare` times.
+func (p *testQueues) grant(name string, w *Waiter[*claimant], spare int) *hold {
 	h := &hold{kind: "exclusive", left: spare}
 	p.Granted(name, w, h, spare, start)
 	return h
 }
 
 // visits returns the number of waiters that loops have visited.
-func (p *place) visits() int {
+func (p *testQueues) visits() int {
 	n := 0
 	for i := range p.shard {
 		n += p.shard[i].visits
@@ -111,8 +110,8 @@ func (p *place) visits() int {
 	return n
 }
 
-// asks reports whether it is w's turn to ask the backend.
-func asks(w *Waiter[*person]) bool {
+// isAsking reports whether it is w's turn to ask the backend.
+func isAsking(w *Waiter[*claimant]) bool {
 	if w.Turn() == nil {
 		return true
 	}
@@ -124,8 +123,8 @@ func asks(w *Waiter[*person]) bool {
 	}
 }
 
-// position is the place that w gets, 0 if it gets none.
-func position(t *testing.T, w *Waiter[*person]) int {
+// position returns w's place in the queue, or 0 if it has none.
+func position(t *testing.T, w *Waiter[*claimant]) int {
 	t.Helper()
 	held, ok := w.WaitReason().(*driver.HeldError)
 	if !ok {
@@ -134,8 +133,8 @@ func position(t *testing.T, w *Waiter[*person]) int {
 	return held.Position
 }
 
-// empty fails the test if a queue is left.
-func (p *place) empty(t *testing.T) {
+// wantNoQueues fails the test if a queue is left.
+func (p *testQueues) wantNoQueues(t *testing.T) {
 	t.Helper()
 	if n := p.Names(); n > 0 {
 		t.Errorf("%d queues are left", n)

@@ -6,36 +6,36 @@ import (
 	"testing"
 )
 
-// A queue with many waiters counts places in a tree. The tree must agree with a count.
-func TestTheTreeAgreesWithACountOfPlaces(t *testing.T) {
+// The tree that counts places must agree with a plain count.
+func TestTheTreeCountsPlacesRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	p := newPlace()
-	var line []*Waiter[*person]
+	p := newTestQueues()
+	var waiters []*Waiter[*claimant]
 	for range 20_000 {
 		switch r := random.IntN(100); {
-		case r < 50 || len(line) < 2:
-			line = append(line, p.enter(exclusive("x")))
+		case r < 50 || len(waiters) < 2:
+			waiters = append(waiters, p.enter(exclusive("x")))
 		case r < 90:
-			i := random.IntN(len(line))
+			i := random.IntN(len(waiters))
 			if random.IntN(4) == 0 {
 				i = 0
 			}
-			line[i].Leave(start)
-			line = slices.Delete(line, i, i+1)
+			waiters[i].Leave(start)
+			waiters = slices.Delete(waiters, i, i+1)
 		case r < 91:
-			for len(line) > 2 && random.IntN(200) > 0 { // most of them leave
-				line[len(line)-1].Leave(start)
-				line = line[:len(line)-1]
+			for len(waiters) > 2 && random.IntN(200) > 0 { // most waiters leave
+				waiters[len(waiters)-1].Leave(start)
+				waiters = waiters[:len(waiters)-1]
 			}
 		default:
-			i := 1 + random.IntN(len(line)-1)
-			if n := position(t, line[i]); n != i+1 {
-				t.Fatalf("place %d, want %d of %d", n, i+1, len(line))
+			i := 1 + random.IntN(len(waiters)-1)
+			if n := position(t, waiters[i]); n != i+1 {
+				t.Fatalf("place %d, want %d of %d", n, i+1, len(waiters))
 			}
 		}
 	}
-	for _, w := range line {
+	for _, w := range waiters {
 		w.Leave(start)
 	}
-	p.empty(t)
+	p.wantNoQueues(t)
 }

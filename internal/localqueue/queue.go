@@ -32,7 +32,7 @@ type queue[W any] struct {
 	failingSince time.Time
 	failure      error
 
-	// The hold that may be passed on passesLeft times until passUntil; nil without one.
+	// hold may be passed on passesLeft times until passUntil. It is nil if there is none.
 	hold       Hold[W]
 	passesLeft int
 	passUntil  time.Time
@@ -44,7 +44,7 @@ type state int8
 
 const (
 	local  state = iota // waits for its turn to ask the backend
-	asking              // may ask, and was not answered "held"
+	asking              // may ask the backend, and was not answered "held"
 	queued              // was answered "held", and is in the backend's queue
 	passed              // was given a lease of this process
 	left                // is out of the queue
@@ -135,32 +135,32 @@ func (q *queue[W]) wakeAtPassEnd(now time.Time) {
 	if q.stopTimer != nil {
 		return
 	}
-	s, h, closes := q.shard, q.hold, q.passUntil
-	q.stopTimer = s.after(closes.Sub(now), func() {
+	s, h, passUntil := q.shard, q.hold, q.passUntil
+	q.stopTimer = s.after(passUntil.Sub(now), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if q.hold == h { // if not, the timer fired although it was stopped
-			q.endHold(closes)
+		if q.hold == h { // otherwise the timer fired although it was stopped
+			q.endHold(passUntil)
 		}
 	})
 }
 
 // endHold removes the hold, and lets the waiters that waited for it ask.
 func (q *queue[W]) endHold(now time.Time) {
-	q.forgetHold()
+	q.removeHold()
 	q.advance(now)
-	q.shard.tidy(q)
+	q.shard.removeIfUnused(q)
 }
 
-func (q *queue[W]) forgetHold() {
+func (q *queue[W]) removeHold() {
 	if q.stopTimer != nil {
 		q.stopTimer()
 	}
 	q.hold, q.passesLeft, q.stopTimer = nil, 0, nil
 }
 
-// answered records that the backend answers.
-func (q *queue[W]) answered() { q.failingSince, q.failure = time.Time{}, nil }
+// recordAnswer records that the backend has answered.
+func (q *queue[W]) recordAnswer() { q.failingSince, q.failure = time.Time{}, nil }
 
 // waitedSince returns the time since which w has waited for a failing backend.
 func (q *queue[W]) waitedSince(w *Waiter[W]) time.Time {

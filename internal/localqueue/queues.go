@@ -20,7 +20,7 @@ type Hold[W any] interface {
 	Pass(claim W) bool
 	// Lost reports whether the hold has ended without a release.
 	Lost() bool
-	// Holder is the present lease of the hold, as the backend would show it.
+	// Holder returns the present lease of the hold, as the backend would show it.
 	Holder() driver.Holder
 }
 
@@ -47,12 +47,11 @@ type shard[W any] struct {
 	mu     sync.Mutex // protects the fields below, and the queues and waiters
 	queues map[string]*queue[W]
 	idle   *queue[W] // an unused queue for the next name: an uncontended lock uses a queue only for a moment
-	visits int       // how many waiters loops have visited, for the tests
+	visits int       // the number of waiters that loops have visited, for the tests
 }
 
-// New makes the queues of a process, from now on. A hold may be passed on for `handoff`
-// after its grant, or never if handoff is negative. The function after works like
-// time.AfterFunc.
+// New makes the queues of a process. A hold may be passed on for `handoff` after its
+// grant, or never if handoff is negative. The function after works like time.AfterFunc.
 func New[W any](
 	now time.Time, handoff time.Duration, after func(d time.Duration, f func()) (stop func() bool),
 ) *Queues[W] {
@@ -81,8 +80,8 @@ func (q *Queues[W]) Names() int {
 	return n
 }
 
-// Enter puts w, which belongs to claim, at the end of the queue of c's name. It reads
-// only the name, the weight and the limit of c.
+// Enter puts w, the waiter of claim, at the end of the queue of c's name. It reads only
+// the name, the weight and the limit of c.
 func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
 	s := q.shardOf(c.Name)
 	w.Claim, w.shard, w.weight, w.limit = claim, s, int32(c.Weight), int32(c.Limit)
@@ -91,7 +90,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	x := s.queueOf(c.Name)
 	if x.front == nil {
 		x.lastHeld, x.othersAhead, x.hasRivals, x.maxAsking = nil, 0, false, 0 // earlier answers are outdated
-		x.answered()
+		x.recordAnswer()
 	}
 	x.push(w)
 	x.advance(now)
@@ -114,7 +113,7 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 	if x.failure != nil {
 		return x.failure // it is unknown whether the name is held
 	}
-	// An exclusive claim asks alone, so if it asks it is the first.
+	// An exclusive claim asks alone, so only the first waiter can be one that asks.
 	if c.Weight != driver.Exclusive && x.queued == 0 && x.firstLocal == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
@@ -138,25 +137,25 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 		}
 		x = s.queueOf(name)
 	}
-	x.answered()
+	x.recordAnswer()
 	x.hasRivals = x.hasRivals && w != nil && w.state == queued
 	if x.hasRivals {
 		spare = min(spare, x.length-1)
 	}
-	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder does not hold it any more, or holds beside us
-	x.forgetHold()                     // an earlier hold was taken from us, but its loss is not known here yet
+	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder's lease has ended, or this one does not exclude it
+	x.removeHold()                     // an earlier hold was lost, but the client has not noticed yet
 	// If h is lost, Drop was called already, and will not be called again.
 	if s.handoff >= 0 && spare > 0 && !h.Lost() {
 		x.hold, x.passesLeft, x.passUntil = h, spare, now.Add(s.handoff)
 	}
 	if w != nil && w.queue != nil {
-		if w.state == asking { // granted without an answer "held", so there is room
+		if w.state == asking { // the claim was granted at once, so more may ask together
 			x.maxAsking = min(2*x.maxAsking, driver.Unlimited)
 		}
 		x.unlink(w, left)
 	}
 	x.advance(now)
-	s.tidy(x)
+	s.removeIfUnused(x)
 }
 
 // Pass passes a hold whose lease was released to the first waiter, if that is allowed. If
@@ -178,10 +177,10 @@ func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
 	w.wake()
 	x.passesLeft--
 	if x.passesLeft == 0 {
-		x.forgetHold() // so the next waiter asks, and queues in the backend while the last lease is held
+		x.removeHold() // the next waiter queues in the backend while the last lease is held
 	}
 	x.advance(now)
-	s.tidy(x)
+	s.removeIfUnused(x)
 	return true
 }
 
@@ -219,8 +218,8 @@ func (s *shard[W]) queueOf(name string) *queue[W] {
 	return q
 }
 
-// tidy removes a queue without waiters and hold.
-func (s *shard[W]) tidy(q *queue[W]) {
+// removeIfUnused removes a queue without waiters and hold.
+func (s *shard[W]) removeIfUnused(q *queue[W]) {
 	if q.front == nil && q.hold == nil {
 		delete(s.queues, q.name)
 		*q = queue[W]{} // a timer that still refers to it compares the hold, which is nil now

@@ -8,31 +8,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-const crowd = 10_000
+const waiterCount = 10_000
 
-// linear fails the test if loops visited more waiters than a few for each that came.
-func (p *place) linear(t *testing.T) {
+// wantFewVisits fails the test if loops visited more than a few waiters for each one.
+func (p *testQueues) wantFewVisits(t *testing.T) {
 	t.Helper()
-	if n := p.visits(); n > 4*crowd {
-		t.Errorf("%d were looked at for %d that came", n, crowd)
+	if n := p.visits(); n > 4*waiterCount {
+		t.Errorf("loops visited %d waiters for %d that entered", n, waiterCount)
 	}
-	p.empty(t)
+	p.wantNoQueues(t)
 }
 
-func (p *place) enterAll(c *driver.Claim) []*Waiter[*person] {
-	all := make([]*Waiter[*person], crowd)
+func (p *testQueues) enterAll(c *driver.Claim) []*Waiter[*claimant] {
+	all := make([]*Waiter[*claimant], waiterCount)
 	for i := range all {
 		all[i] = p.enter(c)
 	}
 	return all
 }
 
-func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
-	p := newPlace()
+func TestEnteringReadersVisitFewWaiters(t *testing.T) {
+	p := newTestQueues()
 	all := p.enterAll(reader("x"))
 	for _, w := range all {
-		if !asks(w) || p.CheckTry(reader("x")) != nil {
-			t.Fatal("a reader waits for another that asks")
+		if !isAsking(w) || p.CheckTry(reader("x")) != nil {
+			t.Fatal("a reader waits for another reader")
 		}
 	}
 	for _, w := range all {
@@ -41,46 +41,46 @@ func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
 	for _, w := range all {
 		p.Granted("x", w, &hold{}, 0, start)
 	}
-	p.linear(t)
+	p.wantFewVisits(t)
 }
 
-func TestWaitersThatLeaveLookAtFew(t *testing.T) {
+func TestLeavingWaitersVisitFewWaiters(t *testing.T) {
 	for kind, c := range map[string]*driver.Claim{
 		"exclusive": exclusive("x"), "permits": permits("x", 2, 5), "readers": reader("x"),
 	} {
-		for way, order := range map[string]func(i int) int{
-			"first to last":  func(i int) int { return i },
-			"last to first":  func(i int) int { return crowd - 1 - i },
-			"here and there": func(i int) int { return i * 7919 % crowd },
+		for orderName, order := range map[string]func(i int) int{
+			"first to last": func(i int) int { return i },
+			"last to first": func(i int) int { return waiterCount - 1 - i },
+			"mixed":         func(i int) int { return i * 7919 % waiterCount },
 		} {
-			t.Run(kind+" "+way, func(t *testing.T) {
-				p := newPlace()
+			t.Run(kind+" "+orderName, func(t *testing.T) {
+				p := newTestQueues()
 				all := p.enterAll(c)
 				for i := range all {
 					w := all[order(i)]
 					_ = w.WaitReason()
 					w.Leave(start)
 				}
-				p.linear(t)
+				p.wantFewVisits(t)
 			})
 		}
 	}
 }
 
-func TestHandoffsLookAtFew(t *testing.T) {
-	p := newPlace()
-	h := p.grant("x", nil, crowd)
+func TestHandoffsVisitFewWaiters(t *testing.T) {
+	p := newTestQueues()
+	h := p.grant("x", nil, waiterCount)
 	p.enterAll(exclusive("x"))
 	for p.Pass("x", h, start) {
 	}
-	if h.passed != crowd {
+	if h.passed != waiterCount {
 		t.Errorf("%d hand-offs", h.passed)
 	}
-	p.linear(t)
+	p.wantFewVisits(t)
 }
 
-func TestWaitersThatFailTogetherLookAtFew(t *testing.T) {
-	p := newPlace()
+func TestFailingWaitersVisitFewWaiters(t *testing.T) {
+	p := newTestQueues()
 	readers := p.enterAll(reader("x"))
 	writer := p.enter(exclusive("x"))
 	for _, w := range readers {
@@ -91,5 +91,5 @@ func TestWaitersThatFailTogetherLookAtFew(t *testing.T) {
 	if !errors.Is(writer.Err(), errNet) {
 		t.Error("the writer still waits")
 	}
-	p.linear(t)
+	p.wantFewVisits(t)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestStories plays the stories of testdata. A story is a paragraph: its title, and a
-// step a line, with what the step answers behind an arrow. "at" is the time of a step
-// after the start, and "on" the name of its queue, if that is not x.
+// TestStories runs the stories of testdata. A story is a paragraph: its title, and one
+// step a line, with its result after an arrow. "at" is the time of a step since the
+// start, and "on" the name of its queue, if not x.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 3 {
@@ -30,13 +30,13 @@ func TestStories(t *testing.T) {
 		for paragraph := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
 			lines := strings.Split(paragraph, "\n")
 			t.Run(strings.TrimPrefix(lines[0], "# "), func(t *testing.T) {
-				s := &story{T: t, place: newPlace(), who: map[string]*Waiter[*person]{}, holds: map[string]*hold{}}
+				s := &story{T: t, testQueues: newTestQueues(), waiters: map[string]*Waiter[*claimant]{}, holds: map[string]*hold{}}
 				for _, line := range lines {
 					line, _, _ = strings.Cut(line, "#")
 					step, want, _ := strings.Cut(line, "->")
 					if words := strings.Fields(step); len(words) > 0 {
 						if got, want := s.step(words), strings.TrimSpace(want); got != want {
-							t.Errorf("%s: it answers %q, want %q", strings.TrimSpace(step), got, want)
+							t.Errorf("%s: the result is %q, want %q", strings.TrimSpace(step), got, want)
 						}
 					}
 				}
@@ -47,13 +47,13 @@ func TestStories(t *testing.T) {
 
 type story struct {
 	*testing.T
-	*place
-	who   map[string]*Waiter[*person]
-	order []string // those that ask or wait, as they came
-	holds map[string]*hold
+	*testQueues
+	waiters map[string]*Waiter[*claimant]
+	order   []string // the waiters, in the order of their arrival
+	holds   map[string]*hold
 }
 
-// step does one step, and returns what it answers.
+// step runs one step, and returns its result.
 func (s *story) step(words []string) string {
 	o, args := map[string]string{}, []string{""}
 	for _, word := range words[1:] {
@@ -66,22 +66,22 @@ func (s *story) step(words []string) string {
 	number := func(key string) int { n, _ := strconv.Atoi(o[key]); return n }
 	span := func(key string) time.Duration { d, _ := time.ParseDuration(o[key]); return d }
 	now, name, last := start.Add(span("at")), cmp.Or(o["on"], "x"), args[len(args)-1]
-	w, h := s.who[last], s.holds[last]
+	w, h := s.waiters[last], s.holds[last]
 	switch words[0] {
 	case "enter": // KIND WHO[:PERSON]...
 		for _, arg := range args[2:] {
 			who, kind, _ := strings.Cut(arg, ":")
 			c := claimOf(args[1], name)
-			s.who[who] = s.come(c, &person{kind: cmp.Or(kind, kindOf(c))}, now)
+			s.waiters[who] = s.enterClaimant(c, &claimant{kind: cmp.Or(kind, kindOf(c))}, now)
 			s.order = append(s.order, who)
 		}
 	case "asks":
-		asking := slices.DeleteFunc(slices.Clone(s.order), func(who string) bool { return !asks(s.who[who]) })
+		asking := slices.DeleteFunc(slices.Clone(s.order), func(who string) bool { return !isAsking(s.waiters[who]) })
 		return cmp.Or(strings.Join(asking, " "), "nobody")
 	case "refused": // WHO...
 		for _, who := range args[1:] {
 			holder := driver.Holder{Fence: uint64(number("fence")), Owner: driver.Owner{Client: o["by"]}}
-			s.who[who].RecordHeld(&driver.HeldError{
+			s.waiters[who].RecordHeld(&driver.HeldError{
 				Name: name, Position: number("place"), Fence: uint64(number("said")), Holders: number("holders"), Holder: holder,
 			}, o["rivals"] != "")
 		}
@@ -89,17 +89,17 @@ func (s *story) step(words []string) string {
 		for _, arg := range args[1:] {
 			h := &hold{kind: "exclusive", left: number("spare"), lost: o["lost"] != ""}
 			s.holds[cmp.Or(o["hold"], arg)] = h
-			s.Granted(name, s.who[arg], h, h.left, now)
-			s.out(arg)
+			s.Granted(name, s.waiters[arg], h, h.left, now)
+			s.removeWaiter(arg)
 		}
 	case "pass": // HOLD
 		if !s.Pass(name, h, now) {
 			return "nobody"
 		}
 		for _, who := range s.order {
-			if w := s.who[who]; w.Claim.got == h {
+			if w := s.waiters[who]; w.Claim.got == h {
 				<-w.Turn()
-				s.out(who)
+				s.removeWaiter(who)
 				return who
 			}
 		}
@@ -109,31 +109,31 @@ func (s *story) step(words []string) string {
 		h.left = 0
 	case "leave": // WHO...
 		for _, who := range args[1:] {
-			if s.out(who); s.who[who].Leave(now) {
+			if s.removeWaiter(who); s.waiters[who].Leave(now) {
 				return "passed"
 			}
 		}
 	case "fail": // WHO
 		return w.RecordFailure(now, errNet).Sub(start).String()
-	case "failothers": // WHO
+	case "faillocal": // WHO
 		w.FailLocalWaiters(span("patience"), errNet, now)
 	case "error": // WHO
 		<-w.Turn()
-		return said(w.Err())
+		return answerText(w.Err())
 	case "reason": // WHO...
 		var all []string
 		for _, who := range args[1:] {
-			all = append(all, said(s.who[who].WaitReason()))
+			all = append(all, answerText(s.waiters[who].WaitReason()))
 		}
 		return strings.Join(all, ", ")
 	case "try": // KIND
-		return said(s.CheckTry(claimOf(last, name)))
-	case "served": // WHO
-		n, all := w.CountPassable(number("most"), func(other *person) bool { return other.kind == w.Claim.kind })
+		return answerText(s.CheckTry(claimOf(last, name)))
+	case "passable": // WHO
+		n, all := w.CountPassable(number("most"), func(other *claimant) bool { return other.kind == w.Claim.kind })
 		return strconv.Itoa(n) + map[bool]string{true: " all"}[all]
 	case "queued":
 		if first, ok := s.Queued(name); ok {
-			return s.order[slices.IndexFunc(s.order, func(who string) bool { return s.who[who].Claim == first })]
+			return s.order[slices.IndexFunc(s.order, func(who string) bool { return s.waiters[who].Claim == first })]
 		}
 		return "nobody"
 	case "timer": // fires, even if it was stopped
@@ -141,19 +141,19 @@ func (s *story) step(words []string) string {
 		defer x.f()
 		return x.in.String() + map[bool]string{true: " stopped"}[x.stopped]
 	case "empty":
-		s.empty(s.T)
+		s.wantNoQueues(s.T)
 	default:
-		s.Fatalf("%q is no step", words[0])
+		s.Fatalf("unknown step %q", words[0])
 	}
 	return ""
 }
 
-// out takes one that got a hold, or left, out of those that wait.
-func (s *story) out(who string) {
+// removeWaiter removes a waiter that got a hold, or left, from s.order.
+func (s *story) removeWaiter(who string) {
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == who })
 }
 
-// claimOf is a claim of a name: x is exclusive, r a reader, and 2/3 two permits of three.
+// claimOf returns a claim: x is exclusive, r a reader, and 2/3 two permits of three.
 func claimOf(kind, name string) *driver.Claim {
 	var k, n int
 	switch _, err := fmt.Sscanf(kind, "%d/%d", &k, &n); {
@@ -165,8 +165,8 @@ func claimOf(kind, name string) *driver.Claim {
 	return exclusive(name)
 }
 
-// said returns the answer that a waiter gets, in a word.
-func said(err error) string {
+// answerText returns a waiter's error as text.
+func answerText(err error) string {
 	held, ok := err.(*driver.HeldError)
 	switch {
 	case err == nil:

@@ -79,7 +79,7 @@ func (w *Waiter[W]) RecordHeld(held *driver.HeldError, rivals bool) {
 	}
 	q.lastHeld, q.othersAhead = held, max(held.Position-q.rank(w), 0)
 	q.hasRivals = rivals || q.othersAhead > 0
-	q.answered()
+	q.recordAnswer()
 }
 
 // RecordFailure records that w got no answer to a request sent at `sent`. It returns the
@@ -142,7 +142,7 @@ func (w *Waiter[W]) Leave(now time.Time) (gotLease bool) {
 	if q := w.queue; q != nil {
 		q.unlink(w, left)
 		q.advance(now)
-		w.shard.tidy(q)
+		w.shard.removeIfUnused(q)
 	}
 	return w.state == passed
 }
