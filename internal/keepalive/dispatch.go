@@ -8,14 +8,14 @@ import (
 // Dispatch decides which renewals are sent now, and in which batches, so that a name or a
 // node that hangs does not delay other leases. Leases that were answered go in large
 // batches. After a batch without an answer, its leases go in small batches, and then
-// alone. Each of these stages has a class of its own. A lease that got no answer alone
-// stays in the last class until it is answered.
+// alone. Each of these stages is a class. A lease that got no answer alone stays in the
+// last class until it is answered.
 //
 // Two limits bound the batches under way: a small one for batches younger than youngAge,
 // and a large one for all, because a batch that hangs hardly burdens the backend.
 //
-// Leases with a short TTL have classes of their own, because they have no time to wait
-// for the requests of other leases.
+// Leases with a short TTL have other classes than the rest, because they have no time to
+// wait for its requests.
 type Dispatch[T any] struct {
 	queues    [classCount][]T      // the leases that wait, by class
 	batches   [classCount][]*Batch // the batches under way, by class, in the order of sending
@@ -28,7 +28,7 @@ type Health uint8
 const (
 	Normal    Health = iota // it was answered
 	Suspect                 // its batch got no answer
-	SentAlone               // it is sent alone: its small batch got no answer, or only it got none in a large one
+	SentAlone               // it is sent alone: its small batch got no answer, or of a large batch only it got none
 	Hanging                 // it got no answer alone
 
 	healthCount = 4
@@ -50,7 +50,7 @@ const (
 	ttlGroups  = 3 // see ttlGroup
 	classCount = ttlGroups * healthCount
 
-	youngAge     = 20 * time.Millisecond // the age up to which a batch may still be answered soon
+	youngAge     = 20 * time.Millisecond // a younger batch may still be answered soon
 	failurePause = 20 * time.Millisecond // the pause between two failed retries
 	maxAlone     = 64                    // the number of leases that go alone while the backend answers nothing
 )
@@ -76,8 +76,8 @@ func ttlGroup(ttl time.Duration) int {
 // Add queues a lease for its renewal. ttl is the time for which the renewal makes it
 // last.
 func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
-	line := &d.queues[ttlGroup(ttl)*healthCount+int(h)]
-	*line = append(*line, x)
+	queue := &d.queues[ttlGroup(ttl)*healthCount+int(h)]
+	*queue = append(*queue, x)
 }
 
 // Take returns leases to send now; the caller must pass their batch to Done. If there are
@@ -89,7 +89,7 @@ func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Durat
 		if len(d.queues[class]) == 0 {
 			continue
 		}
-		switch w := d.untilRoom(class, now); {
+		switch w := d.timeUntilRoom(class, now); {
 		case w == 0:
 			leases, b = d.take(class, now)
 			return leases, b, 0
@@ -100,9 +100,9 @@ func (d *Dispatch[T]) Take(now time.Time) (leases []T, b *Batch, wait time.Durat
 	return nil, nil, wait
 }
 
-// untilRoom returns the time until another batch of the class may be sent. 0 means now; a
-// negative time means after the next Done.
-func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
+// timeUntilRoom returns the time until another batch of the class may be sent. 0 means
+// now; a negative time means after the next Done.
+func (d *Dispatch[T]) timeUntilRoom(class int, now time.Time) time.Duration {
 	health, batches := class%healthCount, d.batches[class]
 	if len(batches) >= maxBatches[health] {
 		return -1
@@ -119,11 +119,11 @@ func (d *Dispatch[T]) untilRoom(class int, now time.Time) time.Duration {
 }
 
 func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
-	line, health := &d.queues[class], Health(class%healthCount)
-	size := min(len(*line), batchSizes[health])
-	leases := (*line)[:size:size]
-	if *line = (*line)[size:]; len(*line) == 0 {
-		*line = nil // so that its array does not keep the sent leases alive
+	queue, health := &d.queues[class], Health(class%healthCount)
+	size := min(len(*queue), batchSizes[health])
+	leases := (*queue)[:size:size]
+	if *queue = (*queue)[size:]; len(*queue) == 0 {
+		*queue = nil // so that its array does not keep the sent leases alive
 	}
 	if health != Normal && !d.nextRetry.IsZero() {
 		d.nextRetry = now.Add(failurePause)
@@ -133,22 +133,22 @@ func (d *Dispatch[T]) take(class int, now time.Time) ([]T, *Batch) {
 	return leases, b
 }
 
-// Done ends a batch, and reports whether any lease waits.
+// Done ends a batch, and reports whether more leases wait.
 func (d *Dispatch[T]) Done(b *Batch, now time.Time, answered bool) (more bool) {
-	d.forget(b)
+	d.remove(b)
 	switch {
 	case answered:
 		d.nextRetry = time.Time{}
 	case b.health != Normal && now.Sub(b.sent) < youngAge: // no pause after a batch that took long
 		d.nextRetry = now.Add(failurePause)
 	}
-	for _, line := range d.queues {
-		more = more || len(line) > 0
+	for _, queue := range d.queues {
+		more = more || len(queue) > 0
 	}
 	return more
 }
 
-func (d *Dispatch[T]) forget(b *Batch) {
+func (d *Dispatch[T]) remove(b *Batch) {
 	d.batches[b.class] = slices.DeleteFunc(d.batches[b.class], func(x *Batch) bool { return x == b })
 }
 

@@ -12,120 +12,119 @@ var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-// takeAll takes all that may go now.
-func takeAll(l *keepalive.Dispatch[int], now time.Time) (leases [][]int, under []*keepalive.Batch, wait time.Duration) {
+// takeAll calls Take until it returns no batch.
+func takeAll(d *keepalive.Dispatch[int], now time.Time) (leases [][]int, sent []*keepalive.Batch, wait time.Duration) {
 	for {
-		some, b, wait := l.Take(now)
+		some, b, wait := d.Take(now)
 		if b == nil {
-			return leases, under, wait
+			return leases, sent, wait
 		}
-		leases, under = append(leases, some), append(under, b)
+		leases, sent = append(leases, some), append(sent, b)
 	}
 }
 
-func fill(l *keepalive.Dispatch[int], from, to int) {
+func fill(d *keepalive.Dispatch[int], from, to int) {
 	for i := from; i < to; i++ {
-		put(l, i, keepalive.Normal)
+		put(d, i, keepalive.Normal)
 	}
 }
 
-func put(l *keepalive.Dispatch[int], x int, h keepalive.Health) { l.Add(x, time.Minute, h) }
+func put(d *keepalive.Dispatch[int], x int, h keepalive.Health) { d.Add(x, time.Minute, h) }
 
-func TestFourLargeBatchesGoAtOnce(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
-	fill(l, 0, 2000)
-	batches, _, wait := takeAll(l, start)
+func TestFourLargeBatchesAreSentAtOnce(t *testing.T) {
+	d := &keepalive.Dispatch[int]{}
+	fill(d, 0, 2000)
+	batches, _, wait := takeAll(d, start)
 	if len(batches) != 4 || len(batches[3]) != keepalive.BatchSize || batches[3][0] != 3*keepalive.BatchSize {
 		t.Fatalf("%d batches", len(batches))
 	}
 	if wait <= 0 {
-		t.Fatalf("the next in %v", wait)
+		t.Fatalf("Take returns the wait %v, want a positive one", wait)
 	}
-	if more, _, _ := takeAll(l, start.Add(wait)); len(more) != 4 { // the first do not count any more
-		t.Errorf("%d more, when those had no answer for %v", len(more), wait)
+	if more, _, _ := takeAll(d, start.Add(wait)); len(more) != 4 { // the first batches are no longer young
+		t.Errorf("%d more batches after %v, want 4", len(more), wait)
 	}
 }
 
-// The number of hanging leases with a long TTL, under way or waiting for a repeat, does
-// not matter.
+// Hanging leases with a long TTL do not delay leases with a short TTL.
 func TestShortLeasesShareNeitherBatchesNorLimitsWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
-		l := &keepalive.Dispatch[int]{}
-		fill(l, 0, 2000)
-		l.Add(-1, ttl, keepalive.Normal)
-		batches, under, _ := takeAll(l, start)
+		d := &keepalive.Dispatch[int]{}
+		fill(d, 0, 2000)
+		d.Add(-1, ttl, keepalive.Normal)
+		batches, sent, _ := takeAll(d, start)
 		if i := slices.IndexFunc(batches, func(b []int) bool { return b[0] == -1 }); i < 0 || len(batches[i]) != 1 {
-			t.Fatalf("it does not go alone: %v", i)
+			t.Fatalf("the short lease is not sent in its own batch: %v", i)
 		}
-		failed := under[1].HealthAfterFailure(len(batches[1]), 0, false)
+		failed := sent[1].HealthAfterFailure(len(batches[1]), 0, false)
 		for range 2000 {
-			put(l, 0, failed)
+			put(d, 0, failed)
 		}
 		for i := range 500 { // until there is no room for more
-			_, _, _ = takeAll(l, start.Add(time.Duration(i)*20*time.Millisecond))
+			_, _, _ = takeAll(d, start.Add(time.Duration(i)*20*time.Millisecond))
 		}
-		l.Add(-1, ttl, failed)
-		if batch, _, _ := l.Take(at(10 * time.Second)); len(batch) != 1 || batch[0] != -1 {
-			t.Errorf("one of %v stands in line behind those that hang", ttl)
+		d.Add(-1, ttl, failed)
+		if batch, _, _ := d.Take(at(10 * time.Second)); len(batch) != 1 || batch[0] != -1 {
+			t.Errorf("a lease of %v waits behind hanging leases", ttl)
 		}
 	}
 }
 
 func TestAnAnswerMakesRoom(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
-	fill(l, 0, 2000)
-	_, under, _ := takeAll(l, start)
-	if !l.Done(under[0], start, true) {
-		t.Error("nothing stands in line, it says")
+	d := &keepalive.Dispatch[int]{}
+	fill(d, 0, 2000)
+	_, sent, _ := takeAll(d, start)
+	if !d.Done(sent[0], start, true) {
+		t.Error("Done reports that no lease waits")
 	}
-	if more, _, _ := takeAll(l, start); len(more) != 1 {
-		t.Errorf("%d more", len(more))
+	if more, _, _ := takeAll(d, start); len(more) != 1 {
+		t.Errorf("%d more batches, want 1", len(more))
 	}
 }
 
-// From a batch of 256 to a lease that goes alone it takes two more.
-func TestWhatFailsGoesInSmallerBatchesAndThenAlone(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
+// A lease that hangs in a batch of 256 is sent alone after one smaller batch.
+func TestAFailedLeaseIsSentInSmallerBatchesAndThenAlone(t *testing.T) {
+	d := &keepalive.Dispatch[int]{}
 	health := make([]keepalive.Health, 256)
 	var sizes []int
 	now := start
 	for range 4 {
 		for i, h := range health {
-			put(l, i, h)
+			put(d, i, h)
 		}
 		for more := true; more; now = now.Add(time.Second) {
-			batches, under, _ := takeAll(l, now)
+			batches, sent, _ := takeAll(d, now)
 			for i, b := range batches {
 				hangs := slices.Contains(b, 100)
 				for _, x := range b {
 					health[x] = keepalive.Normal
 					if hangs {
-						health[x] = under[i].HealthAfterFailure(len(b), 0, false)
+						health[x] = sent[i].HealthAfterFailure(len(b), 0, false)
 					}
 				}
 				if hangs {
 					sizes = append(sizes, len(b))
 				}
-				more = l.Done(under[i], now.Add(time.Second), !hangs)
+				more = d.Done(sent[i], now.Add(time.Second), !hangs)
 			}
 		}
 	}
 	if !slices.Equal(sizes, []int{256, 16, 1, 1}) {
-		t.Errorf("the one that hangs went in batches of %d", sizes)
+		t.Errorf("the hanging lease was sent in batches of %d", sizes)
 	}
 	for i, h := range health {
 		if (h == keepalive.Hanging) != (i == 100) || i != 100 && h != keepalive.Normal {
-			t.Errorf("lease %d is %v", i, h)
+			t.Errorf("lease %d has the health %v", i, h)
 		}
 	}
 }
 
-func TestOnlyAFewGoAloneWhileNothingIsAnswered(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
+func TestFewLeasesAreSentAloneWhileNothingIsAnswered(t *testing.T) {
+	d := &keepalive.Dispatch[int]{}
 	for i := range 16 {
-		put(l, i, keepalive.Suspect)
+		put(d, i, keepalive.Suspect)
 	}
-	_, b, _ := l.Take(start)
+	_, b, _ := d.Take(start)
 	for _, c := range []struct {
 		alone int
 		down  bool
@@ -136,44 +135,44 @@ func TestOnlyAFewGoAloneWhileNothingIsAnswered(t *testing.T) {
 		{64, false, keepalive.SentAlone},
 	} {
 		if h := b.HealthAfterFailure(16, c.alone, c.down); h != c.want {
-			t.Errorf("beside %d alone, down %v: %v, want %v", c.alone, c.down, h, c.want)
+			t.Errorf("with %d leases sent alone, down %v: %v, want %v", c.alone, c.down, h, c.want)
 		}
 	}
 }
 
-func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
-	fill(l, 0, 1)
-	_, b, _ := l.Take(start)
+func TestFailedRetriesArePaced(t *testing.T) {
+	d := &keepalive.Dispatch[int]{}
+	fill(d, 0, 1)
+	_, b, _ := d.Take(start)
 	failed := b.HealthAfterFailure(256, 0, false)
-	l.Done(b, start, false)
-	sent, now := 0, start
+	d.Done(b, start, false)
+	retryCount, now := 0, start
 	for now.Before(at(10 * time.Second)) {
 		for range 100 {
-			put(l, 0, failed)
+			put(d, 0, failed)
 		}
-		_, under, wait := takeAll(l, now)
-		for _, b := range under {
-			sent++
-			l.Done(b, now, false)
+		_, sent, wait := takeAll(d, now)
+		for _, b := range sent {
+			retryCount++
+			d.Done(b, now, false)
 		}
 		now = now.Add(max(wait, time.Millisecond))
 	}
-	if sent > 600 {
-		t.Errorf("%d in 10 s", sent)
+	if retryCount > 600 {
+		t.Errorf("%d retries in 10 s, want 600 at most", retryCount)
 	}
 }
 
 func TestHangingBatchesAreBounded(t *testing.T) {
-	l := &keepalive.Dispatch[int]{}
-	fill(l, 0, 1_000_000)
+	d := &keepalive.Dispatch[int]{}
+	fill(d, 0, 1_000_000)
 	n, now := 0, start
 	for range 1000 {
-		_, under, _ := takeAll(l, now)
-		n += len(under)
+		_, sent, _ := takeAll(d, now)
+		n += len(sent)
 		now = now.Add(time.Second)
 	}
 	if n == 0 || n > 96+64+64+16 { // the sum of maxBatches
-		t.Errorf("%d are under way", n)
+		t.Errorf("%d batches are under way", n)
 	}
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // RenewIn returns the time until the next renewal of a lease. The renewal is due a third
-// of the TTL after the sending of the request that granted or renewed the lease, and
-// randomly a little earlier, so that leases that were granted together are not always
-// renewed together. since is the time since that request. It may be more than a third of
-// the TTL if the grant came from the queue, or if an engine that compares and swaps
-// needed many round trips. Then the renewal is due at once. RenewIn returns at most half
-// of left, the rest of the term.
+// of the TTL after the request that granted or renewed the lease was sent. A random time
+// is subtracted, so that leases granted together are not always renewed together. since
+// is the time since that request. It may be more than a third of the TTL if the grant
+// came from the queue, or if an engine that compares and swaps needed many round trips.
+// Then the renewal is due at once. RenewIn returns at most half of left, the rest of the
+// term.
 func RenewIn(ttl, since, left time.Duration) time.Duration {
 	third := ttl / 3
 	return max(0, min(third-backoff.Random(third/8)-since, left/2))

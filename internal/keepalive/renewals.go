@@ -52,22 +52,22 @@ type Renewal[L Lease] struct {
 	Lease L
 
 	// Protected by Renewals.mu.
-	index    int32 // its index in the heap, from 1; 0 if it is not in the heap
-	ttl      time.Duration
-	slack    time.Duration // the time by which it may be renewed earlier, together with others
-	health   Health
-	failures uint8
-	pending  bool          // a renewal is queued or under way
-	underWay bool          // a renewal is under way; Idle waits for its end
-	check    bool          // renew the lease even if that does not extend it
-	idle     chan struct{} // closed when the renewal under way has ended; made by Idle
+	index     int32 // its index in the heap, from 1; 0 if it is not in the heap
+	ttl       time.Duration
+	slack     time.Duration // the time by which it may be renewed earlier, together with others
+	health    Health
+	failures  uint8
+	pending   bool          // a renewal is queued or under way
+	underWay  bool          // a renewal is under way; Idle waits for its end
+	mustCheck bool          // renew the lease even if that does not extend it
+	idle      chan struct{} // closed when the renewal under way has ended; made by Idle
 
-	doubt atomic.Bool // a check was requested, and is not answered yet
+	inDoubt atomic.Bool // a check was requested, and is not answered yet
 }
 
 const (
-	heartbeat      = time.Second     // the interval at which Due checks whether the machine slept
-	silenceTimeout = 5 * time.Second // the time without any answer after which the backend seems to be down
+	heartbeat      = time.Second     // Due checks at this interval whether the machine slept
+	silenceTimeout = 5 * time.Second // without any answer for this time, the backend seems to be down
 )
 
 // NewRenewals returns Renewals without leases. now is a reading from before the first
@@ -153,8 +153,8 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 		if x.index == 0 {
 			continue // its lease has ended
 		}
-		x.check = true
-		x.doubt.Store(true)
+		x.mustCheck = true
+		x.inDoubt.Store(true)
 		if !x.pending { // if a request is under way, ScheduleNext plans the check: its answer may be outdated
 			r.scheduleLocked(x, now, 0)
 		}
@@ -162,7 +162,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 }
 
 // InDoubt reports whether a check was requested, and is not answered yet.
-func (x *Renewal[L]) InDoubt() bool { return x.doubt.Load() }
+func (x *Renewal[L]) InDoubt() bool { return x.inDoubt.Load() }
 
 // Idle returns a channel that is closed when the renewal of x has ended, or nil if none
 // is under way.
@@ -206,7 +206,7 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 // Due queues the leases that have to be renewed now, returns those whose term is over,
 // and the time until its next call. After the machine slept, it checks all leases,
 // because the clock of the heap stood still meanwhile.
-func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
+func (r *Renewals[L]) Due(now clock.Reading) (ended []L, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	passed := now.Mono.Sub(r.began)
@@ -216,17 +216,17 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		}
 	}
 	r.slept = now.Slept
-	next = time.Hour // nothing is due without a lease, and scheduleLocked wakes the caller for a new one
+	next = time.Hour // without leases nothing is due, and scheduleLocked wakes the caller for a new lease
 	if r.scheduled {
-		next = heartbeat // new leases then need not wake the caller, and most are released before
+		next = heartbeat // new leases then need not wake the caller, and most are released earlier
 	}
 	r.scheduled = false
 	for len(r.heap) > 0 {
 		at, x := r.heap[0].at, r.heap[0].item
 		if wait := at - x.slack - passed; wait > 0 {
-			// Wake at the latest time that serves the first lease, so that others are due
-			// along with it. While any lease is held, read the clocks now and then, to
-			// notice that the machine slept.
+			// Sleep as long as the first lease allows, so that others are due along with
+			// it. While any lease is held, read the clocks now and then, to notice that
+			// the machine slept.
 			next = min(at-passed, heartbeat)
 			break
 		}
@@ -234,20 +234,20 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		if plan.Left <= 0 {
 			r.heap.remove(x)
 			r.setHealthLocked(x, Normal)
-			over = append(over, x.Lease)
+			ended = append(ended, x.Lease)
 			continue
 		}
 		// If a renewal is under way, or would not extend the lease, only the end of its
 		// term matters.
-		if !x.pending && plan.TTL >= driver.MinTTL && (plan.Extension > 0 || x.check) {
-			x.pending, x.check = true, false
+		if !x.pending && plan.TTL >= driver.MinTTL && (plan.Extension > 0 || x.mustCheck) {
+			x.pending, x.mustCheck = true, false
 			r.dispatch.Add(x, x.ttl, x.health)
 		}
 		x.slack = 0
 		r.heap.put(x, passed+plan.Left)
 	}
 	r.nextDue = passed + next
-	return over, next
+	return ended, next
 }
 
 // Take returns leases to send now. The caller must pass each of them to ScheduleNext, and
@@ -270,7 +270,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 		if len(leases) > 0 {
 			return leases, b, 0
 		}
-		r.dispatch.forget(b)
+		r.dispatch.remove(b)
 	}
 }
 
@@ -295,16 +295,16 @@ func (r *Renewals[L]) ScheduleNext(x *Renewal[L], b *Batch, failed int, left tim
 	if failed > 0 {
 		x.failures = min(x.failures+1, 200)
 		in = min(RetryIn(int(x.failures), x.ttl), left)
-		x.check = true // the failed request may have been a check
+		x.mustCheck = true // the failed request may have been a check
 		down := b.sent.Sub(r.began)-time.Duration(r.lastAnswer.Load()) > silenceTimeout
 		r.setHealthLocked(x, b.HealthAfterFailure(failed, r.sentAlone, down))
 	} else {
 		x.failures = 0
 		r.setHealthLocked(x, Normal)
-		if x.check {
+		if x.mustCheck {
 			in = 0
 		} else {
-			x.doubt.Store(false) // the request was sent after the last call of Check
+			x.inDoubt.Store(false) // the request was sent after the last call of Check
 		}
 	}
 	r.scheduleLocked(x, now.Add(in), in/16)

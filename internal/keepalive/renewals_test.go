@@ -12,62 +12,62 @@ import (
 
 const ttl = 30 * time.Second
 
-// lease is held until a time that the tests move.
+// lease is a lease whose term the tests change.
 type lease struct {
 	keepalive.Renewal[*lease]
-	name string
-	term trust.Term
-	most time.Duration // that a renewal asks for
+	name       string
+	term       trust.Term
+	renewalTTL time.Duration // the TTL that a renewal asks for
 }
 
 func (l *lease) Plan(now clock.Reading) keepalive.RenewalPlan {
-	return keepalive.RenewalPlan{Left: l.term.Left(now), TTL: l.most, Extension: l.most - l.term.LeaseLeft(now)}
+	return keepalive.RenewalPlan{Left: l.term.Left(now), TTL: l.renewalTTL, Extension: l.renewalTTL - l.term.LeaseLeft(now)}
 }
 
-// keeper is the renewals of a client, at a time that passes when a test says so.
-type keeper struct {
+// fixture has the Renewals of a client. Its time passes only when a test calls pass.
+type fixture struct {
 	*testing.T
 	*keepalive.Renewals[*lease]
 	now clock.Reading
 }
 
-func newKeeper(t *testing.T) *keeper {
-	k := &keeper{T: t, now: clock.Reading{Mono: start}}
+func newFixture(t *testing.T) *fixture {
+	k := &fixture{T: t, now: clock.Reading{Mono: start}}
 	k.Renewals = keepalive.NewRenewals[*lease](k.now)
 	return k
 }
 
-func (k *keeper) pass(d time.Duration) { k.now.Mono = k.now.Mono.Add(d) }
+func (k *fixture) pass(d time.Duration) { k.now.Mono = k.now.Mono.Add(d) }
 
-func (k *keeper) add(name string) *lease {
-	l := &lease{name: name, most: ttl, term: trust.NewTerm(k.now, ttl, ttl/10)}
+func (k *fixture) add(name string) *lease {
+	l := &lease{name: name, renewalTTL: ttl, term: trust.NewTerm(k.now, ttl, ttl/10)}
 	if !k.Add(&l.Renewal, l, ttl, keepalive.RenewIn(ttl, 0, l.term.Left(k.now)), k.now.Mono) {
-		k.Fatal("it is not taken")
+		k.Fatal("Add refused the lease")
 	}
 	return l
 }
 
-// step looks at what is due, and takes what is to be sent.
-func (k *keeper) step() (over []*lease, batches []batch) {
-	over, _ = k.Due(k.now)
+// step calls Due, and then Take until it returns no batch.
+func (k *fixture) step() (ended []*lease, batches []batch) {
+	ended, _ = k.Due(k.now)
 	for {
-		leases, under, _ := k.Take(k.now.Mono)
-		if under == nil {
-			return over, batches
+		leases, sent, _ := k.Take(k.now.Mono)
+		if sent == nil {
+			return ended, batches
 		}
-		batches = append(batches, batch{leases, under})
+		batches = append(batches, batch{leases, sent})
 	}
 }
 
 type batch struct {
 	leases []*keepalive.Renewal[*lease]
-	under  *keepalive.Batch
+	sent   *keepalive.Batch
 }
 
 func (b batch) has(l *lease) bool { return slices.Contains(b.leases, &l.Renewal) }
 
-// one is the only batch that is to be sent now.
-func (k *keeper) one() batch {
+// wantOneBatch requires that exactly one batch is sent now, and returns it.
+func (k *fixture) wantOneBatch() batch {
 	k.Helper()
 	_, batches := k.step()
 	if len(batches) != 1 {
@@ -76,15 +76,15 @@ func (k *keeper) one() batch {
 	return batches[0]
 }
 
-// none fails the test if anything is sent now.
-func (k *keeper) none() {
+// wantNothing requires that no batch is sent now, and no term is over.
+func (k *fixture) wantNothing() {
 	k.Helper()
-	if over, batches := k.step(); len(over)+len(batches) > 0 {
-		k.Fatalf("%d are over and %d batches are sent, want nothing", len(over), len(batches))
+	if ended, batches := k.step(); len(ended)+len(batches) > 0 {
+		k.Fatalf("%d terms are over and %d batches are sent, want none", len(ended), len(batches))
 	}
 }
 
-func (k *keeper) answer(b batch, ok bool) {
+func (k *fixture) answer(b batch, ok bool) {
 	for _, x := range b.leases {
 		failed := 0
 		if ok {
@@ -92,30 +92,30 @@ func (k *keeper) answer(b batch, ok bool) {
 		} else {
 			failed = len(b.leases)
 		}
-		k.ScheduleNext(x, b.under, failed, x.Lease.term.Left(k.now), k.now.Mono)
+		k.ScheduleNext(x, b.sent, failed, x.Lease.term.Left(k.now), k.now.Mono)
 	}
-	k.Done(b.under, k.now.Mono, ok)
+	k.Done(b.sent, k.now.Mono, ok)
 }
 
-func TestTermThatEndsIsOverWhetherOrNotARenewalIsUnderWay(t *testing.T) {
-	k := newKeeper(t)
+func TestDueReturnsALeaseWhoseTermIsOverDuringARenewal(t *testing.T) {
+	k := newFixture(t)
 	l := k.add("x")
 	k.pass(ttl / 3)
-	b := k.one()
+	b := k.wantOneBatch()
 	k.pass(ttl)
-	over, batches := k.step()
-	if len(over) != 1 || over[0] != l || len(batches) > 0 || k.Len() > 0 {
-		t.Fatalf("%d are over, %d batches are sent, %d are held", len(over), len(batches), k.Len())
+	ended, batches := k.step()
+	if len(ended) != 1 || ended[0] != l || len(batches) > 0 || k.Len() > 0 {
+		t.Fatalf("%d terms are over, %d batches are sent, %d leases are left", len(ended), len(batches), k.Len())
 	}
-	k.answer(b, true) // too late
+	k.answer(b, true) // the answer is too late
 	k.pass(time.Hour)
-	k.none()
+	k.wantNothing()
 }
 
-// While nothing is answered, 64 of 100 go alone. An answer to another request ends that.
-func TestAliveLetsAllLeasesWithoutAnAnswerGoAlone(t *testing.T) {
+// Without any answer, 64 of 100 leases are sent alone. After another answer all are.
+func TestAfterAliveAllFailedLeasesAreSentAlone(t *testing.T) {
 	for _, alive := range []bool{false, true} {
-		k := newKeeper(t)
+		k := newFixture(t)
 		for range 100 {
 			k.add("x")
 		}
@@ -123,7 +123,7 @@ func TestAliveLetsAllLeasesWithoutAnAnswerGoAlone(t *testing.T) {
 		if alive {
 			k.Alive(k.now.Mono)
 		}
-		k.answer(k.one(), false)
+		k.answer(k.wantOneBatch(), false)
 		together := 0
 		for range 20 {
 			k.pass(100 * time.Millisecond)
@@ -136,64 +136,64 @@ func TestAliveLetsAllLeasesWithoutAnAnswerGoAlone(t *testing.T) {
 			}
 		}
 		if all := together == 100; all != alive {
-			t.Errorf("the backend answers another request: %v; in small batches went %d leases", alive, together)
+			t.Errorf("with another answer: %v; %d leases were sent in small batches", alive, together)
 		}
 	}
 }
 
-func TestALeaseThatIsReleasedWhileItIsQueuedIsNotSent(t *testing.T) {
-	k := newKeeper(t)
+func TestAQueuedLeaseThatWasReleasedIsNotSent(t *testing.T) {
+	k := newFixture(t)
 	a, b := k.add("a"), k.add("b")
 	k.pass(ttl / 3)
-	if over, _ := k.Due(k.now); len(over) > 0 {
-		t.Fatal("they are not over")
+	if ended, _ := k.Due(k.now); len(ended) > 0 {
+		t.Fatal("Due returned a lease before its end")
 	}
 	k.Remove(&a.Renewal)
 	sent, _, _ := k.Take(k.now.Mono)
 	if len(sent) != 1 || sent[0].Lease != b {
-		t.Fatalf("%d are sent", len(sent))
+		t.Fatalf("%d leases are sent, want one", len(sent))
 	}
 	if k.Idle(&a.Renewal) != nil {
-		t.Error("its release waits for a renewal that was not sent")
+		t.Error("Idle waits for a renewal that was not sent")
 	}
 }
 
-func TestCheckAsksAtOnceAndOnceMoreIfARenewalIsUnderWay(t *testing.T) {
-	k := newKeeper(t)
+func TestCheckDuringARenewalSendsAnotherRequest(t *testing.T) {
+	k := newFixture(t)
 	l := k.add("x")
 	k.Check(k.now.Mono, &l.Renewal)
-	b := k.one()
+	b := k.wantOneBatch()
 	if !b.has(l) || !l.InDoubt() {
-		t.Fatal("it is not asked for, or nobody doubts it")
+		t.Fatal("Check did not send the lease, or it is not in doubt")
 	}
-	k.Check(k.now.Mono) // all of them
-	k.none()
+	k.Check(k.now.Mono) // all leases
+	k.wantNothing()
 	k.answer(b, true)
 	if !l.InDoubt() {
-		t.Error("the answer may be older than the second signal")
+		t.Error("the lease is not in doubt, although the answer may be older than the second Check")
 	}
-	k.answer(k.one(), true)
+	k.answer(k.wantOneBatch(), true)
 	if l.InDoubt() {
-		t.Error("it is still in doubt")
+		t.Error("the lease is still in doubt")
 	}
-	k.none()
+	k.wantNothing()
 }
 
-func TestLeaseThatCannotLastLongerIsAskedForOnlyIfInDoubt(t *testing.T) {
-	k := newKeeper(t)
+func TestALeaseThatARenewalWouldNotExtendIsSentOnlyInDoubt(t *testing.T) {
+	k := newFixture(t)
 	l := k.add("x")
-	l.most = ttl / 2
+	l.renewalTTL = ttl / 2
 	k.pass(ttl / 3)
-	k.none()
+	k.wantNothing()
 	k.Check(k.now.Mono, &l.Renewal)
-	k.answer(k.one(), true)
-	l.most = time.Millisecond // what no backend takes
+	k.answer(k.wantOneBatch(), true)
+	l.renewalTTL = time.Millisecond // too short for any backend
 	k.Check(k.now.Mono, &l.Renewal)
-	k.none()
+	k.wantNothing()
 }
 
-func TestTheCallerOfDueIsWokenIfItWouldSleepTooLong(t *testing.T) {
-	k := newKeeper(t)
+func TestWakeIsReadableIfTheCallerWouldSleepTooLong(t *testing.T) {
+	k := newFixture(t)
 	woken := func() bool {
 		select {
 		case <-k.Wake():
@@ -203,35 +203,35 @@ func TestTheCallerOfDueIsWokenIfItWouldSleepTooLong(t *testing.T) {
 		}
 	}
 	if _, next := k.Due(k.now); next < time.Hour || woken() {
-		t.Fatalf("with nothing to do the next look is in %v", next)
+		t.Fatalf("without leases the next call of Due is in %v", next)
 	}
 	l := k.add("x")
 	if !woken() {
-		t.Error("the first lease wakes nobody")
+		t.Error("the first lease does not wake the caller")
 	}
 	if _, next := k.Due(k.now); next > time.Second {
-		t.Errorf("a sleep of the machine is found after %v", next)
+		t.Errorf("a sleep of the machine would be noticed after %v", next)
 	}
 	k.add("y")
 	if woken() {
-		t.Error("a lease that is due later than the next look wakes somebody")
+		t.Error("a lease that is due later than the next call of Due wakes the caller")
 	}
 	k.Check(k.now.Mono, &l.Renewal)
 	if !woken() {
-		t.Error("a check wakes nobody")
+		t.Error("a check does not wake the caller")
 	}
 }
 
-func TestARenewalThatWasAnsweredLateIsFollowedByTheNextInTime(t *testing.T) {
-	k := newKeeper(t)
+func TestALateAnswerDoesNotDelayTheNextRenewal(t *testing.T) {
+	k := newFixture(t)
 	l := k.add("x")
 	k.pass(ttl / 3)
-	b := k.one()
+	b := k.wantOneBatch()
 	l.term = trust.NewTerm(k.now, ttl, ttl/10)
-	k.pass(ttl / 3) // the answer takes that long
-	k.ScheduleNext(b.leases[0], b.under, 0, l.term.Left(k.now), k.now.Mono)
-	k.Done(b.under, k.now.Mono, true)
-	if b := k.one(); !b.has(l) {
-		t.Error("it is not renewed again at once")
+	k.pass(ttl / 3) // until the answer arrives
+	k.ScheduleNext(b.leases[0], b.sent, 0, l.term.Left(k.now), k.now.Mono)
+	k.Done(b.sent, k.now.Mono, true)
+	if b := k.wantOneBatch(); !b.has(l) {
+		t.Error("the lease is not renewed again at once")
 	}
 }
