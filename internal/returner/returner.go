@@ -26,12 +26,12 @@ type Return[C any] struct {
 	// Until is the time at which the lease has expired. No release is sent after it.
 	Until time.Time
 
-	due      time.Time // when it is sent, if it is in Returner.scheduled
-	fails    int       // the failed releases in a row
-	lastSent bool      // its last request was sent
+	due             time.Time // the time of its next request, if it is in Returner.scheduled
+	failures        int       // failed releases in a row
+	sentInLastRound bool      // its request was sent in the last round
 }
 
-// A Request releases x once. Its error goes with every outcome except Done.
+// A Request releases x once. It returns an error with every outcome except Done.
 type Request[C any] func(ctx context.Context, x *Return[C], sent time.Time) (Outcome, error)
 
 // Outcome is the outcome of the request for a return.
@@ -53,25 +53,25 @@ type Returner[C any] struct {
 	request     Request[C]
 	maxInFlight int // the largest number of requests under way
 
-	mu          sync.Mutex      // protects all below
+	mu          sync.Mutex      // protects the fields below
 	ctx         context.Context // the ctx of all requests
 	stop        context.CancelFunc
 	timer       *time.Timer
 	scheduled   []*Return[C]  // not due yet, in the order in which they are due
-	fresh       []*Return[C]  // due, and not failed
+	neverFailed []*Return[C]  // due, and not failed
 	failed      []*Return[C]  // due again after a failure
 	inFlight    int           // requests under way
 	retrying    int           // requests under way for returns that failed before
 	maxRetrying int           // the largest number of retrying
 	pause       time.Duration // the pause of all failed returns
 	nextRetry   time.Time     // the earliest time of the next retry
-	answers     int           // how many requests were answered
-	lastRound   bool          // no return is retried any more
-	givenUp     int           // how many returns were given up since CountGivenUp
+	answers     int           // the number of answered requests
+	lastRound   bool          // each return that is left is sent only once more
+	givenUp     int           // the number of returns that were given up since CountGivenUp
 	failure     error         // the last error
 	finishing   bool
-	closed      bool          // finished is closed, and nothing is sent any more
-	finished    chan struct{} // closed when finishing is set and nothing is left, or Abandon was called
+	closed      bool          // finished is closed, and no request is sent
+	finished    chan struct{} // closed when finishing is set and no return is left, or after Abandon
 }
 
 const (
@@ -93,7 +93,7 @@ func New[C any](maxInFlight int, request Request[C]) *Returner[C] {
 func (r *Returner[C]) Add(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fresh = append(r.fresh, x)
+	r.neverFailed = append(r.neverFailed, x)
 	r.sendDueLocked()
 }
 
@@ -104,7 +104,7 @@ func (r *Returner[C]) AddSent(x *Return[C], now time.Time, answered bool) {
 	defer r.mu.Unlock()
 	switch {
 	case !answered:
-		x.fails = 1
+		x.failures = 1
 		r.postponeLocked(x, now.Add(firstPause))
 	case now.Before(x.ReleaseAgainAt):
 		x.Lease.MinHold = 0 // a lease of a late Acquire needs no minimum hold
@@ -120,8 +120,8 @@ func (r *Returner[C]) Cancel(x *Return[C]) {
 	x.Until = time.Time{}
 }
 
-// sendDue sends the returns that are due, as far as there is room, and sets the timer for
-// the next ones.
+// sendDue sends the returns that are due, up to maxInFlight, and sets the timer for the
+// next ones.
 func (r *Returner[C]) sendDue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,32 +157,32 @@ func (r *Returner[C]) send(ctx context.Context, x *Return[C]) {
 		if err != nil {
 			r.failure = err
 		}
-		r.answeredLocked(x, sent, time.Now(), outcome)
+		r.recordOutcomeLocked(x, sent, time.Now(), outcome)
 		r.sendDueLocked()
 	}()
 	outcome, err = r.request(ctx, x, sent)
 }
 
-// takeLocked returns the next return to send now; its outcome goes to answeredLocked. If
-// there is none, wait is the time until takeLocked may return one. A negative wait means:
-// after the next new return or outcome.
+// takeLocked returns the next return to send now; recordOutcomeLocked must get its
+// outcome. If there is none, wait is the time until takeLocked may return one. A negative
+// wait means: after the next new return or outcome.
 func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duration) {
 	for len(r.scheduled) > 0 && !r.scheduled[0].due.After(now) {
-		if x := shift(&r.scheduled); x.fails > 0 {
+		if x := popFirst(&r.scheduled); x.failures > 0 {
 			r.failed = append(r.failed, x)
 		} else {
-			r.fresh = append(r.fresh, x)
+			r.neverFailed = append(r.neverFailed, x)
 		}
 	}
-	// A failed return goes first if no other failed return is under way. Otherwise a
-	// steady stream of new returns would keep it waiting for ever.
+	// If no failed return is under way, one goes first. Otherwise a steady stream of new
+	// returns would keep it waiting for ever.
 	if x := r.retryLocked(now, 1); x != nil {
 		return x, 0
 	}
 	if r.inFlight < r.maxInFlight {
-		if x := unexpired(&r.fresh, now); x != nil {
+		if x := popUnexpired(&r.neverFailed, now); x != nil {
 			r.inFlight++
-			x.lastSent = r.lastRound
+			x.sentInLastRound = r.lastRound
 			return x, 0
 		}
 	}
@@ -206,7 +206,7 @@ func (r *Returner[C]) retryLocked(now time.Time, room int) *Return[C] {
 	if r.retrying >= room || r.inFlight >= r.maxInFlight || now.Before(r.nextRetry) {
 		return nil
 	}
-	x := unexpired(&r.failed, now)
+	x := popUnexpired(&r.failed, now)
 	if x != nil {
 		r.inFlight++
 		r.retrying++
@@ -214,17 +214,17 @@ func (r *Returner[C]) retryLocked(now time.Time, room int) *Return[C] {
 	return x
 }
 
-// answeredLocked records the outcome of a request. sent is the time at which it was sent.
-func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcome) {
+// recordOutcomeLocked records the outcome of a request that was sent at sent.
+func (r *Returner[C]) recordOutcomeLocked(x *Return[C], sent, now time.Time, o Outcome) {
 	r.inFlight--
-	if x.fails > 0 {
+	if x.failures > 0 {
 		r.retrying--
 	}
 	switch {
 	case o == Done:
 		r.answers++
 		r.maxRetrying, r.pause, r.nextRetry = min(2*max(r.maxRetrying, 1), r.maxInFlight), 0, time.Time{}
-		x.fails, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
+		x.failures, x.Lease.MinHold = 0, 0 // a lease of a late Acquire needs no minimum hold
 		switch {
 		case !sent.Before(x.ReleaseAgainAt):
 		case r.lastRound:
@@ -232,29 +232,29 @@ func (r *Returner[C]) answeredLocked(x *Return[C], sent, now time.Time, o Outcom
 		default:
 			r.postponeLocked(x, x.ReleaseAgainAt)
 		}
-	case o == Unanswerable, x.lastSent:
+	case o == Unanswerable, x.sentInLastRound:
 		r.givenUp++
 	default:
-		r.failedLocked(x, now)
+		r.scheduleRetryLocked(x, now)
 	}
 }
 
-// failedLocked schedules a retry of x, and a pause for all failed returns. The pause
-// grows while no release succeeds.
-func (r *Returner[C]) failedLocked(x *Return[C], now time.Time) {
+// scheduleRetryLocked schedules a retry of x, and a pause for all failed returns. The
+// pause grows while no release succeeds.
+func (r *Returner[C]) scheduleRetryLocked(x *Return[C], now time.Time) {
 	r.maxRetrying = 1
-	if x.fails > 0 || r.pause == 0 { // failures of new returns must not prolong the pause
+	if x.failures > 0 || r.pause == 0 { // failures of new returns must not prolong the pause
 		r.pause = min(max(2*r.pause, firstPause), maxPause)
 		r.nextRetry = now.Add(r.pause)
 	}
-	x.fails++
-	r.postponeLocked(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), maxPause))))
+	x.failures++
+	r.postponeLocked(x, now.Add(backoff.Doubled(firstPause, x.failures, min(max(x.TTL/20, 2*time.Millisecond), maxPause))))
 }
 
 func (r *Returner[C]) postponeLocked(x *Return[C], due time.Time) {
 	if r.lastRound {
-		x.fails = 0
-		r.fresh = append(r.fresh, x)
+		x.failures = 0
+		r.neverFailed = append(r.neverFailed, x)
 		return
 	}
 	x.due = due
@@ -279,12 +279,12 @@ func (r *Returner[C]) CountGivenUp() {
 func (r *Returner[C]) Progress() (answers int, unanswered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	failed := func(x *Return[C]) bool { return x.fails > 0 }
+	failed := func(x *Return[C]) bool { return x.failures > 0 }
 	return r.answers, r.inFlight > 0 || len(r.failed) > 0 || slices.ContainsFunc(r.scheduled, failed)
 }
 
-// Finish returns a channel that is closed when nothing is left to give back. Nothing is
-// added after that.
+// Finish returns a channel that is closed when no return is left. No return may be added
+// after that.
 func (r *Returner[C]) Finish() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +294,7 @@ func (r *Returner[C]) Finish() <-chan struct{} {
 }
 
 // CutShort cancels the requests that have no answer yet. The last round sends them again,
-// because perhaps only their connections are silent.
+// because perhaps only their connections hang.
 func (r *Returner[C]) CutShort() {
 	r.mu.Lock()
 	stop := r.stop
@@ -305,22 +305,22 @@ func (r *Returner[C]) CutShort() {
 	stop()
 }
 
-// LastRound sends every release that is left once more, and never again. A return that is
-// under way is sent once more if its request fails.
+// LastRound sends each return that is left once more, and then never again. A return that
+// is under way is sent once more if its request fails.
 func (r *Returner[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastRound = true
-	r.fresh = slices.Concat(r.fresh, r.failed, r.scheduled)
-	for _, x := range r.fresh {
-		x.fails = 0
+	r.neverFailed = slices.Concat(r.neverFailed, r.failed, r.scheduled)
+	for _, x := range r.neverFailed {
+		x.failures = 0
 	}
 	r.scheduled, r.failed = nil, nil
 	r.sendDueLocked()
 }
 
 // Abandon ends the requests under way. It returns the number of leases and claims that
-// were not given back, and the last error.
+// were not released, and the last error.
 func (r *Returner[C]) Abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -330,7 +330,7 @@ func (r *Returner[C]) Abandon() (left int, failure error) {
 
 // lenLocked returns the number of returns, including those under way.
 func (r *Returner[C]) lenLocked() int {
-	return len(r.scheduled) + len(r.fresh) + len(r.failed) + r.inFlight
+	return len(r.scheduled) + len(r.neverFailed) + len(r.failed) + r.inFlight
 }
 
 // endLocked stops all sending.
@@ -346,21 +346,21 @@ func (r *Returner[C]) endLocked() {
 	}
 }
 
-// unexpired removes and returns the first return whose lease has not expired, or nil. It
-// drops those before it.
-func unexpired[C any](line *[]*Return[C], now time.Time) *Return[C] {
-	for len(*line) > 0 {
-		if x := shift(line); now.Before(x.Until) {
+// popUnexpired removes and returns the first return whose lease has not expired, or nil.
+// It drops the expired ones before it.
+func popUnexpired[C any](queue *[]*Return[C], now time.Time) *Return[C] {
+	for len(*queue) > 0 {
+		if x := popFirst(queue); now.Before(x.Until) {
 			return x
 		}
 	}
 	return nil
 }
 
-// shift removes and returns the first of some returns.
-func shift[C any](line *[]*Return[C]) *Return[C] {
-	x := (*line)[0]
-	(*line)[0] = nil // so that the array does not keep it
-	*line = (*line)[1:]
+// popFirst removes and returns the first return of a queue.
+func popFirst[C any](queue *[]*Return[C]) *Return[C] {
+	x := (*queue)[0]
+	(*queue)[0] = nil // so that the array does not keep it
+	*queue = (*queue)[1:]
 	return x
 }

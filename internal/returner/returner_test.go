@@ -7,29 +7,29 @@ import (
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Nothing is kept with what is returned here.
+// The returns of these tests have no Claim.
 type (
-	returns  = Returner[struct{}]
-	returned = Return[struct{}]
+	testReturner = Returner[struct{}]
+	testReturn   = Return[struct{}]
 )
 
-// still returns a Returner that sends nothing by itself: the test takes the returns, and
-// says what the time is.
-func still() *returns { return &returns{maxInFlight: MaxInFlight, closed: true} }
+// newIdleReturner returns a Returner that sends no requests. The test takes the returns,
+// and passes the time.
+func newIdleReturner() *testReturner { return &testReturner{maxInFlight: MaxInFlight, closed: true} }
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-func some(r *returns, n int) []*returned {
-	out := make([]*returned, n)
+func addReturns(r *testReturner, n int) []*testReturn {
+	out := make([]*testReturn, n)
 	for i := range out {
-		out[i] = &returned{TTL: time.Minute, Until: at(time.Hour)}
+		out[i] = &testReturn{TTL: time.Minute, Until: at(time.Hour)}
 		r.Add(out[i])
 	}
 	return out
 }
 
-// take takes all that may go now.
-func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
+// takeAll calls takeLocked until it returns nil.
+func takeAll(r *testReturner, now time.Time) (out []*testReturn, wait time.Duration) {
 	for {
 		x, wait := r.takeLocked(now)
 		if x == nil {
@@ -39,63 +39,63 @@ func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 	}
 }
 
-func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
-	r := still()
-	x := &returned{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
+func TestAReturnIsSentAgainAtReleaseAgainAt(t *testing.T) {
+	r := newIdleReturner()
+	x := &testReturn{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
 	x.Lease.MinHold = time.Minute
 	r.Add(x)
 	if got, _ := r.takeLocked(start); got != x {
-		t.Fatal("it does not go at once")
+		t.Fatal("the return is not sent at once")
 	}
-	r.answeredLocked(x, start, at(time.Millisecond), Done)
+	r.recordOutcomeLocked(x, start, at(time.Millisecond), Done)
 	if got, wait := r.takeLocked(at(time.Second)); got != nil || wait != 2*time.Second {
-		t.Fatalf("after the first, the next is in %v", wait)
+		t.Fatalf("after the first release the wait is %v, want 2s", wait)
 	}
 	got, _ := r.takeLocked(at(3 * time.Second))
 	if got != x || x.Lease.MinHold != 0 {
-		t.Fatalf("then: %+v", got)
+		t.Fatalf("at ReleaseAgainAt: %+v, want the same return without a minimum hold", got)
 	}
-	r.answeredLocked(x, at(3*time.Second), at(3*time.Second), Done)
+	r.recordOutcomeLocked(x, at(3*time.Second), at(3*time.Second), Done)
 	if r.lenLocked() != 0 {
-		t.Error("and it is not over")
+		t.Error("the return is left after its last release")
 	}
 }
 
-// A release that was sent before the end is not the last word, though it was answered
-// after it.
-func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
-	r := still()
-	x := &returned{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
+// A release that was sent before ReleaseAgainAt is not final, even if it is answered
+// later.
+func TestARequestSentBeforeReleaseAgainAtIsNotFinal(t *testing.T) {
+	r := newIdleReturner()
+	x := &testReturn{TTL: time.Minute, ReleaseAgainAt: at(3 * time.Second), Until: at(time.Hour)}
 	r.Add(x)
 	_, _ = r.takeLocked(start)
-	r.answeredLocked(x, at(2*time.Second), at(4*time.Second), Done)
+	r.recordOutcomeLocked(x, at(2*time.Second), at(4*time.Second), Done)
 	if got, _ := r.takeLocked(at(4 * time.Second)); got != x {
-		t.Error("it is over")
+		t.Error("the return is not sent again")
 	}
 }
 
-func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
-	r := still()
-	for _, x := range some(r, 5) {
+func TestANewReturnDoesNotWaitForFailedOnes(t *testing.T) {
+	r := newIdleReturner()
+	for _, x := range addReturns(r, 5) {
 		_, _ = r.takeLocked(start)
-		r.answeredLocked(x, start, start, Failed)
+		r.recordOutcomeLocked(x, start, start, Failed)
 	}
 	now := at(time.Minute)
-	hung, _ := take(r, now)
-	if len(hung) != 1 {
-		t.Fatalf("%d of those that failed are under way", len(hung))
+	retried, _ := takeAll(r, now)
+	if len(retried) != 1 {
+		t.Fatalf("%d failed returns are under way, want 1", len(retried))
 	}
-	x := &returned{Until: at(time.Hour)}
+	x := &testReturn{Until: at(time.Hour)}
 	r.Add(x)
 	if got, _ := r.takeLocked(now); got != x {
-		t.Error("it waits")
+		t.Error("the new return waits")
 	}
 }
 
-func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
-	r := still()
-	some(r, 10)
-	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.lenLocked() != 0 {
-		t.Errorf("%d are sent, %d are left", len(under), r.lenLocked())
+func TestExpiredReturnsAreDropped(t *testing.T) {
+	r := newIdleReturner()
+	addReturns(r, 10)
+	if taken, _ := takeAll(r, at(time.Hour)); len(taken) != 0 || r.lenLocked() != 0 {
+		t.Errorf("%d returns are sent, %d are left; want none", len(taken), r.lenLocked())
 	}
 }
