@@ -10,7 +10,7 @@ const PageSize = 256
 
 // Scan yields the rows whose names start with a prefix, in the order of their names. page
 // reads up to n rows, beginning at a given name. Scan reads a page at a time, so that a
-// slow caller keeps no connection.
+// slow caller occupies no connection.
 func Scan[R any](prefix string, page func(from string, n int) ([]R, error), name func(R) string) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for from, more := prefix, true; more; {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// scan is Scan over some names. It counts how often it reads a page.
+// scan calls Scan for some names, and counts the pages that it reads.
 func scan(names []string, prefix string, reads *int) iter.Seq2[string, error] {
 	slices.Sort(names)
 	return Scan(prefix, func(from string, n int) ([]string, error) {
@@ -54,25 +54,25 @@ func TestScanYieldsTheNamesWithAPrefixPageByPage(t *testing.T) {
 		break
 	}
 	if reads != 1 {
-		t.Errorf("a caller that stops at once costs %d reads", reads)
+		t.Errorf("a caller that stops at once costs %d reads, want 1", reads)
 	}
 }
 
 func TestScanYieldsAnErrorAndEnds(t *testing.T) {
 	down := errors.New("down")
 	yielded := 0
-	fails := func(string, int) ([]string, error) { return nil, down }
-	for _, err := range Scan("", fails, func(name string) string { return name }) {
+	failingPage := func(string, int) ([]string, error) { return nil, down }
+	for _, err := range Scan("", failingPage, func(name string) string { return name }) {
 		if yielded++; !errors.Is(err, down) {
-			t.Errorf("%v", err)
+			t.Errorf("Scan yields the error %v", err)
 		}
 	}
 	if yielded != 1 {
-		t.Errorf("it yields %d times", yielded)
+		t.Errorf("Scan yields %d times, want once", yielded)
 	}
 }
 
-func TestLoadResultsTellsThreeCasesApart(t *testing.T) {
+func TestLoadResultsDistinguishesThreeCases(t *testing.T) {
 	swaps := []swap.Swap{{Name: "first"}, {Name: "done", Version: 1}, {Name: "unchanged", Version: 2}, {Name: "other", Version: 3}, {Name: "gone", Version: 4}}
 	results := []swap.Swapped{{}, {Version: 11}, {Version: 12}, {Version: 13}, {Version: 14}}
 	stored := map[string]swap.Stored{"done": {Version: 11}, "unchanged": {Version: 2}, "other": {Version: 99}}
@@ -96,30 +96,30 @@ func TestLoadResultsTellsThreeCasesApart(t *testing.T) {
 		t.Errorf("no value: %+v", r)
 	}
 	if results[0].Done || results[0].HasStored {
-		t.Errorf("not asked for: %+v", results[0])
+		t.Errorf("the result that was not requested: %+v", results[0])
 	}
 }
 
-// A row without an entry, which only an operator makes, is no free name.
+// A row that an operator emptied must not count as a free name.
 func TestAnEmptiedRowIsDamaged(t *testing.T) {
 	for _, value := range [][]byte{nil, {}} {
 		s := StoredOf(7, value)
 		if _, err := locktable.Decode(s.Value); err == nil || len(s.Value) == 0 || s.Version != 7 {
-			t.Errorf("%+v, which reads without an error", s)
+			t.Errorf("%+v can be decoded, want an invalid value with version 7", s)
 		}
 	}
 }
 
-// A Tidier runs one Tidy at a time, with a time limit, and none after the store's Close.
-// Its caller does not wait for it, so a Tidy that waits for a locked row delays nothing.
+// A Tidier runs one Tidy at a time, with a timeout, and none after the store's Close. Its
+// caller does not wait, so a Tidy that waits for a locked row delays no swap.
 func TestATidierRunsOneTidyAtATime(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		defer end()
 		var running engine.Background
-		var began atomic.Int32
+		var calls atomic.Int32
 		tidier := Tidier{Life: life, Running: &running, Tidy: func(ctx context.Context) {
-			began.Add(1)
+			calls.Add(1)
 			<-ctx.Done()
 		}}
 		for range 100 * swapsPerTidying {
@@ -128,16 +128,16 @@ func TestATidierRunsOneTidyAtATime(t *testing.T) {
 		time.Sleep(tidyTimeout / 2)
 		tidier.Begin()
 		time.Sleep(tidyTimeout)
-		if n := began.Load(); n != 1 {
-			t.Errorf("%d tidied, want 1", n)
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls of Tidy, want 1", n)
 		}
 		tidier.Begin()
 		time.Sleep(time.Second)
 		end()
 		running.Close()
 		tidier.Begin()
-		if n := began.Load(); n != 2 {
-			t.Errorf("%d tidied, want 2", n)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d calls of Tidy, want 2", n)
 		}
 	})
 }
@@ -158,6 +158,6 @@ func TestForgettableRowsAreOldAndReadable(t *testing.T) {
 		{Name: "damaged", Now: now, Stored: swap.Stored{Value: []byte{0}}},
 	}
 	if old := Forgettable(rows, time.Hour); len(old) != 1 || old[0].Name != "old" {
-		t.Errorf("%+v", old)
+		t.Errorf("Forgettable returns %+v, want only the row old", old)
 	}
 }

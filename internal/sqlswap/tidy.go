@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// A Tidier forgets names that were unused for the retention time. After about one swap in
-// swapsPerTidying, it checks some names in the background. The fence of a name has the
-// time of its last grant in it, so no index is needed.
+// A Tidier deletes names that were unused for the retention time. After about one swap in
+// swapsPerTidying, it checks some names in the background. The fence of a name contains
+// the time of its last grant, so no index is needed.
 type Tidier struct {
 	Life    context.Context    // ends when the store closes
-	Running *engine.Background // for which the store's Close waits
+	Running *engine.Background // the store's Close waits for it
 
 	// Tidy checks TidyRows names. If that fails, a later call or another client repeats
 	// it.
 	Tidy func(ctx context.Context)
 
-	busy atomic.Bool // Tidy runs
+	busy atomic.Bool // a call of Tidy is under way
 }
 
 // TidyRows is the number of names that a Tidy checks.
@@ -33,14 +33,14 @@ const (
 	tidyTimeout     = 5 * time.Second
 )
 
-// CountSwap counts a swap, and now and then begins to tidy.
+// CountSwap counts a swap, and calls Begin after about one swap in swapsPerTidying.
 func (t *Tidier) CountSwap() {
 	if rand.N(swapsPerTidying) == 0 {
 		t.Begin()
 	}
 }
 
-// Begin tidies in a goroutine, unless one tidies already.
+// Begin calls Tidy in a goroutine, unless a call is under way.
 func (t *Tidier) Begin() {
 	if t.Life.Err() != nil || t.busy.Swap(true) {
 		return
@@ -53,8 +53,8 @@ func (t *Tidier) Begin() {
 	})
 }
 
-// Forgettable returns the rows that a store may delete. A step on a damaged row reports
-// the damage, so it stays.
+// Forgettable returns the rows that a store may delete. A damaged row stays, so that
+// steps on it report the damage.
 func Forgettable(rows []swap.Named, retention time.Duration) (old []swap.Named) {
 	for _, row := range rows {
 		if e, err := locktable.Decode(row.Stored.Value); err == nil && e.Forgettable(row.Now, retention) {

@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// backend has names marked, until a test says otherwise.
+// backend marks all names, unless fail returns an error.
 type backend struct {
 	setState func(bool)
-	ended    int // how often a client stopped listening
+	ended    int // the number of subscriptions that ended
 
-	mu     sync.Mutex // protects what follows
-	fails  func(ctx context.Context, names []string) error
+	mu     sync.Mutex // protects the fields below
+	fail   func(ctx context.Context, names []string) error
 	tries  []int // the number of names in each
 	tokens map[string]driver.Token
 }
@@ -31,11 +31,11 @@ func (b *backend) subscribe(f func(up bool)) (stop func()) {
 
 func (b *backend) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
 	b.mu.Lock()
-	fails := b.fails
+	fail := b.fail
 	b.tries = append(b.tries, len(names))
 	b.mu.Unlock()
-	if fails != nil {
-		if err := fails(ctx, names); err != nil {
+	if fail != nil {
+		if err := fail(ctx, names); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -48,22 +48,22 @@ func (b *backend) mark(ctx context.Context, tokens []driver.Token, names []strin
 	return known, ok, nil
 }
 
-func (b *backend) set(fails func(ctx context.Context, names []string) error) {
+func (b *backend) set(fail func(ctx context.Context, names []string) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fails, b.tries = fails, nil
+	b.fail, b.tries = fail, nil
 }
 
-// tried returns the number of names in each try since set.
-func (b *backend) tried() []int {
+// triesSinceSet returns the number of names in each try since set.
+func (b *backend) triesSinceSet() []int {
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.tries)
 }
 
-// follow watches names. told returns how many changes of the first name were reported.
-func follow(names ...string) (w *Watching, b *backend, told func() int) {
+// watchNames watches names. calls returns the number of new calls for the first name.
+func watchNames(names ...string) (w *Watching, b *backend, calls func() int) {
 	b = &backend{tokens: map[string]driver.Token{}}
 	w = New(b.subscribe, b.mark)
 	n := 0
@@ -74,34 +74,34 @@ func follow(names ...string) (w *Watching, b *backend, told func() int) {
 	synctest.Wait()
 	return w, b, func() int {
 		synctest.Wait()
-		was := n
+		calls := n
 		n = 0
-		return was
+		return calls
 	}
 }
 
-func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
+func TestNamesAreMarkedTogetherAndChangesReported(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w, b, told := follow("a", "b", "c")
+		w, b, calls := watchNames("a", "b", "c")
 		defer w.Close()
 		b.setState(true)
-		if n := told(); n == 0 || w.MissesChanges() || !slices.Equal(b.tried(), []int{3}) {
-			t.Errorf("told %d times, misses changes: %v, tries of %v names; want one of all", n, w.MissesChanges(), b.tried())
+		if n := calls(); n == 0 || w.MissesChanges() || !slices.Equal(b.triesSinceSet(), []int{3}) {
+			t.Errorf("%d calls, misses changes: %v, tries of %v names; want one try of all names", n, w.MissesChanges(), b.triesSinceSet())
 		}
 		w.Notify(b.tokens["a"])
 		w.Notify(b.tokens["b"])
 		w.Notify(driver.NewToken())
-		if n := told(); n != 1 {
-			t.Errorf("told %d times of one change", n)
+		if n := calls(); n != 1 {
+			t.Errorf("%d calls for one change", n)
 		}
 		b.setState(false)
-		if n := told(); n != 1 || !w.MissesChanges() {
-			t.Errorf("told %d times that it is down, misses changes: %v", n, w.MissesChanges())
+		if n := calls(); n != 1 || !w.MissesChanges() {
+			t.Errorf("%d calls after signals ceased, misses changes: %v", n, w.MissesChanges())
 		}
 	})
 }
 
-func TestItListensUntilNobodyWatches(t *testing.T) {
+func TestTheSubscriptionEndsWithTheLastWatch(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := &backend{tokens: map[string]driver.Token{}}
 		w := New(b.subscribe, b.mark)
@@ -113,16 +113,16 @@ func TestItListensUntilNobodyWatches(t *testing.T) {
 			synctest.Wait()
 			stop()
 			if synctest.Wait(); b.ended != i+1 {
-				t.Fatalf("it has ended %d times; want %d", b.ended, i+1)
+				t.Fatalf("%d subscriptions ended; want %d", b.ended, i+1)
 			}
 		}
 	})
 }
 
-// A damaged name costs the others one more try, and not the marks.
-func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
+// A damaged name costs the other names one more try each, but they are marked.
+func TestTheOtherNamesAreMarkedBesideADamagedOne(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w, b, _ := follow("a", "bad", "c")
+		w, b, _ := watchNames("a", "bad", "c")
 		defer w.Close()
 		b.set(func(_ context.Context, names []string) error {
 			if slices.Contains(names, "bad") {
@@ -131,42 +131,41 @@ func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
 			return nil
 		})
 		b.setState(true)
-		if got := b.tried(); !slices.Equal(got, []int{3, 1, 1, 1}) || len(b.tokens) != 2 || !w.MissesChanges() {
+		if got := b.triesSinceSet(); !slices.Equal(got, []int{3, 1, 1, 1}) || len(b.tokens) != 2 || !w.MissesChanges() {
 			t.Errorf("tries of %v names, marked are %v, misses changes: %v", got, b.tokens, w.MissesChanges())
 		}
 	})
 }
 
-func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
+func TestASingleNameIsNotTriedAgainAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w, b, told := follow("a")
+		w, b, calls := watchNames("a")
 		defer w.Close()
 		b.set(func(context.Context, []string) error { return errors.New("disk full") })
 		b.setState(true)
-		if got := b.tried(); !slices.Equal(got, []int{1}) || told() == 0 || !w.MissesChanges() {
+		if got := b.triesSinceSet(); !slices.Equal(got, []int{1}) || calls() == 0 || !w.MissesChanges() {
 			t.Errorf("tries of %v names, misses changes: %v", got, w.MissesChanges())
 		}
 		time.Sleep(10 * time.Minute)
-		if n := len(b.tried()); n < 6 || n > 30 {
+		if n := len(b.triesSinceSet()); n < 6 || n > 30 {
 			t.Errorf("%d tries in ten minutes", n)
 		}
 	})
 }
 
-// While a backend hangs, watches soon learn that they receive no signals, however many
-// names there are.
-func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
+// While a backend hangs, even 100 watches soon learn that changes are not reported.
+func TestAHangingBackendDoesNotDelayEachName(t *testing.T) {
 	gone := errors.New("the connection is gone")
-	for what, hangs := range map[string]func(ctx context.Context, names []string) error{
+	for what, fail := range map[string]func(ctx context.Context, names []string) error{
 		"until the end of ctx": func(ctx context.Context, _ []string) error {
 			<-ctx.Done()
 			return gone
 		},
-		"until a time limit of its own": func(context.Context, []string) error {
+		"until a timeout of its own": func(context.Context, []string) error {
 			time.Sleep(markTimeout - 1)
 			return errors.Join(gone, context.DeadlineExceeded)
 		},
-		"after the first": func(ctx context.Context, names []string) error {
+		"after the first try": func(ctx context.Context, names []string) error {
 			if len(names) == 1 {
 				<-ctx.Done()
 			}
@@ -176,36 +175,36 @@ func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				names := slices.Repeat([]string{"a"}, 100)
-				w, b, told := follow(names...)
+				w, b, calls := watchNames(names...)
 				defer w.Close()
-				b.set(hangs)
+				b.set(fail)
 				b.setState(true)
 				synctest.Wait()
 				time.Sleep(2 * markTimeout)
-				n, got := told(), b.tried()
+				n, got := calls(), b.triesSinceSet()
 				if n == 0 || !w.MissesChanges() {
-					t.Errorf("told %d times, misses changes: %v", n, w.MissesChanges())
+					t.Errorf("%d calls, misses changes: %v", n, w.MissesChanges())
 				}
 				for i, names := range got {
 					if names != []int{100, 1}[i%2] {
-						t.Errorf("tries of %v names; want one of one after one of all", got[:min(len(got), 8)])
+						t.Errorf("tries of %v names; want a try of one name after each try of all", got[:min(len(got), 8)])
 						break
 					}
 				}
 				b.set(nil)
 				time.Sleep(10 * time.Second)
-				if n := told(); n == 0 || w.MissesChanges() {
-					t.Errorf("then it hangs no more: told %d times, misses changes: %v", n, w.MissesChanges())
+				if n := calls(); n == 0 || w.MissesChanges() {
+					t.Errorf("after the backend recovered: %d calls, misses changes: %v", n, w.MissesChanges())
 				}
 			})
 		})
 	}
 }
 
-// Close does not wait for a backend that hangs.
-func TestCloseEndsATryUnderWay(t *testing.T) {
+// Close does not wait for a hanging backend.
+func TestCloseCancelsATryUnderWay(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w, b, _ := follow("a", "b")
+		w, b, _ := watchNames("a", "b")
 		b.set(func(ctx context.Context, _ []string) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -213,8 +212,8 @@ func TestCloseEndsATryUnderWay(t *testing.T) {
 		b.setState(true)
 		synctest.Wait()
 		began := time.Now()
-		if w.Close(); time.Since(began) > 0 || len(b.tried()) > 2 {
-			t.Errorf("it took %v, and tries of %v names", time.Since(began), b.tried())
+		if w.Close(); time.Since(began) > 0 || len(b.triesSinceSet()) > 2 {
+			t.Errorf("Close took %v, with tries of %v names", time.Since(began), b.triesSinceSet())
 		}
 	})
 }
