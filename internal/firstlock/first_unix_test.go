@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// triesVariable has TestConformance run on one of the first tries.
+// triesVariable selects one of the tries for TestConformance.
 const triesVariable = "PAWL_FIRSTLOCK_TRY"
 
 func TestConformance(t *testing.T) {
@@ -36,8 +36,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The first tries of docs/internals/writing-a-backend.md, each with what is wrong with
-// it.
+// tries are the first tries of docs/internals/writing-a-backend.md, each with its
+// mistake.
 var tries = map[string]func(f *folder) locktable.Table{
 	"":         func(f *folder) locktable.Table { return f },
 	"unlocked": func(f *folder) locktable.Table { return unlocked{f} },
@@ -45,23 +45,23 @@ var tries = map[string]func(f *folder) locktable.Table{
 	"folding":  func(f *folder) locktable.Table { return folding{f} },
 }
 
-// unlocked has no transaction, and a disk so slow that it is seen each time.
+// unlocked has no transaction. Its disk is so slow that the mistake shows each time.
 type unlocked struct{ *folder }
 
 func (f unlocked) Update(_ context.Context, steps []locktable.Step, do func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	slowly := func(i int, e *locktable.Entry, now locktable.Instant) {
+	slowDo := func(i int, e *locktable.Entry, now locktable.Instant) {
 		do(i, e, now)
 		time.Sleep(5 * time.Millisecond)
 	}
 	for i, step := range steps {
-		if err := f.step(i, step.Name, slowly); err != nil {
+		if err := f.step(i, step.Name, slowDo); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hasty forgets a name as soon as no client holds it or waits for it.
+// hasty deletes a name as soon as no client holds it or waits for it.
 type hasty struct{ *folder }
 
 func (f hasty) Update(ctx context.Context, steps []locktable.Step, do func(i int, e *locktable.Entry, now locktable.Instant)) error {
@@ -84,11 +84,11 @@ func (f folding) Update(ctx context.Context, steps []locktable.Step, do func(i i
 	return f.folder.Update(ctx, folded, do)
 }
 
-// TestTheFirstTriesFailAsThePageShows runs the suite on each of them: the page shows the
-// subtests that fail, and they do.
+// TestTheFirstTriesFailAsThePageShows runs the suite on each try. The subtests must fail
+// that the page shows as failed.
 func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for drivers that are wrong")
+		t.Skip("make test-all runs this: it waits for drivers with mistakes")
 	}
 	page, err := os.ReadFile("../../docs/internals/writing-a-backend.md")
 	if err != nil {
@@ -107,11 +107,11 @@ func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
 		t.Run(block[1], func(t *testing.T) {
 			t.Parallel()
 			if tries[block[1]] == nil {
-				t.Fatal("there is no such try")
+				t.Fatal("the page shows an unknown try")
 			}
 			var topics []string
-			wanted := fails.FindAllStringSubmatch(block[2], -1)
-			for _, m := range wanted {
+			wantFailed := fails.FindAllStringSubmatch(block[2], -1)
+			for _, m := range wantFailed {
 				topics = append(topics, m[2])
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -119,32 +119,31 @@ func TestTheFirstTriesFailAsThePageShows(t *testing.T) {
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestConformance$/^("+strings.Join(topics, "|")+")$", "-test.count=1",
 				"-rapid.nofailfile", "-rapid.shrinktime=1ms")
 			cmd.Env = append(os.Environ(), triesVariable+"="+block[1])
-			said, err := cmd.CombinedOutput()
-			if err == nil || len(wanted) == 0 {
-				t.Errorf("the suite passed, or nothing was to fail")
+			output, err := cmd.CombinedOutput()
+			if err == nil || len(wantFailed) == 0 {
+				t.Errorf("the suite passed, or the page shows no failed subtest")
 			}
-			for _, m := range wanted {
-				if !strings.Contains(string(said), "--- FAIL: "+m[1]+" (") {
-					t.Errorf("%s did not fail:\n%s", m[1], said)
+			for _, m := range wantFailed {
+				if !strings.Contains(string(output), "--- FAIL: "+m[1]+" (") {
+					t.Errorf("%s did not fail:\n%s", m[1], output)
 				}
 			}
 		})
 	}
 }
 
-// The driver of Open works on a folder that other processes may use. If there is no such
-// folder, its error says where it looked for it.
+// Open does not check the folder. If it does not exist, the error of a step names it.
 func TestOpen(t *testing.T) {
-	one, two := Open(t.TempDir()), Open("no such folder")
+	existing, missing := Open(t.TempDir()), Open("no such folder")
 	claim := driver.Claim{Name: "x", Token: driver.Token{1}, Weight: driver.Exclusive, Limit: driver.Exclusive, TTL: time.Second}
-	if _, err := one.Acquire(t.Context(), claim); err != nil {
+	if _, err := existing.Acquire(t.Context(), claim); err != nil {
 		t.Error(err)
 	}
-	_, err := two.Acquire(t.Context(), claim)
+	_, err := missing.Acquire(t.Context(), claim)
 	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a folder: %v", err)
 	}
-	if err := errors.Join(one.Close(), two.Close()); err != nil {
+	if err := errors.Join(existing.Close(), missing.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package firstlock is the backend that docs/internals/writing-a-backend.md makes, step
-// by step: a folder with a file for each name. It is there to be read; nothing imports
+// by step: a folder with a file for each name. It is only an example; no package imports
 // it.
 package firstlock
 
@@ -25,10 +25,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Open makes one client of the locks in a folder, which has to be there already.
+// Open makes one client of the locks in a folder, which must exist.
 func Open(dir string) driver.Driver { return locktable.New(&folder{dir, time.Now}, "") }
 
-// A folder is a table of entries: a file for each name, and one whose lock is the
+// A folder is a table of entries: a file for each name, and one file whose lock is the
 // transaction.
 type folder struct {
 	dir string
@@ -43,11 +43,11 @@ func (f *folder) Update(ctx context.Context, steps []locktable.Step, do func(i i
 	}
 	defer unlock()
 	for i, step := range steps {
-		if step.HasEnd && ctx.Err() != nil { // nothing can hold it up any more
+		if step.HasEnd && ctx.Err() != nil { // the lock is held, so no wait follows
 			return ctx.Err()
 		}
 		if err := f.step(i, step.Name, do); err != nil {
-			return f.trouble(err)
+			return f.driverError(err)
 		}
 	}
 	return nil
@@ -63,26 +63,26 @@ func (f *folder) step(i int, name string, do func(i int, e *locktable.Entry, now
 	switch {
 	case !e.Changed:
 		return nil
-	case e.Idle(now): // fences go on rising: they are the time, or more
+	case e.Idle(now): // later fences are greater, because they follow the clock
 		return os.Remove(f.path(name))
 	}
 	return f.store(name, e)
 }
 
-// lock keeps others out, of this process and of others. It waits no longer than ctx.
+// lock excludes other callers, of this process and of others. It waits until ctx ends.
 func (f *folder) lock(ctx context.Context) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(f.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, f.trouble(err)
+		return nil, f.driverError(err)
 	}
 	for ctx.Err() == nil {
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = file.Close() }, nil // which unlocks it
+			return func() { _ = file.Close() }, nil // closing the file unlocks it
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = file.Close()
-			return nil, f.trouble(err)
+			return nil, f.driverError(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -93,12 +93,12 @@ func (f *folder) lock(ctx context.Context) (unlock func(), err error) {
 	return nil, ctx.Err()
 }
 
-// path is the file of a name. A name may be longer than a file's, and have a "/".
+// path returns the file of a name. A name may contain a "/", and be too long for a file.
 func (f *folder) path(name string) string {
 	return filepath.Join(f.dir, fmt.Sprintf("%x.entry", sha256.Sum256([]byte(name))))
 }
 
-// load reads a file: the name, which has no line break in it, and the entry.
+// load reads a file: the name, which contains no line break, and the entry.
 func load(path string) (name string, e *locktable.Entry, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func load(path string) (name string, e *locktable.Entry, err error) {
 	return string(line), e, err
 }
 
-// store writes a file in one step, so that no process reads a half of it.
+// store replaces a file in one step, so that no process reads half of it.
 func (f *folder) store(name string, e *locktable.Entry) error {
 	next := filepath.Join(f.dir, "next")
 	if err := os.WriteFile(next, e.Append([]byte(name+"\n")), 0o600); err != nil {
@@ -124,7 +124,7 @@ func (f *folder) store(name string, e *locktable.Entry) error {
 // Read implements locktable.Table.
 func (f *folder) Read(_ context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	_, e, err := load(f.path(name))
-	return e, locktable.At(f.now()), f.trouble(err)
+	return e, locktable.At(f.now()), f.driverError(err)
 }
 
 // Scan implements locktable.Table.
@@ -132,7 +132,7 @@ func (f *folder) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Ro
 	return func(yield func(locktable.Row, error) bool) {
 		paths, err := filepath.Glob(filepath.Join(f.dir, "*.entry"))
 		if err != nil {
-			yield(locktable.Row{}, f.trouble(err))
+			yield(locktable.Row{}, f.driverError(err))
 			return
 		}
 		byName := map[string]string{}
@@ -150,8 +150,8 @@ func (f *folder) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Ro
 	}
 }
 
-// trouble says where it was, and what a person can do.
-func (f *folder) trouble(err error) error {
+// driverError adds the folder and a hint to an error.
+func (f *folder) driverError(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || corrupt {
 		return err
 	}

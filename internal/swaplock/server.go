@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Server is an engine that can do no more than compare and swap: it keeps a value, a
-// version and a stamp for each name, and says the time with each answer.
+// Server is an engine that can only compare and swap: it keeps a value, a version and a
+// stamp for each name, and puts its time into each answer.
 type Server struct {
-	tick  time.Duration // it says its time in whole ones
-	ahead time.Duration // of the machine's clock
+	tick  time.Duration // its time is in whole ticks
+	ahead time.Duration // its clock is ahead of the machine's by this
 
-	mu     sync.Mutex // protects what follows
-	values map[string]Value
-	last   uint64
+	mu          sync.Mutex // protects the fields below
+	values      map[string]Value
+	lastVersion uint64
 }
 
 // Value is the value that the server keeps of a name.
 type Value struct {
 	Data    []byte
-	Version uint64    // another one with each Put; 0 if there is no value
+	Version uint64    // new with each Put; 0 if there is no value
 	Stamp   time.Time // of the Put, on the server's clock
 }
 
@@ -42,12 +42,12 @@ type Answer struct {
 	Names []string // for List
 }
 
-// Serve answers on l until that is closed. It says its time in whole ticks, by a clock
-// that is ahead of the machine's.
+// Serve answers requests on l until l is closed. Its clock shows whole ticks, and is
+// ahead of the machine's.
 func Serve(l net.Listener, tick, ahead time.Duration) {
 	s := rpc.NewServer()
-	// The versions of a server that lost its data do not come again.
-	if err := s.Register(&Server{tick: tick, ahead: ahead, values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
+	// A server that lost its data must not repeat versions.
+	if err := s.Register(&Server{tick: tick, ahead: ahead, values: map[string]Value{}, lastVersion: uint64(time.Now().UnixNano())}); err != nil {
 		panic(err)
 	}
 	s.Accept(l)
@@ -63,7 +63,7 @@ func (s *Server) Get(name string, a *Answer) error {
 	return nil
 }
 
-// Put is the one step that is atomic.
+// Put compares and swaps, in one atomic step.
 func (s *Server) Put(p Put, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,13 +71,13 @@ func (s *Server) Put(p Put, a *Answer) error {
 	if *a = (Answer{Now: now, Value: s.values[p.Name]}); a.Value.Version != p.Version {
 		return nil
 	}
-	s.last++
-	a.Done, a.Value = true, Value{p.Data, s.last, now}
+	s.lastVersion++
+	a.Done, a.Value = true, Value{p.Data, s.lastVersion, now}
 	s.values[p.Name] = a.Value
 	return nil
 }
 
-// List names what has a value.
+// List lists the names that have a value.
 func (s *Server) List(prefix string, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package swaplock is the backend of docs/internals/writing-a-store.md: locks over an
-// engine that can compare and swap, and puts the time on what it stores. It is there to
-// be read; nothing imports it.
+// Package swaplock is the backend of docs/internals/writing-a-store.md: locks in an
+// engine that can compare and swap, and stamps each stored value with its time. It is
+// only an example; no package imports it.
 package swaplock
 
 import (
@@ -43,7 +43,7 @@ func (s *store) call(ctx context.Context, method string, question any) (Answer, 
 	}
 	conn, err := s.connect(ctx)
 	if err != nil {
-		return Answer{}, s.trouble(err)
+		return Answer{}, s.driverError(err)
 	}
 	sent, answer := time.Now(), new(Answer)
 	request := conn.Go("Server."+method, question, answer, make(chan *rpc.Call, 1))
@@ -54,7 +54,7 @@ func (s *store) call(ctx context.Context, method string, question any) (Answer, 
 	}
 	if request.Error != nil {
 		s.drop(conn)
-		return Answer{}, s.trouble(request.Error)
+		return Answer{}, s.driverError(request.Error)
 	}
 	s.clock.Learn(locktable.At(answer.Now), sent, time.Now())
 	return *answer, ctx.Err()
@@ -73,7 +73,7 @@ func (s *store) connect(ctx context.Context) (*rpc.Client, error) {
 	return s.conn, nil
 }
 
-// drop has the next request dial again.
+// drop closes a connection, so that the next request dials again.
 func (s *store) drop(conn *rpc.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,11 +105,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	return all, nil
 }
 
-// note has the facts about a value that a swap needs to replace it.
+// note has the void versions of a value, which the swap that replaces it needs.
 type note []uint64
 
-// stored returns the value in the envelope, if that was stored in time, and otherwise the
-// one before it.
+// stored returns the value in the envelope if it was stored in time, and otherwise the
+// value that it replaced.
 func stored(v Value) (swap.Stored, error) {
 	if v.Version == 0 {
 		return swap.Stored{}, nil
@@ -144,7 +144,7 @@ func (s *store) swap(ctx context.Context, one swap.Swap) swap.Swapped {
 	switch {
 	case err != nil:
 		return swap.Swapped{Err: err}
-	case !answer.Done: // another one was quicker, and this is its value
+	case !answer.Done: // another swap came first, and stored this value
 		return swap.Swapped{HasStored: true, Stored: now}
 	case !envelope.InsideWindow(locktable.At(answer.Value.Stamp)):
 		s.clock.RecordOutside(one.Window) // the next window is wider
@@ -178,8 +178,8 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 	}
 }
 
-// trouble adds the server and a hint to an error.
-func (s *store) trouble(err error) error {
+// driverError adds the server and a hint to an error.
+func (s *store) driverError(err error) error {
 	return &driver.Error{Backend: "swaps " + s.addr, Err: err, Hint: "look at the server and the network"}
 }
 

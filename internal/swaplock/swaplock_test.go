@@ -20,10 +20,10 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// mistakeVariable has TestConformance run on a store with one of the mistakes.
+// mistakeVariable selects one of the mistakes for TestConformance.
 const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
 
-// The mistakes wait, each in a process of its own.
+// Each mistake runs in its own process, and mostly waits. So many may run in parallel.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "48"); err != nil {
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	if wrong.store != nil {
 		tick = wrong.tick
 	}
-	go Serve(l, tick, time.Hour) // or a store that takes its own clock for the server's would pass
+	go Serve(l, tick, time.Hour) // an hour ahead, so that a store that uses its own clock fails
 	addr := l.Addr().String()
 	open := func(addr string) driver.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
@@ -52,9 +52,9 @@ func TestConformance(t *testing.T) {
 			return locktable.New(swap.New(wrong.store(newStore(addr, tick)), "", func(driver.Signal) {}), "")
 		}
 	}
-	var patience time.Duration // the suite's own, for the mistakes
+	var patience time.Duration // the default of the suite, for the mistakes
 	if wrong.store == nil {
-		patience = 20 * time.Second // this store makes no mistake, so no wait is in vain
+		patience = 20 * time.Second // without a mistake no wait is in vain
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Patience: patience,
@@ -73,42 +73,41 @@ var mistakes = map[string]struct {
 	tick  time.Duration
 	fails string
 }{
-	"blind":     {func(s *store) swap.Store { return blind{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
-	"unstamped": {func(s *store) swap.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
-	"deaf":      {func(s *store) swap.Store { return deaf{s, &swap.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
-	"deaf to ticks": {
-		func(s *store) swap.Store { return deaf{s, &swap.Clock{Tick: s.clock.Tick}} },
+	"ignored versions": {func(s *store) swap.Store { return ignoringVersions{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
+	"unstamped":        {func(s *store) swap.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
+	"fixed window":     {func(s *store) swap.Store { return fixedWindow{s, &swap.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
+	"fixed window with ticks": {
+		func(s *store) swap.Store { return fixedWindow{s, &swap.Clock{Tick: s.clock.Tick}} },
 		250 * time.Millisecond, "End/ANetworkThatBecomesSlowerDelaysAndNoMore",
 	},
-	"own clock": {func(s *store) swap.Store { return own{s, &swap.Clock{}} }, 0, "Basics/AFreeNameIsGranted"},
-	"again":     {func(s *store) swap.Store { return again{s} }, 0, "Trouble/AReleaseWhoseAnswerIsLostIsNoLoss"},
-	"brief": {
+	"own clock": {func(s *store) swap.Store { return ownClock{s, &swap.Clock{}} }, 0, "Basics/AFreeNameIsGranted"},
+	"repeating": {func(s *store) swap.Store { return repeating{s} }, 0, "Trouble/AReleaseWhoseAnswerIsLostIsNoLoss"},
+	"no DelaysWrites": {
 		func(s *store) swap.Store { return struct{ swap.Store }{s} },
 		time.Second, "End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted",
 	},
-	"paths": {func(s *store) swap.Store { return paths{s} }, 0, "Basics/NamesAreComparedByteForByte"},
+	"cleaned names": {func(s *store) swap.Store { return cleaningNames{s} }, 0, "Basics/NamesAreComparedByteForByte"},
 }
 
-// blind ignores the version.
-type blind struct{ *store }
+// ignoringVersions ignores the version of a swap.
+type ignoringVersions struct{ *store }
 
-// meet is the channel on which two clients that have read the same value wait for each
-// other, for a second at most: on a busy machine one may have written before the other
-// reads.
-var meet = make(chan struct{})
+// On bothLoaded two clients that have read the same value wait for each other, for a
+// second at most. On a busy machine one may already have written when the other reads.
+var bothLoaded = make(chan struct{})
 
-func (b blind) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+func (b ignoringVersions) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	all, err := b.store.Load(ctx, names)
 	select {
-	case meet <- struct{}{}:
-	case <-meet:
+	case bothLoaded <- struct{}{}:
+	case <-bothLoaded:
 	case <-time.After(time.Second):
 	}
 	return all, err
 }
 
-// Swap swaps in any case: if another client was in between, once more.
-func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+// Swap swaps whatever the version is: if another client swapped meanwhile, it repeats.
+func (b ignoringVersions) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for {
 		for i := range swaps {
 			now, err := b.store.Load(ctx, []string{swaps[i].Name})
@@ -124,7 +123,7 @@ func (b blind) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	}
 }
 
-// unstamped takes every swap for one in time.
+// unstamped treats every swap as one in time.
 type unstamped struct{ *store }
 
 func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -139,13 +138,13 @@ func (u unstamped) Load(ctx context.Context, names []string) ([]swap.Stored, err
 	return []swap.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
 }
 
-// deaf asks for the time when it has to, and does not tell that clock what it sees.
-type deaf struct {
+// fixedWindow asks for the time when it has to, but its clock never learns of late swaps.
+type fixedWindow struct {
 	*store
 	clock *swap.Clock
 }
 
-func (d deaf) Time(ctx context.Context) (swap.Window, error) {
+func (d fixedWindow) Time(ctx context.Context) (swap.Window, error) {
 	return d.clock.Ask(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		answer, err := d.call(ctx, "Get", "")
@@ -156,10 +155,10 @@ func (d deaf) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// again sends a request that failed once more, as many client libraries do.
-type again struct{ *store }
+// repeating sends a failed request again, as many client libraries do.
+type repeating struct{ *store }
 
-func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (a repeating) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	all, err := a.store.Swap(ctx, swaps)
 	if errors.Is(err, driver.ErrUnavailable) {
 		return a.store.Swap(ctx, swaps)
@@ -167,13 +166,13 @@ func (a again) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, err
 	return all, err
 }
 
-// own takes the client's clock for the server's.
-type own struct {
+// ownClock takes the client's clock for the server's.
+type ownClock struct {
 	*store
 	clock *swap.Clock
 }
 
-func (o own) Time(ctx context.Context) (swap.Window, error) {
+func (o ownClock) Time(ctx context.Context) (swap.Window, error) {
 	return o.clock.Ask(ctx, func(context.Context) error {
 		now := time.Now()
 		o.clock.Learn(locktable.At(now), now, now)
@@ -181,10 +180,10 @@ func (o own) Time(ctx context.Context) (swap.Window, error) {
 	})
 }
 
-// paths puts names into a path as they are, which the server cleans.
-type paths struct{ *store }
+// cleaningNames puts names into a path unchanged, and the server cleans the path.
+type cleaningNames struct{ *store }
 
-func (p paths) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+func (p cleaningNames) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	names = slices.Clone(names)
 	for i := range names {
 		names[i] = path.Clean(names[i])
@@ -192,15 +191,14 @@ func (p paths) Load(ctx context.Context, names []string) ([]swap.Stored, error) 
 	return p.store.Load(ctx, names)
 }
 
-func (p paths) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (p cleaningNames) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	for i := range swaps {
 		swaps[i].Name = path.Clean(swaps[i].Name)
 	}
 	return p.store.Swap(ctx, swaps)
 }
 
-// Its windows are two ticks wider than those of a clock without ticks, so its leases may
-// last as much longer.
+// Windows are two ticks wider with ticks, so leases may last two ticks longer.
 func TestMaxOverrunCountsTheTicks(t *testing.T) {
 	d := Open("127.0.0.1:1", time.Second)
 	if got, want := d.Properties().MaxOverrun, 7*time.Second; got != want {
@@ -213,7 +211,7 @@ func TestMaxOverrunCountsTheTicks(t *testing.T) {
 
 func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-all runs this: it waits for drivers that are wrong")
+		t.Skip("make test-all runs this: it waits for drivers with mistakes")
 	}
 	page, err := os.ReadFile("../../docs/internals/writing-a-store.md")
 	if err != nil {
@@ -227,14 +225,14 @@ func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if !strings.Contains(string(page), "`"+m.fails+"`") {
-				t.Errorf("the page does not have %s", m.fails)
+				t.Errorf("the page does not name %s", m.fails)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestConformance$/"+m.fails+"$", "-test.count=1")
 			cmd.Env = append(os.Environ(), mistakeVariable+"="+name)
-			if said, _ := cmd.CombinedOutput(); !strings.Contains(string(said), "--- FAIL: TestConformance/"+m.fails+" (") {
-				t.Errorf("%s did not fail:\n%s", m.fails, said)
+			if output, _ := cmd.CombinedOutput(); !strings.Contains(string(output), "--- FAIL: TestConformance/"+m.fails+" (") {
+				t.Errorf("%s did not fail:\n%s", m.fails, output)
 			}
 		})
 	}
