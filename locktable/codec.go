@@ -24,10 +24,10 @@ const version = 0xA5
 const (
 	maxInstant = 1<<53 - 1
 	maxFence   = 1 << 62
-	maxPeople  = 1 << 20 // holders, waiters
+	maxClaims  = 1 << 20 // the largest number of holders, and of waiters
 )
 
-// CorruptError says what is wrong with a stored entry.
+// CorruptError describes the damage of a stored entry.
 type CorruptError struct{ Problem string }
 
 func (e *CorruptError) Error() string {
@@ -84,8 +84,7 @@ func (c *ClaimInfo) append(b []byte) []byte {
 	return appendInts(b, int64(c.Fences), int64(c.Weight), int64(c.Limit), int64(c.LockDelay), int64(c.TTL))
 }
 
-// Append appends the stored form of w to b. It is a part of the entry's stored form, or
-// has a row of its own.
+// Append appends the stored form of w to b, for the entry or for a row of its own.
 func (w *Waiter) Append(b []byte) []byte {
 	b = appendInts(w.append(b), int64(w.Since), int64(w.Expires))
 	return appendValue(appendValue(b, w.Value), w.ValueBelow)
@@ -122,7 +121,7 @@ func ownerTexts(o *driver.Owner) []*string { return []*string{&o.Client, &o.Host
 // AppendOwner appends the stored form of o to b. Entries contain it, and so do the
 // records of the backends on Redis. Without labels it allocates nothing.
 func AppendOwner(b []byte, o driver.Owner) []byte {
-	at := len(b) // of the byte with a bit for each field
+	at := len(b) // the index of the byte with a bit for each field
 	b = append(b, 0)
 	if o.PID != 0 {
 		b[at] |= ownerPID
@@ -161,17 +160,17 @@ func Decode(b []byte) (*Entry, error) {
 		r.fail("its first byte is %#x, not %#x", v, version)
 	}
 	e := &Entry{Fence: r.uint("fence", 0, maxFence), Closed: r.instant("closed")}
-	holders := r.count("holders", maxPeople)
+	holders := r.count("holders", maxClaims)
 	e.Holders = slices.Grow(e.Holders, r.room(holders))
 	for range holders {
 		if r.problem != "" {
-			break // before a large count costs memory
+			break // otherwise a large count would cost memory
 		}
 		h := Holder{ClaimInfo: r.claimInfo(), Fence: r.uint("fence", 1, maxFence), Since: r.instant("since"), Expires: r.instant("expiry")}
 		h.Wrote = r.uint("wrote", 0, 1) == 1
 		e.Holders = append(e.Holders, h)
 	}
-	waiters := r.count("waiters", maxPeople)
+	waiters := r.count("waiters", maxClaims)
 	e.Queue = slices.Grow(e.Queue, r.room(waiters))
 	for range waiters {
 		if r.problem != "" {
@@ -179,10 +178,10 @@ func Decode(b []byte) (*Entry, error) {
 		}
 		e.Queue = append(e.Queue, r.waiter())
 	}
-	if e.Overflow.Len = int(r.uint("rest of the queue", 0, maxPeople)); e.Overflow.Len > 0 {
-		e.Overflow.Last, e.Overflow.FirstExpiry = r.instant("last of the queue"), r.instant("lapse")
+	if e.Overflow.Len = int(r.uint("rest of the queue", 0, maxClaims)); e.Overflow.Len > 0 {
+		e.Overflow.Last, e.Overflow.FirstExpiry = r.instant("arrival of the last waiter"), r.instant("first expiry of the queue")
 	}
-	for range r.count("broken", maxPeople) {
+	for range r.count("broken", maxClaims) {
 		if r.problem != "" {
 			break
 		}
@@ -221,9 +220,9 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 	return w, nil
 }
 
-// problem checks the rules between fields. An entry that breaks a rule could let one
-// client release another's lease, let two clients hold an exclusive name, or let a fence
-// fall.
+// problem checks the rules between fields, and returns the first that e breaks, or "".
+// Such an entry could let one client release another's lease, let two clients hold an
+// exclusive name, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
@@ -235,19 +234,19 @@ func (e *Entry) problem() string {
 			return fmt.Sprintf("a holder's fence %d is above the last fence %d", last, e.Fence)
 		}
 		if held += int64(h.Weight); held > int64(h.Limit) {
-			return fmt.Sprintf("%d are held, and a holder's limit is %d", held, h.Limit)
+			return fmt.Sprintf("the weights add up to %d, and a holder's limit is %d", held, h.Limit)
 		}
 		if !h.Token.IsZero() && seen[h.Token] {
-			return "a token stands in it twice"
+			return "a token occurs twice"
 		}
 		seen[h.Token] = true
 	}
 	for i, w := range e.Queue {
 		if w.Token.IsZero() || seen[w.Token] {
-			return "a waiter's token is zero, or stands in it twice"
+			return "a waiter's token is zero, or occurs twice"
 		}
 		if i > 0 && w.Since < e.Queue[i-1].Since {
-			return "a waiter came before the one ahead of it"
+			return "a waiter arrived before the waiter ahead of it"
 		}
 		seen[w.Token] = true
 	}
@@ -255,13 +254,13 @@ func (e *Entry) problem() string {
 		return fmt.Sprintf("the value's fence %d is above the last fence %d", e.Value.Fence, e.Fence)
 	}
 	if len(e.Queue) > 0 && e.Overflow.Len > 0 {
-		return "some wait in it and some apart from it"
+		return "some waiters are in the entry, and some in rows"
 	}
 	return ""
 }
 
-// reader reads fields one after the other. It keeps the first error, and returns zeros
-// from then on.
+// reader reads fields one after the other. It keeps the first error, and after it returns
+// zeros.
 type reader struct {
 	rest    []byte
 	problem string
@@ -279,7 +278,7 @@ func (r *reader) fail(format string, args ...any) {
 // end sets an error unless all bytes were read.
 func (r *reader) end() {
 	if len(r.rest) > 0 {
-		r.fail("%d bytes too many", len(r.rest))
+		r.fail("it has %d more bytes", len(r.rest))
 	}
 }
 
@@ -310,7 +309,7 @@ func (r *reader) token() (t driver.Token) {
 func (r *reader) varint() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
-		r.fail("it ends in the middle of a number, or a number is too long")
+		r.fail("a number is incomplete, or not in its shortest form")
 		return 0
 	}
 	r.rest = r.rest[n:]

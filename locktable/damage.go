@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/access"
 )
 
-// maxNamed is the number of damaged entries for which the doctor shows the name. It only
+// maxNamed is the largest number of damaged entries whose names the doctor shows. It only
 // counts the others.
 const maxNamed = 5
 
@@ -28,7 +28,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 			hint, own := ownError(err)
 			return []driver.Finding{{
 				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + own.Error(),
-				Advice: cmp.Or(hint, "nothing works until that does"),
+				Advice: cmp.Or(hint, "no lock works until they can be read"),
 			}}
 		}
 		if n++; n <= maxNamed {

@@ -11,8 +11,8 @@
 //   - rows.go is for tables that store each waiter of a long queue in its own row, so
 //     that no step costs the length of the queue.
 //
-// memlock is the smallest Table; sqlitelock is one over SQL, with long queues in rows of
-// their own.
+// memlock is the smallest Table. sqlitelock is a Table over SQL, with long queues in
+// rows.
 //
 // This package, and those below it, stay v0 when the root package becomes v1: see package
 // driver. The stored form has a version of its own, and docs/upgrade.md says how

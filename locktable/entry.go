@@ -52,8 +52,8 @@ type Entry struct {
 	Queue    []Waiter // in the order in which they will be served: all of them, or the first ones
 	Overflow Overflow // the waiters behind Queue, if they are stored apart from the entry, see WithRows
 	Broken   []Broken // leases that were broken, until they would have expired
-	Value    Value    // what the name keeps
-	Marks    []Mark   // the clients that watch
+	Value    Value    // the value that the name keeps
+	Marks    []Mark   // the clients that watch the name
 
 	// Uncertainty is the longest time by which a step may take effect later than the time
 	// that it was given: some tables cannot know the time exactly, see package swap. A
@@ -83,7 +83,7 @@ type Entry struct {
 // Inspect shows it.
 type ClaimInfo struct {
 	Token     driver.Token // zero once its lease is released, so that no client can renew it
-	Inbox     string       // where its signals go
+	Inbox     string       // the address of its signals
 	Owner     driver.Owner
 	Fences    int
 	Weight    int
@@ -124,8 +124,8 @@ type Value struct {
 	At    Instant // when it was written, or when the last lease since then ended
 }
 
-// Broken remembers a lease that was broken, so that the answer to its holder's next
-// renewal names the breaker.
+// Broken records a lease that was broken, so that the answer to its holder's next renewal
+// names the breaker.
 type Broken struct {
 	Token driver.Token
 	By    driver.Owner
@@ -141,7 +141,7 @@ type Signal struct {
 // settle removes expired leases and places, and then grants to the head of the queue
 // while it fits. Every method calls it first, so no background job has to.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.Visible, e.NeedsMore, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be used
+	e.Changed, e.Visible, e.NeedsMore, e.Signals = false, false, false, nil // not Signals[:0]: the old list may be in use
 	// Dropping expired marks does not set Changed: the next change stores it.
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
 	e.expire(now)

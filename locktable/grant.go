@@ -10,15 +10,15 @@ import (
 // promote grants the claim at the head of the queue, and then the next, until a claim
 // does not fit. No claim passes a claim that waits, so the queue is fair.
 //
-// The waiter may be dead. So the grant lasts only as long as the place would have, and a
-// dead waiter costs the others only its QueueTTL. A live waiter can rely on the grant for
-// its QueueTTL, counted from the time at which it sent its last attempt: the backend
-// handled that attempt, and then granted, after that time.
+// The waiter may be dead. So the grant lasts only as long as the place would have lasted,
+// and a dead waiter costs the others only its QueueTTL. A live waiter can rely on the
+// grant for its QueueTTL, counted from the time at which it sent its last attempt: the
+// backend handled that attempt, and then granted, after that time.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
 		e.Queue, e.headMustAsk = slices.Delete(e.Queue, 0, 1), true
-		if !e.valueBelow(w.ValueBelow) { // the condition was true when the waiter came, and is not now
+		if !e.valueBelow(w.ValueBelow) { // the condition was true when the waiter arrived, and is false now
 			e.Changed, e.Visible = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalRetry, Token: w.Token})
 			continue
@@ -34,7 +34,7 @@ func (e *Entry) promote(now Instant) {
 // fits reports whether a claim could be granted if no waiter were ahead of it. A name
 // with as many holders as can be stored has no room.
 func (e *Entry) fits(now Instant, weight, limit int) bool {
-	if now < e.Closed || len(e.Holders) >= maxPeople {
+	if now < e.Closed || len(e.Holders) >= maxClaims {
 		return false
 	}
 	held := int64(0) // the sum of several Exclusive weights does not fit an int on every platform
@@ -46,9 +46,9 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 
 // grant adds a holder. Its first fence is greater than the last fence, so fences rise
 // even if the clock ran back. It is at least the time in microseconds, so fences rise
-// even if the entry was lost or forgotten. wish is the claim's MinFence; it counts up to
+// even if the entry was lost or forgotten. minFence is the claim's; it counts up to
 // MaxLead ahead of the time.
-func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
+func (e *Entry) grant(now Instant, h Holder, minFence uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // only exclusive holders get ranges, because ranges of several holders could overlap
 	}
@@ -56,7 +56,7 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	h.Since = now.Add(e.Uncertainty)
 	h.Fence = e.Fence + 1
 	if base := max(now, e.WallClock); base > 0 {
-		h.Fence = max(h.Fence, uint64(base), min(wish, uint64(base.Add(driver.MaxLead))))
+		h.Fence = max(h.Fence, uint64(base), min(minFence, uint64(base.Add(driver.MaxLead))))
 	}
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.write(now, &h, value)

@@ -8,17 +8,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Mark says that a client watches the name, and until when. A step with a visible
+// A Mark records that a client watches the name, and until when. A step with a visible
 // change adds a signal for each mark. So watching costs nothing on a name without marks,
 // and no step can miss a mark, because marks are stored in the entry.
 type Mark struct {
-	Token driver.Token // which of the client's watches it is
+	Token driver.Token // identifies one of the client's watches
 	Inbox string       // the inbox of the client
 	Until Instant
 }
 
-// maxMarks is the number of clients that may watch a name by signals. A client for which
-// there is no room polls.
+// maxMarks is the number of clients that may watch a name by signals. Further clients
+// poll.
 const maxMarks = 64
 
 // signalChanged notifies the client whose mark has the signal's token. Deliver passes it
@@ -58,8 +58,8 @@ type Pushing interface {
 	Subscribe(f func(up bool)) (stop func())
 }
 
-// markFor is the time for which a mark lasts, unless it is renewed.
-const markFor = time.Minute
+// markTTL is the time for which a mark lasts, unless it is renewed.
+const markTTL = time.Minute
 
 // mark marks names for this client.
 func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
@@ -69,7 +69,7 @@ func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string
 	}
 	known, ok = make([]bool, len(names)), make([]bool, len(names))
 	err = d.table.Update(ctx, steps, func(i int, e *Entry, now Instant) {
-		known[i], ok[i] = e.Mark(now, Mark{Token: tokens[i], Inbox: d.inbox}, markFor)
+		known[i], ok[i] = e.Mark(now, Mark{Token: tokens[i], Inbox: d.inbox}, markTTL)
 	})
 	return known, ok, err
 }

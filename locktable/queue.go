@@ -11,11 +11,11 @@ import (
 // from their entry, a step loads the first of them and the place of its own claim, so its
 // cost does not grow with the queue.
 //
-// A stored Overflow has only the first three fields. It describes all waiters, because
-// the stored Queue is then empty.
+// A stored Overflow has only the first three fields, and describes all waiters: the
+// stored Queue is then empty.
 type Overflow struct {
 	Len         int     // the number of waiters behind those in Entry.Queue
-	Last        Instant // no waiter came later than this
+	Last        Instant // no waiter arrived later than this
 	FirstExpiry Instant // no place expires before this
 
 	Own   *Waiter // the step's own claim, if it is among these Len waiters
@@ -44,23 +44,23 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 // ticket, it counts as having arrived at the ticket's time, but no more than MaxLead ago.
 // The time of arrival is never less than that of the waiter ahead, so that no claim
 // passes others after the clock ran back.
-func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position int) {
+func (e *Entry) arrival(now Instant, c *driver.Claim) (arrived Instant, position int) {
 	ticket := c.Ticket
 	if !c.Queue {
 		ticket = 0 // a claim that does not queue passes no waiter
 	}
-	came = e.arrivalTime(now, ticket)
+	arrived = e.arrivalTime(now, ticket)
 	n := len(e.Queue)
 	switch {
 	case ticket == 0:
-		return came, e.waiting() + 1
-	case e.Overflow.Len > 0 && (n == 0 || came >= e.Queue[n-1].Since):
-		return came, n + e.Overflow.Ahead + 1
+		return arrived, e.waiting() + 1
+	case e.Overflow.Len > 0 && (n == 0 || arrived >= e.Queue[n-1].Since):
+		return arrived, n + e.Overflow.Ahead + 1
 	}
-	for n > 0 && e.Queue[n-1].Since > came {
+	for n > 0 && e.Queue[n-1].Since > arrived {
 		n--
 	}
-	return came, n + 1
+	return arrived, n + 1
 }
 
 func (e *Entry) arrivalTime(now Instant, ticket uint64) Instant {
@@ -87,8 +87,8 @@ func (e *Entry) join(position int, w Waiter) *Waiter {
 	return &own
 }
 
-// leave takes a token out of the queue, and reports whether it was there.
-func (e *Entry) leave(token driver.Token) bool {
+// removePlace removes a token's place from the queue, and reports whether there was one.
+func (e *Entry) removePlace(token driver.Token) bool {
 	w, position := e.place(token)
 	switch {
 	case w == nil || token.IsZero():

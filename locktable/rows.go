@@ -28,7 +28,7 @@ type Rows interface {
 	Store(name string, m QueueChanges) error
 }
 
-// A QueueQuery says which part of a queue a step needs.
+// A QueueQuery describes the part of a queue that a step needs.
 type QueueQuery struct {
 	First        int          // the number of waiters to load from the head
 	Token        driver.Token // the claim whose place to find; zero means none
@@ -48,7 +48,7 @@ type QueuePart struct {
 type QueueChanges struct {
 	Joined  []Waiter // one at most, unless a whole queue moves into the rows
 	Updated []Waiter // one at most: its Expires, TTL, Fences, Value or ValueBelow has changed
-	Left    []Waiter // granted, refused for their ValueBelow, withdrawn, or moved into the entry
+	Left    []Waiter // granted, refused for their ValueBelow, released, or moved into the entry
 }
 
 // A short queue is stored in the entry, as in a table without rows. For a few waiters,
@@ -56,8 +56,8 @@ type QueueChanges struct {
 // same.
 var rowBounds = bounds{long: 8, short: 2}
 
-// bounds say where a queue is stored: a queue of more than long waiters moves into rows,
-// and a queue that has shrunk to short waiters moves back.
+// bounds decide where a queue is stored: a queue of more than long waiters moves into
+// rows, and a queue that has shrunk to short waiters moves back.
 type bounds struct{ long, short int }
 
 // WithRows runs f on the entry of a step, and stores the waiters in rows if they are
@@ -81,18 +81,18 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 		return b.runInEntry(rows, s, e, now, f)
 	}
 	waiting := e.Overflow.Len
-	line, expired, err := expire(rows, s.Name, e.Overflow, now)
+	overflow, expired, err := expire(rows, s.Name, e.Overflow, now)
 	if err != nil {
 		return nil, QueueChanges{}, err
 	}
-	e, loaded, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
+	e, loaded, err := run(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
 		// An operator may have deleted rows of waiters. Count the rows that are left.
-		if line, expired, err = expire(rows, s.Name, Overflow{}, now); err == nil {
+		if overflow, expired, err = expire(rows, s.Name, Overflow{}, now); err == nil {
 			e, err = decode(stored)
 		}
 		if err == nil {
-			e, loaded, err = run(rows, s, e, stored, line, line.Len < waiting, now, f)
+			e, loaded, err = run(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
 		}
 	}
 	if err != nil {
@@ -104,8 +104,8 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 			return nil, QueueChanges{}, err
 		}
 	}
-	e.Queue, e.Overflow, e.Changed = nil, line.after(m), e.Changed || expired
-	if line.Len < waiting && !e.Visible {
+	e.Queue, e.Overflow, e.Changed = nil, overflow.after(m), e.Changed || expired
+	if overflow.Len < waiting && !e.Visible {
 		e.Visible = true
 		e.signalChange()
 	}
@@ -117,23 +117,23 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 
 // run runs f on an entry that has the first waiters and the step's own place. If f needs
 // more (Entry.NeedsMore), run loads more waiters and runs f again. It returns the entry
-// and all waiters that it loaded. gone means that places have expired.
-func run(rows Rows, s Step, e *Entry, stored []byte, line Overflow, gone bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
+// and all waiters that it loaded. expired means that places have expired.
+func run(rows Rows, s Step, e *Entry, stored []byte, overflow Overflow, expired bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
 	for first := e.firstCount(now); ; first = max(1, 4*first) {
-		if e.Overflow = line; line.Len > 0 {
-			if loaded, err = e.loadQueue(rows, s, min(first, line.Len), now); err != nil {
+		if e.Overflow = overflow; overflow.Len > 0 {
+			if loaded, err = e.loadQueue(rows, s, min(first, overflow.Len), now); err != nil {
 				return nil, nil, err
 			}
 		}
-		e.headMustAsk = gone
+		e.headMustAsk = expired
 		if err := f(e); err != nil {
 			return nil, nil, err
 		}
 		if !e.NeedsMore {
 			return e, loaded, nil
 		}
-		if first >= line.Len {
-			return nil, nil, miscounted(line.Len, line.Len+1)
+		if first >= overflow.Len {
+			return nil, nil, wrongCount(overflow.Len, overflow.Len+1)
 		}
 		if e, err = decode(stored); err != nil {
 			return nil, nil, err
@@ -142,36 +142,36 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Overflow, gone bool, n
 }
 
 // expire removes the waiters whose places have expired.
-func expire(rows Rows, name string, line Overflow, now Instant) (rest Overflow, expired bool, err error) {
-	if line.FirstExpiry > now && now >= line.Last { // if the clock ran back, Last matters, so read it again
-		return line, false, nil
+func expire(rows Rows, name string, overflow Overflow, now Instant) (rest Overflow, expired bool, err error) {
+	if overflow.FirstExpiry > now && now >= overflow.Last { // if the clock ran back, Last matters, so read it again
+		return overflow, false, nil
 	}
 	left, next, last, err := rows.Expire(name, now)
 	return Overflow{Len: left, Last: last, FirstExpiry: next}, true, err
 }
 
-func (line Overflow) after(m QueueChanges) Overflow {
-	line.Len += len(m.Joined) - len(m.Left)
+func (overflow Overflow) after(m QueueChanges) Overflow {
+	overflow.Len += len(m.Joined) - len(m.Left)
 	for _, w := range m.Joined {
-		if line.Len == 1 {
-			line.Last, line.FirstExpiry = w.Since, w.Expires
+		if overflow.Len == 1 {
+			overflow.Last, overflow.FirstExpiry = w.Since, w.Expires
 		}
-		line.Last, line.FirstExpiry = max(line.Last, w.Since), min(line.FirstExpiry, w.Expires)
+		overflow.Last, overflow.FirstExpiry = max(overflow.Last, w.Since), min(overflow.FirstExpiry, w.Expires)
 	}
-	if line.Len == 0 {
+	if overflow.Len == 0 {
 		return Overflow{}
 	}
-	return line
+	return overflow
 }
 
 // runInEntry runs f on an entry that contains its queue. If the queue has become long,
 // runInEntry moves it into rows.
 func (b bounds) runInEntry(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry) error) (*Entry, QueueChanges, error) {
-	was := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
+	before := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
 	if err := f(e); err != nil {
 		return nil, QueueChanges{}, err
 	}
-	m := changesOf(was, e, s.Token)
+	m := changesOf(before, e, s.Token)
 	if len(e.Queue) <= b.long {
 		return e, m, nil
 	}
@@ -207,8 +207,8 @@ func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
 // firstCount returns the number of waiters to load at first: none, if the name cannot be
 // granted.
 func (e *Entry) firstCount(now Instant) int {
-	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
-	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {
+	excludesAll := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
+	if e.Closed > now || slices.ContainsFunc(e.Holders, excludesAll) {
 		return 0
 	}
 	return 1
@@ -223,14 +223,14 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 		q.CountEarlier = q.CountAhead && q.Arrived < e.Overflow.Last
 	}
 	if q == (QueueQuery{}) {
-		return nil, nil // usually a renewal, which does not concern the queue
+		return nil, nil // usually a renewal, which does not need the queue
 	}
 	part, err := rows.Load(s.Name, q)
 	if err != nil {
 		return nil, err
 	}
 	if len(part.First) != first {
-		return nil, miscounted(e.Overflow.Len, len(part.First))
+		return nil, wrongCount(e.Overflow.Len, len(part.First))
 	}
 	ahead := e.Overflow.Len
 	if part.Own != nil || q.CountEarlier {
@@ -245,11 +245,11 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 		e.Overflow.Own = own
 	}
 	if e.Overflow.Own != nil && e.Overflow.Len == 0 {
-		return nil, miscounted(first, first+1)
+		return nil, wrongCount(first, first+1)
 	}
 	for _, w := range loaded {
 		if w.Expires <= now {
-			return nil, &CorruptError{Problem: "the row of a waiter says that its place goes on"}
+			return nil, &CorruptError{Problem: "the row of a waiter has a later expiry than its place"}
 		}
 	}
 	return loaded, nil
@@ -295,6 +295,6 @@ func decode(stored []byte) (*Entry, error) {
 	return Decode(stored)
 }
 
-func miscounted(want, got int) error {
-	return &CorruptError{Problem: fmt.Sprintf("%d wait, and there are rows of %d", want, got)}
+func wrongCount(want, got int) error {
+	return &CorruptError{Problem: fmt.Sprintf("the entry counts %d waiters, and there are %d rows", want, got)}
 }

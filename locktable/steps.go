@@ -25,7 +25,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	}
 
 	if c.Force {
-		e.leave(c.Token)
+		e.removePlace(c.Token)
 		for len(e.Holders) > 0 {
 			e.breakLease(now, 0, c.Owner)
 		}
@@ -39,12 +39,12 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	if w == nil {
 		// The claim is granted only if no waiter is ahead. A claim that has a place
 		// cannot be granted here: settle would have done so.
-		came, first := e.arrival(now, c)
+		arrived, first := e.arrival(now, c)
 		if first == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
 		}
-		if c.Queue && e.waiting() < maxPeople {
-			w, position = e.join(first, Waiter{ClaimInfo: claimInfo(c, inbox), Since: came}), first
+		if c.Queue && e.waiting() < maxClaims {
+			w, position = e.join(first, Waiter{ClaimInfo: claimInfo(c, inbox), Since: arrived}), first
 			e.Visible = true
 		}
 	}
@@ -104,7 +104,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
 			e.touchValue(now)
 		}
-	} else if !e.leave(token) {
+	} else if !e.removePlace(token) {
 		return e.noLeaseErr(now, token)
 	}
 	e.Changed, e.Visible = true, true

@@ -41,7 +41,7 @@ type Table interface {
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the
-	// names. An error of one row comes with the row's name, and the scan continues; any
+	// names. Scan yields an error of one row with the row's name, and continues; any
 	// other error ends it.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
@@ -144,8 +144,8 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt && len(leases) > 1 {
 		return d.renewHalves(ctx, leases), nil
 	}
-	if some, ok := errors.AsType[*StepsError](err); ok {
-		for i, err := range some.Failed {
+	if stepsErr, ok := errors.AsType[*StepsError](err); ok {
+		for i, err := range stepsErr.Failed {
 			answers[i] = d.wrapErr(ctx, "renew", leases[i].Name, err)
 		}
 		return answers, nil
@@ -163,15 +163,15 @@ type StepsError struct{ Failed map[int]error }
 func (e *StepsError) Error() string { return fmt.Sprintf("%d steps failed", len(e.Failed)) }
 
 // renewHalves renews each half separately, recursively, until only the damaged entries
-// fail. So these cost no other holder its lease.
+// fail. So a damaged entry costs no other holder its lease.
 func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []error {
 	var answers []error
 	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
-		some, err := d.Renew(ctx, half)
+		halfAnswers, err := d.Renew(ctx, half)
 		if err != nil {
-			some = slices.Repeat([]error{err}, len(half))
+			halfAnswers = slices.Repeat([]error{err}, len(half))
 		}
-		answers = append(answers, some...)
+		answers = append(answers, halfAnswers...)
 	}
 	return answers
 }
@@ -288,7 +288,7 @@ func (d *Driver) Deliver(s driver.Signal) {
 	d.listeners.Notify(s)
 }
 
-// Inbox returns the address that New was given.
+// Inbox returns the inbox that New got.
 func (d *Driver) Inbox() string { return d.inbox }
 
 // Properties implements driver.Driver.
@@ -319,7 +319,7 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 		return ctx.Err()
 	}
 	err := d.table.Update(ctx, steps, f)
-	if _, some := errors.AsType[*StepsError](err); err == nil || some {
+	if _, partial := errors.AsType[*StepsError](err); err == nil || partial {
 		return err
 	}
 	return d.wrapErr(ctx, op, name, err)
@@ -339,17 +339,17 @@ func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err err
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	over := func(err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
+	isCtxErr := func(err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 	typed, ok := errors.AsType[*driver.Error](err)
-	if errors.Is(err, driver.ErrClosed) || over(err) && (!ok || !over(typed)) {
+	if errors.Is(err, driver.ErrClosed) || isCtxErr(err) && (!ok || !isCtxErr(typed)) {
 		return err
 	}
 	p := d.table.Properties()
-	said := driver.Error{Backend: cmp.Or(p.Location, p.Backend), Err: err}
+	wrapped := driver.Error{Backend: cmp.Or(p.Location, p.Backend), Err: err}
 	if ok {
-		said = *typed
+		wrapped = *typed
 	}
 	_, corrupt := errors.AsType[*CorruptError](err)
-	said.Op, said.Name, said.Permanent = op, name, said.Permanent || corrupt
-	return &said
+	wrapped.Op, wrapped.Name, wrapped.Permanent = op, name, wrapped.Permanent || corrupt
+	return &wrapped
 }

@@ -42,7 +42,7 @@ func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
 		return nil
 	}
 	refused := &driver.ValueNotBelowError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
-	if e.leave(c.Token) {
+	if e.removePlace(c.Token) {
 		e.Changed, e.Visible = true, true
 		e.promote(now) // the claim may have been the head, and the next waiter may fit
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A VisibleState remembers the visible state of a name. It is for a table that gets every
+// A VisibleState keeps the visible state of a name. It is for a table that gets every
 // stored value of a name, and has to distinguish visible changes from renewals. The zero
 // value is ready.
 type VisibleState struct {

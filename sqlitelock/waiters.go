@@ -118,7 +118,7 @@ func (c *conn) complete(name string, e *locktable.Entry) error {
 	all, _, err := c.waiters(selectFirst, name, []byte(name), int64(noLimit))
 	if err == nil && len(all) != e.Overflow.Len {
 		err = fmt.Errorf("the row of %s: %w", quote(name), &locktable.CorruptError{
-			Problem: fmt.Sprintf("the entry has %d waiters, and there are rows of %d", e.Overflow.Len, len(all)),
+			Problem: fmt.Sprintf("the entry counts %d waiters, and there are %d rows", e.Overflow.Len, len(all)),
 		})
 	}
 	e.Queue, e.Overflow = all, locktable.Overflow{}

@@ -29,10 +29,10 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 		}
 		defer t.names.unlock(name)
 	}
-	for fails := 0; ; fails++ {
-		done, err := t.tryAll(ctx, store, steps, names, fails > 0, f)
-		if err == nil && !done && fails >= retriesWithoutPause {
-			err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, fails-retriesWithoutPause, 32*time.Millisecond)))
+	for failures := 0; ; failures++ {
+		done, err := t.tryAll(ctx, store, steps, names, failures > 0, f)
+		if err == nil && !done && failures >= retriesWithoutPause {
+			err = backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, failures-retriesWithoutPause, 32*time.Millisecond)))
 		}
 		if err != nil {
 			for _, name := range names {
@@ -47,7 +47,7 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 
 // tryAll computes all steps, and swaps in the changed values. It reports whether that
 // took effect. If f runs all steps, their swaps prove that the known values were current.
-// If f ends early, only fresh values prove that.
+// If f ends early, only fresh values can prove it.
 func (t *Table) tryAll(
 	ctx context.Context, store AllSwapper, steps []locktable.Step, names []string, fresh bool,
 	f func(i int, e *locktable.Entry, now locktable.Instant) bool,
@@ -68,16 +68,16 @@ func (t *Table) tryAll(
 			return false, err
 		}
 	}
-	goesOn := true
-	for i := 0; i < len(steps) && goesOn; i++ {
-		all[steps[i].Name].run(steps[i], t.delayed, func(e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
+	continues := true
+	for i := 0; i < len(steps) && continues; i++ {
+		all[steps[i].Name].run(steps[i], t.delayed, func(e *locktable.Entry, now locktable.Instant) { continues = f(i, e, now) })
 	}
-	if !goesOn && !fresh {
+	if !continues && !fresh {
 		return false, nil
 	}
 	var swaps []Swap
 	for _, name := range names {
-		if c := all[name]; goesOn || c.entry.Changed {
+		if c := all[name]; continues || c.entry.Changed {
 			swaps = append(swaps, t.swapOf(c))
 		}
 	}

@@ -13,10 +13,10 @@ import (
 
 // maxBatchSteps is the number of names whose steps are computed before they are swapped.
 // A client computes some hundred steps within a window, even on a busy machine; beyond
-// stepsPerWindow, each step makes the window wider by windowPerStep. The table tries
-// steps that failed together once more, and again while each try halves their number. If
-// some of the rest are late, it retries the rest in splitFactor parts. Otherwise it takes
-// the remaining steps one by one.
+// stepsPerWindow, each step makes the window wider by windowPerStep. The table retries
+// steps that failed together once, and again while each try halves their number. If some
+// of the rest are late, it retries the rest in splitFactor parts. Otherwise it runs the
+// remaining steps one by one.
 const (
 	maxBatchSteps  = 1024
 	stepsPerWindow = 500
@@ -49,26 +49,26 @@ func groupsOf(steps []locktable.Step) (groups []group) {
 	return groups
 }
 
-// many takes several steps with few requests. It adds to failed the steps whose swap has
-// an error of its own.
-func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
-	left, late, err := t.together(ctx, steps, groups, f, failed)
-	for before := 2 * len(groups); err == nil && len(left) > 1 && 2*len(left) <= before; {
-		before = len(left) // the next try fails again for names that other clients change
-		left, late, err = t.together(ctx, steps, left, f, failed)
+// runBatch runs several steps with few requests. It adds to failed the steps whose swap
+// has an error of its own.
+func (t *Table) runBatch(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
+	remaining, late, err := t.swapTogether(ctx, steps, groups, f, failed)
+	for before := 2 * len(groups); err == nil && len(remaining) > 1 && 2*len(remaining) <= before; {
+		before = len(remaining) // the next try fails again for names that other clients change
+		remaining, late, err = t.swapTogether(ctx, steps, remaining, f, failed)
 	}
 	if err != nil {
 		return err
 	}
-	if late && len(left) > splitFactor {
-		for part := range slices.Chunk(left, len(left)/splitFactor) {
-			if err := t.many(ctx, steps, part, f, failed); err != nil {
+	if late && len(remaining) > splitFactor {
+		for part := range slices.Chunk(remaining, len(remaining)/splitFactor) {
+			if err := t.runBatch(ctx, steps, part, f, failed); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	busy, err := t.oneByOne(ctx, 0, steps, left, f, failed)
+	busy, err := t.oneByOne(ctx, 0, steps, remaining, f, failed)
 	if err == nil && len(busy) > 0 {
 		busy, err = t.oneByOne(ctx, lockTimeout, steps, busy, f, failed)
 	}
@@ -80,17 +80,17 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, groups []group
 	return err
 }
 
-// oneByOne takes the steps of some names, one after the other. busy has the steps whose
+// oneByOne runs the steps of some names, one after the other. busy has the steps whose
 // name another step of this client kept locked until patience had passed.
 func (t *Table) oneByOne(
 	ctx context.Context, patience time.Duration, steps []locktable.Step, groups []group,
 	f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error,
 ) (busy []group, err error) {
-	patient, cancel := context.WithTimeout(ctx, patience)
+	lockCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, g := range groups {
 		for k, i := range g {
-			refused, err := t.step(ctx, patient, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			refused, err := t.step(ctx, lockCtx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 			if err != nil {
 				return nil, err
 			}
@@ -110,10 +110,10 @@ func (t *Table) oneByOne(
 	return busy, nil
 }
 
-// together takes the steps of several names in one request. left has the groups whose
-// swap failed, or that must be taken alone. late means that some of them missed their
+// swapTogether runs the steps of several names with one request. remaining has the groups
+// whose swap failed, or that must run alone. late means that some of them missed their
 // window. It adds to failed the steps whose swap has an error of its own.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left []group, late bool, err error) {
+func (t *Table) swapTogether(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (remaining []group, late bool, err error) {
 	n, names := 0, make([]string, len(groups))
 	for k, g := range groups {
 		n, names[k] = n+len(g), steps[g[0]].Name
@@ -122,7 +122,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	if err != nil {
 		return nil, false, err
 	}
-	wider := time.Duration(max(0, n-stepsPerWindow)) * windowPerStep
+	extraWidth := time.Duration(max(0, n-stepsPerWindow)) * windowPerStep
 	leave, err := t.enterSwap(ctx)
 	if err != nil {
 		return nil, false, err
@@ -132,7 +132,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 	var taken []group
 	for k, g := range groups {
 		hasEnd := slices.ContainsFunc(g, func(i int) bool { return steps[i].HasEnd })
-		c, err := t.begin(ctx, names[k], seen[names[k]], hasEnd, wider)
+		c, err := t.begin(ctx, names[k], seen[names[k]], hasEnd, extraWidth)
 		if err != nil {
 			return nil, false, err
 		}
@@ -142,18 +142,18 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 		if c.entry.Changed {
 			swaps, taken = append(swaps, t.swapOf(c)), append(taken, g)
 		} else {
-			left = append(left, g)
+			remaining = append(remaining, g)
 		}
 	}
 	if len(swaps) == 0 {
-		return left, false, nil
+		return remaining, false, nil
 	}
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
 		for k := range swaps {
 			t.cache.drop(swaps[k].Name) // the swaps may have taken effect in spite of the error
 		}
-		return left, false, err
+		return remaining, false, err
 	}
 	for k := range swaps {
 		switch t.record(swaps[k], swapped[k]); {
@@ -163,10 +163,10 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, groups []g
 				failed[i] = swapped[k].Err
 			}
 		default:
-			left, late = append(left, taken[k]), late || swapped[k].OutsideWindow
+			remaining, late = append(remaining, taken[k]), late || swapped[k].OutsideWindow
 		}
 	}
-	return left, late, nil
+	return remaining, late, nil
 }
 
 // lastKnownAll returns the last known values of several names. Values may be outdated
@@ -248,8 +248,8 @@ func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
 		q.mu.Unlock()
 		return q.sendAlone(ctx, s)
 	}
-	own := &queuedSwap{swap: s, done: make(chan struct{})}
-	q.gathered = append(q.gathered, own)
+	queued := &queuedSwap{swap: s, done: make(chan struct{})}
+	q.gathered = append(q.gathered, queued)
 	switch {
 	case len(q.gathered) > 1: // the timer runs
 	case q.timer == nil:
@@ -259,10 +259,10 @@ func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
 	}
 	q.mu.Unlock()
 	select {
-	case <-own.done:
-		return own.result, own.err
+	case <-queued.done:
+		return queued.result, queued.err
 	case <-ctx.Done():
-		q.giveUp(own)
+		q.giveUp(queued)
 		return Swapped{}, ctx.Err()
 	}
 }

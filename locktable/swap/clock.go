@@ -29,7 +29,7 @@ const (
 	// the clocks may have drifted apart by a thousandth of that age.
 	askServerAfter = 30 * time.Second
 
-	// minWindow is the least width of a window. A lease lasts that much longer.
+	// minWindow is the least width of a window. A lease lasts longer by the width.
 	minWindow = 50 * time.Millisecond
 	maxWindow = 5 * time.Second
 )
@@ -79,11 +79,11 @@ func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (W
 
 // Learn updates the known time with the server's time in an answer. The request was sent
 // at sent, and the answer received at now.
-func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
+func (c *Clock) Learn(serverTime locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known.Outdated(is, c.Tick, sent, now) {
-		c.known, c.roundTrip = engine.ServerTime{Client: now, Server: is}, now.Sub(sent)
+	if c.known.Outdated(serverTime, c.Tick, sent, now) {
+		c.known, c.roundTrip = engine.ServerTime{Client: now, Server: serverTime}, now.Sub(sent)
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 // failing is a client whose swaps of some names fail.
 type failing struct {
 	valuesClient
-	fails map[string]error
+	failures map[string]error
 }
 
 func (c *failing) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := c.valuesClient.Swap(ctx, swaps)
 	for i, s := range swaps {
-		if c.fails[s.Name] != nil {
-			done[i] = swap.Swapped{Err: c.fails[s.Name]}
+		if c.failures[s.Name] != nil {
+			done[i] = swap.Swapped{Err: c.failures[s.Name]}
 		}
 	}
 	return done, err
@@ -54,14 +54,14 @@ func TestARenewalThatFailsFailsByItself(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 			d, leases := c.leases(t, "a", "b", "b", "c", "d")
-			c.fails["b"], c.fails["d"] = swapped, swapped
+			c.failures["b"], c.failures["d"] = swapped, swapped
 			answers, err := d.Renew(t.Context(), leases)
 			noError(t, err)
 			for i, answer := range answers {
-				fails := c.fails[leases[i].Name] != nil
+				wantFailure := c.failures[leases[i].Name] != nil
 				failed, ok := errors.AsType[*driver.Error](answer)
-				if fails != (answer != nil) || fails && (!ok || failed.Name != leases[i].Name) {
-					t.Errorf("%s: %v; want it to fail: %t", leases[i].Name, answer, fails)
+				if wantFailure != (answer != nil) || wantFailure && (!ok || failed.Name != leases[i].Name) {
+					t.Errorf("%s: %v; want it to fail: %t", leases[i].Name, answer, wantFailure)
 				}
 			}
 		})
@@ -73,7 +73,7 @@ func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 	d, leases := c.leases(t, "a", "b")
 	down := errors.New("no answer")
-	c.fails["a"], c.fails["b"] = down, down
+	c.failures["a"], c.failures["b"] = down, down
 	if answers, err := d.Renew(t.Context(), leases); !errors.Is(err, down) {
 		t.Errorf("%v, %v; want %v for the request", answers, err, down)
 	}
@@ -88,7 +88,7 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 		names[i] = fmt.Sprint("job-", i)
 	}
 	d, leases := c.leases(t, names...)
-	c.fails["job-0"] = swap.ErrLocked
+	c.failures["job-0"] = swap.ErrLocked
 	must(d.Renew(t.Context(), leases))(t)
 	e, err := d.Inspect(t.Context(), "job-1199")
 	noError(t, err)

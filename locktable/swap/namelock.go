@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// nameLocks are locks within the process: one goroutine at a time takes a single step on
-// a name, because only one of several concurrent swaps on a name can succeed, and a
-// Gatherer takes only one in a request. A batch of steps does not lock, and does not
+// nameLocks are locks within the process: one goroutine at a time runs a single step on a
+// name, because only one of several concurrent swaps on a name can succeed, and a
+// Gatherer sends only one in a request. A batch of steps does not lock, and does not
 // gather. Goroutines get the lock of a name in the order of their calls, those with ahead
 // first. The zero value is ready.
 type nameLocks struct {
@@ -25,8 +25,8 @@ type nameWaiter struct {
 // waiters that have no ahead.
 func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
 	l.mu.Lock()
-	queue, taken := l.queues[name]
-	if !taken {
+	queue, isLocked := l.queues[name]
+	if !isLocked {
 		if l.queues == nil {
 			l.queues = map[string][]nameWaiter{}
 		}
@@ -46,14 +46,14 @@ func (l *nameLocks) lock(ctx context.Context, name string, ahead bool) error {
 		return nil
 	case <-ctx.Done():
 	}
-	if !l.quit(name, locked) {
-		l.unlock(name) // the lock came at the same moment
+	if !l.removeWaiter(name, locked) {
+		l.unlock(name) // the waiter got the lock at the same moment
 	}
 	return ctx.Err()
 }
 
-// quit removes a waiter, and reports whether it was still waiting.
-func (l *nameLocks) quit(name string, locked chan struct{}) bool {
+// removeWaiter removes a waiter, and reports whether it was still waiting.
+func (l *nameLocks) removeWaiter(name string, locked chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.queues[name], func(w nameWaiter) bool { return w.locked == locked })

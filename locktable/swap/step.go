@@ -44,26 +44,26 @@ const (
 // The pause prevents that such processes make each other fail for ever.
 const retriesWithoutPause = 4
 
-// step takes one step: it computes the step from the last known value of its name, swaps
+// step runs one step: it computes the step from the last known value of its name, swaps
 // the result in, and repeats that with the value in the answer until it succeeds. It
 // locks the name within this process, and unlocks it while a claim pauses. It waits for
 // that lock until patience ends. refused is the error of this step alone: the store's, or
 // errNameBusy.
 func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
-	back, locked := stepBack{}, false
+	pausing, locked := stepBack{}, false
 	defer func() {
 		if locked {
 			t.names.unlock(s.Name)
 		}
 		if err != nil {
 			t.cache.drop(s.Name) // the step may have taken effect in spite of the error
-			err = back.explain(err)
+			err = pausing.explain(err)
 		}
 	}()
 	var r result
-	for fails := 0; err == nil; {
+	for failures := 0; err == nil; {
 		if !locked {
-			if err = t.names.lock(patience, s.Name, !s.Place); err != nil { // steps that are not claims go first
+			if err = t.names.lock(patience, s.Name, !s.Place); err != nil { // steps other than claims go first
 				if ctx.Err() == nil {
 					return errNameBusy, nil
 				}
@@ -82,20 +82,20 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 				break
 			}
 			t.cache.put(s.Name, all[0])
-			r.value, back.roundTrip = knownValue{all[0], true}, time.Since(began)
+			r.value, pausing.roundTrip = knownValue{all[0], true}, time.Since(began)
 		}
-		if r, err = t.try(ctx, s, r.value, &back, f); err != nil || r.outcome == outcomeDone {
+		if r, err = t.try(ctx, s, r.value, &pausing, f); err != nil || r.outcome == outcomeDone {
 			break
 		}
 		switch r.outcome {
 		case outcomeDone, outcomeOutdated: // the next try loads the value
 		case outcomeYielded:
 			t.names.unlock(s.Name)
-			locked, fails = false, 0
-			err = back.pause(ctx)
+			locked, failures = false, 0
+			err = pausing.pause(ctx)
 		case outcomeConflict, outcomeOutsideWindow:
-			if fails++; fails > retriesWithoutPause { // after a pause, the known value is probably outdated
-				r.load, err = true, r.pause(ctx, fails-retriesWithoutPause)
+			if failures++; failures > retriesWithoutPause { // after a pause, the known value is probably outdated
+				r.load, err = true, r.pause(ctx, failures-retriesWithoutPause)
 			}
 		}
 	}
@@ -104,10 +104,10 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 
 // pause waits after a step has failed several times. After late steps the pause grows,
 // because the server may be busy.
-func (r *result) pause(ctx context.Context, times int) error {
+func (r *result) pause(ctx context.Context, failures int) error {
 	d := r.took / 2
 	if r.outcome == outcomeOutsideWindow {
-		d = backoff.Doubled(time.Millisecond, times, 32*time.Millisecond)
+		d = backoff.Doubled(time.Millisecond, failures, 32*time.Millisecond)
 	}
 	return backoff.Wait(ctx, backoff.Jitter(d))
 }
@@ -115,7 +115,7 @@ func (r *result) pause(ctx context.Context, times int) error {
 // try computes a step from a known value, and swaps in the result if it changed the
 // entry.
 func (t *Table) try(
-	ctx context.Context, s locktable.Step, seen knownValue, back *stepBack, f func(e *locktable.Entry, now locktable.Instant),
+	ctx context.Context, s locktable.Step, seen knownValue, pausing *stepBack, f func(e *locktable.Entry, now locktable.Instant),
 ) (r result, err error) {
 	began := time.Now()
 	leave, err := t.enterSwap(ctx)
@@ -134,23 +134,23 @@ func (t *Table) try(
 		return r, nil
 	case !c.entry.Changed: // the answer must come from the current value
 		return result{outcome: outcomeOutdated, load: true}, nil
-	case place != nil && back.yieldsToHolder(place, c.entry, c.window.From):
+	case place != nil && pausing.yieldsToHolder(place, c.entry, c.window.From):
 		return result{outcome: outcomeYielded, load: true}, nil
 	}
-	is, err := t.swap(ctx, t.swapOf(c))
-	if err != nil || is.Done || is.Err != nil {
-		return result{refused: is.Err}, err
+	swapped, err := t.swap(ctx, t.swapOf(c))
+	if err != nil || swapped.Done || swapped.Err != nil {
+		return result{refused: swapped.Err}, err
 	}
-	back.recordFailure(seen, is)
-	r = result{outcome: outcomeConflict, value: seen, load: !is.HasStored && !is.OutsideWindow, took: time.Since(began)}
-	if is.HasStored {
-		r.value = knownValue{is.Stored, true}
+	pausing.recordFailure(seen, swapped)
+	r = result{outcome: outcomeConflict, value: seen, load: !swapped.HasStored && !swapped.OutsideWindow, took: time.Since(began)}
+	if swapped.HasStored {
+		r.value = knownValue{swapped.Stored, true}
 	}
 	switch {
-	case is.OutsideWindow:
+	case swapped.OutsideWindow:
 		r.outcome = outcomeOutsideWindow
 	case place != nil && seen.fresh:
-		back.failedSwaps, back.roundTrip = back.failedSwaps+1, r.took
+		pausing.failedSwaps, pausing.roundTrip = pausing.failedSwaps+1, r.took
 		r.outcome, r.load = outcomeYielded, true
 	}
 	return r, nil
@@ -163,7 +163,7 @@ func (t *Table) enterSwap(ctx context.Context) (leave func(), err error) {
 	}
 	select {
 	case t.swapSlots <- struct{}{}:
-	default: // only here, because calling Done may start a timer
+	default: // Done is called only here, because it may start a timer
 		select {
 		case t.swapSlots <- struct{}{}:
 		case <-ctx.Done():
@@ -186,13 +186,13 @@ type computation struct {
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
 // begin starts a computation. Its time is the beginning of a window that begins now, and
-// is longer by wider. With hasEnd, the window ends before the end of ctx.
-func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool, wider time.Duration) (*computation, error) {
+// is wider by extraWidth. With hasEnd, the window ends before the end of ctx.
+func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool, extraWidth time.Duration) (*computation, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.To = w.To.Add(wider)
+	w.To = w.To.Add(extraWidth)
 	uncertainty := w.From.Until(w.To) // even if hasEnd cuts w
 	if hasEnd {
 		// This is a lower bound of the store's clock at the end of ctx, see driver.End.
@@ -210,7 +210,7 @@ func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool
 	return &computation{name: name, seen: seen, window: w, claims: countClaims(e), entry: e}, nil
 }
 
-// run takes one more step. delayed means that the store is a DelayedWriter.
+// run runs one more step. delayed means that the store is a DelayedWriter.
 func (c *computation) run(s locktable.Step, delayed bool, f func(e *locktable.Entry, now locktable.Instant)) {
 	e := c.entry
 	changed, signals := e.Changed, e.Signals
@@ -239,7 +239,7 @@ func (t *Table) swapOf(c *computation) Swap {
 		Name: c.name, HasEnd: c.hasEnd, Version: c.seen.Version, Value: c.entry.Append(nil), Previous: c.seen.Value, StoreState: c.seen.StoreState,
 		Window: c.window, Entry: c.entry,
 	}
-	if c.claims > 0 && countClaims(c.entry) > c.claims { // the steps added a holder or waiter to others
+	if c.claims > 0 && countClaims(c.entry) > c.claims { // the steps added a holder or a waiter to the existing ones
 		s.ReserveBytes = len(s.Value)/8 + 2*driver.MaxValue
 	}
 	for _, to := range c.entry.Signals {

@@ -28,15 +28,15 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 // are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
 // a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
 type stepBack struct {
-	pauses      int           // how often the claim has paused
+	pauses      int           // the number of the claim's pauses
 	failedSwaps int           // the number of the claim's failed swaps
 	roundTrip   time.Duration // the store's round-trip time; 0 means unknown
 
 	// The failed swaps of the step, for its error when ctx ends. Until then the step is
 	// repeated.
 	version       uint64 // the version of the value that a swap failed to replace
-	staleLoads    int    // how often in a row Load returned that version after the swap failed
-	missedWindows int    // how often in a row the store's clock was outside of the window
+	staleLoads    int    // the number of times in a row that Load returned that version after the swap failed
+	missedWindows int    // the number of times in a row that the store's clock was outside of the window
 }
 
 // maxPausesForHolder is the number of times that a claim pauses for a holder that has not
@@ -86,11 +86,11 @@ func (b *stepBack) explain(err error) error {
 	}
 	switch {
 	case b.staleLoads >= failuresToMention:
-		return fmt.Errorf("%w (%d times in a row the swap of version %d was refused, and Load gave that version again: "+
-			"does Load read a copy that lags, or Swap compare something else?)", err, b.staleLoads, b.version)
+		return fmt.Errorf("%w (%d times in a row the swap of version %d was refused, and Load returned that version again: "+
+			"maybe Load reads an outdated replica, or Swap compares something else)", err, b.staleLoads, b.version)
 	case b.missedWindows >= failuresToMention:
 		return fmt.Errorf("%w (%d times in a row the store's clock was outside of the swap's window: "+
-			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, b.missedWindows)
+			"maybe Time and Swap use different clocks, or the clock shows whole ticks and Tick is not set)", err, b.missedWindows)
 	}
 	return err
 }

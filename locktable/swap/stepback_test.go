@@ -104,8 +104,8 @@ func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 // A store that is wrong uses up the time of each step: the error says what it met.
 func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
 	for says, swapped := range map[string]swap.Swapped{
-		"Load gave that version again": {},
-		"outside of the swap's window": {OutsideWindow: true},
+		"Load returned that version again": {},
+		"outside of the swap's window":     {OutsideWindow: true},
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			store := refusing{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}

@@ -23,8 +23,8 @@ type Store interface {
 	Load(ctx context.Context, names []string) ([]Stored, error)
 
 	// Time returns a window for a swap that begins now: the store's clock has reached
-	// From, and should not have passed To when the swap takes effect. Time sends a
-	// request only if it cannot compute the time. If the window was wrong, Swap returns
+	// From, and should reach To only after the swap takes effect. Time sends a request
+	// only if it cannot compute the time. If the window was wrong, Swap returns
 	// OutsideWindow.
 	Time(ctx context.Context) (Window, error)
 

@@ -53,7 +53,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	}
 	failed := map[int]error{}
 	for part := range slices.Chunk(groupsOf(steps), maxBatchSteps) {
-		if err := t.many(ctx, steps, part, f, failed); err != nil {
+		if err := t.runBatch(ctx, steps, part, f, failed); err != nil {
 			return err
 		}
 	}
