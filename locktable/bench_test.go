@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// BenchmarkEntryCycle is a lock's whole life on an entry that stays in memory: acquire,
-// renew, release.
+// BenchmarkEntryCycle acquires, renews and releases a lock in an entry that stays in
+// memory.
 func BenchmarkEntryCycle(b *testing.B) {
 	e, now, c := &locktable.Entry{}, start, mutex("a")
 	l := driver.LeaseRef{Token: c.Token, TTL: c.TTL}
@@ -24,7 +24,7 @@ func BenchmarkEntryCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkEntryHandOver passes a mutex around among clients that wait for it.
+// BenchmarkEntryHandOver passes a mutex among waiting clients.
 func BenchmarkEntryHandOver(b *testing.B) {
 	e, now := &locktable.Entry{}, start
 	var waiting []*driver.Claim
@@ -40,7 +40,7 @@ func BenchmarkEntryHandOver(b *testing.B) {
 			b.Fatal(err)
 		}
 		_, _ = e.Acquire(now, c, "inbox")
-		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.Add(wait), now.Add(ttl) // all stay alive
+		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.Add(wait), now.Add(ttl) // no claim expires
 		for j := range e.Queue {
 			e.Queue[j].Expires = now.Add(wait)
 		}
@@ -49,7 +49,7 @@ func BenchmarkEntryHandOver(b *testing.B) {
 
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{0, 10, 1000} {
-		e := crowd(n)
+		e := entryWithWaiters(n)
 		b.Run(fmt.Sprint("waiters=", n), func(b *testing.B) {
 			var buf []byte
 			b.ReportAllocs()
@@ -63,7 +63,7 @@ func BenchmarkAppend(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	for _, n := range []int{0, 10, 1000} {
-		stored := crowd(n).Append(nil)
+		stored := entryWithWaiters(n).Append(nil)
 		b.Run(fmt.Sprint("waiters=", n), func(b *testing.B) {
 			b.SetBytes(int64(len(stored)))
 			b.ReportAllocs()

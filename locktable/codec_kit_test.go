@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// full is an entry with everything in it, and with values that are easy to find in its
-// stored form.
-func full() *locktable.Entry {
+// fullEntry returns an entry whose fields are all set, to values that are easy to find in
+// its stored form.
+func fullEntry() *locktable.Entry {
 	return &locktable.Entry{
 		Fence: 300, Closed: 7,
 		Holders: []locktable.Holder{{
@@ -25,25 +25,25 @@ func full() *locktable.Entry {
 	}
 }
 
-func corrupt(t tb, b []byte) string {
+func wantCorrupt(t tb, b []byte) string {
 	t.Helper()
 	e, err := locktable.Decode(b)
 	var c *locktable.CorruptError
 	if !errors.As(err, &c) || e != nil || c.Problem == "" {
-		t.Fatalf("%.80q is read as %+v, %v: want a CorruptError", b, e, err)
+		t.Fatalf("%.80q is decoded to %+v, %v; want a CorruptError", b, e, err)
 	}
 	return c.Error()
 }
 
-// entries are the first inputs of FuzzDecode. They are encoded each time, so they stay
-// entries when the stored form changes.
-func entries(t tb) []*locktable.Entry {
-	fits, lingers, marked := full(), full(), full()
-	fits.Closed, fits.Holders = 0, nil // the head of its queue fits, and waits
-	lingers.Closed, lingers.Holders[0].Expires, lingers.Queue[0].Expires = 1<<53-1, 1<<53-1, 1<<53-1
+// seedEntries are the first inputs of FuzzDecode. They are encoded each time, so they
+// stay valid when the stored form changes.
+func seedEntries(t tb) []*locktable.Entry {
+	headFits, lasting, marked := fullEntry(), fullEntry(), fullEntry()
+	headFits.Closed, headFits.Holders = 0, nil // the head of its queue fits, but waits
+	lasting.Closed, lasting.Holders[0].Expires, lasting.Queue[0].Expires = 1<<53-1, 1<<53-1, 1<<53-1
 	marked.Marks = []locktable.Mark{{Token: tokenOf("mark"), Inbox: "in", Until: 13}}
-	all := []*locktable.Entry{{}, full(), fits, lingers, marked}
-	l := newLab(t)
+	all := []*locktable.Entry{{}, fullEntry(), headFits, lasting, marked}
+	l := newFixture(t)
 	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), forced(permits("e", 1, 2))} {
 		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
 		c.Value = []byte{byte(i)}

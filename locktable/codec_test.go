@@ -13,23 +13,22 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The stored form is read by other versions and by other languages: a change of it has to
-// be meant.
-func TestTheStoredFormIsThis(t *testing.T) {
+// Other versions and languages read the stored form, so it must not change by accident.
+func TestTheStoredFormDoesNotChange(t *testing.T) {
 	const golden = version + "\xac\x02\x0e" + // fence, closed
-		"\x01hold" + zeros + "\x02in" + "\xc3\x0a\x02\x01a\x011\x01b\x012\x01c\x01h" + // a holder: who,
+		"\x01hold" + zeros + "\x02in" + "\xc3\x0a\x02\x01a\x011\x01b\x012\x01c\x01h" + // a holder: its claim,
 		// fences, weight, limit, delay, TTL, fence, since, expires
 		"\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x06\x08" + "\xc9\x01\x02\x04" + "\x01" +
-		// a waiter, and no waiters apart
+		// a waiter, and no Overflow
 		"\x01wait" + zeros + "\x03out" + "\x00" + "\x02\x04\x08\x0c\x0e" + "\x01\x12" + "\x02v\x01" + "\x00" +
 		"\x01gone" + zeros + "\x01\x04boss" + "\x16" + // a broken lease
 		"\x05kept\x96\x01\x18" // the value
-	if got := string(full().Append(nil)); got != golden {
+	if got := string(fullEntry().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)
 	}
 	e, err := locktable.Decode([]byte(golden))
-	if err != nil || !reflect.DeepEqual(e, full()) {
-		t.Errorf("read as %+v, %v", e, err)
+	if err != nil || !reflect.DeepEqual(e, fullEntry()) {
+		t.Errorf("decoded to %+v, %v", e, err)
 	}
 	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before"+version+"\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("an empty entry is appended as %q", got)
@@ -42,30 +41,30 @@ const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of 
 
 func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 	o := basictest.LargestOwner()
-	l := newLab(t) // the lab checks that every valid claim can be stored
+	l := newFixture(t) // the fixture checks that every valid claim can be stored
 	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
-	l.granted(with(mutex("a"), func(c *driver.Claim) {
+	l.wantGranted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 	}))
-	l.refused(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
+	l.wantHeld(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
 		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), bytes.Repeat([]byte{1}, driver.MaxValue)
 	}))
 	noError(t, l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o))
-	l.refused(mutex("c"))
+	l.wantHeld(mutex("c"))
 }
 
-func TestAnEntryThatIsCutShortIsRefused(t *testing.T) {
-	stored := full().Append(nil)
+func TestATruncatedEntryIsRefused(t *testing.T) {
+	stored := fullEntry().Append(nil)
 	for n := range stored {
-		corrupt(t, stored[:n])
+		wantCorrupt(t, stored[:n])
 	}
-	corrupt(t, nil)
-	corrupt(t, append(stored, 0))
+	wantCorrupt(t, nil)
+	wantCorrupt(t, append(stored, 0))
 }
 
-func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
+func TestAnEntryThatBreaksARuleIsRefused(t *testing.T) {
 	holder := func(f func(h *locktable.Holder)) func(e *locktable.Entry) {
 		return func(e *locktable.Entry) { f(&e.Holders[0]) }
 	}
@@ -75,7 +74,7 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 			e.Holders = append(e.Holders, h)
 		}
 	}
-	for says, spoil := range map[string]func(e *locktable.Entry){
+	for want, damage := range map[string]func(e *locktable.Entry){
 		"a token occurs twice":                               second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Token: tokenOf("hold"), Fences: 1, Weight: 1, Limit: 2}, Fence: 11}),
 		"fence 10 does not come after 10":                    second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 1, Limit: 2}, Fence: 10}),
 		"fence 9 does not come after 10":                     second(locktable.Holder{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: 1, Limit: 2}, Fence: 9}),
@@ -101,17 +100,17 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		"length of a value is 1026":                          func(e *locktable.Entry) { e.Value.Bytes = make([]byte, 1025) },
 		"pid is -1":                                          holder(func(h *locktable.Holder) { h.Owner.PID = -1 }),
 	} {
-		e := full()
-		spoil(e)
-		if s := corrupt(t, e.Append(nil)); !strings.Contains(s, says) {
-			t.Errorf("refused as %s\nwant %s", s, says)
+		e := fullEntry()
+		damage(e)
+		if s := wantCorrupt(t, e.Append(nil)); !strings.Contains(s, want) {
+			t.Errorf("refused as %s\nwant %s", s, want)
 		}
 	}
 }
 
-// There is one encoding per entry, so that entries can be compared as bytes.
+// Each entry has one encoding, so that bytes can be compared.
 func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
-	stored := string(full().Append(nil))
+	stored := string(fullEntry().Append(nil))
 	for from, to := range map[string]string{
 		version + "\xac\x02":   version + "\xac\x82\x00", // the fence in three bytes
 		"\x0e":                 "\x8e\x00",               // closed in two
@@ -121,12 +120,12 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 		"\xc3\x0a":             "\xc3\x8a\x00",
 		version:                "\xa3",
 	} {
-		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
+		wantCorrupt(t, []byte(strings.Replace(stored, from, to, 1)))
 	}
 }
 
-// A few bytes that promise a million holders cost nothing, and a large row that is
-// damaged costs little more than its own size.
+// A few bytes that announce a million holders cost no memory, and a large damaged row
+// costs little more than its size.
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
@@ -134,7 +133,7 @@ func TestADamagedCountCostsNoMemory(t *testing.T) {
 		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			corrupt(t, b)
+			wantCorrupt(t, b)
 			runtime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 				t.Errorf("%d bytes that start with %q cost %d bytes", len(b), head, n)
@@ -143,45 +142,46 @@ func TestADamagedCountCostsNoMemory(t *testing.T) {
 	}
 }
 
-// Other stores keep owners by themselves, with other things behind them.
-func TestAnOwnerCanBeStoredByItself(t *testing.T) {
+// Other stores keep owners outside of entries, with other data behind them.
+func TestAnOwnerCanBeStoredOutsideOfAnEntry(t *testing.T) {
 	o := basictest.FullOwner()
 	b := locktable.AppendOwner(nil, o)
 	got, rest, err := locktable.DecodeOwner(append(b, "more"...))
 	if err != nil || string(rest) != "more" || !reflect.DeepEqual(got, o) {
-		t.Fatalf("%+v, then %q, %v", got, rest, err)
+		t.Fatalf("decoded to %+v, then %q, %v", got, rest, err)
 	}
 	for n := range b {
 		if _, _, err := locktable.DecodeOwner(b[:n]); !errors.As(err, new(*locktable.CorruptError)) {
-			t.Errorf("the first %d bytes of it: %v", n, err)
+			t.Errorf("the first %d bytes: %v, want a CorruptError", n, err)
 		}
 	}
 }
 
-// A later version may store more about an owner. This one cannot write that back, so it
-// refuses the entry as it refuses another version of entries.
+// A later version may store more fields of an owner. This version cannot write them back,
+// so it refuses the entry, like an entry of another version.
 func TestAnOwnerWithAFieldOfALaterVersionIsRefused(t *testing.T) {
-	stored := string(full().Append(nil))
+	stored := string(fullEntry().Append(nil))
 	later := strings.Replace(stored, "\x01\x04boss", "\x21\x04boss\x03new", 1)
-	if s := corrupt(t, []byte(later)); !strings.Contains(s, "written by another version: an owner has the fields 0x21") {
+	if s := wantCorrupt(t, []byte(later)); !strings.Contains(s, "written by another version: an owner has the fields 0x21") {
 		t.Errorf("refused as %s", s)
 	}
 }
 
-// A seed must be an entry: decode would refuse another one at once, and prove nothing.
+// A seed must be a valid entry. Decode would refuse another one at once, which would
+// prove nothing.
 func TestEachSeedOfFuzzDecodeIsAnEntry(t *testing.T) {
-	for i, e := range entries(t) {
+	for i, e := range seedEntries(t) {
 		if got, err := locktable.Decode(e.Append(nil)); err != nil || !bytes.Equal(got.Append(nil), e.Append(nil)) {
-			t.Errorf("seed %d: %s is read as %+v, %v", i, show(e), got, err)
+			t.Errorf("seed %d: %s is decoded to %+v, %v", i, show(e), got, err)
 		}
 	}
 }
 
-// FuzzDecode reads an entry from any bytes: it is refused with a CorruptError, or it is
-// an entry that keeps its rules, and keeps them in all later steps.
+// FuzzDecode decodes any bytes. Decode refuses them with a CorruptError, or returns an
+// entry that keeps its rules in all later steps.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(nil), []byte(nil))
-	for _, e := range entries(f) {
+	for _, e := range seedEntries(f) {
 		f.Add(e.Append(nil), []byte("\x01\x00\x03\x01\x01\x00\x00\x00\x00\x00\x00\x00\x06\x02\x00"))
 	}
 	f.Fuzz(func(t *testing.T, stored, ops []byte) {
@@ -193,15 +193,15 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if again := e.Append(nil); !bytes.Equal(again, stored) {
-			t.Fatalf("read from %q, stored as %q", stored, again)
+			t.Fatalf("decoded from %q, stored as %q", stored, again)
 		}
 		e.Public(start, "job")
 		if e.Fence > 1<<61 || len(ops) > 512 {
-			return // fences that the next grants could not store
+			return // the fences of the next grants could not be stored
 		}
-		l := newLab(t)
-		l.e, l.top = e, e.Fence
-		choose, left := reading(ops)
+		l := newFixture(t)
+		l.e, l.lastFence = e, e.Fence
+		choose, left := byteChooser(ops)
 		for {
 			if o := l.next(choose, true); o.what != "forget" {
 				l.do(o)

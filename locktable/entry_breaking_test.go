@@ -8,19 +8,19 @@ import (
 )
 
 func TestBreak(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"FenceOfNobodyChangesNothing": func(l *lab) {
-			g := l.granted(mutex("a"))
-			l.notHeld(l.breaks(g.Fence+1, 5*sec, "boss"))
+	runEach(t, map[string]func(l *fixture){
+		"AnUnknownFenceChangesNothing": func(l *fixture) {
+			g := l.wantGranted(mutex("a"))
+			l.wantNoLease(l.breakLease(g.Fence+1, 5*sec, "boss"))
 			equal(l.t, "changed", l.e.Changed, false)
 		},
-		"SaysForHowLongTheNameIsClosedForCertain": func(l *lab) {
-			g := l.granted(mutex("a"))
-			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
-			l.e.Uncertainty = sec // it may be as much later than it seems
+		"TheErrorHasTheLeastTimeForWhichTheNameIsClosed": func(l *fixture) {
+			g := l.wantGranted(mutex("a"))
+			l.wantNoError(l.breakLease(g.Fence, 5*sec, "boss"))
+			l.e.Uncertainty = sec // the time may be later by this
 			equal(l.t, "closed for", brokenBy(l.t, l.renew("a", ttl)).ClosedFor, 4*sec)
 		},
-		"WordForAThousandBrokenDoesNotGrowForEver": func(l *lab) {
+		"OnlySomeBrokenLeasesAreRemembered": func(l *fixture) {
 			for i := range 5000 {
 				c := forced(mutex(fmt.Sprint("w", i)))
 				c.TTL = driver.MaxTTL
@@ -31,7 +31,7 @@ func TestBreak(t *testing.T) {
 			if n := len(l.e.Append(nil)); n > 64<<10 {
 				l.t.Fatalf("the entry takes %d bytes", n)
 			}
-			brokenBy(l.t, l.renew("w4998", ttl)) // the last ones are remembered
+			brokenBy(l.t, l.renew("w4998", ttl)) // the entry remembers the last ones
 			equal(l.t, "remembered", len(l.e.Broken), 256)
 		},
 	})

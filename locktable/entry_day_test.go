@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A table's clock may be behind the time of day, and leases go by that clock. But fences
-// are no less than the time of day, and they tell when a name may be forgotten.
-func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
+// A table's clock may be behind the time of day. Leases follow that clock. But fences are
+// no less than the time of day, which also decides when a name may be forgotten.
+func TestFencesFollowTheWallClockIfTheClockIsBehind(t *testing.T) {
 	now, day := locktable.Instant(1_000_000_000), locktable.Instant(5_000_000_000)
 	c := &driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second}
 	e := &locktable.Entry{WallClock: day}
@@ -19,18 +19,18 @@ func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
 		t.Fatalf("fence %d, %v; want %d", g.Fence, err, day)
 	}
 	if h := e.Holders[0]; h.Since != now || h.Expires != now.Add(c.TTL) {
-		t.Errorf("held from %d to %d; want it to go by the clock", h.Since, h.Expires)
+		t.Errorf("held from %d to %d; want times of the table's clock", h.Since, h.Expires)
 	}
 	e.WallClock++
 	if e.Forgettable(now, time.Millisecond) {
-		t.Error("forgotten while it is held")
+		t.Error("Forgettable is true while the name is held")
 	}
 	later := now.Add(c.TTL)
 	if e.Forgettable(later, time.Millisecond) {
-		t.Error("forgotten too early")
+		t.Error("Forgettable is true too early")
 	}
 	if e.WallClock = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
-		t.Error("not forgotten")
+		t.Error("Forgettable is false after the retention")
 	}
 	e.WallClock = 0 // a client whose clock is behind
 	c.Token = driver.NewToken()

@@ -14,22 +14,22 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The lab checks the laws at every step of each property. The clock runs back in
-// TestTheEntryAnswersAsTheModelDoes, where the entry is never forgotten: an entry may be
-// forgotten as long as the clock does not run back.
-func TestLawsHoldWhateverHappensAlthoughIdleEntriesAreForgotten(t *testing.T) {
+// The fixture checks the rules at every step of each property. Only
+// TestTheEntryAnswersAsTheModelDoes sets the clock back, and never forgets the entry,
+// because forgetting is safe only while the clock does not run back.
+func TestTheRulesHoldIfIdleEntriesAreForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
+		l, choose := newFixture(t), rapidChooser(t)
 		for range steps(t) {
 			l.do(l.next(choose, false))
 		}
 	})
 }
 
-// As they are stored after every step, entries behave as they do in memory.
-func TestAStoredEntryBehavesAsTheOneInMemory(t *testing.T) {
+// An entry that is stored and decoded after every step behaves like one in memory.
+func TestAStoredEntryBehavesLikeOneInMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		inMemory, stored, choose := newLab(t), newLab(t), drawing(t)
+		inMemory, stored, choose := newFixture(t), newFixture(t), rapidChooser(t)
 		for range steps(t) {
 			o := inMemory.next(choose, false)
 			if want, got := inMemory.do(o), stored.do(o); got != want {
@@ -42,16 +42,15 @@ func TestAStoredEntryBehavesAsTheOneInMemory(t *testing.T) {
 	})
 }
 
-// Asking again at once, with the same token, gives the same answer and changes nothing
-// for the others.
-func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
+// A repeated claim gets the same answer, and changes nothing for other claims.
+func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
+		l, choose := newFixture(t), rapidChooser(t)
 		for range steps(t) {
 			o := l.next(choose, false)
-			// A claim that is refused for the value loses its place. Meanwhile the
-			// waiters behind it may have written a smaller one.
-			if said := l.do(o); o.what != "acquire" || strings.HasPrefix(said, "refused for the value") {
+			// A claim that is refused for the value loses its place. The waiters behind
+			// it may then have written a smaller value.
+			if answer := l.do(o); o.what != "acquire" || strings.HasPrefix(answer, "refused for the value") {
 				continue
 			}
 			c := o.claim
@@ -65,10 +64,10 @@ func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 	})
 }
 
-// Refuses says what Acquire would say, and has done what Acquire does before it grants.
-func TestRefusesSaysWhatAcquireWould(t *testing.T) {
+// Refuses returns the answer of Acquire, and does what Acquire does before it grants.
+func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
+		l, choose := newFixture(t), rapidChooser(t)
 		for range steps(t) {
 			o := l.next(choose, false)
 			if o.what == "acquire" {
@@ -91,12 +90,12 @@ func TestRefusesSaysWhatAcquireWould(t *testing.T) {
 	})
 }
 
-// In any state, if all clients are dead except one that keeps asking, that one is granted
-// as soon as the last lease and its lock-delay, and each place in the queue and its
-// possible grant, have ended.
-func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
+// If all clients are dead except one that repeats its claim, that one is granted as soon
+// as all leases with their lock-delays, and all places with their possible grants, have
+// ended.
+func TestAClaimIsGrantedAfterAllOtherClientsDied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newLab(t), drawing(t)
+		l, choose := newFixture(t), rapidChooser(t)
 		for range steps(t) {
 			l.do(l.next(choose, false))
 		}
@@ -104,8 +103,8 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
 		c.ValueBelow = nil
 		held := heldOf(l.acquire(&c))
-		// The dead in the queue hold the name at the worst until their places would have
-		// lapsed.
+		// A dead waiter may get the name, and holds it until its place would have
+		// expired.
 		deadline := max(l.now, l.e.Closed)
 		for _, h := range l.e.Holders {
 			deadline = max(deadline, h.Expires.Add(h.LockDelay))
@@ -119,14 +118,14 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 			if l.now > deadline {
 				t.Fatalf("still refused %v after the deadline: %v", deadline.Until(l.now), held)
 			}
-			l.sleep(held.RetryAfter) // asking only when it makes sense is often enough
+			l.sleep(held.RetryAfter) // RetryAfter must be enough
 			held = heldOf(l.acquire(&c))
 		}
 	})
 }
 
-// FuzzOperations reads a sequence of operations from the bytes. The lab checks the laws
-// at every step, and the model knows every answer.
+// FuzzOperations reads a sequence of operations from the bytes. The fixture checks the
+// rules at every step, and the model has every answer.
 func FuzzOperations(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("\x01\x00\x00\x01\x01\x00\x00\x00\x01\x00\x01\x01\x01\x00\x00\x00\x06\x00\x00"))
@@ -134,10 +133,10 @@ func FuzzOperations(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{1, 5, 3, 2, 4, 0, 6, 8, 2, 7}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1024 {
-			return // the lab checks the entry after each step, so long inputs only take long
+			return // long inputs only take long, because each step is checked
 		}
-		choose, left := reading(b)
-		l, m := newLab(t), &model{}
+		choose, left := byteChooser(b)
+		l, m := newFixture(t), &model{}
 		for left() > 0 {
 			o := l.next(choose, true)
 			if o.what == "forget" {
@@ -150,22 +149,22 @@ func FuzzOperations(f *testing.F) {
 	})
 }
 
-// In each case the answers and the signals are the model's.
+// The answers and the signals of an entry are the model's.
 func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, m, choose := newLab(t), &model{}, drawing(t)
-		var story []string
+		l, m, choose := newFixture(t), &model{}, rapidChooser(t)
+		var ops []string
 		for range steps(t) {
 			o := l.next(choose, true)
 			if o.what == "forget" {
-				continue // the model forgets nothing
+				continue // the model keepsExpired nothing
 			}
-			story = append(story, o.String())
+			ops = append(ops, o.String())
 			if got, want := l.do(o), m.do(l.now, o); got != want {
-				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(story, "\n"), got, want)
+				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(ops, "\n"), got, want)
 			}
 			if got, want := l.e.Public(l.now, "job"), m.entry(l.now); o.what != "sleep" && !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s\nthe entry shows: %+v\nthe model shows: %+v", strings.Join(story, "\n"), got, want)
+				t.Fatalf("%s\nthe entry shows: %+v\nthe model shows: %+v", strings.Join(ops, "\n"), got, want)
 			}
 		}
 	})

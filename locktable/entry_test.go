@@ -10,25 +10,25 @@ import (
 )
 
 func TestATryThatIsRefusedWritesNothing(t *testing.T) {
-	l := newLab(t)
-	l.granted(mutex("a"))
-	l.refused(try(mutex("b")))
+	l := newFixture(t)
+	l.wantGranted(mutex("a"))
+	l.wantHeld(try(mutex("b")))
 	equal(t, "changed", l.e.Changed, false)
 }
 
 func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {
-	l := newLab(t)
-	l.granted(mutex("a"))
-	l.refused(mutex("b"))
-	l.refused(mutex("c"))
-	l.ok(l.release("a", 0))
+	l := newFixture(t)
+	l.wantGranted(mutex("a"))
+	l.wantHeld(mutex("b"))
+	l.wantHeld(mutex("c"))
+	l.wantNoError(l.release("a", 0))
 	first := l.e.Signals
-	l.ok(l.release("b", 0))
+	l.wantNoError(l.release("b", 0))
 	equal(t, "first signal", first[0].Inbox, "b")
 	equal(t, "second signal", l.e.Signals[0].Inbox, "c")
 }
 
-func TestInstantsRoundUpSoThatNothingEndsEarly(t *testing.T) {
+func TestInstantAddRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]locktable.Instant{0: 0, 1: 1, µs: 1, µs + 1: 2, sec: 1e6, driver.MaxTTL: 30 * 86400 * 1e6} {
 		equal(t, fmt.Sprint("instant after ", d), locktable.Instant(0).Add(d), want)
 	}

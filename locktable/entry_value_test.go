@@ -9,39 +9,39 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-func writing(c *driver.Claim, v string) *driver.Claim {
+func withValue(c *driver.Claim, v string) *driver.Claim {
 	c.Value = []byte(v)
 	return c
 }
 
 func TestValue(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"IsShownAsACopy": func(l *lab) {
-			l.granted(writing(mutex("a"), "1"))
+	runEach(t, map[string]func(l *fixture){
+		"IsShownAsACopy": func(l *fixture) {
+			l.wantGranted(withValue(mutex("a"), "1"))
 			l.e.Public(l.now, "job").Value[0] = 'x'
 			equal(l.t, "value", string(l.e.Value.Bytes), "1")
 		},
-		"IsForgottenOnlyAWhileAfterTheLastLease": func(l *lab) {
-			for end, how := range map[string]func() (ended locktable.Instant){
-				"released":                  func() locktable.Instant { l.ok(l.release("a", 0)); return l.now },
-				"released and kept":         func() locktable.Instant { l.ok(l.release("a", 25*sec)); return l.now.Add(5 * sec) },
-				"expired":                   func() locktable.Instant { l.sleep(10 * sec); _ = l.release("b", 0); return l.now },
-				"expired, which nobody saw": func() locktable.Instant { return l.now.Add(10 * sec) },
-				"broken":                    func() locktable.Instant { l.ok(l.breaks(l.e.Fence, 0, "boss")); return l.now },
+		"IsForgottenOnlyAfterTheRetentionSinceTheLastLease": func(l *fixture) {
+			for end, endLease := range map[string]func() (ended locktable.Instant){
+				"released":                func() locktable.Instant { l.wantNoError(l.release("a", 0)); return l.now },
+				"released and kept":       func() locktable.Instant { l.wantNoError(l.release("a", 25*sec)); return l.now.Add(5 * sec) },
+				"expired":                 func() locktable.Instant { l.sleep(10 * sec); _ = l.release("b", 0); return l.now },
+				"expired, without a step": func() locktable.Instant { return l.now.Add(10 * sec) },
+				"broken":                  func() locktable.Instant { l.wantNoError(l.breakLease(l.e.Fence, 0, "boss")); return l.now },
 			} {
 				l.e = &locktable.Entry{}
-				l.granted(writing(mutex("a"), "1"))
+				l.wantGranted(withValue(mutex("a"), "1"))
 				l.sleep(20 * sec)
-				ended := how()
+				ended := endLease()
 				if l.e.Forgettable(ended.Add(5*sec)-1, 5*sec) || !l.e.Forgettable(ended.Add(30*sec), 5*sec) {
 					l.t.Fatalf("%s at %d: forgotten too soon, or never: %s", end, ended, show(l.e))
 				}
 			}
 		},
-		"IsForgottenOnlyAWhileAfterItWasWritten": func(l *lab) {
-			l.granted(with(writing(mutex("a"), "1"), func(c *driver.Claim) { c.TTL = 10 * sec }))
+		"IsForgottenOnlyAfterTheRetentionSinceTheWrite": func(l *fixture) {
+			l.wantGranted(with(withValue(mutex("a"), "1"), func(c *driver.Claim) { c.TTL = 10 * sec }))
 			l.sleep(9 * sec)
-			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("a"), Value: []byte("2")}))
+			l.wantNoError(l.releaseRef(driver.LeaseRef{Token: tokenOf("a"), Value: []byte("2")}))
 			written := l.now
 			equal(l.t, "ends", l.e.Ends(), written)
 			for _, x := range []struct {
@@ -55,11 +55,11 @@ func TestValue(t *testing.T) {
 	})
 }
 
-// The driver keeps a copy, because its caller may change what it gave.
+// The driver keeps a copy, because its caller may change the slice.
 func TestTheTableKeepsACopyOfAValue(t *testing.T) {
-	m := memory{newShelf(), &locktable.Entry{}}
+	m := entryTable{newByteTable(), &locktable.Entry{}}
 	d := locktable.New(m, "1")
-	claim, l := writing(mutex("a"), "grant"), lease("a")
+	claim, l := withValue(mutex("a"), "grant"), lease("a")
 	must(d.Acquire(t.Context(), *claim))(t)
 	claim.Value[0] = 'x'
 	equal(t, "value", string(m.e.Value.Bytes), "grant")
@@ -74,9 +74,9 @@ func TestTheTableKeepsACopyOfAValue(t *testing.T) {
 	equal(t, "value", string(m.e.Value.Bytes), "release")
 }
 
-// A request that writes a value has an end, and so has a renewal in a batch.
-func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
-	s := newShelf()
+// A request that writes a value has an end, even a renewal in a batch.
+func TestALateRequestWithAValueWritesNothing(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	must(d.Acquire(t.Context(), *mutex("a")))(t)
 	for _, late := range [][]driver.LeaseRef{{lease("a")}, {lease("b"), lease("a")}} {
@@ -86,7 +86,7 @@ func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
 		_, err := d.Renew(ctx, late)
 		cancel()
 		if !errors.Is(err, ctx.Err()) || !slices.Equal(before, s.rows["job"]) {
-			t.Errorf("%d renewals that come too late are answered %v", len(late), err)
+			t.Errorf("%d late renewals return %v", len(late), err)
 		}
 	}
 	l := lease("a")
@@ -94,7 +94,7 @@ func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
 	ctx, cancel := s.late(t)
 	defer cancel()
 	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
-		t.Errorf("a release that comes too late is answered %v", err)
+		t.Errorf("a late release returns %v", err)
 	}
 	if e, err := s.load("job"); err != nil || len(e.Holders) != 1 || e.Value.Bytes != nil {
 		t.Errorf("the entry is %+v, %v", e, err)

@@ -14,14 +14,14 @@ import (
 type groupedStore struct{ *store }
 
 func (s *groupedStore) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	signals, err := s.all(ctx, steps, f)
+	signals, err := s.runAll(ctx, steps, f)
 	for _, signal := range signals {
 		s.client.Deliver(signal.Signal)
 	}
 	return err
 }
 
-func (s *groupedStore) all(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, _ error) {
+func (s *groupedStore) runAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (signals []locktable.Signal, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
@@ -32,12 +32,12 @@ func (s *groupedStore) all(ctx context.Context, steps []locktable.Step, f func(i
 		if err != nil {
 			return nil, err
 		}
-		goesOn := f(i, e, locktable.At(time.Now()))
+		continues := f(i, e, locktable.At(time.Now()))
 		if e.Changed {
 			s.rows[step.Name] = e.Append(nil)
 		}
 		signals = append(signals, e.Signals...)
-		if !goesOn {
+		if !continues {
 			break
 		}
 	}

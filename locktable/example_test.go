@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A store is a table of names and bytes, as a database has them. Its mutex is the
-// transaction. Here it has one client; with several, it would have their inboxes.
+// A store is a table of names and bytes, as in a database. Its mutex is the transaction.
+// It has one client here; with several, it would have their inboxes.
 type store struct {
 	client *locktable.Driver
 
@@ -31,7 +31,7 @@ func (s *store) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		if err != nil {
 			return err
 		}
-		for _, signal := range signals { // when it is stored, and no lock is held
+		for _, signal := range signals { // after the entry is stored, and without the mutex
 			s.client.Deliver(signal.Signal)
 		}
 	}
@@ -92,8 +92,8 @@ func (s *store) Properties() driver.Properties {
 
 func (s *store) Close() error { return nil }
 
-// A backend over any table that can change one row atomically. It still has to forget
-// idle rows, and to pass the suite in drivertest.
+// A backend needs a table that can change one row atomically. It also has to delete idle
+// rows, and to pass the suite in drivertest.
 func ExampleNew() {
 	ctx := context.Background()
 	s := &store{rows: map[string][]byte{}}
@@ -106,7 +106,7 @@ func ExampleNew() {
 
 	first, _ := locks.RWMutex("catalog").RLock(ctx)
 	time.AfterFunc(time.Millisecond, func() { _ = first.Release(ctx) })
-	writer, err := locks.RWMutex("catalog").Lock(ctx) // which waits for the reader
+	writer, err := locks.RWMutex("catalog").Lock(ctx) // waits for the reader
 	fmt.Println(err, writer.Fence() > first.Fence())
 	fmt.Println(writer.Release(ctx))
 	// Output:

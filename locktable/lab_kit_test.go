@@ -12,15 +12,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A lab is one entry on a clock that a test moves. The lab runs every method of the
-// entry, checks the entry before and after, and fails the test when a rule is broken: see
-// laws_kit_test.go. So each unit test, property and fuzz input checks all rules at each
-// of its steps.
-type lab struct {
-	t   tb
-	e   *locktable.Entry
-	now locktable.Instant
-	top uint64 // the highest fence that was ever granted
+// A fixture is one entry on a clock that a test moves. It runs the methods of the entry,
+// and after each step fails the test if a rule is broken: see laws_kit_test.go. So each
+// unit test, property and fuzz input checks all rules at each of its steps.
+type fixture struct {
+	t         tb
+	e         *locktable.Entry
+	now       locktable.Instant
+	lastFence uint64 // the highest fence that was ever granted
 }
 
 // tb has the methods that testing.T, testing.F and rapid.T share.
@@ -39,10 +38,10 @@ const (
 
 var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-func newLab(t tb) *lab { return &lab{t: t, e: &locktable.Entry{}, now: start} }
+func newFixture(t tb) *fixture { return &fixture{t: t, e: &locktable.Entry{}, now: start} }
 
-// The claims of the tests. The name of a claimant is also its token, its inbox and its
-// owner, so that messages are readable.
+// These functions return the claims of the tests. The name of a claimant is also its
+// token, its inbox and its owner, so that messages are readable.
 func mutex(who string) *driver.Claim  { return permits(who, driver.Exclusive, driver.Unlimited) }
 func reader(who string) *driver.Claim { return permits(who, 1, driver.Unlimited) }
 
@@ -80,16 +79,16 @@ func whose(t driver.Token) string {
 	return strings.TrimRight(string(t[:]), "\x00")
 }
 
-// sleep moves the clock, also backwards. Nothing happens by itself.
-func (l *lab) sleep(d time.Duration) {
+// sleep moves the clock, forward or back, and runs no step.
+func (l *fixture) sleep(d time.Duration) {
 	l.now += locktable.Instant(d / time.Microsecond)
 }
 
-func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
+func (l *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
 	l.t.Helper()
 	var grant driver.Grant
 	var err error
-	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
+	l.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
 	h := l.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -99,7 +98,7 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	case held == nil && h == nil:
 		l.t.Fatalf("%s was granted fence %d, and does not hold", whose(c.Token), grant.Fence)
 	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
-		l.t.Fatalf("%s was told %+v, and holds %+v", whose(c.Token), grant, *h)
+		l.t.Fatalf("%s got %+v, and holds %+v", whose(c.Token), grant, *h)
 	case held != nil && h != nil:
 		l.t.Fatalf("%s was refused, and holds", whose(c.Token))
 	case held != nil:
@@ -108,46 +107,46 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	return grant, err
 }
 
-func (l *lab) renew(who string, d time.Duration) error {
+func (l *fixture) renew(who string, d time.Duration) error {
 	l.t.Helper()
-	return l.renews(driver.LeaseRef{Token: tokenOf(who), TTL: d})
+	return l.renewRef(driver.LeaseRef{Token: tokenOf(who), TTL: d})
 }
 
-func (l *lab) renews(r driver.LeaseRef) error {
+func (l *fixture) renewRef(r driver.LeaseRef) error {
 	l.t.Helper()
 	var err error
 	who, d := whose(r.Token), r.TTL
-	l.step(act{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
+	l.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
 	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
 		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
 	}
 	return err
 }
 
-func (l *lab) release(who string, minHold time.Duration) error {
+func (l *fixture) release(who string, minHold time.Duration) error {
 	l.t.Helper()
-	return l.releases(driver.LeaseRef{Token: tokenOf(who), MinHold: minHold})
+	return l.releaseRef(driver.LeaseRef{Token: tokenOf(who), MinHold: minHold})
 }
 
-func (l *lab) releases(r driver.LeaseRef) error {
+func (l *fixture) releaseRef(r driver.LeaseRef) error {
 	l.t.Helper()
 	var err error
 	who := whose(r.Token)
-	l.step(act{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
+	l.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
 	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
 		l.t.Fatalf("%s released, and still holds or waits", who)
 	}
 	return err
 }
 
-func (l *lab) breaks(fence uint64, delay time.Duration, by string) error {
+func (l *fixture) breakLease(fence uint64, delay time.Duration, by string) error {
 	l.t.Helper()
 	var err error
-	l.step(act{what: "break", fence: fence}, func() { err = l.e.Break(l.now, fence, delay, driver.Owner{Client: by}) })
+	l.step(action{what: "break", fence: fence}, func() { err = l.e.Break(l.now, fence, delay, driver.Owner{Client: by}) })
 	return err
 }
 
-func (l *lab) holder(token driver.Token) *locktable.Holder {
+func (l *fixture) holder(token driver.Token) *locktable.Holder {
 	for i, h := range l.e.Holders {
 		if h.Token == token && !token.IsZero() {
 			return &l.e.Holders[i]
@@ -156,14 +155,14 @@ func (l *lab) holder(token driver.Token) *locktable.Holder {
 	return nil
 }
 
-// place is the position in the queue, from 1; 0 is not in it.
-func (l *lab) place(who string) int {
+// place returns the position of a claimant in the queue, from 1; 0 means none.
+func (l *fixture) place(who string) int {
 	return 1 + slices.IndexFunc(l.e.Queue, func(w locktable.Waiter) bool { return w.Token == tokenOf(who) })
 }
 
-// The methods below are the expectations of unit tests.
+// The methods that begin with want are the expectations of unit tests.
 
-func (l *lab) granted(c *driver.Claim) driver.Grant {
+func (l *fixture) wantGranted(c *driver.Claim) driver.Grant {
 	l.t.Helper()
 	g, err := l.acquire(c)
 	if err != nil {
@@ -172,31 +171,31 @@ func (l *lab) granted(c *driver.Claim) driver.Grant {
 	return g
 }
 
-func (l *lab) refused(c *driver.Claim) *driver.HeldError {
+func (l *fixture) wantHeld(c *driver.Claim) *driver.HeldError {
 	l.t.Helper()
 	g, err := l.acquire(c)
 	held, ok := errors.AsType[*driver.HeldError](err)
 	if !ok {
-		l.t.Fatalf("%s is granted fence %d, or told %v", whose(c.Token), g.Fence, err)
+		l.t.Fatalf("%s got fence %d, or the error %v; want a HeldError", whose(c.Token), g.Fence, err)
 	}
 	return held
 }
 
-func (l *lab) ok(err error) {
+func (l *fixture) wantNoError(err error) {
 	l.t.Helper()
 	if err != nil {
 		l.t.Fatalf("error %v, want none", err)
 	}
 }
 
-func (l *lab) notHeld(err error) {
+func (l *fixture) wantNoLease(err error) {
 	l.t.Helper()
 	if !errors.Is(err, driver.ErrNoSuchLease) {
 		l.t.Fatalf("error %v, want ErrNoSuchLease", err)
 	}
 }
 
-func (l *lab) said(want string) {
+func (l *fixture) wantSignals(want string) {
 	l.t.Helper()
 	var got []string
 	for _, s := range l.e.Signals {
@@ -216,17 +215,17 @@ func equal[T comparable](t tb, what string, got, want T) {
 	}
 }
 
-// each runs a table of contracts, every one on a lab of its own.
-func each(t *testing.T, contracts map[string]func(l *lab)) {
+// runEach runs a table of subtests, each with a new fixture.
+func runEach(t *testing.T, tests map[string]func(l *fixture)) {
 	t.Helper()
-	for name, f := range contracts {
-		t.Run(name, func(t *testing.T) { f(newLab(t)) })
+	for name, f := range tests {
+		t.Run(name, func(t *testing.T) { f(newFixture(t)) })
 	}
 }
 
 func show(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }
 
-// heldOf is the refusal because of others; nil for a grant.
+// heldOf returns the HeldError of Acquire's results, or nil.
 func heldOf(_ driver.Grant, err error) *driver.HeldError {
 	held, _ := errors.AsType[*driver.HeldError](err)
 	return held
@@ -241,8 +240,8 @@ func brokenBy(t tb, err error) *driver.BrokenError {
 	return broken
 }
 
-// crowd is an entry with a holder, who has labels, and n waiters.
-func crowd(n int) *locktable.Entry {
+// entryWithWaiters returns an entry with a holder that has labels, and n waiters.
+func entryWithWaiters(n int) *locktable.Entry {
 	l := &locktable.Entry{}
 	for i := range n + 1 {
 		c := mutex(fmt.Sprint("client", i))

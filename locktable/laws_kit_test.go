@@ -18,21 +18,21 @@ var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// act is the action of a step, and the claim that it is for.
-type act struct {
+// An action is the action of a step, and its claim.
+type action struct {
 	what        string
 	token       driver.Token
 	force       bool
-	early       bool // it has a ticket
+	hasTicket   bool // the claim has a ticket
 	fence       uint64
 	ttl         time.Duration
-	value       []byte // it writes
-	conditional bool   // it may be refused for the value
+	value       []byte // the value that it writes
+	conditional bool   // the claim has a ValueBelow
 }
 
-// step runs one method of the entry and checks the rules of docs/internals/design.md,
-// section 5, on what it did.
-func (l *lab) step(a act, f func()) {
+// step runs one method of the entry, and then checks the rules of
+// docs/internals/design.md, section 5.
+func (l *fixture) step(a action, f func()) {
 	l.t.Helper()
 	before := clone(l.e)
 	f()
@@ -54,19 +54,19 @@ func clone(e *locktable.Entry) *locktable.Entry {
 	}
 }
 
-// checkState checks what is true of every entry after every step.
+// checkState checks the rules that hold for every entry after every step.
 //
-// The rule of exclusion is about the moment of a grant: held + weight <= limit, each
-// claim by its own limit. Since those that are granted later come later in the list, and
-// since those that leave only make room, it can be seen at any time: up to and with each
-// holder, the weights add up to no more than that holder's limit.
-func (l *lab) checkState() {
+// The rule of exclusion concerns the moment of a grant: held + weight <= limit, each
+// claim by its own limit. Later grants are later in the list, and holders that leave only
+// make room. So it can be checked at any time: up to and with each holder, the weights
+// add up to no more than that holder's limit.
+func (l *fixture) checkState() {
 	l.t.Helper()
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
 	for _, h := range l.e.Holders {
 		if held += int64(h.Weight); held > int64(h.Limit) {
-			l.t.Fatalf("%s was granted %d of %d, which makes %d: %s", whose(h.Token), h.Weight, h.Limit, held, show(l.e))
+			l.t.Fatalf("%s was granted %d of %d, and the sum is %d: %s", whose(h.Token), h.Weight, h.Limit, held, show(l.e))
 		}
 		if h.Fence <= last || h.Fences < 1 {
 			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", whose(h.Token), h.Fence, h.Fences, show(l.e))
@@ -76,7 +76,7 @@ func (l *lab) checkState() {
 			l.t.Fatalf("%s expired and still holds", whose(h.Token))
 		}
 		if !h.Token.IsZero() && seen[h.Token] {
-			l.t.Fatalf("%s stands in the entry twice: %s", whose(h.Token), show(l.e))
+			l.t.Fatalf("%s is in the entry twice: %s", whose(h.Token), show(l.e))
 		}
 		seen[h.Token] = true
 	}
@@ -85,38 +85,38 @@ func (l *lab) checkState() {
 	}
 	for i, w := range l.e.Queue {
 		if i > 0 && w.Since < l.e.Queue[i-1].Since {
-			l.t.Fatalf("%s came before the one ahead of it: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s arrived before the waiter ahead of it: %s", whose(w.Token), show(l.e))
 		}
 		if w.Expires <= l.now {
-			l.t.Fatalf("%s still waits in a place that was not kept", whose(w.Token))
+			l.t.Fatalf("%s still waits in a place that has expired", whose(w.Token))
 		}
 		if w.Token.IsZero() || seen[w.Token] {
-			l.t.Fatalf("%s stands in the entry twice: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s is in the entry twice: %s", whose(w.Token), show(l.e))
 		}
 		seen[w.Token] = true
 	}
 	for _, b := range l.e.Broken {
 		if b.Until <= l.now {
-			l.t.Fatalf("word for %s is kept after its lease would have ended", whose(b.Token))
+			l.t.Fatalf("the break of %s is remembered after its lease would have ended", whose(b.Token))
 		}
 	}
 	if len(l.e.Queue) > 0 && l.e.Closed <= l.now {
 		if w := l.e.Queue[0]; held+int64(w.Weight) <= int64(w.Limit) {
-			l.t.Fatalf("%s is the head of the queue, fits, and is left waiting: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s is the head of the queue and fits, but waits: %s", whose(w.Token), show(l.e))
 		}
 	}
 }
 
-// checkFences checks that every new grant has a fence above all that were granted before,
-// and not below the clock.
-func (l *lab) checkFences(before *locktable.Entry) {
+// checkFences checks that every new grant has a greater fence than all earlier grants,
+// and none below the clock.
+func (l *fixture) checkFences(before *locktable.Entry) {
 	l.t.Helper()
 	if l.e.Fence < before.Fence {
 		l.t.Fatalf("the last fence fell from %d to %d", before.Fence, l.e.Fence)
 	}
-	for _, h := range l.fresh(before) {
-		if h.Fence <= l.top || h.Fence <= before.Fence {
-			l.t.Fatalf("%s is granted fence %d after fence %d", whose(h.Token), h.Fence, max(l.top, before.Fence))
+	for _, h := range l.newHolders(before) {
+		if h.Fence <= l.lastFence || h.Fence <= before.Fence {
+			l.t.Fatalf("%s is granted fence %d after fence %d", whose(h.Token), h.Fence, max(l.lastFence, before.Fence))
 		}
 		if l.now > 0 && h.Fence < uint64(l.now) {
 			l.t.Fatalf("%s is granted fence %d, below the clock %d", whose(h.Token), h.Fence, l.now)
@@ -124,12 +124,12 @@ func (l *lab) checkFences(before *locktable.Entry) {
 		if end := l.now.Add(l.e.Uncertainty); h.Since != end {
 			l.t.Fatalf("%s holds since %d, and it is %d at the latest", whose(h.Token), h.Since, end)
 		}
-		l.top = h.Fence + uint64(h.Fences) - 1
+		l.lastFence = h.Fence + uint64(h.Fences) - 1
 	}
 }
 
-// fresh are the holders that were not there before, in the order of their grants.
-func (l *lab) fresh(before *locktable.Entry) (out []locktable.Holder) {
+// newHolders returns the holders that before does not have, in the order of their grants.
+func (l *fixture) newHolders(before *locktable.Entry) (out []locktable.Holder) {
 	for _, h := range l.e.Holders {
 		if !slices.ContainsFunc(before.Holders, func(o locktable.Holder) bool { return o.Fence == h.Fence }) {
 			out = append(out, h)
@@ -138,8 +138,8 @@ func (l *lab) fresh(before *locktable.Entry) (out []locktable.Holder) {
 	return out
 }
 
-// checkHolders checks that only its own token, a break, and the clock change a lease.
-func (l *lab) checkHolders(a act, before *locktable.Entry) {
+// checkHolders checks that only the lease's token, a break, and the clock change a lease.
+func (l *fixture) checkHolders(a action, before *locktable.Entry) {
 	l.t.Helper()
 	delay := before.Closed
 	for _, h := range before.Holders {
@@ -151,10 +151,10 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 		}
 		i := slices.IndexFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
 		own := a.token == h.Token && !h.Token.IsZero()
-		hit := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Fences)
+		isBroken := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Fences)
 		switch {
 		case i < 0:
-			if !(own && a.what == "release") && !hit && !(a.force && !own) {
+			if !(own && a.what == "release") && !isBroken && !(a.force && !own) {
 				l.t.Fatalf("%s by %s freed the lease of %s", a.what, whose(a.token), whose(h.Token))
 			}
 		case own && (a.what == "acquire" || a.what == "renew"):
@@ -170,8 +170,8 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 			}
 		}
 	}
-	if delay > l.now && !a.force { // even if the expiry of that holder is found only now
-		if n := l.fresh(before); len(n) > 0 {
+	if delay > l.now && !a.force { // even if this step is the first to notice that holder's expiry
+		if n := l.newHolders(before); len(n) > 0 {
 			l.t.Fatalf("%s is granted a name that is closed for %v", whose(n[0].Token), l.now.Until(delay))
 		}
 		if l.e.Closed < delay {
@@ -180,26 +180,25 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	}
 }
 
-// checkQueue checks that the queue is served from its head only, and that no waiter moves
-// in it.
-func (l *lab) checkQueue(a act, before *locktable.Entry) {
+// checkQueue checks that the queue is served from its head only, and keeps its order.
+func (l *fixture) checkQueue(a action, before *locktable.Entry) {
 	l.t.Helper()
-	var expect []driver.Token // the order that the live waiters should have, as they had before
-	again := false            // its turn came and went for the value, and now it asks again
+	var expect []driver.Token // the live waiters, in their order before the step
+	asksAgain := false        // it lost its turn for the value, and asks again in this step
 	for _, w := range before.Queue {
-		told := l.toldToLook(w.Inbox, w.Token)
-		if told && w.ValueBelow != nil && w.Token == a.token && a.what == "acquire" {
-			again = true
+		retried := l.gotRetry(w.Inbox, w.Token)
+		if retried && w.ValueBelow != nil && w.Token == a.token && a.what == "acquire" {
+			asksAgain = true
 			continue
 		}
-		told = told && l.place(whose(w.Token)) == 0
+		retried = retried && l.place(whose(w.Token)) == 0
 		refused := w.Token == a.token && a.conditional && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
-		if w.Expires > l.now && !(told && w.ValueBelow != nil) && !refused {
+		if w.Expires > l.now && !(retried && w.ValueBelow != nil) && !refused {
 			expect = append(expect, w.Token)
 		}
 	}
 	var got []driver.Token // the leases granted now, and then the waiters
-	for _, h := range l.fresh(before) {
+	for _, h := range l.newHolders(before) {
 		if !(a.force && h.Token == a.token) {
 			got = append(got, h.Token)
 		}
@@ -207,22 +206,24 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	for _, w := range l.e.Queue {
 		got = append(got, w.Token)
 	}
-	if a.what == "release" || a.what == "break" || a.force { // a token may leave the queue, or hold in between only
-		gone := func(t driver.Token) bool { return t == a.token || t.IsZero() || l.words(l.e, t) > l.words(before, t) }
-		got, expect = slices.DeleteFunc(got, gone), slices.DeleteFunc(expect, gone)
+	if a.what == "release" || a.what == "break" || a.force { // a token may leave, or hold only during the step
+		ignored := func(t driver.Token) bool {
+			return t == a.token || t.IsZero() || l.countBroken(l.e, t) > l.countBroken(before, t)
+		}
+		got, expect = slices.DeleteFunc(got, ignored), slices.DeleteFunc(expect, ignored)
 	}
-	if (a.early || again) && !slices.Contains(expect, a.token) { // wherever its ticket puts it; the model knows
+	if (a.hasTicket || asksAgain) && !slices.Contains(expect, a.token) { // the model checks its place
 		got = slices.DeleteFunc(got, func(t driver.Token) bool { return t == a.token })
 	}
 	if a.what == "acquire" && !slices.Contains(expect, a.token) && slices.Contains(got, a.token) {
-		expect = append(expect, a.token) // joined behind all others, or found no waiter ahead
+		expect = append(expect, a.token) // it joined at the end, or found no waiter ahead
 	}
 	if !slices.Equal(got, expect) {
 		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, whose(a.token), names(got), names(expect))
 	}
 }
 
-func (l *lab) toldToLook(inbox string, t driver.Token) bool {
+func (l *fixture) gotRetry(inbox string, t driver.Token) bool {
 	return slices.Contains(l.e.Signals, locktable.Signal{Inbox: inbox, Signal: driver.Signal{Kind: driver.SignalRetry, Token: t}})
 }
 
@@ -233,9 +234,8 @@ func names(ts []driver.Token) (out []string) {
 	return out
 }
 
-// words returns the number of times that the entry remembers that the token's lease was
-// broken, and has to remember it.
-func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
+// countBroken returns how many breaks of the token's leases the entry has to remember.
+func (l *fixture) countBroken(e *locktable.Entry, t driver.Token) (n int) {
 	for _, b := range e.Broken {
 		if b.Token == t && b.Until > l.now {
 			n++
@@ -244,28 +244,28 @@ func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
 	return n
 }
 
-// checkSignals checks that promoted waiters and broken holders get signals, watches get
-// them if there is news, and no other client does; and that broken holders are
-// remembered.
-func (l *lab) checkSignals(a act, before *locktable.Entry) {
+// checkSignals checks that promoted waiters, broken holders, and after visible changes
+// watches get signals, and no other client does; and that the entry remembers broken
+// leases.
+func (l *fixture) checkSignals(a action, before *locktable.Entry) {
 	l.t.Helper()
 	var want []locktable.Signal
 	for _, h := range before.Holders {
-		kept := slices.ContainsFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
-		if kept || h.Token.IsZero() || h.Expires <= l.now || h.Token == a.token {
+		stillHeld := slices.ContainsFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
+		if stillHeld || h.Token.IsZero() || h.Expires <= l.now || h.Token == a.token {
 			continue
 		}
 		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.SignalLost, Token: h.Token}})
-		if l.words(l.e, h.Token) == 0 {
-			l.t.Fatalf("%s took the lease of %s and left no word", a.what, whose(h.Token))
+		if l.countBroken(l.e, h.Token) == 0 {
+			l.t.Fatalf("%s broke the lease of %s, and the entry does not remember that", a.what, whose(h.Token))
 		}
 	}
 	waited := func(t driver.Token) bool {
 		return slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Token == t && w.Expires > l.now })
 	}
-	for _, h := range l.fresh(before) {
-		again := h.Token == a.token && l.toldToLook(h.Inbox, h.Token) // it lost its place, and asked for less
-		if waited(h.Token) && !(a.force && h.Token == a.token) && !again {
+	for _, h := range l.newHolders(before) {
+		asksAgain := h.Token == a.token && l.gotRetry(h.Inbox, h.Token) // it lost its place, and claimed again
+		if waited(h.Token) && !(a.force && h.Token == a.token) && !asksAgain {
 			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{
 				Kind: driver.SignalGranted, Token: h.Token, Fence: h.Fence, Fences: h.Fences,
 			}})
@@ -283,39 +283,39 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	}
 	for _, s := range l.e.Signals { // a waiter that is promoted and leaves in one step also gets a signal
 		if !slices.Contains(want, s) && !waited(s.Token) {
-			l.t.Fatalf("%s by %s: signal %+v to %q is sent for nothing", a.what, whose(a.token), s.Signal, s.Inbox)
+			l.t.Fatalf("%s by %s: signal %+v to %q is sent without a reason", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
 	}
 }
 
 // checkValue checks that only a grant, or the token of a holder, writes the value; and
 // that its time is no earlier than the end of any lease.
-func (l *lab) checkValue(a act, before *locktable.Entry) {
+func (l *fixture) checkValue(a action, before *locktable.Entry) {
 	l.t.Helper()
-	got, was := l.e.Value, before.Value
-	last := was.At
+	got, old := l.e.Value, before.Value
+	last := old.At
 	for _, h := range before.Holders {
 		if h.Expires <= l.now {
 			last = max(last, h.Expires)
-		} else if a.what != "raise" && !slices.ContainsFunc(l.e.Holders, func(is locktable.Holder) bool { return is.Fence == h.Fence }) {
+		} else if a.what != "raise" && !slices.ContainsFunc(l.e.Holders, func(now locktable.Holder) bool { return now.Fence == h.Fence }) {
 			last = max(last, l.now)
 		}
 	}
-	if written := got.At == l.now; got.Bytes != nil && was.Bytes != nil && got.At < last && !written {
-		l.t.Fatalf("%s by %s: the value is of %d, and a lease ended at %d", a.what, whose(a.token), got.At, last)
+	if written := got.At == l.now; got.Bytes != nil && old.Bytes != nil && got.At < last && !written {
+		l.t.Fatalf("%s by %s: the value has the time %d, and a lease ended at %d", a.what, whose(a.token), got.At, last)
 	}
-	if got.Fence == was.Fence && bytes.Equal(got.Bytes, was.Bytes) && (got.At == was.At || got.At == last || got.At == l.now) {
+	if got.Fence == old.Fence && bytes.Equal(got.Bytes, old.Bytes) && (got.At == old.At || got.At == last || got.At == l.now) {
 		return
 	}
 	if got.Bytes == nil || got.Fence > l.e.Fence || got.At != l.now {
-		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, whose(a.token), got, was)
+		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, whose(a.token), got, old)
 	}
 	for _, h := range append(slices.Clone(before.Holders), l.e.Holders...) {
 		if h.Fence == got.Fence && h.Token == a.token && bytes.Equal(got.Bytes, a.value) {
 			return
 		}
 	}
-	for _, w := range before.Queue { // it may have held in between only
+	for _, w := range before.Queue { // a waiter may have held only during the step
 		own := w.Token == a.token && bytes.Equal(got.Bytes, a.value)
 		if (own || bytes.Equal(got.Bytes, w.Value)) && l.place(whose(w.Token)) == 0 {
 			return
@@ -326,7 +326,7 @@ func (l *lab) checkValue(a act, before *locktable.Entry) {
 
 // checkValueError checks that a claim is refused because the value is not below its
 // ValueBelow, and has no place.
-func (l *lab) checkValueError(c *driver.Claim, err error) {
+func (l *fixture) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
 	v, _ := errors.AsType[*driver.ValueNotBelowError](err)
 	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.ValueBelow == nil || bytes.Compare(v.Value, c.ValueBelow) < 0 {
@@ -338,7 +338,7 @@ func (l *lab) checkValueError(c *driver.Claim, err error) {
 }
 
 // checkStored checks that a changed entry is Changed, and can be stored and read.
-func (l *lab) checkStored(before *locktable.Entry) {
+func (l *fixture) checkStored(before *locktable.Entry) {
 	l.t.Helper()
 	stored := l.e.Append(nil)
 	if !l.e.Changed && !bytes.Equal(stored, before.Append(nil)) {
@@ -346,38 +346,38 @@ func (l *lab) checkStored(before *locktable.Entry) {
 	}
 	back, err := locktable.Decode(stored)
 	if err != nil {
-		l.t.Fatalf("what Append wrote cannot be read: %v: %s", err, show(l.e))
+		l.t.Fatalf("the stored form cannot be decoded: %v: %s", err, show(l.e))
 	}
 	if !bytes.Equal(back.Append(nil), stored) || back.Fence != l.e.Fence || len(back.Holders) != len(l.e.Holders) {
-		l.t.Fatalf("stored %s, read %s", show(l.e), show(back))
+		l.t.Fatalf("stored %s, decoded %s", show(l.e), show(back))
 	}
 }
 
-// checkVisible checks that Visible is set for changes that people can see, and not for
+// checkVisible checks that Visible is set for changes that Inspect shows, and not for
 // renewals.
-func (l *lab) checkVisible(a act, before *locktable.Entry) {
+func (l *fixture) checkVisible(a action, before *locktable.Entry) {
 	l.t.Helper()
-	seen := l.public(before) != l.public(l.e)
-	if seen && !l.e.Visible {
+	isVisible := l.public(before) != l.public(l.e)
+	if isVisible && !l.e.Visible {
 		l.t.Fatalf("Visible is not set, and the entry went from %s to %s", show(before), show(l.e))
 	}
-	// A place that was over and is taken again may look as it did: a quorum's node dates
-	// it by its ticket.
-	again := slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Expires <= l.now })
-	if l.e.Visible && !seen && a.value == nil && !again {
+	// A place that expired and is taken again may look unchanged: with a ticket, its time
+	// is the same.
+	placeExpired := slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Expires <= l.now })
+	if l.e.Visible && !isVisible && a.value == nil && !placeExpired {
 		l.t.Fatalf("Visible is set, but nothing visible changed: from %s to %s", show(before), show(l.e))
 	}
 	var g locktable.VisibleState
 	if !g.Changed(before.Append(nil)) || g.Changed(before.Append(nil)) {
-		l.t.Fatalf("what is seen first is news, and then it is not: %s", show(before))
+		l.t.Fatalf("Changed is not true for the first state, and false for the same one: %s", show(before))
 	}
-	if changed := g.Changed(l.e.Append(nil)); seen && !changed && !again || changed && !seen && before.Closed == l.e.Closed {
+	if changed := g.Changed(l.e.Append(nil)); isVisible && !changed && !placeExpired || changed && !isVisible && before.Closed == l.e.Closed {
 		l.t.Fatalf("the visible state has changed: %v, from %s to %s", changed, show(before), show(l.e))
 	}
 }
 
 // public returns the public part of an entry, without its times.
-func (l *lab) public(e *locktable.Entry) string {
+func (l *fixture) public(e *locktable.Entry) string {
 	e = clone(e)
 	e.Broken, e.Value.At = nil, 0
 	if e.Closed <= l.now {
@@ -394,13 +394,12 @@ func (l *lab) public(e *locktable.Entry) string {
 	return show(e) + released
 }
 
-// checkHeld checks a refusal: that RetryAfter is neither too late (no claim that is made
-// before it, while all the others are silent, is granted) nor about nothing (at it,
-// something that is in the way is gone).
-func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
+// checkHeld checks a HeldError. RetryAfter must not be too late: without requests of
+// others, no earlier claim is granted. And at RetryAfter, some obstacle must end.
+func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	l.t.Helper()
 	if held.RetryAfter <= 0 {
-		l.t.Fatalf("RetryAfter is %v, and somebody is in the way: %s", held.RetryAfter, show(l.e))
+		l.t.Fatalf("RetryAfter is %v, although the claim is refused: %s", held.RetryAfter, show(l.e))
 	}
 	if place := l.place(whose(c.Token)); held.Position != place {
 		l.t.Fatalf("position is %d, want %d", held.Position, place)
@@ -427,26 +426,26 @@ func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 			e := clone(l.e)
 			for i := range e.Queue {
 				if e.Queue[i].Token == c.Token {
-					e.Queue[i].Expires = then + 1 // we keep our place
+					e.Queue[i].Expires = then + 1 // the claim keeps its place
 				}
 			}
 			if _, err := e.Acquire(then, c, ""); err == nil {
-				l.t.Fatalf("%v: RetryAfter is %v, and asking after %v is granted: %s", op{what: "acquire", claim: *c},
+				l.t.Fatalf("%v: RetryAfter is %v, and a claim after %v is granted: %s", op{what: "acquire", claim: *c},
 					l.now.Until(at), l.now.Until(then), show(l.e))
 			}
 		}
 	}
 }
 
-// raise runs Raise, and checks what is always true of it: the lease is the last one
-// granted if its fence rose, and nothing else of it has changed.
-func (l *lab) raise(who string, fence uint64) (uint64, error) {
+// raise runs Raise, and checks its rules: if the fence rose, the lease is the last one
+// granted, and no other field of it has changed.
+func (l *fixture) raise(who string, fence uint64) (uint64, error) {
 	l.t.Helper()
 	before := clone(l.e)
 	got, err := l.e.Raise(l.now, &driver.LeaseRef{Name: "job", Token: tokenOf(who)}, fence)
 	l.checkState()
 	l.checkStored(before)
-	l.checkVisible(act{value: []byte{}}, before)
+	l.checkVisible(action{value: []byte{}}, before)
 	h := l.holder(tokenOf(who))
 	switch {
 	case errors.Is(err, driver.ErrNoSuchLease) != (h == nil):
@@ -454,10 +453,10 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	case l.e.Fence < before.Fence:
 		l.t.Fatalf("the last fence fell from %d to %d", before.Fence, l.e.Fence)
 	case err != nil:
-		l.top = max(l.top, l.e.Fence)
+		l.lastFence = max(l.lastFence, l.e.Fence)
 		return got, err
 	case h.Fence != got || got < fence:
-		l.t.Fatalf("%s was told the fence %d for %d, and has %d", who, got, fence, h.Fence)
+		l.t.Fatalf("Raise for %s returned the fence %d for %d, and the lease has %d", who, got, fence, h.Fence)
 	}
 	for _, o := range before.Holders {
 		if o.Token != h.Token || o.Fence == got {
@@ -467,12 +466,12 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 			l.t.Fatalf("the fence of %s was raised to %d, after %d", who, got, before.Fence)
 		}
 		if l.e.Fence != got+uint64(h.Fences)-1 {
-			l.t.Fatalf("%d is the last fence, and %s was raised to %d, %d in a row", l.e.Fence, who, got, h.Fences)
+			l.t.Fatalf("the last fence is %d, and %s was raised to %d with %d fences", l.e.Fence, who, got, h.Fences)
 		}
 		if o.Fence = got; o.Expires != h.Expires || o.Fences != h.Fences || o.Since != h.Since {
-			l.t.Fatalf("raising its fence made %+v of %+v", *h, o)
+			l.t.Fatalf("Raise made %+v of %+v", *h, o)
 		}
 	}
-	l.top = max(l.top, l.e.Fence)
+	l.lastFence = max(l.lastFence, l.e.Fence)
 	return got, nil
 }

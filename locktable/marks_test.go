@@ -11,83 +11,83 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// mark makes a client watch.
-func (l *lab) mark(who string, d time.Duration) (known, ok bool) {
+// mark makes a client watch the name.
+func (l *fixture) mark(who string, d time.Duration) (isKnown, ok bool) {
 	l.t.Helper()
 	return l.e.Mark(l.now, locktable.Mark{Token: tokenOf(who), Inbox: who}, d)
 }
 
 func TestMarks(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"EachWhoWatchesIsToldOfEachChange": func(l *lab) {
+	runEach(t, map[string]func(l *fixture){
+		"EachChangeSignalsEachWatch": func(l *fixture) {
 			l.mark("x", time.Minute)
 			l.mark("y", time.Minute)
-			g := l.granted(mutex("a"))
-			l.said("changed x, changed y")
-			l.refused(mutex("b"))
-			l.said("changed x, changed y")
-			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("v")}))
-			l.said("changed x, changed y")
-			l.ok(l.breaks(g.Fence, 0, "boss"))
-			l.said("lost a, granted b, changed x, changed y")
-			l.ok(l.release("b", 0))
-			l.said("changed x, changed y")
-			l.granted(mutex("c"))
+			g := l.wantGranted(mutex("a"))
+			l.wantSignals("changed x, changed y")
+			l.wantHeld(mutex("b"))
+			l.wantSignals("changed x, changed y")
+			l.wantNoError(l.renewRef(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("v")}))
+			l.wantSignals("changed x, changed y")
+			l.wantNoError(l.breakLease(g.Fence, 0, "boss"))
+			l.wantSignals("lost a, granted b, changed x, changed y")
+			l.wantNoError(l.release("b", 0))
+			l.wantSignals("changed x, changed y")
+			l.wantGranted(mutex("c"))
 			_, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("c")}, l.e.Fence+5)
-			l.ok(err)
-			l.said("changed x, changed y")
+			l.wantNoError(err)
+			l.wantSignals("changed x, changed y")
 		},
-		"NobodyIsToldOfRenewalsAndPlacesThatAreKept": func(l *lab) {
+		"RenewalsAndRepeatedClaimsAreNotSignaled": func(l *fixture) {
 			l.mark("x", time.Minute)
-			l.granted(mutex("a"))
-			l.refused(mutex("b"))
+			l.wantGranted(mutex("a"))
+			l.wantHeld(mutex("b"))
 			l.sleep(sec)
-			l.ok(l.renew("a", ttl))
-			l.said("")
-			l.refused(mutex("b"))
-			l.said("")
-			l.refused(try(mutex("c")))
-			l.said("")
+			l.wantNoError(l.renew("a", ttl))
+			l.wantSignals("")
+			l.wantHeld(mutex("b"))
+			l.wantSignals("")
+			l.wantHeld(try(mutex("c")))
+			l.wantSignals("")
 		},
-		"AnExpiryIsToldByWhoFindsIt": func(l *lab) {
-			l.granted(mutex("a"))
+		"AMarkThatFindsAnExpirySignalsIt": func(l *fixture) {
+			l.wantGranted(mutex("a"))
 			l.mark("x", time.Minute)
-			l.said("")
+			l.wantSignals("")
 			l.sleep(ttl)
-			known, ok := l.mark("x", time.Minute)
-			equal(l.t, "known", known, true)
+			isKnown, ok := l.mark("x", time.Minute)
+			equal(l.t, "known", isKnown, true)
 			equal(l.t, "ok", ok, true)
-			l.said("changed x")
+			l.wantSignals("changed x")
 		},
-		"AnExpiryIsToldByWhoIsRefusedSeveral": func(l *lab) {
-			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = sec }))
-			l.refused(mutex("b"))
+		"RefusesSignalsAnExpiryOnce": func(l *fixture) {
+			l.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.TTL = sec }))
+			l.wantHeld(mutex("b"))
 			l.mark("x", time.Minute)
 			l.sleep(sec)
 			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
-				l.t.Fatalf("nobody is in the way of c")
+				l.t.Fatalf("c is not refused")
 			}
-			l.said("granted b, changed x")
+			l.wantSignals("granted b, changed x")
 			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
-				l.t.Fatalf("nobody is in the way of c any more")
+				l.t.Fatalf("c is not refused the second time")
 			}
-			l.said("")
+			l.wantSignals("")
 		},
-		"AMarkEndsByItself": func(l *lab) {
+		"AMarkExpires": func(l *fixture) {
 			l.mark("x", sec)
 			l.mark("y", 2*sec)
 			l.sleep(sec)
-			l.granted(mutex("a"))
-			l.said("changed y")
+			l.wantGranted(mutex("a"))
+			l.wantSignals("changed y")
 			equal(l.t, "marks", len(l.e.Marks), 1)
 			l.sleep(sec)
-			l.ok(l.release("a", 0))
-			l.said("")
+			l.wantNoError(l.release("a", 0))
+			l.wantSignals("")
 			equal(l.t, "marks", len(l.e.Marks), 0)
-			known, _ := l.mark("x", sec)
-			equal(l.t, "known after its end", known, false)
+			isKnown, _ := l.mark("x", sec)
+			equal(l.t, "known after its end", isKnown, false)
 		},
-		"ThereIsNoRoomForAnyNumber": func(l *lab) {
+		"TheNumberOfMarksIsLimited": func(l *fixture) {
 			for i := range locktable.MaxMarks {
 				if _, ok := l.mark(fmt.Sprint(i), time.Minute); !ok {
 					l.t.Fatalf("no room for mark %d", i)
@@ -96,12 +96,12 @@ func TestMarks(t *testing.T) {
 			_, ok := l.mark("x", time.Minute)
 			equal(l.t, "ok", ok, false)
 			_, ok = l.mark("0", time.Minute)
-			equal(l.t, "ok for one that is there", ok, true)
+			equal(l.t, "ok for an existing mark", ok, true)
 			l.sleep(time.Minute)
 			_, ok = l.mark("x", time.Minute)
-			equal(l.t, "ok when the others have ended", ok, true)
+			equal(l.t, "ok after the others expired", ok, true)
 		},
-		"ANameThatIsWatchedIsNotForgotten": func(l *lab) {
+		"AWatchedNameIsNotForgettable": func(l *fixture) {
 			l.mark("x", time.Minute)
 			equal(l.t, "forgettable", l.e.Forgettable(l.now, sec), false)
 			equal(l.t, "ends", l.e.Ends(), l.now.Add(time.Minute))
@@ -110,9 +110,9 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// A name without watches is stored as it was before there were marks.
-func TestMarksAreStoredBehindAllElse(t *testing.T) {
-	e := full()
+// A name without marks has the stored form from before there were marks.
+func TestMarksAreStoredBehindAllOtherFields(t *testing.T) {
+	e := fullEntry()
 	without := e.Append(nil)
 	e.Marks = []locktable.Mark{{Token: tokenOf("one!"), Inbox: "me", Until: 13}, {Token: tokenOf("two!"), Inbox: "", Until: -1}}
 	stored := e.Append(nil)
@@ -123,26 +123,25 @@ func TestMarksAreStoredBehindAllElse(t *testing.T) {
 		t.Errorf("read as %+v, %v", back, err)
 	}
 	for n := len(without) + 1; n < len(stored); n++ {
-		corrupt(t, stored[:n])
+		wantCorrupt(t, stored[:n])
 	}
-	corrupt(t, append(stored, 0))
+	wantCorrupt(t, append(stored, 0))
 	many := e.Append(nil)[:len(without)]
 	many = append(many, locktable.MaxMarks+1)
-	corrupt(t, append(many, bytes.Repeat(make([]byte, 18), locktable.MaxMarks+1)...))
+	wantCorrupt(t, append(many, bytes.Repeat(make([]byte, 18), locktable.MaxMarks+1)...))
 }
 
-func TestOnlyWhatIsForWhoWatchesIsAChange(t *testing.T) {
+func TestIsChangeIsTrueOnlyForSignalChanged(t *testing.T) {
 	for kind := range locktable.SignalChanged + 3 {
 		if is := locktable.IsChange(driver.Signal{Kind: kind}); is != (kind == locktable.SignalChanged) {
-			t.Errorf("signal %d is a change: %v", kind, is)
+			t.Errorf("IsChange of signal kind %d is %v", kind, is)
 		}
 	}
 }
 
-// A step that finds that places in rows have lapsed reports that, even if it does nothing
-// else.
-func TestPlacesThatLapseApartAreTold(t *testing.T) {
-	r, now := lined(t, 20, mutex)
+// A step that finds expired places in rows signals that, even if it does nothing else.
+func TestExpiredPlacesInRowsAreSignaled(t *testing.T) {
+	r, now := newRowTable(t, 20, mutex)
 	e, err := locktable.Decode(r.stored)
 	noError(t, err)
 	e.Mark(now, locktable.Mark{Token: tokenOf("x"), Inbox: "x"}, time.Hour)
@@ -155,10 +154,10 @@ func TestPlacesThatLapseApartAreTold(t *testing.T) {
 	}
 	nothing := func(*locktable.Entry) {}
 	if e := step(nothing); len(e.Signals) != 0 {
-		t.Errorf("%+v was told of nothing", e.Signals)
+		t.Errorf("%+v is sent without a change", e.Signals)
 	}
 	now = now.Add(wait)
 	if e := step(nothing); len(e.Signals) != 1 || e.Signals[0].Kind != locktable.SignalChanged || e.Signals[0].Inbox != "x" {
-		t.Errorf("signals are %+v; want one for who watches", e.Signals)
+		t.Errorf("signals are %+v; want one for the watch", e.Signals)
 	}
 }

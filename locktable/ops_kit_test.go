@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An op is one thing that happens to a name. Properties draw ops with rapid, fuzzers read
-// them from bytes, and the model and the entry are both given them.
+// An op is one operation on a name. Properties draw ops with rapid, fuzzers read them
+// from bytes, and both the model and the entry run them.
 type op struct {
 	what  string // "acquire", "renew", "release", "break", "sleep", "forget"
 	claim driver.Claim
-	d     time.Duration // what renew, release and break are asked for; how long to sleep
+	d     time.Duration // the TTL, minimum hold or delay; or the time to sleep
 	fence uint64
 }
 
@@ -34,35 +34,35 @@ func (o op) String() string {
 	}
 }
 
-// chooser picks one of n things; all randomness comes from one of these.
+// A chooser returns a number from 0 to n-1. All randomness comes from choosers.
 type chooser func(what string, n int) int
 
 func pick[T any](choose chooser, what string, of ...T) T { return of[choose(what, len(of))] }
 
-// Few clients and few durations, so that things meet: at the same instant, and one step
-// beside it.
+// There are few clients and few durations, so that events often meet, at the same instant
+// or nearly.
 var (
-	clients   = []string{"a", "b", "c", "d", "e"}
-	durations = []time.Duration{10 * ms, 10*ms + 1, 15 * ms, 20 * ms, 50 * ms, sec}
-	delays    = []time.Duration{0, 0, 0, 1, 5 * ms, 10 * ms, 30 * ms, sec}
-	lengths   = []int{0, 1, 2, 1000, driver.MaxFences}
-	values    = [][]byte{nil, nil, nil, {}, []byte("a"), []byte("ab"), []byte("b"), {0}, {0xff}}
-	actions   = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
+	clients     = []string{"a", "b", "c", "d", "e"}
+	durations   = []time.Duration{10 * ms, 10*ms + 1, 15 * ms, 20 * ms, 50 * ms, sec}
+	delays      = []time.Duration{0, 0, 0, 1, 5 * ms, 10 * ms, 30 * ms, sec}
+	fenceCounts = []int{0, 1, 2, 1000, driver.MaxFences}
+	values      = [][]byte{nil, nil, nil, {}, []byte("a"), []byte("ab"), []byte("b"), {0}, {0xff}}
+	actions     = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
 )
 
-// next draws an op that fits the state of the lab: the fence to break is often one that
-// is held, and a sleep often ends at the instant of something.
-func (l *lab) next(choose chooser, backwards bool) op {
+// next draws an op that fits the state: the fence to break is often that of a holder, and
+// a sleep often ends at the instant of an event.
+func (l *fixture) next(choose chooser, backwards bool) op {
 	o := op{what: pick(choose, "what", actions...)}
 	switch o.what {
 	case "acquire":
 		o.claim = claimOf(choose)
 		l.sameAsBefore(&o.claim)
 		switch n := choose("ticket", 8); {
-		case n >= 4: // from a while ago, from too long ago, or from the future
-			came := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
-			o.claim.Ticket = uint64(max(came, 1))
-		case n > 0: // soon, or further ahead than a wish reaches, or long past
+		case n >= 4: // recent, too old, or in the future
+			arrived := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
+			o.claim.Ticket = uint64(max(arrived, 1))
+		case n > 0: // soon, or further ahead than MaxLead, or past
 			o.claim.MinFence = uint64(max(l.now.Add([]time.Duration{ms, 2 * driver.MaxLead, -sec}[n-1]), 1))
 		}
 	case "renew":
@@ -75,17 +75,17 @@ func (l *lab) next(choose chooser, backwards bool) op {
 		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
 		if n := len(l.e.Holders); n > 0 {
 			h := l.e.Holders[choose("holder", n)]
-			o.fence = h.Fence + uint64(choose("which of its run", h.Fences+2)) - 1
+			o.fence = h.Fence + uint64(choose("which fence", h.Fences+2)) - 1
 		}
 	case "sleep":
-		o.d = l.nap(choose, backwards)
+		o.d = l.sleepTime(choose, backwards)
 	}
 	return o
 }
 
-// sameAsBefore makes a token that holds or waits ask for what it asked before: a token is
-// for one claim.
-func (l *lab) sameAsBefore(c *driver.Claim) {
+// sameAsBefore gives a claim the weight and limit of its token's lease or place, because
+// a token is for one claim.
+func (l *fixture) sameAsBefore(c *driver.Claim) {
 	for _, h := range l.e.Holders {
 		if h.Token == c.Token {
 			c.Weight, c.Limit = h.Weight, h.Limit
@@ -104,7 +104,7 @@ func claimOf(choose chooser) driver.Claim {
 	c := driver.Claim{
 		Name: "job", Token: tokenOf(pick(choose, "who", clients...)), Weight: kind[0], Limit: kind[1],
 		TTL: pick(choose, "TTL", durations...), Queue: choose("queue", 4) > 0, Force: choose("force", 16) == 15,
-		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
+		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", fenceCounts...),
 	}
 	c.Value, c.ValueBelow = pick(choose, "value", values...), pick(choose, "above", values...)
 	if c.Owner = ownerOf(c.Token); c.Queue {
@@ -113,16 +113,16 @@ func claimOf(choose chooser) driver.Claim {
 	return c
 }
 
-// ownerOf is the owner of the claims with a token: each of its fields has a value of its
-// own.
+// ownerOf returns the owner of the claims with a token. Each of its fields has another
+// value.
 func ownerOf(t driver.Token) driver.Owner {
 	who := whose(t)
 	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}
 }
 
-// nap returns the time to sleep: a while, or until something happens, or until just
-// before.
-func (l *lab) nap(choose chooser, backwards bool) time.Duration {
+// sleepTime returns the time to sleep: any time, or until an event, or until just before
+// one.
+func (l *fixture) sleepTime(choose chooser, backwards bool) time.Duration {
 	var at []locktable.Instant
 	for _, h := range l.e.Holders {
 		at = append(at, h.Expires, h.Expires.Add(h.LockDelay))
@@ -141,24 +141,23 @@ func (l *lab) nap(choose chooser, backwards bool) time.Duration {
 		return pick(choose, "for", µs, 2*ms, 5*ms, 10*ms, 30*ms, sec)
 	default:
 		until := at[choose("until", len(at))] - locktable.Instant(choose("less", 2))
-		return max(0, min(l.now.Until(until), driver.MaxTTL)) // a damaged entry may look far ahead
+		return max(0, min(l.now.Until(until), driver.MaxTTL)) // a fuzzed entry may have an event in the far future
 	}
 }
 
-// do runs the op on the entry and returns all that can be seen of it: the answer and the
-// signals, in words.
-func (l *lab) do(o op) string {
+// do runs the op on the entry, and returns the answer and the signals as text.
+func (l *fixture) do(o op) string {
 	l.t.Helper()
 	var answer string
 	switch c := o.claim; o.what {
 	case "acquire":
 		answer = answerOf(l.acquire(&c))
 	case "renew":
-		answer = said(l.renews(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
+		answer = errText(l.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 	case "release":
-		answer = said(l.releases(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
+		answer = errText(l.releaseRef(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
 	case "break":
-		answer = said(l.breaks(o.fence, o.d, "boss"))
+		answer = errText(l.breakLease(o.fence, o.d, "boss"))
 	case "sleep":
 		l.sleep(o.d)
 		return ""
@@ -189,23 +188,23 @@ func answerOf(g driver.Grant, err error) string {
 	return s
 }
 
-func said(err error) string {
+func errText(err error) string {
 	if b, ok := errors.AsType[*driver.BrokenError](err); ok {
 		return fmt.Sprintf("broken by %v, closed for %v", b.By, b.ClosedFor)
 	}
 	return fmt.Sprint(err)
 }
 
-// drawing makes a chooser of rapid's randomness.
-func drawing(t *rapid.T) chooser {
+// rapidChooser returns a chooser that draws from rapid.
+func rapidChooser(t *rapid.T) chooser {
 	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
 }
 
 // steps returns the number of ops in one example.
 func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
 
-// reading makes a chooser of bytes. When they are used up, it always picks the first.
-func reading(b []byte) (choose chooser, left func() int) {
+// byteChooser returns a chooser that reads bytes. After the last byte it returns 0.
+func byteChooser(b []byte) (choose chooser, left func() int) {
 	return func(_ string, n int) int {
 		if len(b) == 0 {
 			return 0

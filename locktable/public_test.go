@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-func TestWhatIsShownLacksTheExpiredAndDoesNotTouchThem(t *testing.T) {
-	l := newLab(t)
-	l.granted(with(mutex("a"), func(c *driver.Claim) { c.LockDelay = time.Minute }))
-	l.refused(mutex("b"))
+func TestPublicOmitsExpiredClaimsAndKeepsTheEntry(t *testing.T) {
+	l := newFixture(t)
+	l.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.LockDelay = time.Minute }))
+	l.wantHeld(mutex("b"))
 	before := string(l.e.Append(nil))
 	seen := l.e.Public(l.now.Add(ttl), "job")
 	equal(t, "shown", len(seen.Holders)+len(seen.Waiters), 0)
@@ -19,7 +19,7 @@ func TestWhatIsShownLacksTheExpiredAndDoesNotTouchThem(t *testing.T) {
 	equal(t, "stored", string(l.e.Append(nil)), before)
 }
 
-func TestHoldsIsAboutTheLeaseWithThatFence(t *testing.T) {
+func TestHoldsFindsTheLeaseWithThatFence(t *testing.T) {
 	e := &locktable.Entry{Holders: []locktable.Holder{
 		{ClaimInfo: locktable.ClaimInfo{Token: driver.Token{1}, Fences: 3}, Fence: 10, Expires: 100},
 		{ClaimInfo: locktable.ClaimInfo{Fences: 1}, Fence: 20, Expires: 100}, // released, and kept for its minimum hold
@@ -30,7 +30,7 @@ func TestHoldsIsAboutTheLeaseWithThatFence(t *testing.T) {
 		want  bool
 	}{{99, 10, true}, {99, 12, true}, {99, 13, false}, {99, 9, false}, {100, 10, false}, {99, 20, false}, {99, 0, false}} {
 		if got := e.Holds(c.now, c.fence); got != c.want {
-			t.Errorf("fence %d at %d: %v", c.fence, c.now, got)
+			t.Errorf("Holds of fence %d at %d: %v", c.fence, c.now, got)
 		}
 	}
 }

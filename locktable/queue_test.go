@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A grant can be stored and read: a name that has as many holders as that has no room.
-func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
+// A name with the largest number of holders or waiters that can be decoded takes no more.
+func TestAClaimThatCouldNotBeDecodedIsRefused(t *testing.T) {
 	const most = 1 << 20
 	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}
 	for i := range e.Holders {
@@ -18,10 +18,10 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	e.Holders[0].Token = tokenOf("a")
 	_, err := e.Acquire(start, reader("b"), "")
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
-		t.Fatalf("the holder that is one too many is answered %v", err != nil)
+		t.Fatalf("the claim for one more lease is refused: %v; want position 1", err != nil)
 	}
 	if err := e.Release(start, &driver.LeaseRef{Token: tokenOf("a")}); err != nil || len(e.Signals) != 1 {
-		t.Fatalf("release is answered %v, and %d are told", err, len(e.Signals))
+		t.Fatalf("release returns %v, and sends %d signals", err, len(e.Signals))
 	}
 	must(locktable.Decode(e.Append(nil)))(t)
 
@@ -29,18 +29,18 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	e.Holders = []locktable.Holder{{ClaimInfo: locktable.ClaimInfo{Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited}, Fence: 1, Expires: start.Add(ttl)}}
 	_, err = e.Acquire(start, mutex("b"), "")
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 0 || e.Overflow.Len != most {
-		t.Errorf("the waiter that is one too many is answered %+v", err)
+		t.Errorf("the claim of one more waiter returns %+v", err)
 	}
 }
 
-// A step looks at its end when nothing holds it up any more, and then it changes nothing.
-func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
-	s := newShelf()
+// A step checks its end after its last delay. After the end it changes nothing.
+func TestALateStepChangesNothing(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	ctx, cancel := s.late(t)
 	defer cancel()
 	if _, err := d.Acquire(ctx, *mutex("a")); !errors.Is(err, ctx.Err()) || len(s.rows) != 0 {
-		t.Errorf("the claim is answered %v, and %d rows are stored", err, len(s.rows))
+		t.Errorf("the claim returns %v, and %d rows are stored", err, len(s.rows))
 	}
 	must(d.Acquire(t.Context(), *mutex("a")))(t)
 	ctx, cancel = s.late(t)
@@ -48,16 +48,16 @@ func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
 	l := lease("a")
 	l.HasEnd = true
 	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
-		t.Errorf("the release is answered %v", err)
+		t.Errorf("the release returns %v", err)
 	}
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
-		t.Errorf("then %d hold, %v", len(e.Holders), err)
+		t.Errorf("%d leases after that, %v", len(e.Holders), err)
 	}
 	ctx, cancel = s.late(t)
 	defer cancel()
 	l.HasEnd = false
 	_ = d.Release(ctx, l)
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
-		t.Errorf("after a release without an end %d hold, %v", len(e.Holders), err)
+		t.Errorf("after a release without an end %d leases, %v", len(e.Holders), err)
 	}
 }

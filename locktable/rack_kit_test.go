@@ -10,34 +10,34 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// rack is the simplest table whose waiters are stored apart: the stored entry of one
-// name, and its queue in order. It counts what a step asked of the rows.
-type rack struct {
+// rowTable is the simplest table with Rows: the stored entry of one name, and its waiters
+// in order. It counts the rows and calls of a step.
+type rowTable struct {
 	stored []byte
-	line   []locktable.Waiter
+	queue  []locktable.Waiter
 
-	long, short int // how long a queue in the entry may be; 0 is not at all
+	long, short int // the bounds of WithRows
 
 	loaded, changed, expiries, tries int
 	visible                          bool
-	forgets                          bool // to drop waiters that have lapsed
+	keepsExpired                     bool // Expire keeps expired waiters
 	err                              error
 }
 
-func (r *rack) Expire(_ string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
-	r.line = slices.DeleteFunc(r.line, func(w locktable.Waiter) bool { return w.Expires <= now && !r.forgets })
-	for i, w := range r.line {
+func (r *rowTable) Expire(_ string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+	r.queue = slices.DeleteFunc(r.queue, func(w locktable.Waiter) bool { return w.Expires <= now && !r.keepsExpired })
+	for i, w := range r.queue {
 		if i == 0 || w.Expires < next {
 			next = w.Expires
 		}
 		last = w.Since
 	}
 	r.expiries++
-	return len(r.line), next, last, r.err
+	return len(r.queue), next, last, r.err
 }
 
-func (r *rack) Load(_ string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
-	s.First = slices.Clone(r.line[:min(q.First, len(r.line))])
+func (r *rowTable) Load(_ string, q locktable.QueueQuery) (s locktable.QueuePart, err error) {
+	s.First = slices.Clone(r.queue[:min(q.First, len(r.queue))])
 	r.loaded += len(s.First)
 	if q.Token.IsZero() {
 		return s, r.err
@@ -45,10 +45,10 @@ func (r *rack) Load(_ string, q locktable.QueueQuery) (s locktable.QueuePart, er
 	at := r.find(q.Token)
 	switch {
 	case at >= 0:
-		own := r.line[at]
+		own := r.queue[at]
 		s.Own = &own
 	case q.CountEarlier:
-		for at = 0; at < len(r.line) && r.line[at].Since <= q.Arrived; at++ {
+		for at = 0; at < len(r.queue) && r.queue[at].Since <= q.Arrived; at++ {
 		}
 	}
 	if q.CountAhead {
@@ -57,26 +57,26 @@ func (r *rack) Load(_ string, q locktable.QueueQuery) (s locktable.QueuePart, er
 	return s, r.err
 }
 
-func (r *rack) find(token driver.Token) int {
-	return slices.IndexFunc(r.line, func(w locktable.Waiter) bool { return w.Token == token })
+func (r *rowTable) find(token driver.Token) int {
+	return slices.IndexFunc(r.queue, func(w locktable.Waiter) bool { return w.Token == token })
 }
 
-func (r *rack) Store(_ string, m locktable.QueueChanges) error {
+func (r *rowTable) Store(_ string, m locktable.QueueChanges) error {
 	r.changed += len(m.Joined) + len(m.Updated) + len(m.Left)
 	for _, w := range m.Left {
 		at := r.find(w.Token)
-		r.line = slices.Delete(r.line, at, at+1)
+		r.queue = slices.Delete(r.queue, at, at+1)
 	}
 	for _, w := range m.Updated {
-		r.line[r.find(w.Token)] = w
+		r.queue[r.find(w.Token)] = w
 	}
-	r.line = append(r.line, m.Joined...)
-	slices.SortStableFunc(r.line, func(a, b locktable.Waiter) int { return cmp.Compare(a.Since, b.Since) })
+	r.queue = append(r.queue, m.Joined...)
+	slices.SortStableFunc(r.queue, func(a, b locktable.Waiter) int { return cmp.Compare(a.Since, b.Since) })
 	return r.err
 }
 
-// do runs an op as a table would, and returns all that can be seen of it.
-func (r *rack) do(now locktable.Instant, o op) (string, error) {
+// do runs an op through WithRows, and returns the answer and the signals as text.
+func (r *rowTable) do(now locktable.Instant, o op) (string, error) {
 	s := locktable.Step{Name: "job", Token: o.claim.Token, Place: o.what == "acquire", Ticket: o.claim.Ticket}
 	if o.what == "renew" || o.what == "break" {
 		s.Token = driver.Token{}
@@ -89,11 +89,11 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 		case "acquire":
 			answer = answerOf(e.Acquire(now, &c, whose(c.Token)))
 		case "renew":
-			answer = said(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
+			answer = errText(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 		case "release":
-			answer = said(e.Release(now, &driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
+			answer = errText(e.Release(now, &driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
 		case "break":
-			answer = said(e.Break(now, o.fence, o.d, driver.Owner{Client: "boss"}))
+			answer = errText(e.Break(now, o.fence, o.d, driver.Owner{Client: "boss"}))
 		}
 	})
 	if err != nil {
@@ -108,34 +108,34 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 	return answer, nil
 }
 
-// whole is the entry with all waiters, as it would be stored in one piece.
-func (r *rack) whole(t tb) []byte {
+// whole returns the stored form of the entry with all waiters in it.
+func (r *rowTable) whole(t tb) []byte {
 	t.Helper()
 	e := &locktable.Entry{}
 	if r.stored != nil {
 		var err error
 		if e, err = locktable.Decode(r.stored); err != nil {
-			t.Fatalf("what was stored cannot be read: %v", err)
+			t.Fatalf("the stored entry cannot be decoded: %v", err)
 		}
 	}
-	if e.Overflow.Len != len(r.line) {
-		t.Fatalf("%d wait, and the entry says %d", len(r.line), e.Overflow.Len)
+	if e.Overflow.Len != len(r.queue) {
+		t.Fatalf("there are %d waiters, and the entry counts %d", len(r.queue), e.Overflow.Len)
 	}
-	for _, w := range r.line {
+	for _, w := range r.queue {
 		if w.Expires < e.Overflow.FirstExpiry || w.Since > e.Overflow.Last {
-			t.Fatalf("%s came at %d and lapses at %d: not within %+v", whose(w.Token), w.Since, w.Expires, e.Overflow)
+			t.Fatalf("%s arrived at %d and expires at %d, outside of %+v", whose(w.Token), w.Since, w.Expires, e.Overflow)
 		}
 	}
-	if n := len(r.line); n > 0 && n <= r.short || len(e.Queue) > r.long {
-		t.Fatalf("%d stand in the entry and %d in rows; a queue of %d is short, one of more than %d long", len(e.Queue), n, r.short, r.long)
+	if n := len(r.queue); n > 0 && n <= r.short || len(e.Queue) > r.long {
+		t.Fatalf("%d waiters are in the entry and %d in rows; the bounds are %d and %d", len(e.Queue), n, r.short, r.long)
 	}
 	if e.Overflow.Len > 0 {
-		e.Queue, e.Overflow = r.line, locktable.Overflow{}
+		e.Queue, e.Overflow = r.queue, locktable.Overflow{}
 	}
 	return e.Append(nil)
 }
 
-func sameApart(t tb, l *lab, r *rack, o op) {
+func compareWithRows(t tb, l *fixture, r *rowTable, o op) {
 	t.Helper()
 	want := l.do(o)
 	if o.what == "sleep" {
@@ -143,20 +143,20 @@ func sameApart(t tb, l *lab, r *rack, o op) {
 	}
 	got, err := r.do(l.now, o)
 	if err != nil || got != want {
-		t.Fatalf("%v\nin one piece: %s\napart:        %s, %v", o, want, got, err)
+		t.Fatalf("%v\nin the entry: %s\nin rows:      %s, %v", o, want, got, err)
 	}
 	if r.visible != l.e.Visible {
-		t.Fatalf("%v\nin one piece the change is visible: %v, apart: %v", o, l.e.Visible, r.visible)
+		t.Fatalf("%v\nin the entry the change is visible: %v, in rows: %v", o, l.e.Visible, r.visible)
 	}
 	if !bytes.Equal(r.whole(t), l.e.Append(nil)) {
-		t.Fatalf("%v\nin one piece: %s\napart: %q", o, show(l.e), r.whole(t))
+		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, show(l.e), r.whole(t))
 	}
 }
 
-// lined makes a rack with a holder and n waiters.
-func lined(t tb, n int, claim func(who string) *driver.Claim) (*rack, locktable.Instant) {
+// newRowTable makes a rowTable with a holder and n waiters.
+func newRowTable(t tb, n int, claim func(who string) *driver.Claim) (*rowTable, locktable.Instant) {
 	t.Helper()
-	r, now := &rack{}, start
+	r, now := &rowTable{}, start
 	for i := range n + 1 {
 		c := claim(fmt.Sprint("client", i))
 		if i == 0 {

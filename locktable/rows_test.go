@@ -13,23 +13,22 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Waiters in rows of their own make no visible difference.
-func TestAQueueThatStandsApartIsServedAsTheOneInTheEntry(t *testing.T) {
+// Waiters in rows make no visible difference.
+func TestAQueueInRowsIsServedLikeAQueueInTheEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, r, choose := newLab(t), &rack{}, drawing(t)
+		l, r, choose := newFixture(t), &rowTable{}, rapidChooser(t)
 		r.long = choose("long", 4)
 		r.short = choose("short", r.long+1)
 		for range steps(t) {
 			if o := l.next(choose, true); o.what != "forget" {
-				sameApart(t, l, r, o)
+				compareWithRows(t, l, r, o)
 			}
 		}
 	})
 }
 
-// However many wait, a step reads and writes no more than it changes, and finds places
-// that lapsed in the midst.
-func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
+// However long the queue is, a step reads and writes only the rows that it changes.
+func TestTheCostOfAStepDoesNotGrowWithTheQueue(t *testing.T) {
 	type cost struct{ loaded, changed, expiries, tries int }
 	for what, test := range map[string]struct {
 		o    op
@@ -43,7 +42,7 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 		"hand-over":  {op{what: "release", claim: *mutex("holder")}, cost{1, 1, 0, 2}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r, now := lined(t, 1000, mutex)
+			r, now := newRowTable(t, 1000, mutex)
 			must(r.do(now+1, test.o))(t)
 			equal(t, "cost", cost{r.loaded, r.changed, r.expiries, r.tries}, test.want)
 		})
@@ -51,8 +50,8 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 }
 
 // Rows and their indexes are for long queues. Many names have one or two waiters.
-func TestAShortQueueStandsInTheEntry(t *testing.T) {
-	r := &rack{long: locktable.LongQueue, short: locktable.ShortQueue}
+func TestAShortQueueIsStoredInTheEntry(t *testing.T) {
+	r := &rowTable{long: locktable.LongQueue, short: locktable.ShortQueue}
 	now := start
 	step := func(o op) {
 		t.Helper()
@@ -66,38 +65,37 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 		equal(t, "rows moved", r.changed, 0)
 	}
 	step(op{what: "acquire", claim: *mutex("one more")})
-	equal(t, "rows", len(r.line), locktable.LongQueue+1)
+	equal(t, "rows", len(r.queue), locktable.LongQueue+1)
 	for i := range locktable.LongQueue {
-		equal(t, "rows", len(r.line), locktable.LongQueue+1-i)
-		if len(r.line) == locktable.ShortQueue+1 {
+		equal(t, "rows", len(r.queue), locktable.LongQueue+1-i)
+		if len(r.queue) == locktable.ShortQueue+1 {
 			break
 		}
 		step(op{what: "release", claim: *mutex(fmt.Sprint("client", i))})
 	}
-	step(op{what: "release", claim: *mutex("holder")}) // and the first of the rest holds now
-	equal(t, "rows", len(r.line), 0)
+	step(op{what: "release", claim: *mutex("holder")}) // the first waiter holds after it
+	equal(t, "rows", len(r.queue), 0)
 	step(op{what: "release", claim: *mutex("one more")})
 	equal(t, "rows moved", r.changed, 0)
 }
 
-// All readers that a writer kept waiting are let in at once, though the step has to look
-// again and again.
-func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
-	r, now := lined(t, 300, reader)
+// All readers behind a writer are granted in one step, although it has to load rows
+// several times.
+func TestAllWaitersInRowsThatFitAreGranted(t *testing.T) {
+	r, now := newRowTable(t, 300, reader)
 	must(r.do(now+1, op{what: "release", claim: *mutex("holder")}))(t)
 	e, err := locktable.Decode(r.stored)
-	if err != nil || len(e.Holders) != 300 || len(r.line) != 0 || e.Overflow.Len != 0 {
-		t.Fatalf("%d hold, %d wait, %v", len(e.Holders), len(r.line), err)
+	if err != nil || len(e.Holders) != 300 || len(r.queue) != 0 || e.Overflow.Len != 0 {
+		t.Fatalf("%d holders, %d waiters, %v", len(e.Holders), len(r.queue), err)
 	}
 	if r.tries > 7 {
-		t.Errorf("it took %d tries", r.tries)
+		t.Errorf("the step took %d tries", r.tries)
 	}
 }
 
-// An operator deletes rows of waiters, all or some of them: those waiters have lost their
-// places. The others are served, and notice nothing.
+// If an operator deletes rows of waiters, only those waiters lose their places.
 func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
-	for what, after := range map[string]locktable.Instant{"at once": 1, "when all places have lapsed": locktable.Instant(2 * wait / time.Microsecond)} {
+	for what, after := range map[string]locktable.Instant{"at once": 1, "after all places expired": locktable.Instant(2 * wait / time.Microsecond)} {
 		for deleted := 1; deleted <= 4; deleted++ {
 			for _, o := range []op{
 				{what: "release", claim: *mutex("holder")},
@@ -106,17 +104,17 @@ func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 				{what: "release", claim: *mutex("client4")},
 			} {
 				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.what, whose(o.claim.Token)), func(t *testing.T) {
-					r, now := lined(t, 4, mutex)
-					r.line = r.line[:len(r.line)-deleted]
+					r, now := newRowTable(t, 4, mutex)
+					r.queue = r.queue[:len(r.queue)-deleted]
 					for _, o := range []op{o, {what: "release", claim: *mutex("holder")}, {what: "release", claim: *mutex("client1")}} {
 						now += after
 						if _, err := r.do(now, o); err != nil {
-							t.Fatalf("%v is answered %v", o, err)
+							t.Fatalf("%v returns %v", o, err)
 						}
 					}
 					last := op{what: "acquire", claim: *mutex("last")}
 					if answer, err := r.do(now.Add(2*wait), last); err != nil || !strings.HasPrefix(answer, "granted") {
-						t.Errorf("when all places have lapsed, %v is answered %q, %v", last, answer, err)
+						t.Errorf("after all places expired, %v returns %q, %v", last, answer, err)
 					}
 					r.whole(t)
 				})
@@ -125,42 +123,40 @@ func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 	}
 }
 
-// A waiter whose row says that its place goes on, and whose stored form says that it has
-// lapsed, is damage.
-func TestDamagedRowsAreNoFreePlace(t *testing.T) {
-	for what, spoil := range map[string]func(r *rack){
-		"a longer place":   func(r *rack) { r.line[0].Expires, r.forgets = start, true },
-		"unreadable entry": func(r *rack) { r.stored = []byte("?") },
+// A waiter is damaged if its row has a later expiry than its stored form.
+func TestADamagedRowIsACorruptError(t *testing.T) {
+	for what, damage := range map[string]func(r *rowTable){
+		"a longer place":   func(r *rowTable) { r.queue[0].Expires, r.keepsExpired = start, true },
+		"unreadable entry": func(r *rowTable) { r.stored = []byte("?") },
 	} {
 		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
 			t.Run(what+"/"+o.what, func(t *testing.T) {
-				r, now := lined(t, 3, mutex)
-				spoil(r)
+				r, now := newRowTable(t, 3, mutex)
+				damage(r)
 				if _, err := r.do(now+1, o); !errors.As(err, new(*locktable.CorruptError)) {
-					t.Errorf("answered %v", err)
+					t.Errorf("the step returns %v, want a CorruptError", err)
 				}
 			})
 		}
 	}
 }
 
-// An operator deletes the row of a name, perhaps a damaged one, and not the rows of its
-// waiters.
-func TestRowsThatAreLeftOverAreNobodys(t *testing.T) {
-	r, now := lined(t, 3, mutex)
+// An operator may delete the row of a name, but not the rows of its waiters.
+func TestLeftoverRowsOfADeletedNameAreDropped(t *testing.T) {
+	r, now := newRowTable(t, 3, mutex)
 	r.stored = nil
 	for _, who := range []string{"a", "b"} {
 		must(r.do(now+1, op{what: "acquire", claim: *mutex(who)}))(t)
 	}
-	if len(r.line) != 1 || r.line[0].Token != tokenOf("b") {
-		t.Fatalf("%d wait, the first of them is %s", len(r.line), whose(r.line[0].Token))
+	if len(r.queue) != 1 || r.queue[0].Token != tokenOf("b") {
+		t.Fatalf("%d waiters, the first is %s", len(r.queue), whose(r.queue[0].Token))
 	}
 	r.whole(t)
 }
 
-func TestTroubleWithTheRowsIsPassedOn(t *testing.T) {
-	r, now := lined(t, 3, mutex)
-	r.err = errors.New("the cellar is flooded")
+func TestAnErrorOfTheRowsIsReturned(t *testing.T) {
+	r, now := newRowTable(t, 3, mutex)
+	r.err = errors.New("rows cannot be read")
 	for _, after := range []locktable.Instant{now + 1, now.Add(wait)} {
 		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
 			if _, err := r.do(after, o); !errors.Is(err, r.err) {

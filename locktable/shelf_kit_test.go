@@ -14,47 +14,47 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// shelf is the plainest table of bytes, with a fault for each test to set.
-type shelf struct {
+// byteTable is the simplest table of bytes, with faults that tests set.
+type byteTable struct {
 	mu      sync.Mutex
 	rows    map[string][]byte
 	now     locktable.Instant
 	drivers map[string]*locktable.Driver
 
-	err       error  // every call fails with it
-	twice     bool   // the first run of a step is thrown away, as when a compare-and-swap fails
-	meanwhile func() // what happens while a step waits for its turn
-	updates   int    // calls of Update
-	closes    int
+	err          error  // each call returns it
+	repeatsSteps bool   // the first result of a step is dropped, as after a failed compare-and-swap
+	beforeStep   func() // is called while a step waits for its turn
+	updates      int    // calls of Update
+	closes       int
 }
 
-func newShelf() *shelf {
-	return &shelf{rows: map[string][]byte{}, now: start, drivers: map[string]*locktable.Driver{}}
+func newByteTable() *byteTable {
+	return &byteTable{rows: map[string][]byte{}, now: start, drivers: map[string]*locktable.Driver{}}
 }
 
-func (s *shelf) client(inbox string) *locktable.Driver {
+func (s *byteTable) client(inbox string) *locktable.Driver {
 	s.drivers[inbox] = locktable.New(s, inbox)
 	return s.drivers[inbox]
 }
 
-// late is a ctx that ends while the next step waits for its turn.
-func (s *shelf) late(t *testing.T) (context.Context, context.CancelFunc) {
+// lateCtx returns a ctx that ends while the next step waits for its turn.
+func (s *byteTable) late(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s.meanwhile = func() {
-		s.meanwhile = nil
+	s.beforeStep = func() {
+		s.beforeStep = nil
 		cancel()
 	}
 	return ctx, cancel
 }
 
-func (s *shelf) load(name string) (*locktable.Entry, error) {
+func (s *byteTable) load(name string) (*locktable.Entry, error) {
 	if s.rows[name] == nil {
 		return &locktable.Entry{}, nil
 	}
 	return locktable.Decode(s.rows[name])
 }
 
-func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (s *byteTable) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	defer func() {
 		for _, signal := range signals {
@@ -65,8 +65,8 @@ func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	defer s.mu.Unlock()
 	s.updates++
 	for i, step := range steps {
-		if s.meanwhile != nil {
-			s.meanwhile()
+		if s.beforeStep != nil {
+			s.beforeStep()
 		}
 		if step.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
@@ -75,7 +75,7 @@ func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		if s.err != nil {
 			return s.err
 		}
-		if s.twice {
+		if s.repeatsSteps {
 			lost, err := s.load(name)
 			if err != nil {
 				return err
@@ -95,16 +95,16 @@ func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return ctx.Err()
 }
 
-func (s *shelf) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+func (s *byteTable) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.load(name)
 	return e, s.now, errors.Join(s.err, err)
 }
 
-func (s *shelf) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+func (s *byteTable) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(s.rows)) { // all of them: a table may be generous
+		for _, name := range slices.Sorted(maps.Keys(s.rows)) { // all names: a table may yield more
 			e, now, err := s.Read(ctx, name)
 			if s.err != nil {
 				yield(locktable.Row{}, s.err)
@@ -117,9 +117,9 @@ func (s *shelf) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 	}
 }
 
-func (s *shelf) Properties() driver.Properties { return driver.Properties{Backend: "shelf"} }
+func (s *byteTable) Properties() driver.Properties { return driver.Properties{Backend: "shelf"} }
 
-func (s *shelf) Close() error {
+func (s *byteTable) Close() error {
 	s.closes++
 	return io.ErrClosedPipe
 }
@@ -128,9 +128,8 @@ func lease(who string) driver.LeaseRef {
 	return driver.LeaseRef{Name: "job", Token: tokenOf(who), TTL: ttl}
 }
 
-// everything calls each method that talks to the table once, and returns what they
-// answer.
-func everything(ctx context.Context, d *locktable.Driver) map[string]error {
+// callAll calls each method that uses the table once, and returns the errors.
+func callAll(ctx context.Context, d *locktable.Driver) map[string]error {
 	out := map[string]error{}
 	_, out["acquire"] = d.Acquire(ctx, *mutex("a"))
 	_, out["renew"] = d.Renew(ctx, []driver.LeaseRef{lease("a")})
@@ -143,23 +142,23 @@ func everything(ctx context.Context, d *locktable.Driver) map[string]error {
 	return out
 }
 
-// closing is a table that is closed in the midst of an update.
-type closing struct {
-	*shelf
-	meanwhile func() error
+// closingTable is a table that is closed during an update.
+type closingTable struct {
+	*byteTable
+	duringUpdate func() error
 }
 
-func (c *closing) Update(context.Context, []locktable.Step, func(int, *locktable.Entry, locktable.Instant)) error {
-	return errors.Join(c.meanwhile(), errors.New("the connection was closed"))
+func (c *closingTable) Update(context.Context, []locktable.Step, func(int, *locktable.Entry, locktable.Instant)) error {
+	return errors.Join(c.duringUpdate(), errors.New("the connection was closed"))
 }
 
-// memory is a table that keeps the entry itself, not its bytes.
-type memory struct {
-	*shelf
+// entryTable is a table that keeps the entry itself, not its bytes.
+type entryTable struct {
+	*byteTable
 	e *locktable.Entry
 }
 
-func (m memory) Update(_ context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (m entryTable) Update(_ context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i := range steps {
 		f(i, m.e, m.now)
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A row that cannot be read is never taken for a free name.
-func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
-	s := newShelf()
+// A row that cannot be decoded must not count as a free name.
+func TestADamagedEntryIsAPermanentErrorAndNeverGranted(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	damaged := []byte(version + " damaged")
 	s.rows["job"] = slices.Clone(damaged)
-	for op, err := range everything(t.Context(), d) {
+	for op, err := range callAll(t.Context(), d) {
 		var e *driver.Error
 		if !errors.As(err, &e) || !e.Permanent || string(e.Op) != op || e.Name != "job" || !errors.As(err, new(*locktable.CorruptError)) {
 			t.Errorf("%s is answered %#v", op, err)
 		}
 	}
 	if _, err := d.Acquire(t.Context(), *forced(mutex("a"))); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("by force: %v", err)
+		t.Errorf("a forced claim: %v", err)
 	}
 	equal(t, "row", string(s.rows["job"]), string(damaged))
 }
 
-// A table may say the trouble in its own words: it is permanent all the same.
-func TestADamagedEntryIsPermanentTroubleHoweverItIsSaid(t *testing.T) {
-	s := newShelf()
+// The error is permanent even if the table wraps it.
+func TestAWrappedCorruptErrorIsPermanent(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	for _, s.err = range []error{
 		fmt.Errorf("row 5: %w", &locktable.CorruptError{Problem: "x"}),
@@ -40,13 +40,13 @@ func TestADamagedEntryIsPermanentTroubleHoweverItIsSaid(t *testing.T) {
 	} {
 		_, err := d.Acquire(t.Context(), *mutex("a"))
 		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent {
-			t.Errorf("answered %#v", err)
+			t.Errorf("Acquire returns %#v, want a permanent error", err)
 		}
 	}
 }
 
-func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
-	s := newShelf()
+func TestADamagedEntryDoesNotPreventOtherRenewals(t *testing.T) {
+	s := newByteTable()
 	d, ctx := s.client("1"), t.Context()
 	var leases []driver.LeaseRef
 	for i := range 64 {
@@ -61,7 +61,7 @@ func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 	s.now, s.updates = s.now.Add(ttl/2), 0
 	answers, err := d.Renew(ctx, leases)
 	if err != nil || len(answers) != len(leases) {
-		t.Fatalf("renewals are answered %v, %v", answers, err)
+		t.Fatalf("Renew returns %v, %v", answers, err)
 	}
 	for i, err := range answers {
 		var e *driver.Error
@@ -76,13 +76,13 @@ func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 		}
 	}
 	if s.updates > 30 {
-		t.Errorf("it took %d batches", s.updates)
+		t.Errorf("Renew took %d batches", s.updates)
 	}
 }
 
 // A damaged entry does not hide the entries behind it.
-func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
-	s := newShelf()
+func TestAListContinuesAfterADamagedEntry(t *testing.T) {
+	s := newByteTable()
 	d, ctx := s.client("1"), t.Context()
 	for _, name := range []string{"a", "b", "c", "d", "elsewhere"} {
 		must(d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })))(t)
@@ -90,7 +90,7 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 	list := func(prefix string) (lines []string) {
 		for e, err := range d.List(ctx, prefix) {
 			if err != nil && len(e.Holders)+len(e.Waiters) > 0 {
-				t.Errorf("an error beside %+v", e)
+				t.Errorf("List yields an error with %+v", e)
 			}
 			lines = append(lines, fmt.Sprintf("%s %v", e.Name, err))
 		}
@@ -100,15 +100,15 @@ func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
 		t.Errorf("the list of a prefix is %q", got)
 	}
 	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
-	says := func(name string) string {
+	corruptLine := func(name string) string {
 		return fmt.Sprintf("%s pawl: shelf: list %q: %s", name, name, anotherVersion())
 	}
-	if got, want := list(""), []string{"a <nil>", says("b"), "c <nil>", says("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
+	if got, want := list(""), []string{"a <nil>", corruptLine("b"), "c <nil>", corruptLine("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
 		t.Errorf("the list is %q, want %q", got, want)
 	}
 	s.err = io.ErrUnexpectedEOF
 	if got := list(""); len(got) != 1 || !strings.HasPrefix(got[0], " pawl: shelf: list: unexpected EOF") {
-		t.Errorf("of a table that fails the list is %q", got)
+		t.Errorf("if the table fails, the list is %q", got)
 	}
 }
 
@@ -117,11 +117,11 @@ func anotherVersion() string {
 	return fmt.Sprintf("the stored entry is damaged, or written by another version: its first byte is 0x3f, not %#x", (&locktable.Entry{}).Append(nil)[0])
 }
 
-func TestADoctorCountsDamagedEntries(t *testing.T) {
-	s := newShelf()
+func TestDamagedCountsDamagedEntries(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	if found := locktable.Damaged(t.Context(), d); len(found) > 0 {
-		t.Errorf("where nothing is damaged: %v", found)
+		t.Errorf("without a damaged entry: %v", found)
 	}
 	for i := range 7 {
 		s.rows[fmt.Sprint("job", i)] = []byte("?")
@@ -130,11 +130,11 @@ func TestADoctorCountsDamagedEntries(t *testing.T) {
 	want := `7 cannot be read, and these names cannot be locked: "job0", "job1", "job2", "job3", "job4" and 2 more; ` +
 		anotherVersion()
 	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != want || found[0].Advice == "" {
-		t.Errorf("it finds %+v", found)
+		t.Errorf("Damaged returns %+v", found)
 	}
 	s.err = &driver.Error{Backend: "shelf", Err: io.ErrUnexpectedEOF, Hint: "look at the shelf"}
 	found = locktable.Damaged(t.Context(), d)
 	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != "they cannot be read: unexpected EOF" || found[0].Advice != "look at the shelf" {
-		t.Errorf("of a table that fails it finds %+v", found)
+		t.Errorf("if the table fails, Damaged returns %+v", found)
 	}
 }

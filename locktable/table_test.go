@@ -18,16 +18,16 @@ var _ interface {
 	driver.LeaseBreaker
 } = (*locktable.Driver)(nil)
 
-func TestTroubleWithTheTableIsADriverErrorWithOpAndName(t *testing.T) {
-	s := newShelf()
+func TestAnErrorOfTheTableBecomesADriverErrorWithOpAndName(t *testing.T) {
+	s := newByteTable()
 	d := s.client("1")
 	_, _ = d.Acquire(t.Context(), *mutex("a"))
 	typed := &driver.Error{Backend: "shelf in the cellar", Op: "?", Hint: "look there", Permanent: true, Err: io.ErrUnexpectedEOF}
-	ofItsOwnCtx := context.DeadlineExceeded
-	for _, s.err = range []error{io.ErrUnexpectedEOF, ofItsOwnCtx, typed} {
-		for op, err := range everything(t.Context(), d) {
+	tableTimeout := context.DeadlineExceeded
+	for _, s.err = range []error{io.ErrUnexpectedEOF, tableTimeout, typed} {
+		for op, err := range callAll(t.Context(), d) {
 			var e *driver.Error
-			if !errors.As(err, &e) || string(e.Op) != op || e.Name != "job" || errors.Is(err, io.ErrUnexpectedEOF) == (s.err == ofItsOwnCtx) {
+			if !errors.As(err, &e) || string(e.Op) != op || e.Name != "job" || errors.Is(err, io.ErrUnexpectedEOF) == (s.err == tableTimeout) {
 				t.Errorf("%s is answered %#v", op, err)
 				continue
 			}
@@ -35,18 +35,18 @@ func TestTroubleWithTheTableIsADriverErrorWithOpAndName(t *testing.T) {
 				t.Errorf("%s is answered %+v", op, *e)
 			}
 			if s.err == error(typed) && (e.Backend != typed.Backend || e.Hint != typed.Hint || !e.Permanent || e == typed) {
-				t.Errorf("%s is answered %+v, and said was %+v", op, *e, *typed)
+				t.Errorf("%s returns %+v, and the table returned %+v", op, *e, *typed)
 			}
 		}
 	}
 	equal(t, "op of the table's own error", typed.Op, "?")
 }
 
-func TestTheEndOfTheCallersContextIsPassedAsItIs(t *testing.T) {
+func TestACtxErrorIsReturnedUnchanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := newShelf()
-	for op, err := range everything(ctx, s.client("1")) {
+	s := newByteTable()
+	for op, err := range callAll(ctx, s.client("1")) {
 		if err != context.Canceled {
 			t.Errorf("%s is answered %v", op, err)
 		}
@@ -55,7 +55,7 @@ func TestTheEndOfTheCallersContextIsPassedAsItIs(t *testing.T) {
 }
 
 func TestATableIsClosedOnce(t *testing.T) {
-	s := newShelf()
+	s := newByteTable()
 	d := s.client("1")
 	equal(t, "first Close", d.Close(), io.ErrClosedPipe)
 	equal(t, "second Close", d.Close(), nil)
@@ -63,18 +63,18 @@ func TestATableIsClosedOnce(t *testing.T) {
 }
 
 // A call that fails because the driver was closed meanwhile returns ErrClosed.
-func TestACallThatIsOvertakenByCloseIsAnsweredErrClosed(t *testing.T) {
-	c := &closing{shelf: newShelf()}
+func TestACallDuringCloseReturnsErrClosed(t *testing.T) {
+	c := &closingTable{byteTable: newByteTable()}
 	d := locktable.New(c, "1")
-	c.meanwhile = d.Close
+	c.duringUpdate = d.Close
 	if _, err := d.Acquire(t.Context(), *mutex("a")); err != driver.ErrClosed {
-		t.Errorf("answered %v", err)
+		t.Errorf("Acquire returns %v, want ErrClosed", err)
 	}
 }
 
-func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
-	s := newShelf()
-	s.twice = true
+func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
+	s := newByteTable()
+	s.repeatsSteps = true
 	d, ctx := s.client("1"), t.Context()
 	var signals []driver.Signal
 	defer d.Listen(func(s driver.Signal) { signals = append(signals, s) })()
@@ -83,7 +83,7 @@ func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 		t.Fatalf("granted %+v, %v", g, err)
 	}
 	if _, err := d.Acquire(ctx, *mutex("b")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("the second is answered %v", err)
+		t.Fatalf("the second claim returns %v", err)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b")})
 	if err != nil || answers[0] != nil || answers[1] != driver.ErrNoSuchLease {
@@ -94,15 +94,15 @@ func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 		t.Errorf("signals are %+v", signals)
 	}
 	if g, err := d.Acquire(ctx, *mutex("b")); err != nil || g.Fence != signals[0].Fence {
-		t.Errorf("signalled %+v, then granted %+v, %v", signals, g, err)
+		t.Errorf("after the signals %+v the claim returns %+v, %v", signals, g, err)
 	}
 }
 
-// The table and its callers share no maps.
-func TestTheTableKeepsAndGivesCopiesOfLabels(t *testing.T) {
+// The driver and its callers must not share maps.
+func TestLabelsAreCopied(t *testing.T) {
 	labels := map[string]string{"k": "v"}
-	kept := &locktable.Entry{}
-	d := locktable.New(memory{newShelf(), kept}, "1")
+	stored := &locktable.Entry{}
+	d := locktable.New(entryTable{newByteTable(), stored}, "1")
 	claim := func(who string) driver.Claim {
 		return *with(mutex(who), func(c *driver.Claim) { c.Owner.Labels = labels })
 	}
@@ -113,9 +113,9 @@ func TestTheTableKeepsAndGivesCopiesOfLabels(t *testing.T) {
 		t.Fatalf("the second is answered %v", err)
 	}
 	held.Holder.Owner.Labels["k"] = "changed by a reader"
-	equal(t, "holder's label", kept.Holders[0].Owner.Labels["k"], "v")
-	noError(t, d.Break(t.Context(), "job", kept.Fence, time.Minute, driver.Owner{Labels: labels}))
+	equal(t, "holder's label", stored.Holders[0].Owner.Labels["k"], "v")
+	noError(t, d.Break(t.Context(), "job", stored.Fence, time.Minute, driver.Owner{Labels: labels}))
 	labels["k"] = "changed"
-	equal(t, "waiter's label", kept.Queue[0].Owner.Labels["k"], "v")
-	equal(t, "breaker's label", kept.Broken[0].By.Labels["k"], "v")
+	equal(t, "waiter's label", stored.Queue[0].Owner.Labels["k"], "v")
+	equal(t, "breaker's label", stored.Broken[0].By.Labels["k"], "v")
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// pushing is a shelf whose signals arrive while f is set. A test can say whether they do.
+// pushing is a byteTable that is Pushing. A test calls setState to say whether signals
+// arrive.
 type pushing struct {
-	*shelf
+	*byteTable
 	setState func(bool)
 	ended    int
 }
@@ -31,100 +32,100 @@ func (e *pushing) Subscribe(f func(up bool)) (stop func()) {
 
 func (e *pushing) Close() error { return nil }
 
-// UpdateAll takes one step after the other, because no other client can come in between.
+// UpdateAll runs one step after the other, because no other client runs steps meanwhile.
 func (e *pushing) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	for i, s := range steps {
-		goesOn := true
-		err := e.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
-		if err != nil || !goesOn {
+		continues := true
+		err := e.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { continues = f(i, e, now) })
+		if err != nil || !continues {
 			return err
 		}
 	}
 	return nil
 }
 
-// aside is a client of a shelf that watches nothing, and another one that may.
-func aside() (e *pushing, watcher *locktable.GroupedDriver, other *locktable.Driver) {
-	e = &pushing{shelf: newShelf()}
+// newWatched returns a table, a client that can watch, and a client that cannot.
+func newWatched() (e *pushing, watcher *locktable.GroupedDriver, other *locktable.Driver) {
+	e = &pushing{byteTable: newByteTable()}
 	watcher = locktable.NewGrouped(e, "x")
 	e.drivers["x"] = watcher.Driver
-	return e, watcher, e.shelf.client("y")
+	return e, watcher, e.byteTable.client("y")
 }
 
-func watch(d driver.Watcher, name string) (told func() int, stop func()) {
+func watch(d driver.Watcher, name string) (calls func() int, stop func()) {
 	n := 0
 	stop = d.Watch(name, func() { n++ })
 	return func() int {
 		synctest.Wait()
-		was := n
+		count := n
 		n = 0
-		return was
+		return count
 	}, stop
 }
 
-func TestChangesAreToldThroughMarks(t *testing.T) {
+func TestVisibleChangesCallTheWatch(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		_, x, y := aside()
+		_, x, y := newWatched()
 		defer x.Close()
-		told, stop := watch(x, "job")
-		if told() == 0 {
-			t.Error("it began to be told, and was not told of that")
+		calls, stop := watch(x, "job")
+		if calls() == 0 {
+			t.Error("the watch was not called when it began")
 		}
-		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
-			t.Errorf("a grant, %v, was not told once", err)
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
+			t.Errorf("a grant, %v, did not call the watch once", err)
 		}
-		if _, err := y.Renew(t.Context(), []driver.LeaseRef{lease("a")}); err != nil || told() != 0 {
-			t.Errorf("a renewal, %v, was told", err)
+		if _, err := y.Renew(t.Context(), []driver.LeaseRef{lease("a")}); err != nil || calls() != 0 {
+			t.Errorf("a renewal, %v, called the watch", err)
 		}
-		if _, err := y.Acquire(t.Context(), *with(mutex("a"), func(c *driver.Claim) { c.Name = "other" })); err != nil || told() != 0 {
-			t.Errorf("another name, %v, was told", err)
+		if _, err := y.Acquire(t.Context(), *with(mutex("a"), func(c *driver.Claim) { c.Name = "other" })); err != nil || calls() != 0 {
+			t.Errorf("a change of another name, %v, called the watch", err)
 		}
 		stop()
 		synctest.Wait()
-		if err := y.Release(t.Context(), lease("a")); err != nil || told() != 0 {
-			t.Errorf("a release, %v, was told to nobody", err)
+		if err := y.Release(t.Context(), lease("a")); err != nil || calls() != 0 {
+			t.Errorf("a release, %v, called a stopped watch", err)
 		}
 	})
 }
 
-// An expiry that several claims find is reported whether they are refused or granted;
-// with a grant in the same step it is reported once.
-func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
+// An expiry that AcquireAll finds is reported once, whether its claims are granted or
+// refused.
+func TestAcquireAllCallsAWatchOnce(t *testing.T) {
 	for what, claims := range map[string][]driver.Claim{
 		"granted": {*try(mutex("b"))},
 		"refused": {*try(mutex("b")), *with(try(mutex("c")), func(c *driver.Claim) { c.Name = "held" })},
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				e, x, y := aside()
+				e, x, y := newWatched()
 				defer x.Close()
-				told, _ := watch(x, "job")
+				calls, _ := watch(x, "job")
 				held := with(mutex("d"), func(c *driver.Claim) { c.Name, c.TTL = "held", time.Hour })
 				for _, c := range []*driver.Claim{mutex("a"), held} {
 					must(y.Acquire(t.Context(), *c))(t)
 				}
-				told()
+				calls()
 				e.mu.Lock()
 				e.now = e.now.Add(ttl)
 				e.mu.Unlock()
 				_, err := x.AcquireAll(t.Context(), claims)
-				if n := told(); (err == nil) != (what == "granted") || n != 1 {
-					t.Errorf("%v, and it was told %d times, want once", err, n)
+				if n := calls(); (err == nil) != (what == "granted") || n != 1 {
+					t.Errorf("%v, and the watch was called %d times, want once", err, n)
 				}
 			})
 		})
 	}
 }
 
-// Marks last as long as a client watches, and no longer.
+// Marks are renewed as long as a client watches, and no longer.
 func TestMarksAreRenewed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		e, x, y := aside()
+		e, x, y := newWatched()
 		defer x.Close()
-		told, stop := watch(x, "job")
-		more, end := watch(x, "more")
+		calls, stop := watch(x, "job")
+		otherCalls, stopOther := watch(x, "more")
 		began := time.Now()
-		clock := func() { // the table's clock goes with ours
+		clock := func() { // the table's clock follows ours
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.now = start.Add(time.Since(began))
@@ -133,110 +134,109 @@ func TestMarksAreRenewed(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			clock()
 		}
-		told()
-		if n := more(); n > 2 {
-			t.Errorf("told %d times of nothing", n)
+		calls()
+		if n := otherCalls(); n > 2 {
+			t.Errorf("%d calls without a change", n)
 		}
-		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
-			t.Errorf("%v, and it was not told once after five minutes", err)
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
+			t.Errorf("%v, and no single call after five minutes", err)
 		}
 		stop()
-		end()
+		stopOther()
 		synctest.Wait()
 		updates := e.updates
 		if e.ended != 1 {
-			t.Errorf("it went on to hear for nobody: %d", e.ended)
+			t.Errorf("%d subscriptions ended, want 1", e.ended)
 		}
 		time.Sleep(10 * time.Minute)
 		if e.updates != updates {
-			t.Errorf("%d updates for nobody", e.updates-updates)
+			t.Errorf("%d updates without a watch", e.updates-updates)
 		}
 	})
 }
 
-// A watch that gets no signals, or cannot mark its name, is notified, and has to poll
-// from then on.
-func TestAWatchThatIsDeafSaysSo(t *testing.T) {
+// A watch that gets no signals, or cannot mark its name, is called, and must then poll.
+func TestAWatchWithoutSignalsIsReported(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		e, x, _ := aside()
+		e, x, _ := newWatched()
 		defer x.Close()
-		told, _ := watch(x, "job")
+		calls, _ := watch(x, "job")
 		pushes := func(what string, want bool) {
 			t.Helper()
-			if n := told(); n == 0 || x.Properties().PushesChanges != want {
-				t.Errorf("%s: told %d times, PushesChanges is %v; want it told, and %v", what, n, !want, want)
+			if n := calls(); n == 0 || x.Properties().PushesChanges != want {
+				t.Errorf("%s: %d calls, PushesChanges is %v; want a call, and %v", what, n, !want, want)
 			}
 		}
-		pushes("it began", true)
+		pushes("at the beginning", true)
 		e.setState(false)
-		pushes("it is down", false)
+		pushes("without signals", false)
 		e.setState(true)
-		pushes("it is up again", true)
+		pushes("with signals again", true)
 		e.mu.Lock()
 		e.err = errors.New("disk full")
 		e.mu.Unlock()
 		time.Sleep(30 * time.Second)
-		pushes("it cannot mark", false)
+		pushes("without marks", false)
 		e.mu.Lock()
 		e.err = nil
 		e.mu.Unlock()
 		time.Sleep(3 * time.Minute)
-		pushes("it can mark again", true)
+		pushes("with marks again", true)
 	})
 }
 
 // An operator deletes the name, and the mark with it.
-func TestAMarkThatIsGoneIsMadeAgain(t *testing.T) {
+func TestADeletedMarkIsMadeAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		e, x, y := aside()
+		e, x, y := newWatched()
 		defer x.Close()
-		told, _ := watch(x, "job")
-		told()
+		calls, _ := watch(x, "job")
+		calls()
 		e.mu.Lock()
 		delete(e.rows, "job")
 		e.mu.Unlock()
 		time.Sleep(30 * time.Second)
-		if told() == 0 {
-			t.Error("nobody was told to look")
+		if calls() == 0 {
+			t.Error("the watch was not called")
 		}
-		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
 			t.Errorf("%v, and it was not told once", err)
 		}
 	})
 }
 
-// A damaged name costs the others nothing.
-func TestANameThatCannotBeMarkedIsAlone(t *testing.T) {
+// A damaged name does not affect other names.
+func TestANameThatCannotBeMarkedDoesNotAffectOthers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		e, x, y := aside()
+		e, x, y := newWatched()
 		defer x.Close()
 		e.rows["bad"] = []byte("?")
 		watch(x, "bad")
-		told, _ := watch(x, "job")
-		told()
-		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+		calls, _ := watch(x, "job")
+		calls()
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
 			t.Errorf("%v, and it was not told once", err)
 		}
 		if x.Properties().PushesChanges {
-			t.Error("PushesChanges is true, and a name is not told of")
+			t.Error("PushesChanges is true, although changes of one name are not reported")
 		}
 	})
 }
 
 // A signal for all claims is for watches, too.
-func TestALookForEverybodyIsToldToWhoWatches(t *testing.T) {
+func TestARetrySignalForAllCallsTheWatches(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		_, x, _ := aside()
+		_, x, _ := newWatched()
 		defer x.Close()
-		told, _ := watch(x, "job")
-		told()
+		calls, _ := watch(x, "job")
+		calls()
 		x.Deliver(driver.Signal{Kind: driver.SignalRetry, Token: driver.NewToken()})
-		if told() != 0 {
-			t.Error("told of what is for one claim")
+		if calls() != 0 {
+			t.Error("a signal for one claim called the watch")
 		}
 		x.Deliver(driver.Signal{Kind: driver.SignalRetry})
-		if told() != 1 {
-			t.Error("not told")
+		if calls() != 1 {
+			t.Error("a signal for all did not call the watch")
 		}
 	})
 }
