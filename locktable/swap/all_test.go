@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-func exclusiveOn(names ...string) (claims []driver.Claim) {
+func exclusiveClaims(names ...string) (claims []driver.Claim) {
 	for _, name := range names {
 		c := exclusive(false)
 		c.Name = name
@@ -19,31 +19,30 @@ func exclusiveOn(names ...string) (claims []driver.Claim) {
 	return claims
 }
 
-// Several names are granted by what was last seen of them, and refused only by what is
-// there now.
-func TestAllIsRefusedByTheCurrentValues(t *testing.T) {
+// AcquireAll may grant from the last known values, but refuses only from current values.
+func TestAcquireAllRefusesOnlyFromCurrentValues(t *testing.T) {
 	v := newValues(time.Now, time.Minute)
 	d, other := v.openAll(), v.openAll()
-	seen := exclusiveOn("a", "b", "c")
+	seen := exclusiveClaims("a", "b", "c")
 	must(d.AcquireAll(t.Context(), seen))(t)
 	for _, c := range seen {
 		noError(t, other.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
-	if _, err := d.AcquireAll(t.Context(), exclusiveOn("a", "b", "c")); err != nil {
-		t.Errorf("%v; want the names, which another client has given back", err)
+	if _, err := d.AcquireAll(t.Context(), exclusiveClaims("a", "b", "c")); err != nil {
+		t.Errorf("%v; want the names, which another client has released", err)
 	}
 }
 
 // A grant of several names that was computed from an outdated value grants none of them.
-func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
+func TestAcquireAllGrantsNothingFromOutdatedValues(t *testing.T) {
 	v := newValues(time.Now, time.Minute)
 	d, other := v.openAll(), v.openAll()
-	for _, c := range exclusiveOn("a", "b") {
+	for _, c := range exclusiveClaims("a", "b") {
 		must(d.Acquire(t.Context(), c))(t)
 		noError(t, d.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
-	must(other.Acquire(t.Context(), exclusiveOn("b")[0]))(t)
-	_, err := d.AcquireAll(t.Context(), exclusiveOn("a", "b"))
+	must(other.Acquire(t.Context(), exclusiveClaims("b")[0]))(t)
+	_, err := d.AcquireAll(t.Context(), exclusiveClaims("a", "b"))
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Name != "b" {
 		t.Errorf("%v; want that b is held", err)
 	}
@@ -52,26 +51,26 @@ func TestAllIsNotGrantedByOutdatedValues(t *testing.T) {
 	}
 }
 
-// Many steps on one name are one swap.
+// All steps of a batch on one name share a swap.
 func TestStepsOnOneNameShareASwap(t *testing.T) {
-	c := &counting{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
+	c := &countingClient{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
 	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b"} {
 		for range 100 {
-			claim := exclusiveOn(name)[0]
+			claim := exclusiveClaims(name)[0]
 			claim.Weight = 1
 			must(d.Acquire(t.Context(), claim))(t)
 			leases = append(leases, renewal(claim, time.Hour)...)
 		}
 	}
 	c.swaps = 0
-	renewsAll(t, d, leases)
+	renewAll(t, d, leases)
 	e, err := d.Inspect(t.Context(), "a")
 	noError(t, err)
 	for _, h := range e.Holders {
 		if h.ExpiresIn < 50*time.Minute {
-			t.Errorf("one of them has %v left, and was renewed for an hour", h.ExpiresIn)
+			t.Errorf("a lease has %v left, and was renewed for an hour", h.ExpiresIn)
 		}
 	}
 	if c.swaps != 1 {

@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// requests is a Store that notes what it is sent, and answers after a while.
+// requests is a Store that records its requests, and answers each after answerTime.
 type requests struct {
 	Store
-	takes time.Duration
+	answerTime time.Duration
 
-	mu       sync.Mutex // protects all below
+	mu       sync.Mutex // protects the fields below
 	sent     [][]string
 	canceled int
 }
@@ -32,7 +32,7 @@ func (r *requests) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
 	r.sent = append(r.sent, names)
 	r.mu.Unlock()
 	select {
-	case <-time.After(r.takes):
+	case <-time.After(r.answerTime):
 		return all, nil
 	case <-ctx.Done():
 		r.mu.Lock()
@@ -42,16 +42,16 @@ func (r *requests) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
 	}
 }
 
-// come makes so many swaps, one after the other has begun, and returns what wants all to
-// have gone well.
-func come(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (over func()) {
+// startSwaps starts n swaps, one after the other. wait waits for them, and checks their
+// results.
+func startSwaps(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := first; i < first+n; i++ {
 		all.Go(func() {
-			is, err := q.swap(ctx, Swap{Name: strconv.Itoa(i), Version: uint64(i)})
-			if err == nil && is.Version != uint64(i)+1 {
-				t.Errorf("%d got the answer %d", i, is.Version)
+			swapped, err := q.swap(ctx, Swap{Name: strconv.Itoa(i), Version: uint64(i)})
+			if err == nil && swapped.Version != uint64(i)+1 {
+				t.Errorf("swap %d got the version %d", i, swapped.Version)
 			}
 			if !errors.Is(err, ctx.Err()) {
 				t.Error(err)
@@ -62,9 +62,9 @@ func come(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (over f
 	return all.Wait
 }
 
-func gatherer(takes time.Duration, most int) (*swapQueue, *requests) {
-	r := &requests{takes: takes}
-	return &swapQueue{store: r, fit: func(all []Swap) int { return min(len(all), most) }}, r
+func gatherer(answerTime time.Duration, maxFit int) (*swapQueue, *requests) {
+	r := &requests{answerTime: answerTime}
+	return &swapQueue{store: r, fit: func(all []Swap) int { return min(len(all), maxFit) }}, r
 }
 
 // underWay returns the number of requests under way, once all goroutines are blocked.
@@ -75,12 +75,12 @@ func underWay(q *swapQueue) int {
 	return q.inFlight
 }
 
-func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
+func TestSwapsThatGatherShareTheNextRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		q, r := gatherer(time.Millisecond, 60)
-		come(t, t.Context(), q, 0, 10)()
+		startSwaps(t, t.Context(), q, 0, 10)()
 		if len(r.sent) != 3 || len(r.sent[2]) != 8 {
-			t.Errorf("%v; want two alone, and the others together", r.sent)
+			t.Errorf("requests %v; want two swaps alone, and the others together", r.sent)
 		}
 		if n := underWay(q); n > 0 {
 			t.Errorf("%d requests are under way", n)
@@ -88,27 +88,27 @@ func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
 	})
 }
 
-// A swap that does not fit into one request does not wait for its answer.
-func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
+// A swap that does not fit into a request does not wait for the answer to it.
+func TestSwapsThatDoNotFitAreSentAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		q, r := gatherer(time.Millisecond, 3)
 		began := time.Now()
-		come(t, t.Context(), q, 0, 10)()
+		startSwaps(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took != 2*time.Millisecond {
 			t.Errorf("%v took %v; want two milliseconds", r.sent, took)
 		}
 	})
 }
 
-// A store that says that no swap fits, or more than there are, delays no swap.
-func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
+// If Fit returns less than 1, or more than there are, no swap is delayed.
+func TestAWrongFitDelaysNoSwap(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
 		bubble.Test(t, func(t *testing.T) {
-			r := &requests{takes: time.Millisecond}
+			r := &requests{answerTime: time.Millisecond}
 			q := &swapQueue{store: r, fit: func([]Swap) int { return fits }}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			come(t, ctx, q, 0, 10)()
+			startSwaps(t, ctx, q, 0, 10)()
 			if n := underWay(q); n > 0 {
 				t.Errorf("with a Fit of %d, %d requests are under way", fits, n)
 			}
@@ -116,45 +116,45 @@ func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
 	}
 }
 
-// If answers take long, swaps do not wait for them to be sent.
-func TestSlowAnswersHoldNobodyUp(t *testing.T) {
+// Swaps do not wait for slow answers to earlier requests.
+func TestSlowAnswersDoNotDelayOtherSwaps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		q, _ := gatherer(time.Second, 60)
 		began := time.Now()
-		come(t, t.Context(), q, 0, 10)()
+		startSwaps(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took > time.Second+gatherTime {
-			t.Errorf("it took %v; want the time of a request", took)
+			t.Errorf("the swaps took %v; want the time of one request", took)
 		}
 	})
 }
 
-// A caller that gives up returns at once. If its swap was not sent, it is not sent any
-// more. If it was, the request goes on for the others, and ends with the last of them.
-func TestOneOfThoseThatShareGivesUp(t *testing.T) {
+// A caller that gives up returns at once. If its swap was not sent yet, it is dropped.
+// Otherwise the request goes on for its other callers, and ends when all have given up.
+func TestACallerOfASharedRequestGivesUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		q, r := gatherer(time.Second, 60)
-		stay, leave := context.WithCancel(t.Context())
-		defer leave()
-		over := come(t, stay, q, 0, 2)
-		hasty, cancel := context.WithCancel(t.Context())
-		hurried := come(t, hasty, q, 2, 1) // it waits to be sent
+		staying, leaveAll := context.WithCancel(t.Context())
+		defer leaveAll()
+		wait := startSwaps(t, staying, q, 0, 2)
+		leaving, cancel := context.WithCancel(t.Context())
+		waitLeaving := startSwaps(t, leaving, q, 2, 1) // it is not sent yet
 		cancel()
-		hurried()
-		hasty, cancel = context.WithCancel(t.Context())
-		hurried = come(t, hasty, q, 3, 1)
-		last := come(t, stay, q, 4, 1)
+		waitLeaving()
+		leaving, cancel = context.WithCancel(t.Context())
+		waitLeaving = startSwaps(t, leaving, q, 3, 1)
+		waitLast := startSwaps(t, staying, q, 4, 1)
 		time.Sleep(2 * gatherTime)
 		cancel()
-		hurried()
+		waitLeaving()
 		if r.mu.Lock(); len(r.sent) != 3 || len(r.sent[2]) != 2 || r.canceled > 0 {
-			t.Errorf("%v were sent, %d given up; want the third without the name 2", r.sent, r.canceled)
+			t.Errorf("%v were sent, %d canceled; want the third without the name 2", r.sent, r.canceled)
 		}
 		r.mu.Unlock()
-		leave()
-		over()
-		last()
+		leaveAll()
+		wait()
+		waitLast()
 		if n := underWay(q); r.canceled != 3 || n != 0 {
-			t.Errorf("%d were given up, %d are under way; want all given up", r.canceled, n)
+			t.Errorf("%d were canceled, %d are under way; want all canceled", r.canceled, n)
 		}
 	})
 }

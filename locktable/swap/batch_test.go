@@ -13,63 +13,62 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// counting is a client that counts its requests, and whose clock needs a while for each
-// question, as on a busy machine.
-type counting struct {
+// countingClient is a client that counts its requests. Each step advances its clock by
+// perStep, as on a busy machine.
+type countingClient struct {
 	*valuesClient
 	loads, swaps  int
-	took, perStep time.Duration // the clock has gone on by took, and each step needs perStep
+	took, perStep time.Duration // the clock has advanced by took, and each step takes perStep
 	half          bool          // the first half of each batch of swaps fails
 }
 
-func (c *counting) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+func (c *countingClient) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	c.loads++
 	return c.valuesClient.Load(ctx, names)
 }
 
-func (c *counting) Time(ctx context.Context) (swap.Window, error) {
+func (c *countingClient) Time(ctx context.Context) (swap.Window, error) {
 	c.took += c.perStep
 	return c.valuesClient.Time(ctx)
 }
 
-func (c *counting) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (c *countingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	c.swaps++
 	if !c.half {
 		return c.valuesClient.Swap(ctx, swaps)
 	}
-	vain := len(swaps) / 2
-	done, err := c.valuesClient.Swap(ctx, swaps[vain:])
-	return append(make([]swap.Swapped, vain), done...), err
+	failed := len(swaps) / 2
+	done, err := c.valuesClient.Swap(ctx, swaps[failed:])
+	return append(make([]swap.Swapped, failed), done...), err
 }
 
-// A thousand renewals are one request of the store, even where computing them takes more
-// time than a window is wide. Where it takes many times as long, they are not a thousand.
-// If some swaps of a request fail, the rest is one request again, and not one for each
-// name.
-func TestAThousandStepsAreFewRequests(t *testing.T) {
+// A thousand renewals are one request, even if computing them takes longer than a window.
+// If it takes many times as long, they are a few requests. If some swaps of a request
+// fail, the rest is again one request.
+func TestAThousandRenewalsAreFewRequests(t *testing.T) {
 	for what, tt := range map[string]struct {
 		perStep time.Duration
 		half    bool
 		most    int
 	}{
-		"on a busy machine":         {80 * time.Microsecond, false, 1},
-		"on a slow machine":         {400 * time.Microsecond, false, 20},
-		"of which some are in vain": {0, true, 20},
+		"on a busy machine":  {80 * time.Microsecond, false, 1},
+		"on a slow machine":  {400 * time.Microsecond, false, 20},
+		"of which some fail": {0, true, 20},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var c *counting
+			var c *countingClient
 			began := time.Now()
 			v := newValues(func() time.Time { return began.Add(c.took) }, 50*time.Millisecond)
-			c = &counting{valuesClient: &valuesClient{v, "inbox"}, perStep: tt.perStep}
+			c = &countingClient{valuesClient: &valuesClient{v, "inbox"}, perStep: tt.perStep}
 			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 			var leases []driver.LeaseRef
 			for i := range 1000 {
-				claim := exclusiveOn(fmt.Sprint("job ", i))[0]
+				claim := exclusiveClaims(fmt.Sprint("job ", i))[0]
 				must(d.Acquire(t.Context(), claim))(t)
 				leases = append(leases, renewal(claim, 2*time.Minute)...)
 			}
 			c.loads, c.swaps, c.half = 0, 0, tt.half
-			renewsAll(t, d, leases)
+			renewAll(t, d, leases)
 			if c.swaps > tt.most || !tt.half && c.loads > 0 {
 				t.Errorf("%d loads and %d swaps; want at most %d swaps", c.loads, c.swaps, tt.most)
 			}
@@ -77,23 +76,24 @@ func TestAThousandStepsAreFewRequests(t *testing.T) {
 	}
 }
 
-func renewsAll(t *testing.T, d driver.Driver, leases []driver.LeaseRef) {
+func renewAll(t *testing.T, d driver.Driver, leases []driver.LeaseRef) {
 	t.Helper()
 	answers, err := d.Renew(t.Context(), leases)
 	noError(t, errors.Join(append(answers, err)...))
 }
 
-// tardy is a client whose first swaps of a name fail, and that looks at what it gets.
-type tardy struct {
+// failFirst is a client whose first swaps of the name n fail. It requires that a request
+// has one swap for each name.
+type failFirst struct {
 	*valuesClient
-	t     *testing.T
-	spoil func(s *swap.Swap)
-	times int
+	t        *testing.T
+	makeFail func(s *swap.Swap)
+	times    int
 }
 
-func (c *tardy) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (c *failFirst) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	var names []string
-	spoiled := -1
+	changed := -1
 	for i, s := range swaps {
 		if slices.Contains(names, s.Name) {
 			c.t.Errorf("two swaps of %q in one request", s.Name)
@@ -101,29 +101,29 @@ func (c *tardy) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 		names = append(names, s.Name)
 		if s.Name == "n" && c.times > 0 {
 			c.times--
-			spoiled = i
-			c.spoil(&swaps[i])
+			changed = i
+			c.makeFail(&swaps[i])
 		}
 	}
 	did, err := c.valuesClient.Swap(ctx, swaps)
-	if spoiled >= 0 && err == nil && did[spoiled].Done {
-		c.t.Error("it has not failed")
+	if changed >= 0 && err == nil && did[changed].Done {
+		c.t.Error("the swap did not fail")
 	}
 	return did, err
 }
 
-// Of two steps of a batch on one name, the first comes first even if it was late, or
-// another client had changed the name.
+// Two steps of a batch on one name keep their order, even if their swap was late or
+// failed.
 func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
-	for what, spoil := range map[string]func(s *swap.Swap){
+	for what, makeFail := range map[string]func(s *swap.Swap){
 		"late":    func(s *swap.Swap) { s.Window.To = 0 },
 		"changed": func(s *swap.Swap) { s.Version++ },
 	} {
 		for times := range 4 {
-			c := &tardy{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, spoil: spoil}
+			c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
 			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 			var leases []driver.LeaseRef
-			for _, claim := range exclusiveOn("n", "m") {
+			for _, claim := range exclusiveClaims("n", "m") {
 				must(d.Acquire(t.Context(), claim))(t)
 				for _, value := range []string{"first", "second"} {
 					l := renewal(claim, time.Minute)[0]
@@ -132,9 +132,9 @@ func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
 				}
 			}
 			c.times = times
-			renewsAll(t, d, leases)
+			renewAll(t, d, leases)
 			if e, err := d.Inspect(t.Context(), "n"); err != nil || string(e.Value) != "second" {
-				t.Errorf("%s %d times: the name keeps %q (%v); want what came second", what, times, e.Value, err)
+				t.Errorf("%s %d times: the name keeps %q (%v); want the second value", what, times, e.Value, err)
 			}
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// serverAt is a server's clock that stood at 1 000 s when ours was at zero.
+// serverAt is the server's time, 1 000 s, when our clock shows zero.
 const serverAt = locktable.Instant(1_000_000_000)
 
 var zero = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-func learned(trip time.Duration) *swap.Clock {
+func newClock(trip time.Duration) *swap.Clock {
 	c := &swap.Clock{}
 	c.Learn(serverAt, zero.Add(-trip), zero)
 	return c
@@ -25,69 +25,68 @@ func window(t *testing.T, c *swap.Clock, after time.Duration) swap.Window {
 	t.Helper()
 	w, ok := c.Window(zero.Add(after))
 	if !ok {
-		t.Fatalf("the time is not known %v after it was learned", after)
+		t.Fatalf("the clock has no window %v after Learn", after)
 	}
 	return w
 }
 
-// begins wants a window that begins at this time.
-func begins(t *testing.T, c *swap.Clock, after time.Duration, want locktable.Instant) {
+// wantFrom requires that the window begins at this time.
+func wantFrom(t *testing.T, c *swap.Clock, after time.Duration, want locktable.Instant) {
 	t.Helper()
 	if w := window(t, c, after); w.From != want {
-		t.Errorf("%v later it begins at %d, want %d", after, w.From, want)
+		t.Errorf("after %v the window begins at %d, want %d", after, w.From, want)
 	}
 }
 
-// isWide wants a window of this width.
-func isWide(t *testing.T, c *swap.Clock, after, want time.Duration) {
+// wantWidth requires this width of the window.
+func wantWidth(t *testing.T, c *swap.Clock, after, want time.Duration) {
 	t.Helper()
 	if w := window(t, c, after); w.From.Until(w.To) != want {
-		t.Errorf("%v later it is %v wide, want %v", after, w.From.Until(w.To), want)
+		t.Errorf("after %v the width is %v, want %v", after, w.From.Until(w.To), want)
 	}
 }
 
-// unknown wants the time not to be known.
-func unknown(t *testing.T, c *swap.Clock, after time.Duration) {
+// wantUnknown requires that the clock has no window.
+func wantUnknown(t *testing.T, c *swap.Clock, after time.Duration) {
 	t.Helper()
 	if w, ok := c.Window(zero.Add(after)); ok {
-		t.Errorf("%v later the window is %+v; want none", after, w)
+		t.Errorf("after %v the window is %+v; want none", after, w)
 	}
 }
 
-// The server's clock may run slower than ours, by a thousandth: the window begins no
-// later than it can be. A known time grows old.
+// The server's clock may be slower than ours by a thousandth. So the window begins at a
+// lower bound, and after 30 s the time is asked for again.
 func TestAWindowBeginsAtALowerBound(t *testing.T) {
-	unknown(t, new(swap.Clock), 0)
-	c := learned(time.Millisecond)
-	begins(t, c, 0, serverAt)
-	begins(t, c, 10*time.Second, serverAt+10_000_000-10_000)
+	wantUnknown(t, new(swap.Clock), 0)
+	c := newClock(time.Millisecond)
+	wantFrom(t, c, 0, serverAt)
+	wantFrom(t, c, 10*time.Second, serverAt+10_000_000-10_000)
 	window(t, c, 29*time.Second)
-	unknown(t, c, 31*time.Second)
+	wantUnknown(t, c, 31*time.Second)
 }
 
 func TestAWindowHasRoomForSlowAnswers(t *testing.T) {
-	isWide(t, learned(time.Millisecond), 0, 50*time.Millisecond)
-	isWide(t, learned(100*time.Millisecond), 0, 400*time.Millisecond)
+	wantWidth(t, newClock(time.Millisecond), 0, 50*time.Millisecond)
+	wantWidth(t, newClock(100*time.Millisecond), 0, 400*time.Millisecond)
 }
 
-// A server that states 1 000 s, for a whole second, may still state it half a second
-// later. Then a swap may be stored at 1 000 s, 1 001 s or, if the first answer came at
-// the end of that second, 1 002 s.
+// A server with ticks of a second may show 1 000 s twice, half a second apart. A swap may
+// then be stored at 1 000 s, at 1 001 s or, if the first answer came at the end of the
+// tick, at 1 002 s.
 func TestAWindowBeginsWithATick(t *testing.T) {
 	c := &swap.Clock{Tick: time.Second}
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 	c.Learn(serverAt, zero.Add(499*time.Millisecond), zero.Add(500*time.Millisecond))
 	if w := window(t, c, 900*time.Millisecond); w.From != serverAt || w.To < serverAt+2_000_000 {
-		t.Errorf("900 ms later it is from %d to %d, want it from %d to %d or later", w.From, w.To, serverAt, serverAt+2_000_000)
+		t.Errorf("after 900 ms the window is from %d to %d, want from %d to %d or later", w.From, w.To, serverAt, serverAt+2_000_000)
 	}
-	begins(t, c, 1100*time.Millisecond, serverAt+1_000_000) // what was learned last said no more
+	wantFrom(t, c, 1100*time.Millisecond, serverAt+1_000_000) // the second answer was no better
 	c.Learn(serverAt-2_000_000, zero.Add(1199*time.Millisecond), zero.Add(1200*time.Millisecond))
-	begins(t, c, 1200*time.Millisecond, serverAt-2_000_000) // it was set back
+	wantFrom(t, c, 1200*time.Millisecond, serverAt-2_000_000) // the server's clock was set back
 }
 
-// A window that is never wide enough grows to what the store says that a lease may last
-// longer.
-func TestAWindowIsNoWiderThanWidest(t *testing.T) {
+// A window that is never wide enough grows up to MaxWindow, the store's MaxOverrun.
+func TestAWindowGrowsUpToMaxWindow(t *testing.T) {
 	for _, tick := range []time.Duration{0, time.Second} {
 		c := &swap.Clock{Tick: tick}
 		var last time.Duration
@@ -98,79 +97,79 @@ func TestAWindowIsNoWiderThanWidest(t *testing.T) {
 			c.RecordOutside(w)
 		}
 		if want := 5*time.Second + 2*tick; last != want || c.MaxWindow() != want {
-			t.Errorf("with ticks of %v it is %v wide, and MaxWindow is %v; want %v", tick, last, c.MaxWindow(), want)
+			t.Errorf("with ticks of %v the width is %v, and MaxWindow is %v; want %v", tick, last, c.MaxWindow(), want)
 		}
 	}
 }
 
-// A clock that was set back, or another server's, is believed: what was known is not true
-// any more.
-func TestAClockLearnsWhatSaysMore(t *testing.T) {
-	c := learned(40 * time.Millisecond) // it may have been 40 ms further
+// If the server's clock was set back, or another server answers, the known time is
+// replaced.
+func TestAClockLearnsBetterAndEarlierTimes(t *testing.T) {
+	c := newClock(40 * time.Millisecond) // the server's time may be 40 ms later
 	c.Learn(serverAt+1_020_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
-	begins(t, c, time.Second, serverAt+1_020_000)
-	c.Learn(serverAt+1_010_000, zero.Add(900*time.Millisecond), zero.Add(time.Second)) // a slow answer says less
-	begins(t, c, time.Second, serverAt+1_020_000)
+	wantFrom(t, c, time.Second, serverAt+1_020_000)
+	c.Learn(serverAt+1_010_000, zero.Add(900*time.Millisecond), zero.Add(time.Second)) // a slow answer is less precise
+	wantFrom(t, c, time.Second, serverAt+1_020_000)
 	c.Learn(serverAt-60_000_000, zero.Add(time.Second), zero.Add(1001*time.Millisecond))
-	begins(t, c, 1001*time.Millisecond, serverAt-60_000_000)
+	wantFrom(t, c, 1001*time.Millisecond, serverAt-60_000_000)
 }
 
-func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
-	c := learned(time.Millisecond)
+func TestALateSwapMakesTheNextWindowWider(t *testing.T) {
+	c := newClock(time.Millisecond)
 	for _, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
 		c.RecordOutside(window(t, c, 0))
-		unknown(t, c, 0)
+		wantUnknown(t, c, 0)
 		c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
-		isWide(t, c, 0, want)
+		wantWidth(t, c, 0, want)
 	}
 	c.RecordInside(window(t, c, 0))
 	c.RecordInside(window(t, c, 0))
-	isWide(t, c, 0, 50*time.Millisecond)
+	wantWidth(t, c, 0, 50*time.Millisecond)
 }
 
-// Wide windows would keep the names of dead holders for long.
-func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
-	c := learned(3 * time.Second)
+// A wide window makes leases of dead holders last longer.
+func TestASlowServerHasAWindowOfMaxWindow(t *testing.T) {
+	c := newClock(3 * time.Second)
 	for range 3 {
-		isWide(t, c, 0, 5*time.Second)
+		wantWidth(t, c, 0, 5*time.Second)
 		c.RecordOutside(window(t, c, 0))
 		c.Learn(serverAt, zero.Add(-3*time.Second), zero)
 	}
 }
 
-// A hundred swaps that one stall made late say the same as one.
+// If one stall makes a hundred swaps late, the window grows only once.
 func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
-	c := learned(time.Millisecond)
+	c := newClock(time.Millisecond)
 	w := window(t, c, 0)
 	for range 50 {
 		c.RecordOutside(w)
 	}
 	c.Learn(serverAt+1_000_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
-	for range 50 { // these swaps learn their results when the time is known again
+	for range 50 { // these swaps are reported after the time is known again
 		c.RecordOutside(w)
 	}
-	isWide(t, c, time.Second, 100*time.Millisecond)
-	c.RecordInside(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
-	isWide(t, c, time.Second, 100*time.Millisecond)
+	wantWidth(t, c, time.Second, 100*time.Millisecond)
+	c.RecordInside(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // says nothing about 100 ms
+	wantWidth(t, c, time.Second, 100*time.Millisecond)
 	c.RecordInside(w)
-	isWide(t, c, time.Second, 50*time.Millisecond)
+	wantWidth(t, c, time.Second, 50*time.Millisecond)
 }
 
-// A swap whose caller had less time than a window has says nothing of the width, and of
-// the time all the same.
-func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
-	c := learned(time.Millisecond)
+// A swap whose ctx was shorter than a window does not make windows wider, but drops the
+// known time.
+func TestALateSwapWithAShortCtxMakesNoWindowWider(t *testing.T) {
+	c := newClock(time.Millisecond)
 	w := window(t, c, 0)
 	w.To = w.From.Add(10 * time.Millisecond)
 	c.RecordOutside(w)
-	unknown(t, c, 0)
+	wantUnknown(t, c, 0)
 	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
-	isWide(t, c, 0, 50*time.Millisecond)
+	wantWidth(t, c, 0, 50*time.Millisecond)
 }
 
-// Between the answer and the window for which it was asked, another goroutine may find
-// that it was late.
-func TestTheTimeIsAskedForUntilItIsKnown(t *testing.T) {
+// After the answer, another goroutine may find that its swap was late, before Ask
+// computes the window.
+func TestAskRepeatsUntilTheTimeIsKnown(t *testing.T) {
 	var c swap.Clock
 	asked := 0
 	w, err := c.Ask(t.Context(), func(context.Context) error {
@@ -183,11 +182,11 @@ func TestTheTimeIsAskedForUntilItIsKnown(t *testing.T) {
 		return nil
 	})
 	if err != nil || w.From < serverAt || asked != 3 {
-		t.Errorf("%+v, %v after it was asked %d times; want the time, after 3", w, err, asked)
+		t.Errorf("%+v, %v after %d calls of ask; want a window after 3", w, err, asked)
 	}
-	none := errors.New("no answer")
+	errNone := errors.New("no answer")
 	c.Forget()
-	if w, err := c.Ask(t.Context(), func(context.Context) error { return none }); !errors.Is(err, none) {
-		t.Errorf("%+v, %v; want the error of who asked", w, err)
+	if w, err := c.Ask(t.Context(), func(context.Context) error { return errNone }); !errors.Is(err, errNone) {
+		t.Errorf("%+v, %v; want the error of ask", w, err)
 	}
 }

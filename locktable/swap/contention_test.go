@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// oneWay is the time that a message takes in the tests of contention, and trip the time
-// there and back.
+// oneWay is the time that a message takes in the tests of contention, and trip the round
+// trip.
 const (
 	oneWay = 5 * time.Millisecond
 	trip   = 2 * oneWay
@@ -33,8 +33,9 @@ func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {
 	return []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: ttl}}
 }
 
-// contested has a name that the first of two clients holds. Messages of both take oneWay.
-func contested(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver)) {
+// withContention calls f with a name that the first of two clients holds. Messages of
+// both take oneWay.
+func withContention(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver)) {
 	bubble.Test(t, func(t *testing.T) {
 		v := newValues(time.Now, 50*time.Millisecond)
 		n := newNetwork(oneWay, oneWay, 1)
@@ -46,14 +47,14 @@ func contested(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValue
 	})
 }
 
-// A claim that waits, and finds each time that another client was quicker, tries less and
-// less often. A renewal tries again at once.
-func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
+// A waiting claim whose swaps fail retries after longer and longer pauses. A renewal
+// retries at once.
+func TestAClaimPausesAfterFailedSwapsAndARenewalDoesNot(t *testing.T) {
 	for _, what := range []string{"claim", "renewal"} {
 		t.Run(what, func(t *testing.T) {
-			contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+			withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 				var at []time.Time
-				s.arrives = func(swap.Swap) {
+				s.onArrival = func(swap.Swap) {
 					if at = append(at, time.Now()); len(at) <= 4 {
 						s.touch(held.Name)
 					}
@@ -66,10 +67,10 @@ func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
 					t.Fatal(answers, err)
 				}
 				for i := 1; i < len(at); i++ {
-					apart := at[i].Sub(at[i-1])
-					steppedBack := what == "claim" && i > 1 // the first may have been made of what was seen long ago
-					if got := apart > 2*trip; got != steppedBack {
-						t.Errorf("swap %d came %v after the one before it", i+1, apart)
+					sincePrevious := at[i].Sub(at[i-1])
+					wantPause := what == "claim" && i > 1 // the first swap may be from an outdated value
+					if got := sincePrevious > 2*trip; got != wantPause {
+						t.Errorf("swap %d arrived %v after the previous one", i+1, sincePrevious)
 					}
 				}
 				if len(at) != 5 {
@@ -80,10 +81,9 @@ func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
 	}
 }
 
-// A claim pauses when it waits behind a lease that should have been renewed by now. It
-// goes on when the holder renews; and if it does not, not much later, because the holder
-// may be dead.
-func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
+// A waiting claim pauses if the holder is late with its renewal. It goes on after the
+// renewal, or a little later, because the holder may be dead.
+func TestAClaimPausesForALateHolder(t *testing.T) {
 	queue := func(t *testing.T, d *locktable.Driver) (took time.Duration) {
 		t.Helper()
 		began := time.Now()
@@ -93,7 +93,7 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 		return time.Since(began)
 	}
 	t.Run("NotIfItIsInTime", func(t *testing.T) {
-		contested(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
+		withContention(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
 			time.Sleep(held.TTL / 3)
 			if took := queue(t, other); took != 2*trip {
 				t.Errorf("it queued in %v; want the time of a load and a swap", took)
@@ -101,7 +101,7 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 		})
 	})
 	t.Run("UntilItHasRenewed", func(t *testing.T) {
-		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver) {
+		withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver) {
 			time.Sleep(held.TTL * 2 / 3)
 			var all sync.WaitGroup
 			all.Go(func() {
@@ -114,13 +114,13 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 				t.Error(answers, err)
 			}
 			all.Wait()
-			if vain := s.vain.Load(); vain > 0 {
-				t.Errorf("%d swaps of the renewal were in vain", vain)
+			if failed := s.failed.Load(); failed > 0 {
+				t.Errorf("%d swaps of the renewal failed", failed)
 			}
 		})
 	})
 	t.Run("NotForLongIfItIsDead", func(t *testing.T) {
-		contested(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
+		withContention(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
 			time.Sleep(held.TTL * 2 / 3)
 			if took := queue(t, other); took < 4*trip || took > 15*trip {
 				t.Errorf("it queued in %v; want some round trips of %v", took, trip)
@@ -130,10 +130,10 @@ func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
 }
 
 // A renewal does not wait for the claims of its own process.
-func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
-	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
-		var order []int // how many waited when a swap came
-		s.arrives = func(one swap.Swap) { order = append(order, len(one.Entry.Queue)) }
+func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
+	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+		var order []int // the length of the queue in each swap
+		s.onArrival = func(one swap.Swap) { order = append(order, len(one.Entry.Queue)) }
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -148,25 +148,25 @@ func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
 		}
 		all.Wait()
 		if want := []int{1, 1, 2, 3}; !slices.Equal(order, want) {
-			t.Errorf("%v waited when a swap came; want %v: the second is the renewal", order, want)
+			t.Errorf("the swaps have queues of %v; want %v: the second is the renewal", order, want)
 		}
 	})
 }
 
-// BenchmarkLossOnOneName prints a table, in virtual time: how many leases on one name the
-// processes lose, and how many hand-overs there are, by the number of processes and of
-// round trips of 20 ms in a TTL. Each lease is held for three TTLs, or not at all.
+// BenchmarkLossOnOneName measures, in virtual time, the lost leases and the hand-overs of
+// one name, by the number of processes and of round trips of 20 ms in a TTL. Each lease
+// is held for three TTLs, or released at once.
 func BenchmarkLossOnOneName(b *testing.B) {
 	for _, processes := range []int{2, 4, 8, 16, 64} {
 		for _, trips := range []int{25, 50, 60, 100, 200, 400} {
 			b.Run(fmt.Sprintf("processes=%d/ttl=%d", processes, trips), func(b *testing.B) {
 				ttl := time.Duration(trips) * 20 * time.Millisecond
 				for b.Loop() {
-					held := crowd{processes, 20 * time.Millisecond, ttl, 3 * ttl, 100 * ttl, 1}
-					passed := crowd{processes, 20 * time.Millisecond, ttl, 1, 20 * ttl, 1}
-					var l, h *tally
-					bubble.Test(&testing.T{}, func(*testing.T) { l, _ = held.live() })
-					bubble.Test(&testing.T{}, func(*testing.T) { h, _ = passed.live() })
+					held := contention{processes, 20 * time.Millisecond, ttl, 3 * ttl, 100 * ttl, 1}
+					handedOver := contention{processes, 20 * time.Millisecond, ttl, 1, 20 * ttl, 1}
+					var l, h *results
+					bubble.Test(&testing.T{}, func(*testing.T) { l, _ = held.run() })
+					bubble.Test(&testing.T{}, func(*testing.T) { h, _ = handedOver.run() })
 					b.ReportMetric(float64(l.lost.Load())/float64(l.granted.Load())*100, "lost/100")
 					b.ReportMetric(float64(h.granted.Load())/float64(20*trips), "leases/trip")
 					b.ReportMetric(float64(h.swaps)/float64(h.granted.Load()), "swaps/lease")

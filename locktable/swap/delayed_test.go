@@ -11,47 +11,47 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// lingering is a client of a store that may hold a swap up, as a network does. It is
-// given up then, and arrives later.
-type lingering struct {
+// delayingClient is a client of a store that can delay swaps, as a network does. They
+// fail, and arrive later.
+type delayingClient struct {
 	valuesClient
-	hold bool
-	late []swap.Swap
+	delays  bool
+	delayed []swap.Swap
 }
 
-func (*lingering) DelaysWrites() {}
+func (*delayingClient) DelaysWrites() {}
 
-func (l *lingering) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	if l.hold {
-		l.late = append(l.late, swaps...)
+func (l *delayingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+	if l.delays {
+		l.delayed = append(l.delayed, swaps...)
 		return nil, context.DeadlineExceeded
 	}
 	return l.valuesClient.Swap(ctx, swaps)
 }
 
-// arrive lets all take effect that were held up.
-func (l *lingering) arrive() {
-	for _, s := range l.late {
+// arrive runs the delayed swaps.
+func (l *delayingClient) arrive() {
+	for _, s := range l.delayed {
 		l.swap(s)
 	}
-	l.hold, l.late = false, nil
+	l.delays, l.delayed = false, nil
 }
 
-// A release that has an end may arrive after it, because the store's clock may stand
-// still. If its client has claimed again by then, with the same token, the lease stays,
-// even if that claim found nothing to change.
-func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
+// A release may arrive after its end, because the store's clock may stand still. If its
+// client has claimed again by then, with the same token, the lease stays, even if that
+// claim changed nothing.
+func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 	for what, tt := range map[string]struct {
-		first driver.Claim // of another one
-		again time.Duration
+		first     driver.Claim // the claim of another client
+		secondTTL time.Duration
 	}{
-		"held":                        {again: time.Minute},
-		"held, and asked for shorter": {again: time.Second},
-		"waiting":                     {again: time.Minute, first: exclusive(false)},
+		"held":                     {secondTTL: time.Minute},
+		"held, with a shorter TTL": {secondTTL: time.Second},
+		"waiting":                  {secondTTL: time.Minute, first: exclusive(false)},
 	} {
 		t.Run(what, func(t *testing.T) {
-			stands := time.Now()
-			l := &lingering{valuesClient: valuesClient{newValues(func() time.Time { return stands }, 0), "inbox"}}
+			start := time.Now()
+			l := &delayingClient{valuesClient: valuesClient{newValues(func() time.Time { return start }, 0), "inbox"}}
 			d := locktable.New(swap.New(l, "inbox", func(driver.Signal) {}), "inbox")
 			if tt.first.Name != "" {
 				acquire(t, d, tt.first, nil)
@@ -62,21 +62,21 @@ func TestAReleaseThatLingersEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			}
 			acquire(t, d, own, want)
 
-			l.hold = true
+			l.delays = true
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if err := d.Release(ctx, driver.LeaseRef{Name: own.Name, Token: own.Token, HasEnd: true}); err == nil {
-				t.Fatal("released")
+				t.Fatal("the release succeeded")
 			}
-			l.hold = false
-			own.TTL, own.QueueTTL = tt.again, tt.again
+			l.delays = false
+			own.TTL, own.QueueTTL = tt.secondTTL, tt.secondTTL
 			acquire(t, d, own, want)
 			l.arrive()
 
 			e, err := d.Inspect(t.Context(), own.Name)
 			noError(t, err)
 			if tt.first.Name == "" && len(e.Holders) != 1 || tt.first.Name != "" && len(e.Waiters) != 1 {
-				t.Errorf("%+v; want it there still", e)
+				t.Errorf("%+v; want the claim in it", e)
 			}
 		})
 	}

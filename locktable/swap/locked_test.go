@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// failing is a client whose swaps of some names fail.
-type failing struct {
+// failingClient is a client whose swaps of some names fail.
+type failingClient struct {
 	valuesClient
 	failures map[string]error
 }
 
-func (c *failing) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (c *failingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	done, err := c.valuesClient.Swap(ctx, swaps)
 	for i, s := range swaps {
 		if c.failures[s.Name] != nil {
@@ -31,8 +31,8 @@ func (c *failing) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, 
 	return done, err
 }
 
-// leases makes a lease on each name of a list.
-func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
+// leases acquires a lease of each name.
+func (c *failingClient) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
 	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
 	for _, name := range names {
@@ -43,16 +43,16 @@ func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []dr
 	return d, leases
 }
 
-// A renewal of a name that is locked, or whose swap fails, fails by itself, with its
-// name, and the others are made; also of two leases on one name.
-func TestARenewalThatFailsFailsByItself(t *testing.T) {
-	for says, swapped := range map[string]error{
+// If a name is locked, or its swap fails, only the renewals of this name fail, with its
+// name, even if it has two leases.
+func TestAFailedSwapFailsOnlyItsRenewals(t *testing.T) {
+	for what, swapped := range map[string]error{
 		"locked":    fmt.Errorf("its row: %w", swap.ErrLocked),
 		"too large": &driver.Error{Err: errors.New("it is full"), Permanent: true},
 		"lost":      errors.New("no answer"),
 	} {
-		t.Run(says, func(t *testing.T) {
-			c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+		t.Run(what, func(t *testing.T) {
+			c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 			d, leases := c.leases(t, "a", "b", "b", "c", "d")
 			c.failures["b"], c.failures["d"] = swapped, swapped
 			answers, err := d.Renew(t.Context(), leases)
@@ -68,9 +68,9 @@ func TestARenewalThatFailsFailsByItself(t *testing.T) {
 	}
 }
 
-// If each one fails, it is the store that does.
+// If each swap fails, the store is the problem.
 func TestRenewalsThatAllFailFailTogether(t *testing.T) {
-	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+	c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 	d, leases := c.leases(t, "a", "b")
 	down := errors.New("no answer")
 	c.failures["a"], c.failures["b"] = down, down
@@ -79,10 +79,9 @@ func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	}
 }
 
-// A renewal that fails does not keep the others from being renewed, however many there
-// are.
-func TestARenewalThatFailsEndsNoOther(t *testing.T) {
-	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+// A failed renewal does not prevent the others, however many there are.
+func TestAFailedRenewalDoesNotPreventOthers(t *testing.T) {
+	c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 	names := make([]string, 1200)
 	for i := range names {
 		names[i] = fmt.Sprint("job-", i)
@@ -93,24 +92,24 @@ func TestARenewalThatFailsEndsNoOther(t *testing.T) {
 	e, err := d.Inspect(t.Context(), "job-1199")
 	noError(t, err)
 	if left := e.Holders[0].ExpiresIn; left < 30*time.Minute {
-		t.Errorf("the last one has %v left, and was renewed for an hour", left)
+		t.Errorf("the last lease has %v left, and was renewed for an hour", left)
 	}
 }
 
-// hanging is a client whose claims on names with an x get no answer.
-type hanging struct {
+// hangingClient is a client whose claims on names with an x get no answer.
+type hangingClient struct {
 	valuesClient
 	loaded map[string]time.Time // when each name was last loaded alone
 }
 
-func (c *hanging) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+func (c *hangingClient) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	if len(names) == 1 {
 		c.loaded[names[0]] = time.Now()
 	}
 	return c.valuesClient.Load(ctx, names)
 }
 
-func (c *hanging) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (c *hangingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if strings.HasPrefix(swaps[0].Name, "x") && len(swaps[0].Entry.Queue) > 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -118,17 +117,17 @@ func (c *hanging) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, 
 	return c.valuesClient.Swap(ctx, swaps)
 }
 
-// Renewals that have nothing to write are taken alone. Claims of the same client on some
-// of their names get no answer meanwhile. After a second only these renewals fail; the
-// others are made at once.
-func TestClaimsThatHangHoldUpNoOtherRenewals(t *testing.T) {
+// Renewals without a change run one by one. If claims of the same client on some of their
+// names hang, only the renewals of these names fail, after a second. The others succeed
+// at once.
+func TestHangingClaimsDelayNoOtherRenewals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := &hanging{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]time.Time{}}
+		c := &hangingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]time.Time{}}
 		d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
 		claims, giveUp := context.WithCancel(t.Context())
 		defer giveUp()
 		var leases []driver.LeaseRef
-		for _, held := range exclusiveOn("x1", "y", "x2", "z") {
+		for _, held := range exclusiveClaims("x1", "y", "x2", "z") {
 			must(d.Acquire(t.Context(), held))(t)
 			leases = append(leases, renewal(held, held.TTL)...)
 			if waiter := exclusive(true); held.Name[0] == 'x' {
@@ -153,6 +152,6 @@ func TestClaimsThatHangHoldUpNoOtherRenewals(t *testing.T) {
 		}
 		giveUp()
 		synctest.Wait()
-		renewsAll(t, d, leases)
+		renewAll(t, d, leases)
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// A name is for one goroutine at a time, in the order of their calls, those with ahead
-// first. Other names are free meanwhile.
-func TestANameIsForOneAtATimeInOrder(t *testing.T) {
+// Goroutines lock a name in the order of their calls, those with ahead first. Other names
+// stay free.
+func TestNameLocksAreGrantedInOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var names nameLocks
 		lock := func(ctx context.Context, name string, ahead bool) {
@@ -24,10 +24,10 @@ func TestANameIsForOneAtATimeInOrder(t *testing.T) {
 		lock(t.Context(), "a", false)
 		lock(t.Context(), "b", false)
 		var order []string
-		for _, who := range []string{"1", "2", "ahead 1", "ahead 2"} {
+		for _, caller := range []string{"1", "2", "ahead 1", "ahead 2"} {
 			go func() {
-				lock(t.Context(), "a", len(who) > 1)
-				order = append(order, who)
+				lock(t.Context(), "a", len(caller) > 1)
+				order = append(order, caller)
 				names.unlock("a")
 			}()
 			synctest.Wait()

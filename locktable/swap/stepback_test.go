@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// No holder renews a lease that was released, and is kept for its minimum hold.
-func TestAClaimMakesNoRoomForALeaseThatIsKept(t *testing.T) {
-	contested(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
+// A released lease with a minimum hold is never renewed, so no claim pauses for it.
+func TestAClaimDoesNotPauseForAReleasedLease(t *testing.T) {
+	withContention(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
 		noError(t, d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}))
 		began := time.Now()
 		if _, err := other.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
@@ -30,12 +30,12 @@ func TestAClaimMakesNoRoomForALeaseThatIsKept(t *testing.T) {
 	})
 }
 
-// losing are the moments at which the swaps of a claim arrive that loses every race.
-func losing(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
+// losingRaces returns the times at which the swaps of a claim arrive if all fail.
+func losingRaces(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
 	t.Helper()
-	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		defer backoff.Seed(seed)()
-		s.arrives = func(swap.Swap) {
+		s.onArrival = func(swap.Swap) {
 			at = append(at, time.Now())
 			s.touch(held.Name)
 		}
@@ -46,38 +46,38 @@ func losing(t *testing.T, seed uint64, within time.Duration) (at []time.Time, en
 			t.Error(err)
 		}
 		synctest.Wait()
-		time.Sleep(trip) // what was given up arrives
+		time.Sleep(trip) // the abandoned request arrives
 	})
 	return at, end
 }
 
-// A claim that has lost one race pauses for two round trips, and after that for longer;
-// but never for more than a quarter of the time that it has.
-func TestAClaimStepsBackByHowManyRacesItHasLost(t *testing.T) {
-	const fast = 2 * trip // from a swap to the next without a pause: its answer, and a load
+// After its first failed swap a claim pauses for two round trips, and then for longer,
+// but at most for a quarter of the time left.
+func TestTheClaimsPausesGrowWithItsFailedSwaps(t *testing.T) {
+	const fast = 2 * trip // from one swap to the next without a pause: an answer and a load
 	for seed := range uint64(20) {
-		at, end := losing(t, seed, 40*trip)
-		for i := 1; i+1 < len(at); i++ { // the first swap is made of what was seen long ago
+		at, end := losingRaces(t, seed, 40*trip)
+		for i := 1; i+1 < len(at); i++ { // the first swap is from an outdated value
 			pause, left := at[i+1].Sub(at[i])-fast, end.Sub(at[i])-oneWay
 			most := min(3*trip<<(i-1), 96*trip, left/4)
 			if pause < 0 || pause > most {
-				t.Errorf("seed %d: after race %d the pause is %v, and %v are left; want %v at the most", seed, i, pause, left, most)
+				t.Errorf("seed %d: after failed swap %d the pause is %v, and %v are left; want %v at most", seed, i, pause, left, most)
 			}
 		}
 		if len(at) < 6 {
-			t.Errorf("seed %d: %d swaps; want some more", seed, len(at))
+			t.Errorf("seed %d: %d swaps; want 6 or more", seed, len(at))
 		}
 	}
 }
 
-// A step that is late is repeated after pauses that grow, because the server may be busy.
-// A step that loses races is repeated after a part of a round trip.
-func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
+// A late step is repeated after growing pauses, because the server may be busy. A step
+// whose swap failed is repeated after a part of a round trip.
+func TestALateStepPausesLongerThanAStepWhoseSwapFailed(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+		withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 			width := s.width
 			var at []time.Time
-			s.arrives = func(swap.Swap) {
+			s.onArrival = func(swap.Swap) {
 				switch at = append(at, time.Now()); {
 				case len(at) == 12:
 					s.width = width
@@ -101,41 +101,41 @@ func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 	}
 }
 
-// A store that is wrong uses up the time of each step: the error says what it met.
-func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
-	for says, swapped := range map[string]swap.Swapped{
+// If a faulty store refuses each swap, the error after the timeout says how.
+func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
+	for want, swapped := range map[string]swap.Swapped{
 		"Load returned that version again": {},
 		"outside of the swap's window":     {OutsideWindow: true},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			store := refusing{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
+			store := refusingClient{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
 			d := locktable.New(swap.New(store, "inbox", func(driver.Signal) {}), "inbox")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := d.Acquire(ctx, exclusive(true))
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
-				t.Errorf("%v; want the end of ctx, and %q", err, says)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v; want the end of ctx, and %q", err, want)
 			}
 		})
 	}
 }
 
 // refusing is a store whose swaps all fail.
-type refusing struct {
+type refusingClient struct {
 	*valuesClient
 	swapped swap.Swapped
 }
 
-func (r refusing) Swap(_ context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (r refusingClient) Swap(_ context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	time.Sleep(time.Millisecond)
 	return slices.Repeat([]swap.Swapped{r.swapped}, len(swaps)), nil
 }
 
-// The end of a step is on the clock of the store, which may be slower than ours by a
+// The end of a step is a lower bound on the store's clock, which may be slower by a
 // thousandth.
 func TestAWindowEndsBeforeTheStep(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &dated{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
+		s := &windowClient{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
 		from := locktable.At(time.Now())
 		s.window = swap.Window{From: from, To: from.Add(5 * time.Second)}
 		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
@@ -143,7 +143,7 @@ func TestAWindowEndsBeforeTheStep(t *testing.T) {
 		defer cancel()
 		must(d.Acquire(ctx, exclusive(false)))(t)
 		if got, want := from.Until(s.last.To), 999*time.Millisecond; got != want {
-			t.Errorf("its window ends after %v; want %v", got, want)
+			t.Errorf("the window ends after %v; want %v", got, want)
 		}
 	})
 }

@@ -21,15 +21,14 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// values is a Store in memory, as engines have it that can do no more than compare and
-// swap. Its clients share it.
+// values is a Store in memory that can only compare and swap. Its clients share it.
 type values struct {
 	now     func() time.Time
 	width   time.Duration // of the windows
 	gathers bool
-	most    int // bytes in a value; 0: any number
+	maxSize int // the largest size of a value; 0 means no limit
 
-	mu      sync.Mutex // protects all below
+	mu      sync.Mutex // protects the fields below
 	stored  map[string]swap.Stored
 	last    uint64
 	clients map[string]*locktable.Driver
@@ -39,12 +38,12 @@ func newValues(now func() time.Time, width time.Duration) *values {
 	return &values{now: now, width: width, stored: map[string]swap.Stored{}, clients: map[string]*locktable.Driver{}}
 }
 
-// open makes one more client.
+// open makes another client.
 func (v *values) open() *locktable.Driver {
 	inbox := rand.Text()
 	store := swap.Store(&valuesClient{v, inbox})
 	if v.gathers {
-		store = gathering{&valuesClient{v, inbox}}
+		store = gatheringClient{&valuesClient{v, inbox}}
 	}
 	var d *locktable.Driver
 	d = locktable.New(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
@@ -107,24 +106,24 @@ func (v *values) swap(s swap.Swap) swap.Swapped {
 }
 
 func (v *values) swapLocked(s swap.Swap) swap.Swapped {
-	now, is := v.clock(), v.stored[s.Name]
+	now, stored := v.clock(), v.stored[s.Name]
 	switch {
-	case v.most > 0 && len(s.Value)+s.ReserveBytes > v.most:
+	case v.maxSize > 0 && len(s.Value)+s.ReserveBytes > v.maxSize:
 		return swap.Swapped{Err: &driver.Error{Err: errors.New("it is full"), Hint: "use several names", Permanent: true}}
 	case now < s.Window.From || now > s.Window.To:
 		return swap.Swapped{OutsideWindow: true}
-	case is.Version != s.Version:
-		return swap.Swapped{HasStored: s.Version%2 == 0, Stored: is} // some stores can say it, some cannot
+	case stored.Version != s.Version:
+		return swap.Swapped{HasStored: s.Version%2 == 0, Stored: stored} // as only some stores do
 	}
 	v.last++
 	v.stored[s.Name] = swap.Stored{Value: s.Value, Version: v.last}
 	return swap.Swapped{Done: true, Version: v.last}
 }
 
-// swappingAll is a store that can replace several values as one.
-type swappingAll struct{ *valuesClient }
+// allClient is an AllSwapper.
+type allClient struct{ *valuesClient }
 
-func (v swappingAll) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (v allClient) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -156,22 +155,22 @@ func (v *values) swapAll(swaps []swap.Swap) (done []swap.Swapped, all bool) {
 	return done, false
 }
 
-// openAll makes one more client, which grants several names in one step.
+// openAll makes another client, which grants several names in one step.
 func (v *values) openAll() *locktable.GroupedDriver {
 	inbox := rand.Text()
 	var d *locktable.GroupedDriver
-	d = locktable.NewGrouped(swap.New(swappingAll{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	d = locktable.NewGrouped(swap.New(allClient{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[inbox] = d.Driver
 	return d
 }
 
-// The client loads a name that many wait for before each step, because the value that it
-// knows is old.
-func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
+// If a name has many waiters, the client loads it before each step, because the known
+// value is outdated.
+func TestNoSwapFailsOnANameWithManyWaiters(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
-	one := &counting{valuesClient: &valuesClient{v, "one"}}
+	one := &countingClient{valuesClient: &valuesClient{v, "one"}}
 	first := locktable.New(swap.New(one, "one", func(driver.Signal) {}), "one")
 	second := v.open()
 	must(first.Acquire(t.Context(), exclusive(false)))(t)
@@ -197,38 +196,38 @@ func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
 	}
 }
 
-// slowValues is a store whose swaps take a while.
+// slowValues is a store whose swaps take some time.
 type slowValues struct {
 	*valuesClient
-	takes time.Duration
+	swapTime time.Duration
 
-	mu          sync.Mutex // protects the rest
-	under, most int
-	oldest      time.Duration // how old a window was when its swap began
+	mu                    sync.Mutex // protects the fields below
+	inFlight, maxInFlight int
+	oldestWindow          time.Duration // the greatest age of a window when its swap began
 }
 
 func (s *slowValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.mu.Lock()
-	s.under++
-	s.most = max(s.most, s.under)
-	s.oldest = max(s.oldest, swaps[0].Window.From.Until(s.clock()))
+	s.inFlight++
+	s.maxInFlight = max(s.maxInFlight, s.inFlight)
+	s.oldestWindow = max(s.oldestWindow, swaps[0].Window.From.Until(s.clock()))
 	s.mu.Unlock()
-	time.Sleep(s.takes)
+	time.Sleep(s.swapTime)
 	s.mu.Lock()
-	s.under--
+	s.inFlight--
 	s.mu.Unlock()
 	return s.valuesClient.Swap(ctx, swaps)
 }
 
-// A step that has to wait for room looks at the clock after that, and is in time.
-func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
+// A step waits for a free slot before it reads the clock, so its window is not outdated.
+func TestStepsWaitForASlotBeforeTheirWindowBegins(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, takes: 20 * time.Millisecond}
+		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, swapTime: 20 * time.Millisecond}
 		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}).LimitSwaps(2), "inbox")
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				if _, err := d.Acquire(t.Context(), exclusiveOn(fmt.Sprint(i))[0]); err != nil {
+				if _, err := d.Acquire(t.Context(), exclusiveClaims(fmt.Sprint(i))[0]); err != nil {
 					t.Error(err)
 				}
 			})
@@ -236,13 +235,13 @@ func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		time.Sleep(time.Millisecond)
-		_, err := d.Acquire(short, exclusiveOn("another")[0])
+		_, err := d.Acquire(short, exclusiveClaims("another")[0])
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("behind twenty others: %v; want the end of its ctx", err)
+			t.Errorf("behind twenty other claims: %v; want the end of its ctx", err)
 		}
 		all.Wait()
-		if s.most != 2 || s.oldest > 0 {
-			t.Errorf("%d at once, and a window was %v old; want 2, and new ones", s.most, s.oldest)
+		if s.maxInFlight != 2 || s.oldestWindow > 0 {
+			t.Errorf("%d swaps at once, and a window was %v old; want 2, and 0", s.maxInFlight, s.oldestWindow)
 		}
 	})
 }
@@ -277,16 +276,16 @@ func (v *valuesClient) Close() error {
 	return nil
 }
 
-// gathering is a store that takes the swaps of several goroutines in one request.
-type gathering struct{ *valuesClient }
+// gatheringClient is a Gatherer.
+type gatheringClient struct{ *valuesClient }
 
-func (gathering) DelaysWrites()           {}
-func (gathering) Fit(all []swap.Swap) int { return min(len(all), 3) }
+func (gatheringClient) DelaysWrites()           {}
+func (gatheringClient) Fit(all []swap.Swap) int { return min(len(all), 3) }
 
-// A full entry does not hinder those that hold its name or wait for it.
+// A full entry does not hinder the holders and waiters of its name.
 func TestAnEntryThatIsFull(t *testing.T) {
 	v := newValues(time.Now, time.Second)
-	v.most = 100_000
+	v.maxSize = 100_000
 	drivertest.Full(t, "several names", v.open(), v.open())
 }
 
@@ -301,8 +300,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// With a window everything lasts a little longer. Steps that share a request are taken as
-// those that have one each.
+// Here leases last longer by a window, and steps share requests.
 func TestConformanceInAWindow(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
 	v.gathers = true
