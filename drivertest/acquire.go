@@ -10,8 +10,8 @@ import (
 func testAcquire(s *suite) {
 	s.test("TheSecondIsRefusedAndTheErrorNamesTheHolder", func(k *kit) {
 		who := basictest.FullOwner()
-		g := k.a.gets(k.mutex(owner(who)))
-		held := k.b.refused(k.mutex())
+		g := k.a.wantGranted(k.mutex(owner(who)))
+		held := k.b.wantHeld(k.mutex())
 		if held.Holders != 1 || held.Position != 0 || held.ClosedFor != 0 {
 			k.Fatalf("%+v; want one holder, no place and not closed", held)
 		}
@@ -31,83 +31,83 @@ func testAcquire(s *suite) {
 		// So a waiter can tell an outdated signal of a grant from the one that it waits
 		// for.
 		c := k.permits(1, 2)
-		first := k.a.gets(c)
-		if held := k.b.refused(k.mutex()); held.Fence != first.Fence {
+		first := k.a.wantGranted(c)
+		if held := k.b.wantHeld(k.mutex()); held.Fence != first.Fence {
 			k.Errorf("HeldError.Fence = %d, want %d", held.Fence, first.Fence)
 		}
-		second := k.a.gets(k.permits(1, 2))
-		k.a.releases(c)
-		if held := k.b.waits(k.mutex(queue(long)), 1); held.Fence != second.Fence {
+		second := k.a.wantGranted(k.permits(1, 2))
+		k.a.mustRelease(c)
+		if held := k.b.wantPlace(k.mutex(queue(long)), 1); held.Fence != second.Fence {
 			k.Errorf("HeldError.Fence = %d, want %d", held.Fence, second.Fence)
 		}
 	})
 
 	s.test("RepeatedAfterALostReplyAnswersWithTheSameGrant", func(k *kit) {
 		c := k.mutex(fences(4))
-		first := k.a.gets(c)
+		first := k.a.wantGranted(c)
 		for _, d := range []*client{k.a, k.b} { // the token is the identity, not the connection
-			if again := d.gets(c); again.Fence != first.Fence || again.Fences != first.Fences {
+			if again := d.wantGranted(c); again.Fence != first.Fence || again.Fences != first.Fences {
 				k.Fatalf("the repeat got %+v, the first %+v", again, first)
 			}
 		}
-		k.b.heldBy(first.Fence)
-		k.b.releases(c)
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantFences(first.Fence)
+		k.b.mustRelease(c)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("RepeatedByOneOfSeveralHoldersTakesNothingMore", func(k *kit) {
 		c, other := k.permits(1, 2), k.permits(1, 2)
-		first := k.a.gets(c)
-		if again := k.a.gets(c); again.Fence != first.Fence {
+		first := k.a.wantGranted(c)
+		if again := k.a.wantGranted(c); again.Fence != first.Fence {
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
-		k.b.gets(other)
-		if again := k.a.gets(c); again.Fence != first.Fence { // even if there is no room for another claim
+		k.b.wantGranted(other)
+		if again := k.a.wantGranted(c); again.Fence != first.Fence { // even if there is no room for another claim
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
-		k.b.seesHoldersWaiters(2, 0)
+		k.b.wantHoldersWaiters(2, 0)
 	})
 
 	s.test("RepeatedRunsForAFullTTLFromTheRepeat", func(k *kit) {
 		c := k.mutex(ttl(2 * k.u))
-		k.a.gets(c)
-		k.pass(k.u)
-		k.a.gets(c)
-		k.pass(k.u + k.u/4)
-		k.b.refused(k.mutex())
-		k.past(k.u)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(c)
+		k.advance(k.u)
+		k.a.wantGranted(c)
+		k.advance(k.u + k.u/4)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("TheSameOwnerIsNotLetInTwice", func(k *kit) {
 		who := driver.Owner{Client: "one", Host: "web-1", PID: 1}
-		k.a.gets(k.mutex(owner(who)))
-		k.a.refused(k.mutex(owner(who)))
+		k.a.wantGranted(k.mutex(owner(who)))
+		k.a.wantHeld(k.mutex(owner(who)))
 	})
 
 	s.test("EachAcquisitionHasAnIdentityOfItsOwn", func(k *kit) {
 		first, second := k.permits(1, 3), k.permits(1, 3)
-		f1, f2 := k.a.gets(first), k.a.gets(second)
+		f1, f2 := k.a.wantGranted(first), k.a.wantGranted(second)
 		if f2.Fence <= f1.Fence {
 			k.Errorf("fences %d, then %d; want them to rise", f1.Fence, f2.Fence)
 		}
-		k.a.releases(first)
-		k.a.cannotRelease(first)
-		k.a.keeps(second)
-		k.b.heldBy(f2.Fence)
+		k.a.mustRelease(first)
+		k.a.wantNothingToRelease(first)
+		k.a.mustRenew(second)
+		k.b.wantFences(f2.Fence)
 	})
 
 	s.test("TokensAreComparedWhole", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		for i := range c.Token {
 			other := c
 			other.Token[i] ^= 1
-			k.b.lost(other)
-			k.b.cannotRelease(other)
-			k.b.refused(other)
+			k.b.wantLost(other)
+			k.b.wantNothingToRelease(other)
+			k.b.wantHeld(other)
 		}
-		k.a.heldBy(g.Fence)
+		k.a.wantFences(g.Fence)
 	})
 
 	s.test("TokensAreBytesAndNotText", func(k *kit) {
@@ -118,61 +118,61 @@ func testAcquire(s *suite) {
 			c := k.mutex(on(k.nth(i)))
 			copy(special[4:12], c.Token[:]) // still unique
 			c.Token = special
-			g := k.a.gets(c)
-			if again := k.b.gets(c); again.Fence != g.Fence {
+			g := k.a.wantGranted(c)
+			if again := k.b.wantGranted(c); again.Fence != g.Fence {
 				k.Errorf("token %d: the repeat got the fence %d, the first %d", i, again.Fence, g.Fence)
 			}
-			k.b.keeps(c)
-			k.b.releases(c)
-			k.b.cannotRelease(c)
+			k.b.mustRenew(c)
+			k.b.mustRelease(c)
+			k.b.wantNothingToRelease(c)
 		}
 	})
 
 	s.test("ATryLeavesNothingBehind", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
-		k.b.refused(k.mutex())
-		e := k.b.seesHoldersWaiters(1, 0)
+		g := k.a.wantGranted(c)
+		k.b.wantHeld(k.mutex())
+		e := k.b.wantHoldersWaiters(1, 0)
 		if e.Fence != g.Fence {
 			k.Errorf("the last fence is %d, want %d: a try that fails takes none", e.Fence, g.Fence)
 		}
-		k.a.releases(c)
-		k.a.seesHoldersWaiters(0, 0)
+		k.a.mustRelease(c)
+		k.a.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("AContendedTryDoesNotLengthenTheHoldersTime", func(k *kit) {
-		k.a.gets(k.mutex(ttl(2 * k.u)))
-		k.pass(k.u)
-		k.b.refused(k.mutex())
-		k.b.refused(k.mutex(queue(k.u / 2)))
-		k.past(k.u)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(k.mutex(ttl(2 * k.u)))
+		k.advance(k.u)
+		k.b.wantHeld(k.mutex())
+		k.b.wantHeld(k.mutex(queue(k.u / 2)))
+		k.advancePast(k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("OtherNamesAreIndependent", func(k *kit) {
 		first := k.mutex()
-		k.a.gets(first)
+		k.a.wantGranted(first)
 		second := k.mutex(on(k.name + "/other"))
-		k.b.gets(second)
-		k.a.releases(first)
-		k.b.keeps(second)
+		k.b.wantGranted(second)
+		k.a.mustRelease(first)
+		k.b.mustRenew(second)
 	})
 
 	s.test("OneTokenMayClaimSeveralNames", func(k *kit) {
 		first := k.mutex()
 		second := first
 		second.Name += "/other"
-		k.a.gets(first)
-		k.a.gets(second)
-		k.a.releases(first)
-		k.a.keeps(second)
-		k.a.releases(second)
+		k.a.wantGranted(first)
+		k.a.wantGranted(second)
+		k.a.mustRelease(first)
+		k.a.mustRenew(second)
+		k.a.mustRelease(second)
 	})
 
 	s.test("RefusesWithinAMomentAndNeverWaits", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		start := time.Now()
-		k.b.refused(k.mutex(queue(long)))
+		k.b.wantHeld(k.mutex(queue(long)))
 		if took := time.Since(start); took > 10*time.Second { // far below every TTL here, far above any reply
 			k.Errorf("took %v", took)
 		}

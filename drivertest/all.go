@@ -16,24 +16,24 @@ func testAll(s *suite) {
 	s.test("EachIsGrantedWithAFenceOfItsOwn", func(k *kit) {
 		claims := k.several(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
 		first := k.mutex(on(claims[3].Name))
-		before := k.a.gets(first)
-		k.a.releases(first)
-		for i, g := range k.a.getsAll(claims) {
+		before := k.a.wantGranted(first)
+		k.a.mustRelease(first)
+		for i, g := range k.a.wantAllGranted(claims) {
 			if g.Fences < 1 || g.TTL != claims[i].TTL {
 				k.Errorf("the grant %+v, want one of %v", g, claims[i].TTL)
 			}
-			k.isHeldBy(claims[i].Name, g.Fence)
+			k.wantOneHolder(claims[i].Name, g.Fence)
 			if i == 3 && g.Fence <= before.Fence {
 				k.Errorf("the fence %d after %d", g.Fence, before.Fence)
 			}
 		}
-		k.b.gets(k.reader(on(claims[1].Name)))
-		k.b.refused(k.reader(on(claims[0].Name)))
-		k.b.gets(k.permits(1, 3, on(claims[2].Name)))
-		k.b.refused(k.permits(1, 3, on(claims[2].Name)))
+		k.b.wantGranted(k.reader(on(claims[1].Name)))
+		k.b.wantHeld(k.reader(on(claims[0].Name)))
+		k.b.wantGranted(k.permits(1, 3, on(claims[2].Name)))
+		k.b.wantHeld(k.permits(1, 3, on(claims[2].Name)))
 		for _, c := range claims {
-			k.b.keeps(c)
-			k.b.releases(c)
+			k.b.mustRenew(c)
+			k.b.mustRelease(c)
 		}
 	})
 
@@ -41,19 +41,19 @@ func testAll(s *suite) {
 		for _, kind := range []func(...option) driver.Claim{k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }} {
 			claims := k.several(kind)
 			holder := k.mutex(on(claims[0].Name))
-			g := k.b.gets(holder)
-			if held := k.a.refusedAll(claims); held.Name != holder.Name || held.Holder.Fence != g.Fence {
+			g := k.b.wantGranted(holder)
+			if held := k.a.wantNoneGranted(claims); held.Name != holder.Name || held.Holder.Fence != g.Fence {
 				k.Errorf("%q is in the way, held by %+v; want %q, by the fence %d", held.Name, held.Holder, holder.Name, g.Fence)
 			}
-			k.b.releases(holder)
-			after := k.a.getsAll(claims)[0]
+			k.b.mustRelease(holder)
+			after := k.a.wantAllGranted(claims)[0]
 			if after.Fence <= g.Fence || after.TTL != claims[0].TTL {
 				k.Errorf("the grant %+v after the fence %d, want one of %v", after, g.Fence, claims[0].TTL)
 			}
-			k.isHeldBy(holder.Name, after.Fence)
-			k.a.keeps(claims[0])
-			k.a.releases(claims[0])
-			k.isFree(holder.Name)
+			k.wantOneHolder(holder.Name, after.Fence)
+			k.a.mustRenew(claims[0])
+			k.a.mustRelease(claims[0])
+			k.wantFree(holder.Name)
 		}
 	})
 
@@ -61,29 +61,29 @@ func testAll(s *suite) {
 		for at := range 3 {
 			claims := k.several(k.mutex, k.mutex, k.mutex)
 			holder := k.mutex(on(claims[at].Name))
-			g := k.b.gets(holder)
-			held := k.a.refusedAll(claims)
+			g := k.b.wantGranted(holder)
+			held := k.a.wantNoneGranted(claims)
 			if held.Name != claims[at].Name || held.Holders != 1 || held.Holder.Fence != g.Fence || held.Position != 0 {
 				k.Errorf("%q is in the way, held by %+v, position %d; want %q, by the fence %d", held.Name, held.Holder, held.Position, claims[at].Name, g.Fence)
 			}
 			for i, c := range claims {
 				if i == at {
-					k.isHeldBy(c.Name, g.Fence)
+					k.wantOneHolder(c.Name, g.Fence)
 					continue
 				}
-				k.isFree(c.Name)
-				k.a.cannotRelease(c)
+				k.wantFree(c.Name)
+				k.a.wantNothingToRelease(c)
 			}
-			k.b.releases(holder)
-			k.a.getsAll(claims)
+			k.b.mustRelease(holder)
+			k.a.wantAllGranted(claims)
 		}
 	})
 
 	s.test("TheFirstThatIsInTheWayIsNamed", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex, k.mutex)
 		for _, at := range []int{2, 1} {
-			k.b.gets(k.reader(on(claims[at].Name)))
-			if held := k.a.refusedAll(claims); held.Name != claims[at].Name {
+			k.b.wantGranted(k.reader(on(claims[at].Name)))
+			if held := k.a.wantNoneGranted(claims); held.Name != claims[at].Name {
 				k.Errorf("%q is in the way, want %q", held.Name, claims[at].Name)
 			}
 		}
@@ -91,39 +91,39 @@ func testAll(s *suite) {
 
 	s.test("NoWaiterIsPassed", func(k *kit) {
 		claims := k.several(k.mutex, k.reader)
-		k.b.gets(k.reader(on(claims[1].Name)))
-		k.b.waits(k.mutex(on(claims[1].Name), queue(long)), 1)
-		if held := k.a.refusedAll(claims); held.Name != claims[1].Name {
+		k.b.wantGranted(k.reader(on(claims[1].Name)))
+		k.b.wantPlace(k.mutex(on(claims[1].Name), queue(long)), 1)
+		if held := k.a.wantNoneGranted(claims); held.Name != claims[1].Name {
 			k.Errorf("%q is in the way, want %q", held.Name, claims[1].Name)
 		}
-		k.isFree(claims[0].Name)
+		k.wantFree(claims[0].Name)
 	})
 
 	s.test("AnExpiredHolderIsNotInTheWay", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
-		k.b.gets(k.mutex(on(claims[1].Name), ttl(k.u)))
-		k.a.refusedAll(claims)
-		k.past(k.u)
-		k.a.getsAll(claims)
+		k.b.wantGranted(k.mutex(on(claims[1].Name), ttl(k.u)))
+		k.a.wantNoneGranted(claims)
+		k.advancePast(k.u)
+		k.a.wantAllGranted(claims)
 	})
 
 	s.test("AnExpiredHolderIsFollowedByItsWaiter", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
 		waiter := k.mutex(on(claims[0].Name), queue(long))
-		k.b.gets(k.mutex(on(waiter.Name), ttl(k.u)))
-		k.b.waits(waiter, 1)
-		k.past(k.u)
-		if held := k.a.refusedAll(claims); held.Name != waiter.Name {
+		k.b.wantGranted(k.mutex(on(waiter.Name), ttl(k.u)))
+		k.b.wantPlace(waiter, 1)
+		k.advancePast(k.u)
+		if held := k.a.wantNoneGranted(claims); held.Name != waiter.Name {
 			k.Errorf("%q is in the way, want %q", held.Name, waiter.Name)
 		}
-		k.b.gets(waiter)
-		k.b.releases(waiter)
-		k.a.getsAll(claims)
+		k.b.wantGranted(waiter)
+		k.b.mustRelease(waiter)
+		k.a.wantAllGranted(claims)
 	})
 
 	s.test("WhatHasExpiredIsPassedOnAlthoughTheyAreRefused", func(k *kit) {
 		var heard *listener
-		if s.signals {
+		if s.canSignal {
 			heard = k.b.listen()
 		}
 		var cases [2][]driver.Claim
@@ -132,34 +132,34 @@ func testAll(s *suite) {
 		for at := range cases {
 			cases[at] = k.several(k.mutex, k.mutex)
 			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
-			if s.tells {
+			if s.canWatch {
 				seen[at] = k.watch(waiters[at].Name)
 			}
 		}
 		for at := range cases {
-			k.b.gets(k.mutex(on(waiters[at].Name), ttl(k.u)))
-			k.b.waits(waiters[at], 1)
+			k.b.wantGranted(k.mutex(on(waiters[at].Name), ttl(k.u)))
+			k.b.wantPlace(waiters[at], 1)
 		}
 		for at := range cases {
-			if s.tells {
-				seen[at].settles()
+			if s.canWatch {
+				seen[at].settle()
 			}
 		}
-		k.past(k.u)
+		k.advancePast(k.u)
 		for at, waiter := range waiters {
-			held, e := k.a.refusedAll(cases[at]), k.b.entry(waiter.Name)
-			if held.Name != waiter.Name || held.Fence != e.Fence || held.Holders != 1 || held.Holder.Fence != k.one(e.Holders).Fence {
+			held, e := k.a.wantNoneGranted(cases[at]), k.b.entry(waiter.Name)
+			if held.Name != waiter.Name || held.Fence != e.Fence || held.Holders != 1 || held.Holder.Fence != k.onlyHolder(e.Holders).Fence {
 				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holder, e)
 			}
-			if s.tells {
-				seen[at].tells("what a refused one has passed on")
+			if s.canWatch {
+				seen[at].wantReport("what a refused one has passed on")
 			}
-			if s.signals {
-				if sig := heard.next(driver.SignalGranted, waiter); sig.Fence != held.Fence {
+			if s.canSignal {
+				if sig := heard.wantSignal(driver.SignalGranted, waiter); sig.Fence != held.Fence {
 					k.Errorf("the waiter hears of the fence %d, the refused of %d", sig.Fence, held.Fence)
 				}
 			}
-			if g := k.b.gets(waiter); g.Fence != held.Fence {
+			if g := k.b.wantGranted(waiter); g.Fence != held.Fence {
 				k.Errorf("the waiter gets the fence %d, the refused heard of %d", g.Fence, held.Fence)
 			}
 		}
@@ -169,37 +169,37 @@ func testAll(s *suite) {
 		claims := k.several(k.mutex, k.mutex)
 		value("one")(&claims[0])
 		rising("5")(&claims[1])
-		grants := k.a.getsAll(claims)
-		k.b.findsAt(claims[0].Name, "one", grants[0].Fence)
-		k.b.findsAt(claims[1].Name, "5", grants[1].Fence)
+		grants := k.a.wantAllGranted(claims)
+		k.b.wantValueOf(claims[0].Name, "one", grants[0].Fence)
+		k.b.wantValueOf(claims[1].Name, "5", grants[1].Fence)
 		for _, c := range claims {
-			k.a.releases(c)
+			k.a.mustRelease(c)
 		}
 		again := slices.Clone(claims)
 		for i := range again {
 			again[i].Token = driver.NewToken()
 		}
 		again[0].Value = []byte("two")
-		_, err := k.a.all(k.ctx, again)
+		_, err := k.a.acquireAll(k.ctx, again)
 		refused, ok := errors.AsType[*driver.ValueNotBelowError](err)
 		if !ok || refused.Name != claims[1].Name || string(refused.Value) != "5" {
 			k.Fatalf("AcquireAll: %v; want a *driver.ValueNotBelowError of %q", err, claims[1].Name)
 		}
-		k.b.findsAt(claims[0].Name, "one", grants[0].Fence)
-		k.isFree(claims[0].Name)
-		k.isFree(claims[1].Name)
+		k.b.wantValueOf(claims[0].Name, "one", grants[0].Fence)
+		k.wantFree(claims[0].Name)
+		k.wantFree(claims[1].Name)
 	})
 
 	s.test("TheSameTokensAgainAreTheSameGrants", func(k *kit) {
 		claims := k.several(k.mutex, k.reader, k.mutex)
-		first := k.a.getsAll(claims)
-		for i, g := range k.b.getsAll(claims) {
+		first := k.a.wantAllGranted(claims)
+		for i, g := range k.b.wantAllGranted(claims) {
 			if g.Fence != first[i].Fence {
 				k.Errorf("the repeat got the fence %d, the first %d", g.Fence, first[i].Fence)
 			}
 		}
-		k.a.releases(claims[0])
-		again := k.a.getsAll(claims)
+		k.a.mustRelease(claims[0])
+		again := k.a.wantAllGranted(claims)
 		if again[0].Fence <= first[0].Fence || again[1].Fence != first[1].Fence {
 			k.Errorf("the fences %+v after %+v; want a new one for the one that was released", again, first)
 		}
@@ -210,15 +210,15 @@ func testAll(s *suite) {
 		for i := range claims {
 			claims[i].TTL, claims[i].LockDelay = k.u, k.u
 		}
-		k.a.getsAll(claims)
-		k.past(k.u)
+		k.a.wantAllGranted(claims)
+		k.advancePast(k.u)
 		for _, c := range claims {
-			k.a.lost(c)
-			k.b.refused(k.mutex(on(c.Name))) // its lock-delay
+			k.a.wantLost(c)
+			k.b.wantHeld(k.mutex(on(c.Name))) // its lock-delay
 		}
-		k.past(k.u)
+		k.advancePast(k.u)
 		for _, c := range claims {
-			k.b.gets(k.mutex(on(c.Name)))
+			k.b.wantGranted(k.mutex(on(c.Name)))
 		}
 	})
 
@@ -227,16 +227,16 @@ func testAll(s *suite) {
 			slow := k.openSlow()
 			for _, w := range k.lateWays() {
 				claims := k.several(k.mutex, k.mutex)
-				letGo := slow.hold()
-				k.givesUp(w, slow.calls("AcquireAll", func(ctx context.Context) error {
-					_, err := slow.all(ctx, claims)
+				letArrive := slow.hold()
+				k.wantGiveUp(w, slow.newCall("AcquireAll", func(ctx context.Context) error {
+					_, err := slow.acquireAll(ctx, claims)
 					return err
 				}))
-				k.past(2 * k.shortTimeout())
-				letGo()
+				k.advancePast(2 * k.shortTimeout())
+				letArrive()
 				k.awaitArrival()
 				for _, c := range claims {
-					k.isFree(c.Name)
+					k.wantFree(c.Name)
 				}
 			}
 		})
@@ -253,34 +253,34 @@ func testAll(s *suite) {
 			"a bad claim":    {good[0], k.mutex(on(good[1].Name), ttl(0))},
 			"too many":       k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll+1)...),
 		} {
-			_, err := k.a.all(k.ctx, bad)
-			k.refusedAsInvalid(what, err)
+			_, err := k.a.acquireAll(k.ctx, bad)
+			k.wantInvalid(what, err)
 		}
-		k.isFree(good[0].Name)
+		k.wantFree(good[0].Name)
 		many := k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll)...)
-		k.a.getsAll(many)
+		k.a.wantAllGranted(many)
 		for _, c := range many {
-			k.b.releases(c)
+			k.b.mustRelease(c)
 		}
 	})
 
 	s.test("ThoseWhoWantTheSameInAnyOrderHoldThemOneAtATime", func(k *kit) {
 		section := section{limit: driver.Unlimited}
 		var turn atomic.Int64
-		k.crowd(8, 10, func(w *worker) error {
+		k.runWorkers(8, 10, func(w *worker) error {
 			claims := k.severalAt("shared", k.mutex, k.mutex, k.mutex)
 			if turn.Add(1)%2 == 0 {
 				slices.Reverse(claims)
 			}
 			return w.enterAll(&section, claims)
 		})
-		section.wants(k, 80)
+		section.check(k, 80)
 	})
 
 	s.test("AfterCloseItIsErrClosed", func(k *kit) {
 		d := k.open()
-		k.closes(d)
-		if _, err := d.all(k.ctx, k.several(k.mutex, k.mutex)); !errors.Is(err, driver.ErrClosed) {
+		k.mustClose(d)
+		if _, err := d.acquireAll(k.ctx, k.several(k.mutex, k.mutex)); !errors.Is(err, driver.ErrClosed) {
 			k.Errorf("AcquireAll: %v; want ErrClosed", err)
 		}
 	})
@@ -300,14 +300,14 @@ func (k *kit) severalAt(place string, kinds ...func(...option) driver.Claim) []d
 	return claims
 }
 
-func (d *client) all(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+func (d *client) acquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	return d.Driver.(driver.AllAcquirer).AcquireAll(ctx, claims)
 }
 
 // getsAll wants all of the claims to be granted.
-func (d *client) getsAll(claims []driver.Claim) []driver.Grant {
+func (d *client) wantAllGranted(claims []driver.Claim) []driver.Grant {
 	d.k.Helper()
-	grants, err := d.all(d.k.ctx, claims)
+	grants, err := d.acquireAll(d.k.ctx, claims)
 	if err != nil || len(grants) != len(claims) {
 		d.k.Fatalf("AcquireAll = %+v, %v; want %d grants", grants, err, len(claims))
 	}
@@ -315,9 +315,9 @@ func (d *client) getsAll(claims []driver.Claim) []driver.Grant {
 }
 
 // refusedAll wants one of the claims to be in the way of all.
-func (d *client) refusedAll(claims []driver.Claim) *driver.HeldError {
+func (d *client) wantNoneGranted(claims []driver.Claim) *driver.HeldError {
 	d.k.Helper()
-	grants, err := d.all(d.k.ctx, claims)
+	grants, err := d.acquireAll(d.k.ctx, claims)
 	held, ok := errors.AsType[*driver.HeldError](err)
 	if !ok || grants != nil {
 		d.k.Fatalf("AcquireAll = %+v, %v; want a *driver.HeldError", grants, err)
@@ -328,7 +328,7 @@ func (d *client) refusedAll(claims []driver.Claim) *driver.HeldError {
 // enterAll asks until all of the claims are granted, visits the section, and releases.
 func (w *worker) enterAll(s *section, claims []driver.Claim) error {
 	for {
-		grants, err := w.d.all(w.k.ctx, claims)
+		grants, err := w.d.acquireAll(w.k.ctx, claims)
 		if err == nil {
 			s.visit(claims[0], grants[0])
 			for _, c := range claims {

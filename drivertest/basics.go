@@ -33,7 +33,7 @@ func testBasics(s *suite) {
 	})
 
 	s.lookAt("Acquire of a name that was never there: nothing is stored of it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.lookAt("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
@@ -47,59 +47,59 @@ func testBasics(s *suite) {
 
 	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it, and read again; "+
 		"what was read must not be damaged on the way (it is bytes, not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
-		g := k.a.gets(k.mutex(owner(driver.Owner{Client: "first"})))
-		held := k.b.refused(k.mutex())
+		g := k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "first"})))
+		held := k.b.wantHeld(k.mutex())
 		if h := held.Holder; held.Holders != 1 || h.Fence != g.Fence || h.Owner.Client != "first" {
 			k.Errorf("in the way is %+v; want one holder, the fence %d and the owner %q", held, g.Fence, "first")
 		}
-		k.b.heldBy(g.Fence)
+		k.b.wantFences(g.Fence)
 	})
 
 	s.lookAt("the token: who has it holds, whichever client asks", "TheSameTokenIsTheSameGrant", func(k *kit) {
 		c := k.mutex()
-		first := k.a.gets(c)
-		if again := k.b.gets(c); again.Fence != first.Fence {
+		first := k.a.wantGranted(c)
+		if again := k.b.wantGranted(c); again.Fence != first.Fence {
 			k.Errorf("fence %d, and then %d; want one grant", first.Fence, again.Fence)
 		}
-		k.b.keeps(c)
+		k.b.mustRenew(c)
 	})
 
 	s.lookAt("Release: it is stored, too, and of another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
-		k.b.cannotRelease(k.mutex())
-		k.b.refused(k.mutex())
-		k.a.releases(c)
-		k.b.gets(k.mutex())
-		k.a.lost(c)
+		k.a.wantGranted(c)
+		k.b.wantNothingToRelease(k.mutex())
+		k.b.wantHeld(k.mutex())
+		k.a.mustRelease(c)
+		k.b.wantGranted(k.mutex())
+		k.a.wantLost(c)
 	})
 
 	s.lookAt("whether a read is fresh (a cache, a replica that lags), and whether a write fails if the entry has changed since it was read",
 		"WhatAnotherClientChangesIsSeenAtOnce", func(k *kit) {
-			k.b.isFree(k.name)
+			k.b.wantFree(k.name)
 			for range 3 {
 				c := k.mutex()
-				g := k.a.gets(c)
-				k.b.heldBy(g.Fence)
-				k.b.refused(k.mutex())
-				k.a.releases(c)
-				k.b.isFree(k.name)
+				g := k.a.wantGranted(c)
+				k.b.wantFences(g.Fence)
+				k.b.wantHeld(k.mutex())
+				k.a.mustRelease(c)
+				k.b.wantFree(k.name)
 				d := k.mutex()
-				g = k.b.gets(d)
-				k.a.heldBy(g.Fence)
-				k.a.refused(k.mutex())
-				k.b.releases(d)
+				g = k.b.wantGranted(d)
+				k.a.wantFences(g.Fence)
+				k.a.wantHeld(k.mutex())
+				k.b.mustRelease(d)
 			}
 		})
 
 	s.lookAt("the queue: it is a part of what is stored, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
 		c, waiter := k.mutex(), k.mutex(queue(long))
-		k.a.gets(c)
-		k.b.waits(waiter, 1)
-		k.a.refused(k.mutex())
-		k.a.releases(c)
-		k.a.refused(k.mutex())
-		k.b.gets(waiter)
+		k.a.wantGranted(c)
+		k.b.wantPlace(waiter, 1)
+		k.a.wantHeld(k.mutex())
+		k.a.mustRelease(c)
+		k.a.wantHeld(k.mutex())
+		k.b.wantGranted(waiter)
 	})
 
 	s.lookAt("how large a value the store takes, and whether it says so of one that it does not take whole: here are 70 KB",
@@ -113,12 +113,12 @@ func testBasics(s *suite) {
 			most := bytes.Repeat([]byte{0xff}, driver.MaxValue)
 			c := k.mutex(large)
 			c.Value = most
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			for i := range waiters {
-				k.a.waits(k.mutex(queue(long), large), i+1)
+				k.a.wantPlace(k.mutex(queue(long), large), i+1)
 			}
-			e := k.b.seesHoldersWaiters(1, waiters)
-			if !bytes.Equal(e.Value, most) || !maps.Equal(k.one(e.Holders).Owner.Labels, labels) {
+			e := k.b.wantHoldersWaiters(1, waiters)
+			if !bytes.Equal(e.Value, most) || !maps.Equal(k.onlyHolder(e.Holders).Owner.Labels, labels) {
 				k.Errorf("a value of %d bytes, and %d labels of the holder; want those of the claim", len(e.Value), len(e.Holders[0].Owner.Labels))
 			}
 			for i, w := range e.Waiters {
@@ -134,7 +134,7 @@ func testBasics(s *suite) {
 			for i := range 5 {
 				c := k.mutex()
 				began := time.Now()
-				g := []*client{k.a, k.b}[i%2].gets(c)
+				g := []*client{k.a, k.b}[i%2].wantGranted(c)
 				if took := int64(time.Since(began)); i == 0 || took < s.trip.Load() {
 					s.trip.Store(took)
 				}
@@ -142,7 +142,7 @@ func testBasics(s *suite) {
 					k.Fatalf("VIOLATION: fence %d after %d; want it to rise", g.Fence, last)
 				}
 				last = g.Fence
-				k.b.releases(c)
+				k.b.mustRelease(c)
 			}
 		})
 
@@ -150,7 +150,7 @@ func testBasics(s *suite) {
 		"that was read; also among the goroutines of one client", "OfManyAtOnceOneIsGranted", func(k *kit) {
 		for i := range 5 {
 			var granted atomic.Int32
-			k.together(8, func(j int) {
+			k.inParallel(8, func(j int) {
 				_, err := []*client{k.a, k.b}[j%2].Acquire(k.ctx, k.mutex(on(k.nth(i))))
 				switch {
 				case err == nil:
@@ -168,13 +168,13 @@ func testBasics(s *suite) {
 	s.lookAt("whose clock decides, its unit and its zone; and that what has expired is removed before anything else",
 		"ALeaseLastsItsTTLAndNoLonger", func(k *kit) {
 			c, short := k.mutex(ttl(2*k.u)), k.mutex(ttl(k.u), on(k.nth(1)))
-			k.a.gets(c)
-			k.a.gets(short)
-			k.pass(k.u / 2)
-			k.b.refused(k.mutex(on(short.Name)))
-			k.past(k.u / 2)
-			k.b.gets(k.mutex(on(short.Name)))
-			k.b.refused(k.mutex())
-			k.a.lost(short)
+			k.a.wantGranted(c)
+			k.a.wantGranted(short)
+			k.advance(k.u / 2)
+			k.b.wantHeld(k.mutex(on(short.Name)))
+			k.advancePast(k.u / 2)
+			k.b.wantGranted(k.mutex(on(short.Name)))
+			k.b.wantHeld(k.mutex())
+			k.a.wantLost(short)
 		})
 }

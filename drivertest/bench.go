@@ -86,7 +86,7 @@ func (c *crowded) fill() error {
 	return nil
 }
 
-func (c *crowded) refused(claim driver.Claim) {
+func (c *crowded) wantHeld(claim driver.Claim) {
 	if _, err := c.d.Acquire(c.b.Context(), claim); !errors.Is(err, driver.ErrHeld) {
 		c.b.Fatalf("Acquire: %v; want it refused", err)
 	}
@@ -102,7 +102,7 @@ func (c *crowded) steps() []benchmarkStep {
 	writer, behind := c.permit(driver.Unlimited), c.permit(driver.Unlimited)
 	writer.Weight, writer.Queue, behind.Queue = driver.Exclusive, true, true
 	return []benchmarkStep{
-		{"refused", func() { c.refused(c.permit(c.n)) }},
+		{"refused", func() { c.wantHeld(c.permit(c.n)) }},
 		{"renewal", func() {
 			answers, err := c.d.Renew(c.b.Context(), []driver.LeaseRef{{Name: c.name, Token: c.last.Token, TTL: c.last.TTL}})
 			if err = errors.Join(append(answers, err)...); err != nil {
@@ -112,12 +112,12 @@ func (c *crowded) steps() []benchmarkStep {
 		{"queue-and-release-that-passes-on", func() {
 			next := c.permit(c.n)
 			next.Queue = true
-			c.refused(next)
+			c.wantHeld(next)
 			noError(c.b, c.d.Release(c.b.Context(), driver.LeaseRef{Name: c.name, Token: c.last.Token, TTL: c.last.TTL}))
 			c.last = next
 		}},
-		{"keep-alive", func() { c.refused(writer) }},
-		{"reader-behind-writer", func() { c.refused(behind) }},
+		{"keep-alive", func() { c.wantHeld(writer) }},
+		{"reader-behind-writer", func() { c.wantHeld(behind) }},
 	}
 }
 

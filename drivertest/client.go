@@ -28,7 +28,7 @@ func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 }
 
 // gets wants the claim granted.
-func (d *client) gets(c driver.Claim) driver.Grant {
+func (d *client) wantGranted(c driver.Claim) driver.Grant {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *client) gets(c driver.Claim) driver.Grant {
 }
 
 // refused wants the claim refused because of other claims.
-func (d *client) refused(c driver.Claim) *driver.HeldError {
+func (d *client) wantHeld(c driver.Claim) *driver.HeldError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
 	var held *driver.HeldError
@@ -59,9 +59,9 @@ func (d *client) refused(c driver.Claim) *driver.HeldError {
 }
 
 // waits wants the claim refused and at this place in the queue.
-func (d *client) waits(c driver.Claim, place int) *driver.HeldError {
+func (d *client) wantPlace(c driver.Claim, place int) *driver.HeldError {
 	d.k.Helper()
-	held := d.refused(c)
+	held := d.wantHeld(c)
 	if held.Position != place {
 		d.k.Fatalf("place %d in the queue, want %d", held.Position, place)
 	}
@@ -69,7 +69,7 @@ func (d *client) waits(c driver.Claim, place int) *driver.HeldError {
 }
 
 // releases wants the claim to have been held, or waiting, until now.
-func (d *client) releases(c driver.Claim) {
+func (d *client) mustRelease(c driver.Claim) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, lease(c)); err != nil {
 		d.k.Fatalf("Release: %v; want nil", err)
@@ -79,7 +79,7 @@ func (d *client) releases(c driver.Claim) {
 
 // releasesEarly releases the claim and keeps its name held until that long after the
 // grant.
-func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
+func (d *client) releaseWithMinHold(c driver.Claim, minHold time.Duration) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
 		d.k.Fatalf("Release with MinHold: %v; want nil", err)
@@ -87,7 +87,7 @@ func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
 }
 
 // cannotRelease wants the claim neither to hold nor to wait.
-func (d *client) cannotRelease(c driver.Claim) {
+func (d *client) wantNothingToRelease(c driver.Claim) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
 		d.k.Fatalf("Release: %v; want ErrNoSuchLease", err)
@@ -115,7 +115,7 @@ func (d *client) renewAll(leases ...driver.LeaseRef) []error {
 }
 
 // keeps wants the claim to be held, and makes it last its TTL from now.
-func (d *client) keeps(c driver.Claim) {
+func (d *client) mustRenew(c driver.Claim) {
 	d.k.Helper()
 	if err := d.renew(c, c.TTL); err != nil {
 		d.k.Fatalf("Renew: %v; want it held", err)
@@ -123,7 +123,7 @@ func (d *client) keeps(c driver.Claim) {
 }
 
 // lost wants the claim to hold nothing.
-func (d *client) lost(c driver.Claim) {
+func (d *client) wantLost(c driver.Claim) {
 	d.k.Helper()
 	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNoSuchLease) {
 		d.k.Fatalf("Renew: %v; want ErrNoSuchLease", err)
@@ -141,7 +141,7 @@ func (d *client) entry(name string) driver.Entry {
 }
 
 // seesHoldersWaiters wants this number of holders and waiters of the kit's name.
-func (d *client) seesHoldersWaiters(holders, waiters int) driver.Entry {
+func (d *client) wantHoldersWaiters(holders, waiters int) driver.Entry {
 	d.k.Helper()
 	e := d.entry(d.k.name)
 	if len(e.Holders) != holders || len(e.Waiters) != waiters {
@@ -152,7 +152,7 @@ func (d *client) seesHoldersWaiters(holders, waiters int) driver.Entry {
 
 // heldBy wants the kit's name to be held with exactly these fences, in the order of the
 // grants.
-func (d *client) heldBy(want ...uint64) {
+func (d *client) wantFences(want ...uint64) {
 	d.k.Helper()
 	var got []uint64
 	for _, h := range d.entry(d.k.name).Holders {
@@ -164,7 +164,7 @@ func (d *client) heldBy(want ...uint64) {
 }
 
 // breaks breaks the lease with this fence of the kit's name.
-func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
+func (d *client) breakLease(fence uint64, delay time.Duration, by driver.Owner) error {
 	d.k.Helper()
 	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
 }
@@ -172,7 +172,7 @@ func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) erro
 // mustBreak wants the lease with this fence broken.
 func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
 	d.k.Helper()
-	if err := d.breaks(fence, delay, by); err != nil {
+	if err := d.breakLease(fence, delay, by); err != nil {
 		d.k.Fatalf("Break: %v; want nil", err)
 	}
 }

@@ -11,8 +11,8 @@ func testClose(s *suite) {
 	s.timeless = true
 	s.test("ThenEverythingIsAnsweredWithErrClosed", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
-		k.closes(k.a)
+		g := k.a.wantGranted(c)
+		k.mustClose(k.a)
 		wants := func(what string, err error) {
 			k.Helper()
 			if !errors.Is(err, driver.ErrClosed) {
@@ -30,57 +30,57 @@ func testClose(s *suite) {
 		wants("Release", k.a.Release(k.ctx, lease(c)))
 		_, err = k.a.Inspect(k.ctx, k.name)
 		wants("Inspect", err)
-		if s.breaks {
-			wants("Break", k.a.breaks(g.Fence, 0, driver.Owner{}))
+		if s.canBreak {
+			wants("Break", k.a.breakLease(g.Fence, 0, driver.Owner{}))
 		}
-		if s.lists {
+		if s.canList {
 			wants("List", k.listErr(k.ctx, k.a))
 		}
 		k.a.Properties()             // must not panic
-		k.b.seesHoldersWaiters(1, 0) // and nothing was changed
+		k.b.wantHoldersWaiters(1, 0) // and nothing was changed
 		if e := k.b.entry(k.name + "/free"); len(e.Holders) != 0 {
 			k.Errorf("%+v; want nobody", e)
 		}
 	})
 
 	s.test("ASecondTimeDoesNothing", func(k *kit) {
-		k.closes(k.a)
-		k.closes(k.a)
-		k.b.gets(k.mutex())
+		k.mustClose(k.a)
+		k.mustClose(k.a)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("DoesNotReleaseLeasesNorPlaces", func(k *kit) {
 		c, waiter := k.mutex(), k.mutex(queue(long))
-		g := k.a.gets(c)
-		k.a.waits(waiter, 1)
-		k.closes(k.a)
-		k.b.heldBy(g.Fence)
-		k.b.seesHoldersWaiters(1, 1)
-		k.b.waits(waiter, 1)
-		k.b.keeps(c)
-		k.b.releases(c)
-		k.open().gets(waiter)
+		g := k.a.wantGranted(c)
+		k.a.wantPlace(waiter, 1)
+		k.mustClose(k.a)
+		k.b.wantFences(g.Fence)
+		k.b.wantHoldersWaiters(1, 1)
+		k.b.wantPlace(waiter, 1)
+		k.b.mustRenew(c)
+		k.b.mustRelease(c)
+		k.open().wantGranted(waiter)
 	})
 
 	s.test("LeavesOtherClientsAlone", func(k *kit) {
 		c := k.mutex()
-		k.b.gets(c)
-		k.closes(k.a)
-		k.b.keeps(c)
-		k.open().refused(k.mutex())
+		k.b.wantGranted(c)
+		k.mustClose(k.a)
+		k.b.mustRenew(c)
+		k.open().wantHeld(k.mutex())
 	})
 
 	s.test("AWaitersTurnStillComesToOthers", func(k *kit) {
 		// A signal cannot reach a promoted waiter whose client is closed, and that must
 		// not stop the client that passes the name on.
 		holder, gone := k.mutex(), k.mutex(queue(long))
-		k.b.gets(holder)
-		k.a.waits(gone, 1)
-		k.closes(k.a)
-		k.b.releases(holder)
-		k.b.seesHoldersWaiters(1, 0)
-		k.b.releases(gone)
-		k.b.gets(k.mutex())
+		k.b.wantGranted(holder)
+		k.a.wantPlace(gone, 1)
+		k.mustClose(k.a)
+		k.b.mustRelease(holder)
+		k.b.wantHoldersWaiters(1, 0)
+		k.b.mustRelease(gone)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("RacingAcquiresIsAnAnswerToEach", func(k *kit) {
@@ -92,7 +92,7 @@ func testClose(s *suite) {
 			claims[i] = k.mutex(on(k.nth(i)))
 			all.Go(func() { _, answers[i] = d.Acquire(k.ctx, claims[i]) })
 		}
-		k.closes(d)
+		k.mustClose(d)
 		all.Wait()
 		for i, c := range claims {
 			// An attempt that was under way has an unknown outcome, as when a connection

@@ -31,16 +31,16 @@ func testConcurrent(s *suite) {
 	} {
 		s.test(name, func(k *kit) {
 			section := section{limit: c.limit}
-			k.crowd(workers, rounds, func(w *worker) error { return w.enter(&section, c.claim(k)) })
-			section.wants(k, int64(workers*rounds))
-			k.a.seesHoldersWaiters(0, 0)
+			k.runWorkers(workers, rounds, func(w *worker) error { return w.enter(&section, c.claim(k)) })
+			section.check(k, int64(workers*rounds))
+			k.a.wantHoldersWaiters(0, 0)
 		})
 	}
 
 	s.test("NothingIsRenewedNorLeftAfterARelease", func(k *kit) {
 		for range s.fewer(20) {
 			c := k.mutex()
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
@@ -53,7 +53,7 @@ func testConcurrent(s *suite) {
 				k.Errorf("Release: %v", err)
 			}
 			all.Wait()
-			k.a.seesHoldersWaiters(0, 0)
+			k.a.wantHoldersWaiters(0, 0)
 		}
 	})
 
@@ -87,14 +87,14 @@ func testConcurrent(s *suite) {
 		for i := range s.fewer(100) {
 			name := k.nth(i)
 			holder, gone, next := k.mutex(on(name)), k.mutex(on(name), queue(long)), k.mutex(on(name), queue(long))
-			k.a.gets(holder)
-			k.b.waits(gone, 1)
-			k.b.waits(next, 2)
+			k.a.wantGranted(holder)
+			k.b.wantPlace(gone, 1)
+			k.b.wantPlace(next, 2)
 			var all sync.WaitGroup
 			all.Go(func() { _ = k.a.Release(k.ctx, lease(holder)) })
 			all.Go(func() { _ = k.b.Release(k.ctx, lease(gone)) })
 			all.Wait()
-			k.b.gets(next)
+			k.b.wantGranted(next)
 			if e := k.a.entry(name); len(e.Holders) != 1 || len(e.Waiters) != 0 {
 				k.Fatalf("%+v; want only the next", e)
 			}

@@ -40,7 +40,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 	s.inside.Add(-weight)
 }
 
-func (s *section) wants(k *kit, visits int64) {
+func (s *section) check(k *kit, visits int64) {
 	k.Helper()
 	if n := s.faults.Load(); n > 0 {
 		k.Errorf("VIOLATION: %d of %d visitors met others who should not have been there, or had an old fence", n, s.passed.Load())
@@ -54,7 +54,7 @@ func (s *section) wants(k *kit, visits int64) {
 }
 
 // crowd runs f rounds times in each of the workers, half of them on each client.
-func (k *kit) crowd(workers, rounds int, f func(*worker) error) {
+func (k *kit) runWorkers(workers, rounds int, f func(*worker) error) {
 	k.Helper()
 	var grantSignals sync.Map // of the waiting workers, by token
 	notify := func(s driver.Signal) {
@@ -65,7 +65,7 @@ func (k *kit) crowd(workers, rounds int, f func(*worker) error) {
 			}
 		}
 	}
-	if k.s.signals {
+	if k.s.canSignal {
 		for _, d := range []*client{k.a, k.b} {
 			k.Cleanup(d.Driver.(driver.Signaler).Listen(notify))
 		}

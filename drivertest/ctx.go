@@ -17,9 +17,9 @@ func testCtx(s *suite) {
 		defer cancel()
 
 		held, known := k.mutex(on(k.name+"/held")), k.mutex(on(k.name+"/known"))
-		g := k.a.gets(held)
-		k.a.gets(known)
-		k.a.releases(known)
+		g := k.a.wantGranted(held)
+		k.a.wantGranted(known)
+		k.a.mustRelease(known)
 		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, tooLate: context.DeadlineExceeded} {
 			wants := func(what string, err error) {
 				k.Helper()
@@ -44,21 +44,21 @@ func testCtx(s *suite) {
 			wants("Release that has an end", k.a.Release(ctx, bounded))
 			_, err = k.a.Inspect(ctx, k.name)
 			wants("Inspect", err)
-			if s.breaks {
+			if s.canBreak {
 				wants("Break", k.b.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
 			}
-			if s.lists {
+			if s.canList {
 				wants("List", k.listErr(ctx, k.b))
 			}
 		}
 
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantHoldersWaiters(0, 0)
 		e := k.b.entry(held.Name)
 		if len(e.Holders) != 1 || len(e.Waiters) != 0 || e.ClosedFor != 0 || e.Holders[0].Fence != g.Fence || e.Holders[0].ExpiresIn > 2*long {
 			k.Errorf("%+v; want what it was before", e)
 		}
-		k.a.keeps(held)
-		k.b.gets(k.mutex())
+		k.a.mustRenew(held)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("ThatEndsAfterTheCallDoesNotEndTheLease", func(k *kit) {
@@ -70,14 +70,14 @@ func testCtx(s *suite) {
 		cancel()
 		for range 15 { // the end of a ctx may start something that runs beside us
 			time.Sleep(time.Millisecond)
-			k.a.keeps(c)
+			k.a.mustRenew(c)
 		}
-		k.b.refused(k.mutex())
+		k.b.wantHeld(k.mutex())
 	})
 
 	s.test("ThatEndsAfterTheCallDoesNotLoseThePlace", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
-		k.a.gets(holder)
+		k.a.wantGranted(holder)
 		ctx, cancel := context.WithCancel(k.ctx)
 		var held *driver.HeldError
 		if _, err := k.b.Acquire(ctx, waiter); !errors.As(err, &held) {
@@ -86,11 +86,11 @@ func testCtx(s *suite) {
 		cancel()
 		for range 15 {
 			time.Sleep(time.Millisecond)
-			k.a.seesHoldersWaiters(1, 1)
+			k.a.wantHoldersWaiters(1, 1)
 		}
-		k.a.releases(holder)
-		k.a.seesHoldersWaiters(1, 0)
-		k.b.gets(waiter)
+		k.a.mustRelease(holder)
+		k.a.wantHoldersWaiters(1, 0)
+		k.b.wantGranted(waiter)
 	})
 
 	s.test("ThatEndsInFlightLeavesAnOutcomeThatReleaseSettles", func(k *kit) {
@@ -111,16 +111,16 @@ func testCtx(s *suite) {
 			if k.releaseUnknown(k.b, c); err != nil && !s.NoNetwork {
 				unknown = append(unknown, c) // an attempt may arrive after that release, until its end
 			} else {
-				k.isFree(c.Name)
+				k.wantFree(c.Name)
 			}
 		}
 		if len(unknown) == 0 {
 			return
 		}
-		k.past(k.shortTimeout())
+		k.advancePast(k.shortTimeout())
 		for _, c := range unknown {
 			k.releaseUnknown(k.b, c)
-			k.isFree(c.Name)
+			k.wantFree(c.Name)
 		}
 	})
 }

@@ -36,15 +36,15 @@ func testLateClaims(s *suite) {
 			for _, w := range k.lateWays() {
 				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
 				slow.useOnce(free.Name)
-				g := k.a.gets(k.mutex(on(held.Name)))
-				slow.refused(k.mutex(on(held.Name)))
-				letGo := slow.hold()
-				k.givesUp(w, slow.asks(free), slow.asks(held))
-				k.past(2 * k.shortTimeout())
-				letGo()
+				g := k.a.wantGranted(k.mutex(on(held.Name)))
+				slow.wantHeld(k.mutex(on(held.Name)))
+				letArrive := slow.hold()
+				k.wantGiveUp(w, slow.acquireCall(free), slow.acquireCall(held))
+				k.advancePast(2 * k.shortTimeout())
+				letArrive()
 				k.awaitArrival()
-				k.isFree(free.Name)
-				k.isHeldBy(held.Name, g.Fence)
+				k.wantFree(free.Name)
+				k.wantOneHolder(held.Name, g.Fence)
 			}
 		})
 	}
@@ -52,20 +52,20 @@ func testLateClaims(s *suite) {
 	s.test("WhatComesBeforeItsEndIsAnswered", func(k *kit) {
 		slow := k.openSlow()
 		free, queued, forced := k.mutex(), k.mutex(on(k.nth(1)), queue(long)), k.mutex(on(k.nth(2)), force)
-		k.a.gets(k.mutex(on(queued.Name)))
-		k.a.gets(k.mutex(on(forced.Name)))
-		letGo := slow.hold()
-		calls := []*call{slow.asks(free), slow.asks(queued), slow.asks(forced)}
+		k.a.wantGranted(k.mutex(on(queued.Name)))
+		k.a.wantGranted(k.mutex(on(forced.Name)))
+		letArrive := slow.hold()
+		calls := []*call{slow.acquireCall(free), slow.acquireCall(queued), slow.acquireCall(forced)}
 		for _, c := range calls {
 			c.begin(k.ctx)
 		}
-		k.pauses(k.shortTimeout())
+		k.pause(k.shortTimeout())
 		for _, c := range calls {
-			if c.over() {
+			if c.hasReturned() {
 				k.Fatalf("answered with %v, though the requests were held up", c.err)
 			}
 		}
-		letGo()
+		letArrive()
 		for i, want := range []error{nil, driver.ErrHeld, nil} {
 			if err := calls[i].wait(); !errors.Is(err, want) {
 				k.Errorf("Acquire: %v, want %v", err, want)
@@ -87,12 +87,12 @@ func testLateClaims(s *suite) {
 			o := &one{mode: i % 3, held: i/3%2 == 0, timely: i/6%2 == 0}
 			c := k.mutex(on(k.nth(i)), modes[o.mode])
 			if o.held {
-				o.fence = k.a.gets(k.mutex(on(c.Name))).Fence
+				o.fence = k.a.wantGranted(k.mutex(on(c.Name))).Fence
 			}
-			o.call = slow.asks(c)
+			o.call = slow.acquireCall(c)
 			all = append(all, o)
 		}
-		letGo := slow.hold()
+		letArrive := slow.hold()
 		brief, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 		defer cancel()
 		for _, o := range all {
@@ -103,13 +103,13 @@ func testLateClaims(s *suite) {
 			}
 		}
 		k.awaitEnd(brief)
-		k.past(2 * k.shortTimeout())
-		letGo()
+		k.advancePast(2 * k.shortTimeout())
+		letArrive()
 		for _, o := range all {
 			err := o.wait()
 			switch granted := !o.held || o.mode == 2; {
 			case !o.timely:
-				k.gaveUp("Acquire", err)
+				k.wantCtxError("Acquire", err)
 			case granted && err != nil:
 				k.Errorf("Acquire in time: %v; want it granted", err)
 			case !granted && !errors.Is(err, driver.ErrHeld):
@@ -121,27 +121,27 @@ func testLateClaims(s *suite) {
 			switch {
 			case o.timely:
 			case o.held:
-				k.isHeldBy(o.claim.Name, o.fence)
+				k.wantOneHolder(o.claim.Name, o.fence)
 			default:
-				k.isFree(o.claim.Name)
+				k.wantFree(o.claim.Name)
 			}
 		}
 	})
 
-	s.exact("WithoutADeadlineTheEndIsMaxRequestAway", func(k *kit) {
+	s.testExact("WithoutADeadlineTheEndIsMaxRequestAway", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 		defer cancel()
-		letGo := slow.hold()
-		late := slow.asks(c)
+		letArrive := slow.hold()
+		late := slow.acquireCall(c)
 		late.begin(ctx)
-		k.pauses(k.shortTimeout())
+		k.pause(k.shortTimeout())
 		cancel()
-		k.gaveUp(late.what, late.wait())
-		k.past(driver.MaxRequest + k.shortTimeout())
-		letGo()
+		k.wantCtxError(late.what, late.wait())
+		k.advancePast(driver.MaxRequest + k.shortTimeout())
+		letArrive()
 		k.awaitArrival()
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 }
 
@@ -149,75 +149,75 @@ func testLateClaims(s *suite) {
 func testLateRepeats(s *suite) {
 	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
-		slow.gets(c)
-		k.repeats(slow, c)
-		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.shortTimeout() {
+		slow.wantGranted(c)
+		k.repeatLate(slow, c)
+		if left := k.onlyHolder(k.b.wantHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.shortTimeout() {
 			k.Errorf("it lasts another %v, as if it had just been granted", left)
 		}
 	})
 
 	s.test("ALateRepeatDoesNotKeepAPlace", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(queue(long))
-		k.a.gets(k.mutex())
-		slow.waits(c, 1)
-		k.repeats(slow, c)
-		if left := k.b.seesHoldersWaiters(1, 1).Waiters[0].ExpiresIn; left > long-k.shortTimeout() {
+		k.a.wantGranted(k.mutex())
+		slow.wantPlace(c, 1)
+		k.repeatLate(slow, c)
+		if left := k.b.wantHoldersWaiters(1, 1).Waiters[0].ExpiresIn; left > long-k.shortTimeout() {
 			k.Errorf("the place lasts another %v, as if it had just been taken", left)
 		}
 	})
 
 	s.test("ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL", func(k *kit) {
 		slow, holder, c := k.openSlow(), k.mutex(), k.mutex(queue(long/2))
-		k.a.gets(holder)
-		slow.waits(c, 1)
-		k.repeats(slow, c, holder)
-		if left := k.one(k.b.seesHoldersWaiters(1, 0).Holders).ExpiresIn; left > long/2 {
+		k.a.wantGranted(holder)
+		slow.wantPlace(c, 1)
+		k.repeatLate(slow, c, holder)
+		if left := k.onlyHolder(k.b.wantHoldersWaiters(1, 0).Holders).ExpiresIn; left > long/2 {
 			k.Errorf("it lasts another %v; want no more than the place would have", left)
 		}
 	})
 
 	s.test("ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(queue(long))
-		slow.gets(c)
-		k.repeats(slow, c, c)
-		k.b.seesHoldersWaiters(0, 0)
+		slow.wantGranted(c)
+		k.repeatLate(slow, c, c)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("ALateRepeatOfAWaiterThatLeftDoesNotQueueAgain", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(queue(long))
-		k.a.gets(k.mutex())
-		slow.waits(c, 1)
-		k.repeats(slow, c, c)
-		k.b.seesHoldersWaiters(1, 0)
+		k.a.wantGranted(k.mutex())
+		slow.wantPlace(c, 1)
+		k.repeatLate(slow, c, c)
+		k.b.wantHoldersWaiters(1, 0)
 	})
 
 	s.test("ALateRepeatOfAForceBreaksNoLaterHolder", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(force)
-		k.a.gets(k.mutex())
-		slow.gets(c)
-		letGo := slow.hold()
-		k.givesUp(k.ways()[0], slow.asks(c))
-		k.b.releases(c)
+		k.a.wantGranted(k.mutex())
+		slow.wantGranted(c)
+		letArrive := slow.hold()
+		k.wantGiveUp(k.ways()[0], slow.acquireCall(c))
+		k.b.mustRelease(c)
 		next := k.mutex()
-		g := k.b.gets(next)
-		k.past(2 * k.shortTimeout())
-		letGo()
+		g := k.b.wantGranted(next)
+		k.advancePast(2 * k.shortTimeout())
+		letArrive()
 		k.awaitArrival()
-		k.a.heldBy(g.Fence)
-		k.b.keeps(next)
+		k.a.wantFences(g.Fence)
+		k.b.mustRenew(next)
 	})
 }
 
 // repeats makes a repeat of a claim arrive too late, after the others were released.
-func (k *kit) repeats(slow *slowClient, c driver.Claim, released ...driver.Claim) {
+func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
-	letGo := slow.hold()
-	k.givesUp(k.ways()[0], slow.asks(c))
+	letArrive := slow.hold()
+	k.wantGiveUp(k.ways()[0], slow.acquireCall(c))
 	for _, r := range released {
-		k.b.releases(r)
+		k.b.mustRelease(r)
 	}
-	k.past(2 * k.shortTimeout())
-	letGo()
+	k.advancePast(2 * k.shortTimeout())
+	letArrive()
 	k.awaitArrival()
 }
 
@@ -226,44 +226,44 @@ func (k *kit) repeats(slow *slowClient, c driver.Claim, released ...driver.Claim
 func testLateReleases(s *suite) {
 	s.test("AReleaseWithAnEndDoesNothingAfterIt", func(k *kit) {
 		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))
-		slow.gets(held)
-		slow.waits(queued, 1)
+		slow.wantGranted(held)
+		slow.wantPlace(queued, 1)
 		for _, w := range k.lateWays() {
-			letGo := slow.hold()
-			k.givesUp(w, slow.releasesWithEnd(held), slow.releasesWithEnd(queued))
-			k.past(2 * k.shortTimeout())
-			letGo()
+			letArrive := slow.hold()
+			k.wantGiveUp(w, slow.releaseWithEndCall(held), slow.releaseWithEndCall(queued))
+			k.advancePast(2 * k.shortTimeout())
+			letArrive()
 			k.awaitArrival()
-			k.b.seesHoldersWaiters(1, 1)
+			k.b.wantHoldersWaiters(1, 1)
 		}
-		k.b.keeps(held)
-		k.b.waits(queued, 1)
+		k.b.mustRenew(held)
+		k.b.wantPlace(queued, 1)
 	})
 
 	s.test("AReleaseOfTheOnlyHolderDoesNothingAfterItsEnd", func(k *kit) {
 		slow, held := k.openSlow(), k.mutex()
-		g := slow.gets(held)
-		k.past(0)
-		letGo := slow.hold()
-		k.givesUp(k.ways()[0], slow.releasesWithEnd(held))
-		k.past(2 * k.shortTimeout())
-		letGo()
+		g := slow.wantGranted(held)
+		k.advancePast(0)
+		letArrive := slow.hold()
+		k.wantGiveUp(k.ways()[0], slow.releaseWithEndCall(held))
+		k.advancePast(2 * k.shortTimeout())
+		letArrive()
 		k.awaitArrival()
-		k.isHeldBy(held.Name, g.Fence)
+		k.wantOneHolder(held.Name, g.Fence)
 	})
 
 	s.test("AReleaseWithAnEndReleasesBeforeIt", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
-		slow.gets(c)
-		letGo := slow.hold()
-		release := slow.releasesWithEnd(c)
+		slow.wantGranted(c)
+		letArrive := slow.hold()
+		release := slow.releaseWithEndCall(c)
 		release.begin(k.ctx)
-		k.pauses(k.shortTimeout() / 2)
-		letGo()
+		k.pause(k.shortTimeout() / 2)
+		letArrive()
 		if err := release.wait(); err != nil {
 			k.Errorf("Release: %v; want nil", err)
 		}
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 }
 
@@ -271,23 +271,23 @@ func testLateReleases(s *suite) {
 func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
 		slow, held := k.openSlow(), k.mutex(on(k.nth(9)))
-		g := slow.gets(held)
+		g := slow.wantGranted(held)
 		for i, w := range k.ways() {
-			letGo := slow.hold()
-			k.givesUp(w, slow.callsAll(k.nth(i), held, g.Fence+1)...)
-			letGo()
+			letArrive := slow.hold()
+			k.wantGiveUp(w, slow.callsAll(k.nth(i), held, g.Fence+1)...)
+			letArrive()
 		}
 	})
 
 	s.test("ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx", func(k *kit) {
 		far := k.openSlow()
-		letGo := far.hold()
-		first := far.asks(k.mutex())
+		letArrive := far.hold()
+		first := far.acquireCall(k.mutex())
 		first.begin(k.ctx)
 		for _, w := range k.ways() {
-			k.givesUp(w, far.asks(k.mutex(on(k.nth(1)))), far.asks(k.mutex(on(k.nth(2)))))
+			k.wantGiveUp(w, far.acquireCall(k.mutex(on(k.nth(1)))), far.acquireCall(k.mutex(on(k.nth(2)))))
 		}
-		letGo()
+		letArrive()
 		if err := first.wait(); err != nil {
 			k.Errorf("Acquire in time: %v; want it granted", err)
 		}
@@ -295,14 +295,14 @@ func testGivenUp(s *suite) {
 
 	s.test("PropertiesAndWatchDoNotWaitForTheBackend", func(k *kit) {
 		far := k.openSlow()
-		letGo := far.hold()
-		defer letGo()
-		calls := []*call{far.calls("Properties", func(context.Context) error {
+		letArrive := far.hold()
+		defer letArrive()
+		calls := []*call{far.newCall("Properties", func(context.Context) error {
 			far.Properties()
 			return nil
 		})}
 		if w, ok := far.Driver.(driver.Watcher); ok {
-			calls = append(calls, far.calls("Watch and its stop", func(context.Context) error {
+			calls = append(calls, far.newCall("Watch and its stop", func(context.Context) error {
 				w.Watch(k.name, func() {})()
 				return nil
 			}))
@@ -311,27 +311,27 @@ func testGivenUp(s *suite) {
 			c.begin(k.ctx)
 			select {
 			case <-c.done:
-			case <-k.overdue():
-				k.missed("%s did not return, while a request is under way,", c.what)
+			case <-k.afterSignalTimeout():
+				k.failMissing("%s did not return, while a request is under way,", c.what)
 			}
 		}
 	})
 
 	s.test("AnAnswerAfterTheEndOfTheCtxIsNotAGrant", func(k *kit) {
 		slow := k.openSlow()
-		letGo := slow.hold()
+		letArrive := slow.hold()
 		ctx, cancel := context.WithTimeout(k.ctx, 4*k.shortTimeout())
 		defer cancel()
 		var calls []*call
 		for i := range 8 {
-			calls = append(calls, slow.asks(k.mutex(on(k.nth(i)))))
+			calls = append(calls, slow.acquireCall(k.mutex(on(k.nth(i)))))
 			calls[i].begin(ctx)
 		}
-		k.pauses(k.shortTimeout() / 2)
+		k.pause(k.shortTimeout() / 2)
 		cancel()
-		letGo() // the requests arrive before their end, and may well be granted
+		letArrive() // the requests arrive before their end, and may well be granted
 		for _, c := range calls {
-			k.gaveUp(c.what, c.wait())
+			k.wantCtxError(c.what, c.wait())
 		}
 	})
 
@@ -343,33 +343,33 @@ func testGivenUp(s *suite) {
 			slow := k.openSlow()
 			ctx, cancel := context.WithTimeout(k.ctx, 2*k.shortTimeout())
 			defer cancel()
-			letGo := slow.hold()
+			letArrive := slow.hold()
 			var calls []*call
 			for i, mode := range []option{func(*driver.Claim) {}, queue(long), force} {
-				calls = append(calls, slow.asks(k.mutex(on(k.nth(i)), mode)))
+				calls = append(calls, slow.acquireCall(k.mutex(on(k.nth(i)), mode)))
 				calls[i].begin(ctx)
 			}
-			k.pauses(k.shortTimeout() / 2)
+			k.pause(k.shortTimeout() / 2)
 			cancel()
 			for _, c := range calls {
-				k.gaveUp(c.what, c.wait())
+				k.wantCtxError(c.what, c.wait())
 			}
 			for _, c := range calls {
 				k.releaseUnknown(k.b, c.claim) // the release may be the first to arrive
 			}
 			if inTime {
-				letGo()
+				letArrive()
 				k.awaitArrival()
 			}
-			k.past(2 * k.shortTimeout())
+			k.advancePast(2 * k.shortTimeout())
 			for _, c := range calls {
 				k.releaseUnknown(k.b, c.claim)
-				k.isFree(c.claim.Name)
+				k.wantFree(c.claim.Name)
 			}
-			letGo()
+			letArrive()
 			k.awaitArrival()
 			for _, c := range calls {
-				k.isFree(c.claim.Name)
+				k.wantFree(c.claim.Name)
 			}
 		})
 	}
@@ -385,13 +385,13 @@ func testNothingOutlivesItsCall(s *suite) {
 		var all sync.WaitGroup
 		for i := range tries {
 			c := k.mutex(on(k.nth(i)), modes[i%len(modes)])
-			k.a.gets(k.mutex(on(c.Name)))
+			k.a.wantGranted(k.mutex(on(c.Name)))
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
 				defer cancel()
 				_, err := k.a.Acquire(ctx, c)
 				if err != nil && !errors.Is(err, driver.ErrHeld) {
-					k.gaveUp("Acquire", err)
+					k.wantCtxError("Acquire", err)
 				}
 				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
 					k.Errorf("Inspect: %v", err)
@@ -423,7 +423,7 @@ func testNothingOutlivesItsCall(s *suite) {
 		all.Wait()
 		k.awaitArrival()
 		for i := range tries {
-			k.isFree(k.nth(i))
+			k.wantFree(k.nth(i))
 		}
 	})
 }

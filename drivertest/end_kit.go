@@ -27,9 +27,9 @@ func (k *kit) openSlow() *slowClient {
 	})
 	s := &slowClient{&client{Driver: d, k: k}, n}
 	c := k.mutex(on(k.name + "/first"))
-	s.gets(c)
-	s.releases(c)
-	if !n.carried() {
+	s.wantGranted(c)
+	s.mustRelease(c)
+	if !n.wasUsed() {
 		k.Fatal("the client of OpenThrough does not go through the network: have it dial with n.Dial, or find its server at n.Addr(address)")
 	}
 	return s
@@ -40,15 +40,15 @@ func (k *kit) openSlow() *slowClient {
 func (s *slowClient) useOnce(name string) {
 	s.k.Helper()
 	c := s.k.mutex(on(name))
-	s.gets(c)
-	s.releases(c)
+	s.wantGranted(c)
+	s.mustRelease(c)
 }
 
 // hold delays what is sent from now on, until letGo is called, or the subtest ends.
-func (s *slowClient) hold() (letGo func()) {
-	letGo = s.network.hold()
-	s.k.Cleanup(letGo)
-	return letGo
+func (s *slowClient) hold() (letArrive func()) {
+	letArrive = s.network.hold()
+	s.k.Cleanup(letArrive)
+	return letArrive
 }
 
 // call is one call of a driver, in a goroutine.
@@ -62,12 +62,12 @@ type call struct {
 	ended time.Time
 }
 
-func (s *slowClient) calls(what string, do func(ctx context.Context) error) *call {
+func (s *slowClient) newCall(what string, do func(ctx context.Context) error) *call {
 	return &call{k: s.k, what: what, do: do, done: make(chan struct{})}
 }
 
-func (s *slowClient) asks(c driver.Claim) *call {
-	a := s.calls("Acquire", func(ctx context.Context) error {
+func (s *slowClient) acquireCall(c driver.Claim) *call {
+	a := s.newCall("Acquire", func(ctx context.Context) error {
 		_, err := s.Acquire(ctx, c)
 		return err
 	})
@@ -75,8 +75,8 @@ func (s *slowClient) asks(c driver.Claim) *call {
 	return a
 }
 
-func (s *slowClient) releasesWithEnd(c driver.Claim) *call {
-	return s.calls("Release", func(ctx context.Context) error {
+func (s *slowClient) releaseWithEndCall(c driver.Claim) *call {
+	return s.newCall("Release", func(ctx context.Context) error {
 		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, HasEnd: true})
 	})
 }
@@ -85,22 +85,22 @@ func (s *slowClient) releasesWithEnd(c driver.Claim) *call {
 // fence is for Break.
 func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*call {
 	calls := []*call{
-		s.asks(s.k.mutex(on(name))), s.asks(s.k.mutex(on(held.Name), queue(long))), s.asks(s.k.mutex(on(name), force)),
-		s.calls("Renew", func(ctx context.Context) error {
+		s.acquireCall(s.k.mutex(on(name))), s.acquireCall(s.k.mutex(on(held.Name), queue(long))), s.acquireCall(s.k.mutex(on(name), force)),
+		s.newCall("Renew", func(ctx context.Context) error {
 			answers, err := s.Renew(ctx, []driver.LeaseRef{lease(held)})
 			return errors.Join(append(answers, err)...)
 		}),
-		s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(on(name)))) }),
-		s.releasesWithEnd(s.k.mutex(on(name))),
-		s.calls("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
+		s.newCall("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(on(name)))) }),
+		s.releaseWithEndCall(s.k.mutex(on(name))),
+		s.newCall("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
 	}
-	if s.k.s.breaks {
-		calls = append(calls, s.calls("Break", func(ctx context.Context) error {
+	if s.k.s.canBreak {
+		calls = append(calls, s.newCall("Break", func(ctx context.Context) error {
 			return s.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, fence, 0, driver.Owner{})
 		}))
 	}
-	if s.k.s.lists {
-		calls = append(calls, s.calls("List", func(ctx context.Context) error { return s.k.listErr(ctx, s.client) }))
+	if s.k.s.canList {
+		calls = append(calls, s.newCall("List", func(ctx context.Context) error { return s.k.listErr(ctx, s.client) }))
 	}
 	return calls
 }
@@ -114,7 +114,7 @@ func (c *call) begin(ctx context.Context) {
 }
 
 // over reports whether the call has returned.
-func (c *call) over() bool {
+func (c *call) hasReturned() bool {
 	select {
 	case <-c.done:
 		return true
@@ -152,7 +152,7 @@ func (k *kit) lateWays() []way {
 
 // givesUp makes calls with a ctx that ends while the requests are delayed, at its
 // deadline or before it. It wants the calls to return soon after that.
-func (k *kit) givesUp(w way, calls ...*call) {
+func (k *kit) wantGiveUp(w way, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 	defer cancel()
@@ -171,7 +171,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 			if after := c.ended.Sub(ended); after > k.returnLimit() {
 				k.Errorf("%s returned %v after its ctx had ended (%s)", c.what, after, w.name)
 			}
-			k.gaveUp(c.what, c.err)
+			k.wantCtxError(c.what, c.err)
 		case <-limit.C:
 			k.ownWaits.Add(int64(k.returnLimit())) // waiting for it was no delay
 			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.returnLimit(), w.name)
@@ -189,7 +189,7 @@ func (k *kit) awaitEnd(ctx context.Context) time.Time {
 
 // gaveUp checks the error of a call whose ctx ended before the answer came. It wants the
 // ctx's error or ErrUnavailable, and no answer of the backend.
-func (k *kit) gaveUp(what string, err error) {
+func (k *kit) wantCtxError(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
 		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNoSuchLease) {
@@ -230,9 +230,9 @@ func (k *kit) releaseUnknown(d *client, c driver.Claim) {
 	}
 }
 
-func (k *kit) isFree(name string) { k.b.isFree(name) }
+func (k *kit) wantFree(name string) { k.b.wantFree(name) }
 
-func (c *client) isFree(name string) {
+func (c *client) wantFree(name string) {
 	c.k.Helper()
 	if e := c.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
 		c.k.Errorf("%+v; want nobody there", e)
@@ -240,7 +240,7 @@ func (c *client) isFree(name string) {
 }
 
 // isHeldBy wants the name to be held with this fence, and no waiter.
-func (k *kit) isHeldBy(name string, fence uint64) {
+func (k *kit) wantOneHolder(name string, fence uint64) {
 	k.Helper()
 	if e := k.b.entry(name); len(e.Holders) != 1 || e.Holders[0].Fence != fence || len(e.Waiters) > 0 {
 		k.Errorf("%+v; want it held with the fence %d, and nobody waiting", e, fence)
@@ -248,4 +248,4 @@ func (k *kit) isHeldBy(name string, fence uint64) {
 }
 
 // pauses sleeps in real time, and does not count that as a delay.
-func (k *kit) pauses(d time.Duration) { k.ownWaits.Add(int64(d)); time.Sleep(d) }
+func (k *kit) pause(d time.Duration) { k.ownWaits.Add(int64(d)); time.Sleep(d) }

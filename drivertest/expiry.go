@@ -9,62 +9,62 @@ import (
 func testExpiry(s *suite) {
 	s.test("ALeaseEndsByItself", func(k *kit) {
 		old := k.mutex(ttl(k.u))
-		first := k.a.gets(old)
-		k.past(k.u)
-		if next := k.b.gets(k.mutex()); next.Fence <= first.Fence {
+		first := k.a.wantGranted(old)
+		k.advancePast(k.u)
+		if next := k.b.wantGranted(k.mutex()); next.Fence <= first.Fence {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence, next.Fence)
 		}
-		k.a.lost(old)
+		k.a.wantLost(old)
 	})
 
-	s.exact("ALeaseIsOverAtTheVeryInstant", func(k *kit) {
+	s.testExact("ALeaseIsOverAtTheVeryInstant", func(k *kit) {
 		c := k.mutex(ttl(k.u))
-		k.a.gets(c)
-		k.past(k.u - instant)
-		k.b.refused(k.mutex())
-		k.past(instant)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(c)
+		k.advancePast(k.u - instant)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(instant)
+		k.b.wantGranted(k.mutex())
 	})
 
-	s.exact("ARenewalAtTheVeryInstantIsTooLate", func(k *kit) {
+	s.testExact("ARenewalAtTheVeryInstantIsTooLate", func(k *kit) {
 		c := k.mutex(ttl(k.u))
-		k.a.gets(c)
-		k.past(k.u - instant)
-		k.a.keeps(c)
-		k.past(k.u)
-		k.a.lost(c)
+		k.a.wantGranted(c)
+		k.advancePast(k.u - instant)
+		k.a.mustRenew(c)
+		k.advancePast(k.u)
+		k.a.wantLost(c)
 	})
 
-	s.exact("AReleaseAtTheVeryInstantIsTooLate", func(k *kit) {
+	s.testExact("AReleaseAtTheVeryInstantIsTooLate", func(k *kit) {
 		c := k.mutex(ttl(k.u))
-		k.a.gets(c)
-		k.past(k.u)
-		k.a.cannotRelease(c)
+		k.a.wantGranted(c)
+		k.advancePast(k.u)
+		k.a.wantNothingToRelease(c)
 	})
 
-	s.exact("AClaimRepeatedAtTheVeryInstantIsANewGrant", func(k *kit) {
+	s.testExact("AClaimRepeatedAtTheVeryInstantIsANewGrant", func(k *kit) {
 		c := k.mutex(ttl(k.u))
-		first := k.a.gets(c)
-		k.past(k.u)
-		if again := k.a.gets(c); again.Fence <= first.Fence {
+		first := k.a.wantGranted(c)
+		k.advancePast(k.u)
+		if again := k.a.wantGranted(c); again.Fence <= first.Fence {
 			k.Errorf("fences %d, then %d; want a new grant", first.Fence, again.Fence)
 		}
 	})
 
 	s.test("WhatHasExpiredIsNotShown", func(k *kit) {
-		k.a.gets(k.permits(1, 2, ttl(k.u)))
-		g := k.a.gets(k.permits(1, 2))
-		k.a.waits(k.permits(1, 2, queue(k.u)), 1)
-		k.past(k.u)
-		k.b.heldBy(g.Fence)
-		k.b.seesHoldersWaiters(1, 0)
+		k.a.wantGranted(k.permits(1, 2, ttl(k.u)))
+		g := k.a.wantGranted(k.permits(1, 2))
+		k.a.wantPlace(k.permits(1, 2, queue(k.u)), 1)
+		k.advancePast(k.u)
+		k.b.wantFences(g.Fence)
+		k.b.wantHoldersWaiters(1, 0)
 	})
 
 	s.test("AnExpiredHolderIsNotNamedAsInTheWay", func(k *kit) {
-		k.a.gets(k.permits(1, 2, ttl(k.u)))
-		g := k.a.gets(k.permits(1, 2))
-		k.past(k.u)
-		held := k.b.refused(k.mutex())
+		k.a.wantGranted(k.permits(1, 2, ttl(k.u)))
+		g := k.a.wantGranted(k.permits(1, 2))
+		k.advancePast(k.u)
+		held := k.b.wantHeld(k.mutex())
 		if held.Holders != 1 || held.Holder.Fence != g.Fence {
 			k.Errorf("%+v; want only the holder with the fence %d", held.Holders, g.Fence)
 		}
@@ -72,87 +72,87 @@ func testExpiry(s *suite) {
 
 	s.test("EachPermitHasATimeOfItsOwn", func(k *kit) {
 		dead, alive := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
-		k.a.gets(dead)
-		k.b.gets(alive)
-		k.pass(k.u)
-		k.b.keeps(alive)
-		k.past(k.u)
-		k.a.lost(dead)
-		k.a.gets(k.permits(1, 2))
-		k.b.keeps(alive)
+		k.a.wantGranted(dead)
+		k.b.wantGranted(alive)
+		k.advance(k.u)
+		k.b.mustRenew(alive)
+		k.advancePast(k.u)
+		k.a.wantLost(dead)
+		k.a.wantGranted(k.permits(1, 2))
+		k.b.mustRenew(alive)
 	})
 
 	s.test("AShorterLeaseOrPlaceDoesNotEndALongerOne", func(k *kit) {
 		// The state of a name lasts as long as its longest lease or place, whichever was
 		// written last.
 		c := k.permits(1, 3)
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		short := k.permits(1, 3, ttl(k.u))
-		k.b.gets(short)
-		k.b.keeps(short)
-		k.b.waits(k.mutex(queue(k.u/2)), 1)
-		k.past(2 * k.u)
-		k.b.heldBy(g.Fence)
-		k.a.keeps(c)
+		k.b.wantGranted(short)
+		k.b.mustRenew(short)
+		k.b.wantPlace(k.mutex(queue(k.u/2)), 1)
+		k.advancePast(2 * k.u)
+		k.b.wantFences(g.Fence)
+		k.a.mustRenew(c)
 	})
 
 	s.test("RetryAfterIsWhenTheHolderExpires", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u)))
-		k.retries(k.mutex(), k.u)
+		k.a.wantGranted(k.mutex(ttl(k.u)))
+		k.wantRetryAfter(k.mutex(), k.u)
 	})
 
 	s.test("RetryAfterCountsTheLockDelay", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
-		k.retries(k.mutex(), 2*k.u)
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.wantRetryAfter(k.mutex(), 2*k.u)
 	})
 
 	s.test("RetryAfterIsWhenTheNameOpens", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
-		k.past(k.u)
-		k.retries(k.mutex(), k.u)
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.advancePast(k.u)
+		k.wantRetryAfter(k.mutex(), k.u)
 	})
 
 	s.test("RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace", func(k *kit) {
-		k.a.gets(k.permits(1, 3))
-		k.a.waits(k.permits(3, 3, queue(k.u)), 1)
-		k.retries(k.permits(1, 3), k.u)
+		k.a.wantGranted(k.permits(1, 3))
+		k.a.wantPlace(k.permits(3, 3, queue(k.u)), 1)
+		k.wantRetryAfter(k.permits(1, 3), k.u)
 	})
 
 	s.test("RetryAfterIsWhenTheFirstOfSeveralHoldersExpires", func(k *kit) {
-		k.a.gets(k.permits(1, 2))
-		k.a.gets(k.permits(1, 2, ttl(k.u)))
-		k.retries(k.permits(1, 2), k.u)
+		k.a.wantGranted(k.permits(1, 2))
+		k.a.wantGranted(k.permits(1, 2, ttl(k.u)))
+		k.wantRetryAfter(k.permits(1, 2), k.u)
 	})
 
 	s.test("ARefusalCountsTheHoldersAndNamesTheOneThatEndsFirst", func(k *kit) {
-		k.a.gets(k.permits(1, 4))
-		first := k.a.gets(k.permits(1, 4, ttl(long/2)))
-		k.a.gets(k.permits(2, 4))
-		k.a.waits(k.permits(1, 4, queue(k.u)), 1) // its place ends first, and holds nothing
-		held := k.b.refused(k.mutex())
+		k.a.wantGranted(k.permits(1, 4))
+		first := k.a.wantGranted(k.permits(1, 4, ttl(long/2)))
+		k.a.wantGranted(k.permits(2, 4))
+		k.a.wantPlace(k.permits(1, 4, queue(k.u)), 1) // its place ends first, and holds nothing
+		held := k.b.wantHeld(k.mutex())
 		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Permits != 1 || held.Holder.Limit != 4 {
 			k.Errorf("%d holders, the first %+v; want 3, the first the one with the fence %d", held.Holders, held.Holder, first.Fence)
 		}
 	})
 
 	s.test("RetryAfterCountsTheLockDelayOfTheFirstThatExpires", func(k *kit) {
-		k.a.gets(k.permits(1, 2, ttl(2*k.u)))
-		k.a.gets(k.permits(1, 2, ttl(k.u), lockDelay(2*k.u)))
-		k.retries(k.permits(1, 2), 3*k.u) // the second lease expires, and closes the name beyond the end of the first
+		k.a.wantGranted(k.permits(1, 2, ttl(2*k.u)))
+		k.a.wantGranted(k.permits(1, 2, ttl(k.u), lockDelay(2*k.u)))
+		k.wantRetryAfter(k.permits(1, 2), 3*k.u) // the second lease expires, and closes the name beyond the end of the first
 	})
 
 	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
 		for i := range s.fewer(100) {
-			k.a.gets(k.mutex(on(k.nth(i)), ttl(k.u)))
+			k.a.wantGranted(k.mutex(on(k.nth(i)), ttl(k.u)))
 		}
-		k.a.gets(k.mutex(ttl(k.u)))
-		k.past(k.u)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(k.mutex(ttl(k.u)))
+		k.advancePast(k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("TheLongestTTLIsKept", func(k *kit) {
-		k.a.gets(k.mutex(ttl(driver.MaxTTL)))
-		if left := k.b.refused(k.mutex()).Holder.ExpiresIn; left < driver.MaxTTL-long || left > driver.MaxTTL+long {
+		k.a.wantGranted(k.mutex(ttl(driver.MaxTTL)))
+		if left := k.b.wantHeld(k.mutex()).Holder.ExpiresIn; left < driver.MaxTTL-long || left > driver.MaxTTL+long {
 			k.Errorf("expires in %v, want %v", left, driver.MaxTTL)
 		}
 	})
@@ -160,12 +160,12 @@ func testExpiry(s *suite) {
 
 // retries wants the claim to be refused until about d from now, with an answer that says
 // so, and to be granted then.
-func (k *kit) retries(c driver.Claim, d time.Duration) {
+func (k *kit) wantRetryAfter(c driver.Claim, d time.Duration) {
 	k.Helper()
-	held := k.b.refused(c)
+	held := k.b.wantHeld(c)
 	if held.RetryAfter <= 0 || held.RetryAfter > d+k.u/2 || k.s.Clock != nil && held.RetryAfter != d {
 		k.Fatalf("RetryAfter = %v, want %v", held.RetryAfter, d)
 	}
-	k.past(held.RetryAfter)
-	k.b.gets(c)
+	k.advancePast(held.RetryAfter)
+	k.b.wantGranted(c)
 }

@@ -21,8 +21,8 @@ func testFence(s *suite) {
 		var last uint64
 		for i := range 10 {
 			c := k.mutex()
-			rises(k, &last, []*client{k.a, k.b}[i%2].gets(c))
-			k.a.releases(c)
+			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(c))
+			k.a.mustRelease(c)
 		}
 	})
 
@@ -30,15 +30,15 @@ func testFence(s *suite) {
 	s.test("RisesAcrossForce", func(k *kit) {
 		var last uint64
 		for i := range 10 {
-			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.mutex(force, fences(driver.MaxFences))))
+			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.mutex(force, fences(driver.MaxFences))))
 		}
 	})
 
-	if s.breaks {
+	if s.canBreak {
 		s.test("RisesAcrossBreaks", func(k *kit) {
 			var last uint64
 			for range 10 {
-				rises(k, &last, k.a.gets(k.mutex(fences(driver.MaxFences))))
+				rises(k, &last, k.a.wantGranted(k.mutex(fences(driver.MaxFences))))
 				k.b.mustBreak(last, 0, driver.Owner{Client: "op"})
 			}
 		})
@@ -47,19 +47,19 @@ func testFence(s *suite) {
 	s.test("RisesAmongHoldersSideBySide", func(k *kit) {
 		var last uint64
 		for i := range 10 {
-			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.permits(1, 10)))
+			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.permits(1, 10)))
 		}
 	})
 
 	s.test("RisesAlongTheQueue", func(k *kit) {
 		holder := k.mutex(fences(3))
 		var last uint64
-		rises(k, &last, k.a.gets(holder))
+		rises(k, &last, k.a.wantGranted(holder))
 		for i := range 5 {
 			next := k.mutex(queue(long), fences(i))
-			k.b.waits(next, 1)
-			k.a.releases(holder)
-			rises(k, &last, k.b.gets(next))
+			k.b.wantPlace(next, 1)
+			k.a.mustRelease(holder)
+			rises(k, &last, k.b.wantGranted(next))
 			holder = next
 		}
 	})
@@ -69,15 +69,15 @@ func testFence(s *suite) {
 		// same.
 		c := k.mutex(fences(100))
 		var last uint64
-		rises(k, &last, k.a.gets(c))
-		k.a.releases(c)
+		rises(k, &last, k.a.wantGranted(c))
+		k.a.mustRelease(c)
 		idle := k.u
 		if k.s.Clock != nil {
 			idle = 400 * 24 * long
 		}
-		k.past(idle)
+		k.advancePast(idle)
 		_, _ = k.b.Inspect(k.ctx, k.name)
-		rises(k, &last, k.b.gets(k.mutex()))
+		rises(k, &last, k.b.wantGranted(k.mutex()))
 	})
 
 	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
@@ -86,52 +86,52 @@ func testFence(s *suite) {
 		var last uint64
 		for range 3 {
 			c := k.mutex(fences(driver.MaxFences))
-			rises(k, &last, k.a.gets(c))
-			k.a.releases(c)
+			rises(k, &last, k.a.wantGranted(c))
+			k.a.mustRelease(c)
 			if e := k.b.entry(k.name); k.s.Clock != nil && e.Fence < last {
 				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
 		}
 	})
 
-	s.exact("IsTheTimeInMicrosecondsAtLeast", func(k *kit) {
+	s.testExact("IsTheTimeInMicrosecondsAtLeast", func(k *kit) {
 		for range 3 {
 			c := k.mutex()
-			if g := k.a.gets(c); g.Fence < uint64(k.s.Clock.Now().UnixMicro()) {
+			if g := k.a.wantGranted(c); g.Fence < uint64(k.s.Clock.Now().UnixMicro()) {
 				k.Fatalf("fence %d at %d", g.Fence, k.s.Clock.Now().UnixMicro())
 			}
-			k.a.releases(c)
-			k.past(k.u)
+			k.a.mustRelease(c)
+			k.advancePast(k.u)
 		}
 	})
 
-	s.exact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
+	s.testExact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
 		// A range may reach into the future: 65 536 fences are 66 ms, and a lease may be
 		// shorter.
 		var last uint64
 		short := max(k.a.Properties().MinTTL, driver.MinTTL)
 		for range 3 {
-			rises(k, &last, k.a.gets(k.mutex(ttl(short), fences(driver.MaxFences))))
-			k.past(short)
-			k.b.seesHoldersWaiters(0, 0)
+			rises(k, &last, k.a.wantGranted(k.mutex(ttl(short), fences(driver.MaxFences))))
+			k.advancePast(short)
+			k.b.wantHoldersWaiters(0, 0)
 		}
 	})
 
-	s.exact("RisesWhenTheClockRunsBack", func(k *kit) {
-		defer k.past(long)
+	s.testExact("RisesWhenTheClockRunsBack", func(k *kit) {
+		defer k.advancePast(long)
 		var last uint64
-		rises(k, &last, k.a.gets(k.permits(1, 9, ttl(3*long))))
-		k.past(-long)
-		rises(k, &last, k.b.gets(k.permits(1, 9, ttl(3*long))))
-		rises(k, &last, k.b.gets(k.mutex(force)))
+		rises(k, &last, k.a.wantGranted(k.permits(1, 9, ttl(3*long))))
+		k.advancePast(-long)
+		rises(k, &last, k.b.wantGranted(k.permits(1, 9, ttl(3*long))))
+		rises(k, &last, k.b.wantGranted(k.mutex(force)))
 	})
 
 	s.test("RisesWhenAllClientsWereClosed", func(k *kit) {
 		var last uint64
 		for range 3 {
-			rises(k, &last, k.a.gets(k.mutex(force, fences(9))))
-			k.closes(k.a)
-			k.closes(k.b)
+			rises(k, &last, k.a.wantGranted(k.mutex(force, fences(9))))
+			k.mustClose(k.a)
+			k.mustClose(k.b)
 			k.a, k.b = k.open(), k.open()
 		}
 	})
@@ -140,11 +140,11 @@ func testFence(s *suite) {
 		s.test("RisesAcrossLostData", func(k *kit) {
 			var last uint64
 			for range 3 {
-				rises(k, &last, k.a.gets(k.mutex(fences(5))))
-				k.pass(instant * 10) // a server needs longer than that to come back
+				rises(k, &last, k.a.wantGranted(k.mutex(fences(5))))
+				k.advance(instant * 10) // a server needs longer than that to come back
 				k.s.Wipe(k.T)
 				k.a, k.b = k.open(), k.open()
-				k.a.seesHoldersWaiters(0, 0)
+				k.a.wantHoldersWaiters(0, 0)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func testFence(s *suite) {
 		var last uint64
 		for _, n := range []int{0, 1, 8, 1000, driver.MaxFences, 1} {
 			c := k.mutex(fences(n))
-			g := k.a.gets(c)
+			g := k.a.wantGranted(c)
 			if g.Fences > max(n, 1) {
 				k.Fatalf("a range of %d for %d", g.Fences, n)
 			}
@@ -161,13 +161,13 @@ func testFence(s *suite) {
 			if e := k.b.entry(k.name); e.Fence != last {
 				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
-			k.a.releases(c)
+			k.a.mustRelease(c)
 		}
 	})
 
 	s.test("ARunIsForExclusiveClaimsOnly", func(k *kit) {
 		for _, c := range []driver.Claim{k.reader(fences(8)), k.permits(1, 3, fences(8)), k.permits(3, 100, fences(8))} {
-			if g := k.a.gets(c); g.Fences != 1 {
+			if g := k.a.wantGranted(c); g.Fences != 1 {
 				k.Fatalf("%d of %d got a range of %d, want 1", c.Weight, c.Limit, g.Fences)
 			}
 		}

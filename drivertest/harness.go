@@ -141,8 +141,8 @@ func Run(t *testing.T, h Harness) {
 
 	s := &suite{
 		Harness: h, properties: properties, running: newRunning(),
-		breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
-		signals: signals && properties.PushesGrants, tells: watches && properties.PushesChanges, short: short,
+		canBreak: breaks, canRaise: raises, canList: lists, canDiagnose: diagnoses,
+		canSignal: signals && properties.PushesGrants, canWatch: watches && properties.PushesChanges, short: short,
 	}
 	defer s.stalls.watch()()
 	s.runTopics(t)

@@ -8,7 +8,7 @@ import (
 
 func testInspect(s *suite) {
 	s.test("AnUnknownNameIsAnEmptyEntry", func(k *kit) {
-		e := k.a.seesHoldersWaiters(0, 0)
+		e := k.a.wantHoldersWaiters(0, 0)
 		if e.Name != k.name || e.Fence != 0 || e.ClosedFor != 0 {
 			k.Errorf("%+v; want only the name", e)
 		}
@@ -16,12 +16,12 @@ func testInspect(s *suite) {
 
 	s.test("ReadingCreatesNothing", func(k *kit) {
 		k.a.entry(k.name)
-		if s.lists {
+		if s.canList {
 			if got := k.list(k.name); len(got) != 0 {
 				k.Errorf("List = %q; want nothing", got)
 			}
 		}
-		k.b.gets(k.mutex())
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("ShowsHoldersAndWaitersAsTheyClaimed", func(k *kit) {
@@ -29,19 +29,19 @@ func testInspect(s *suite) {
 		second := driver.Owner{Client: "c2", Host: "web-2", PID: 2}
 		third := driver.Owner{Client: "c3"}
 		before := time.Now()
-		g1 := k.a.gets(k.permits(2, 5, owner(first), ttl(2*long)))
-		g2 := k.b.gets(k.reader(owner(second)))
-		k.a.waits(k.permits(4, 5, owner(third), queue(long)), 1)
-		k.b.waits(k.mutex(owner(first), queue(2*long)), 2)
+		g1 := k.a.wantGranted(k.permits(2, 5, owner(first), ttl(2*long)))
+		g2 := k.b.wantGranted(k.reader(owner(second)))
+		k.a.wantPlace(k.permits(4, 5, owner(third), queue(long)), 1)
+		k.b.wantPlace(k.mutex(owner(first), queue(2*long)), 2)
 
-		e := k.b.seesHoldersWaiters(2, 2)
+		e := k.b.wantHoldersWaiters(2, 2)
 		if e.Name != k.name || e.Fence != g2.Fence || e.ClosedFor != 0 {
 			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
 		}
-		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Permits: 2, Limit: 5, Owner: first, TTL: 2 * long, ExpiresIn: 2 * long})
-		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Permits: 1, Limit: driver.Unlimited, Owner: second, TTL: long, ExpiresIn: long})
-		k.sameWaiter(e.Waiters[0], driver.Waiter{Permits: 4, Limit: 5, Owner: third, ExpiresIn: long})
-		k.sameWaiter(e.Waiters[1], driver.Waiter{Permits: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
+		k.wantSameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Permits: 2, Limit: 5, Owner: first, TTL: 2 * long, ExpiresIn: 2 * long})
+		k.wantSameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Permits: 1, Limit: driver.Unlimited, Owner: second, TTL: long, ExpiresIn: long})
+		k.wantSameWaiter(e.Waiters[0], driver.Waiter{Permits: 4, Limit: 5, Owner: third, ExpiresIn: long})
+		k.wantSameWaiter(e.Waiters[1], driver.Waiter{Permits: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
 
 		now := before
 		if k.s.Clock != nil {
@@ -58,33 +58,33 @@ func testInspect(s *suite) {
 
 	s.test("SinceIsTheGrantAndNotTheRenewal", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
-		since := k.b.seesHoldersWaiters(1, 0).Holders[0].Since
-		k.pass(k.u / 4)
-		k.a.keeps(c)
-		k.a.gets(c)
-		if again := k.b.seesHoldersWaiters(1, 0).Holders[0].Since; !again.Equal(since) {
+		k.a.wantGranted(c)
+		since := k.b.wantHoldersWaiters(1, 0).Holders[0].Since
+		k.advance(k.u / 4)
+		k.a.mustRenew(c)
+		k.a.wantGranted(c)
+		if again := k.b.wantHoldersWaiters(1, 0).Holders[0].Since; !again.Equal(since) {
 			k.Errorf("since %v, after a renewal %v", since, again)
 		}
 	})
 
 	s.test("SinceOfAWaiterIsItsArrival", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		c := k.mutex(queue(long))
-		k.b.waits(c, 1)
-		since := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since
-		k.pass(k.u / 4)
-		k.b.waits(c, 1)
-		if again := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since; !again.Equal(since) {
+		k.b.wantPlace(c, 1)
+		since := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since
+		k.advance(k.u / 4)
+		k.b.wantPlace(c, 1)
+		if again := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since; !again.Equal(since) {
 			k.Errorf("since %v, after a repeat %v", since, again)
 		}
 	})
 
 	s.test("TheTimeLeftRunsDown", func(k *kit) {
-		k.a.gets(k.mutex(ttl(4 * k.u)))
-		first := k.b.seesHoldersWaiters(1, 0).Holders[0].ExpiresIn
-		k.pass(k.u)
-		second := k.b.seesHoldersWaiters(1, 0).Holders[0].ExpiresIn
+		k.a.wantGranted(k.mutex(ttl(4 * k.u)))
+		first := k.b.wantHoldersWaiters(1, 0).Holders[0].ExpiresIn
+		k.advance(k.u)
+		second := k.b.wantHoldersWaiters(1, 0).Holders[0].ExpiresIn
 		if ran := first - second; ran < k.u/2 || second <= 0 || first > 5*k.u {
 			k.Errorf("%v left, and %v later %v", first, k.u, second)
 		}
@@ -93,26 +93,26 @@ func testInspect(s *suite) {
 	s.test("TheTTLIsTheOneLastAskedFor", func(k *kit) {
 		shows := func(c driver.Claim, want time.Duration) {
 			k.Helper()
-			if got := k.one(k.b.entry(c.Name).Holders).TTL; got != want {
+			if got := k.onlyHolder(k.b.entry(c.Name).Holders).TTL; got != want {
 				k.Errorf("the TTL of %q is %v, want %v", c.Name, got, want)
 			}
-			if got := k.b.refused(k.mutex(on(c.Name))).Holder.TTL; got != want {
+			if got := k.b.wantHeld(k.mutex(on(c.Name))).Holder.TTL; got != want {
 				k.Errorf("a refusal says that the TTL of %q is %v, want %v", c.Name, got, want)
 			}
 		}
 		waitedFor := k.mutex(on(k.nth(2)))
 		for _, c := range []driver.Claim{k.mutex(on(k.nth(0))), k.reader(on(k.nth(1))), waitedFor} {
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			shows(c, long)
 			if c.Name == waitedFor.Name {
-				k.b.waits(k.mutex(on(c.Name), queue(4*long), ttl(5*long)), 1)
+				k.b.wantPlace(k.mutex(on(c.Name), queue(4*long), ttl(5*long)), 1)
 			}
 			if err := k.a.renew(c, 2*long); err != nil {
 				k.Fatal(err)
 			}
 			shows(c, 2*long)
 			c.TTL = 3 * long
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			shows(c, 3*long)
 			if !k.s.WritesLate {
 				if err := k.a.renew(c, long); err != nil { // the lease lasts longer, and the TTL is the new one
@@ -125,16 +125,16 @@ func testInspect(s *suite) {
 
 	s.test("IsTheCallersOwnCopy", func(k *kit) {
 		mine := map[string]string{"job": "42"}
-		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
-		k.a.waits(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: mine})), 1)
+		k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
+		k.a.wantPlace(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: mine})), 1)
 		mine["job"] = "changed by the claimer"
-		e := k.b.seesHoldersWaiters(1, 1)
+		e := k.b.wantHoldersWaiters(1, 1)
 		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
 			if o.Labels != nil {
 				o.Labels["job"] = "changed by the reader"
 			}
 		}
-		e = k.b.seesHoldersWaiters(1, 1)
+		e = k.b.wantHoldersWaiters(1, 1)
 		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
 			if got := o.Labels["job"]; got != "42" {
 				k.Errorf("the label is %q, want 42", got)
@@ -144,7 +144,7 @@ func testInspect(s *suite) {
 }
 
 // sameHolder compares all except Since; the time left may have run down a little.
-func (k *kit) sameHolder(got, want driver.Holder) {
+func (k *kit) wantSameHolder(got, want driver.Holder) {
 	k.Helper()
 	if got.Fence != want.Fence || got.Permits != want.Permits || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
 		!got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
@@ -153,7 +153,7 @@ func (k *kit) sameHolder(got, want driver.Holder) {
 }
 
 // sameWaiter does the same for a waiter.
-func (k *kit) sameWaiter(got, want driver.Waiter) {
+func (k *kit) wantSameWaiter(got, want driver.Waiter) {
 	k.Helper()
 	if got.Permits != want.Permits || got.Limit != want.Limit || !got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("waiter = %+v\nwant     %+v", got, want)

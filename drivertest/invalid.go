@@ -91,14 +91,14 @@ func testInvalid(s *suite) {
 				return err
 			},
 		}
-		if s.breaks {
+		if s.canBreak {
 			calls["Break"] = func(d *client, name string) error {
 				return d.Driver.(driver.LeaseBreaker).Break(k.ctx, name, 1, 0, driver.Owner{})
 			}
 		}
 		for what, name := range badNames {
 			for method, call := range calls {
-				k.refusedAsInvalid(method+" of the name "+what, call(k.a, name))
+				k.wantInvalid(method+" of the name "+what, call(k.a, name))
 			}
 		}
 	})
@@ -106,57 +106,57 @@ func testInvalid(s *suite) {
 	s.test("ClaimsAreRefusedAndLeaveNothing", func(k *kit) {
 		for what, bad := range badClaims {
 			_, err := k.a.Acquire(k.ctx, k.mutex(bad))
-			k.refusedAsInvalid(what, err)
+			k.wantInvalid(what, err)
 		}
-		k.b.seesHoldersWaiters(0, 0)
-		k.a.gets(k.mutex())
+		k.b.wantHoldersWaiters(0, 0)
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("ClaimsAreRefusedAlikeWhileTheNameIsHeld", func(k *kit) {
-		g := k.a.gets(k.mutex())
+		g := k.a.wantGranted(k.mutex())
 		for what, bad := range badClaims {
 			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(long), bad))
-			k.refusedAsInvalid(what, err)
+			k.wantInvalid(what, err)
 		}
-		k.a.heldBy(g.Fence)
-		k.a.seesHoldersWaiters(1, 0)
+		k.a.wantFences(g.Fence)
+		k.a.wantHoldersWaiters(1, 0)
 	})
 
 	s.test("RenewalsAndReleasesAreRefusedAndChangeNothing", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		for _, d := range []time.Duration{0, -1, driver.MinTTL - 1, driver.MaxTTL + 1, 1<<63 - 1} {
 			_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), {Name: c.Name, Token: c.Token, TTL: d}})
-			k.refusedAsInvalid("Renew for "+d.String(), err)
+			k.wantInvalid("Renew for "+d.String(), err)
 		}
 		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
-			k.refusedAsInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: d}))
+			k.wantInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: d}))
 		}
 		long := withValue(c, strings.Repeat("v", driver.MaxValue+1))
 		_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), long})
-		k.refusedAsInvalid("Renew with a long value", err)
-		k.refusedAsInvalid("Release with a long value", k.a.Release(k.ctx, long))
-		k.a.keeps(c)
+		k.wantInvalid("Renew with a long value", err)
+		k.wantInvalid("Release with a long value", k.a.Release(k.ctx, long))
+		k.a.mustRenew(c)
 	})
 
-	if s.breaks {
+	if s.canBreak {
 		s.test("BreaksAreRefusedAndChangeNothing", func(k *kit) {
 			c := k.mutex()
-			g := k.a.gets(c)
+			g := k.a.wantGranted(c)
 			for _, d := range []time.Duration{-1, driver.MaxTTL + 1} {
-				k.refusedAsInvalid("Break with a delay of "+d.String(), k.b.breaks(g.Fence, d, driver.Owner{}))
+				k.wantInvalid("Break with a delay of "+d.String(), k.b.breakLease(g.Fence, d, driver.Owner{}))
 			}
-			k.refusedAsInvalid("Break by nobody", k.b.breaks(g.Fence, 0, driver.Owner{Labels: map[string]string{"": ""}}))
-			k.a.keeps(c)
+			k.wantInvalid("Break by nobody", k.b.breakLease(g.Fence, 0, driver.Owner{Labels: map[string]string{"": ""}}))
+			k.a.mustRenew(c)
 		})
 	}
 
 	s.test("TheLargestOfEverythingIsFine", func(k *kit) {
 		big := basictest.LargestOwner()
 		big.Client = "c" // a quorum cuts a long one
-		k.a.gets(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))
-		k.b.waits(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL), queue(driver.MaxTTL)), 1)
-		e := k.a.seesHoldersWaiters(1, 1)
+		k.a.wantGranted(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))
+		k.b.wantPlace(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL), queue(driver.MaxTTL)), 1)
+		e := k.a.wantHoldersWaiters(1, 1)
 		if !e.Holders[0].Owner.Equal(big) || !e.Waiters[0].Owner.Equal(big) {
 			k.Error("the owner did not come back as it was")
 		}

@@ -43,11 +43,11 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.bound(t, u)
 	t.Cleanup(cancel)
 	k := &kit{T: t, s: s, ctx: ctx, whole: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
-	k.expects(ctx)
+	k.setDeadline(ctx)
 	k.a, k.b = k.open(), k.open()
 
 	if s.Clock == nil {
-		t.Cleanup(k.leave)
+		t.Cleanup(k.releaseClaims)
 	}
 	return k
 }
@@ -92,7 +92,7 @@ func (s *suite) fewer(n int) int {
 }
 
 // expects sets the time by which the subtest must have ended: the deadline of ctx.
-func (k *kit) expects(ctx context.Context) {
+func (k *kit) setDeadline(ctx context.Context) {
 	end, _ := ctx.Deadline()
 	k.until.Store(end.UnixNano())
 }
@@ -108,7 +108,7 @@ func (k *kit) remember(c driver.Claim) {
 
 // leave releases the claims that may still hold or wait. A driver that does not return
 // must not hang the suite here, either.
-func (k *kit) leave() {
+func (k *kit) releaseClaims() {
 	limit := 10 * time.Second
 	if k.whole.Err() != nil { // calls do not return
 		limit = 2 * time.Second
@@ -131,11 +131,11 @@ func (k *kit) leave() {
 // open opens one more client.
 func (k *kit) open() *client {
 	k.Helper()
-	return k.with(k.s.Open(k.T))
+	return k.addClient(k.s.Open(k.T))
 }
 
 // with makes a client of a driver, and closes it in the end.
-func (k *kit) with(d driver.Driver) *client {
+func (k *kit) addClient(d driver.Driver) *client {
 	k.Helper()
 	k.Cleanup(func() {
 		if err := d.Close(); err != nil {
@@ -146,7 +146,7 @@ func (k *kit) with(d driver.Driver) *client {
 }
 
 // past lets d go by: exactly, if the clock is injected; otherwise a little more.
-func (k *kit) past(d time.Duration) {
+func (k *kit) advancePast(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)
 		return
@@ -155,7 +155,7 @@ func (k *kit) past(d time.Duration) {
 }
 
 // pass lets about d go by, before a check that something has not changed yet.
-func (k *kit) pass(d time.Duration) {
+func (k *kit) advance(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)
 		return
@@ -177,7 +177,7 @@ func (k *kit) sleep(d time.Duration) {
 const instant = time.Microsecond
 
 // one wants a single holder.
-func (k *kit) one(holders []driver.Holder) driver.Holder {
+func (k *kit) onlyHolder(holders []driver.Holder) driver.Holder {
 	k.Helper()
 	if len(holders) != 1 {
 		k.Fatalf("%d holders, want one: %+v", len(holders), holders)
@@ -189,19 +189,19 @@ func (k *kit) one(holders []driver.Holder) driver.Holder {
 func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
 
 // line puts n mutexes into the queue of the kit's name, alternately from both clients.
-func (k *kit) line(n int) []driver.Claim {
+func (k *kit) queueMutexes(n int) []driver.Claim {
 	k.Helper()
 	var out []driver.Claim
 	for i := range n {
 		c := k.mutex(queue(long))
-		[]*client{k.a, k.b}[i%2].waits(c, i+1)
+		[]*client{k.a, k.b}[i%2].wantPlace(c, i+1)
 		out = append(out, c)
 	}
 	return out
 }
 
 // closes closes a client.
-func (k *kit) closes(d *client) {
+func (k *kit) mustClose(d *client) {
 	k.Helper()
 	if err := d.Close(); err != nil {
 		k.Fatalf("Close: %v", err)
@@ -234,7 +234,7 @@ func (k *kit) listErr(ctx context.Context, d *client) (last error) {
 }
 
 // brokenBy wants the answer to a renewal to name the owner who broke the lease.
-func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
+func (k *kit) wantBrokenBy(err error, who driver.Owner) *driver.BrokenError {
 	k.Helper()
 	var broken *driver.BrokenError
 	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNoSuchLease) {
@@ -248,7 +248,7 @@ func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
 
 // refusedAsInvalid wants err to say what was wrong with the input. The test goes on with
 // the next input.
-func (k *kit) refusedAsInvalid(what string, err error) {
+func (k *kit) wantInvalid(what string, err error) {
 	k.Helper()
 	var invalid *driver.InvalidError
 	switch {

@@ -36,14 +36,14 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 	if s.short { // one more try, and the first with half a unit, but at least shortUnit: most subtests pass with that
 		try, u = 0, max(s.Unit/2, min(s.Unit, 2*s.properties.MinTTL), min(s.Unit, shortUnit))
 	}
-	for ; ; try, u = try+1, s.next(u) {
+	for ; ; try, u = try+1, s.nextUnit(u) {
 		k := newKit(t, s, u)
 		done := make(chan struct{})
 		go func() { // FailNow ends it
 			defer close(done)
 			f(k)
 		}()
-		hangs := !k.returns(done)
+		hangs := !k.waitForReturn(done)
 		if hangs {
 			k.notes.add("a call has not returned, though its ctx is over:\n" + stuckIn())
 		}
@@ -51,7 +51,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 		if len(failures) > 0 && s.isOver() && k.whole.Err() != nil {
 			t.Skip("not run to its end: " + alreadyFailed)
 		}
-		late := k.late()
+		late := k.lateness()
 		all := strings.Join(failures, "\n")
 		violation := strings.Contains(all, "VIOLATION: ")
 		unanswered := strings.Contains(all, "pawl: "+s.properties.Backend) // a *driver.Error
@@ -63,8 +63,8 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			late = s.stalls.since(k.began)
 			onTime = s.thorough || late < s.Patience/50
 		default:
-			onTime = late <= u/16 || (hangs || s.name == basics && k.stuck()) && late < s.Patience
-			final = try > 1 && (late <= u/4 || k.stuck())
+			onTime = late <= u/16 || (hangs || s.name == basics && k.isStuck()) && late < s.Patience
+			final = try > 1 && (late <= u/4 || k.isStuck())
 		}
 		final = final || onTime || try == maxTries
 		if len(failures) > 0 && !final {
@@ -81,13 +81,13 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			skip.Unproven(t, "not judged: the last try was %v late, where a unit was %v. It failed with %q", late.Round(time.Millisecond), u, failures)
 		}
 		if s.Clock != nil {
-			k.notes.goOn(t)
+			k.notes.forwardTo(t)
 		}
 		for _, f := range failures {
 			t.Error(f)
 		}
 		if t.Failed() {
-			s.fails()
+			s.recordFailure()
 			t.Log("look at: " + look)
 		}
 		return
@@ -98,7 +98,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 const shortUnit = 500 * time.Millisecond
 
 // next is the unit of the next try.
-func (s *suite) next(u time.Duration) time.Duration {
+func (s *suite) nextUnit(u time.Duration) time.Duration {
 	if s.Clock != nil {
 		return u
 	}
@@ -108,7 +108,7 @@ func (s *suite) next(u time.Duration) time.Duration {
 const alreadyFailed = "another subtest has failed some time ago"
 
 // returns waits for a subtest, and reports false if it should have ended some time ago.
-func (k *kit) returns(done <-chan struct{}) bool {
+func (k *kit) waitForReturn(done <-chan struct{}) bool {
 	over := k.s.over
 	for {
 		left := time.Until(time.Unix(0, k.until.Load())) + k.s.Patience
@@ -163,14 +163,14 @@ const stallCheckInterval = 10 * time.Millisecond
 func (s *stalls) watch() (stop func()) {
 	done := make(chan struct{})
 	var loop sync.WaitGroup
-	loop.Go(func() { s.look(done) })
+	loop.Go(func() { s.run(done) })
 	return func() {
 		close(done)
 		loop.Wait()
 	}
 }
 
-func (s *stalls) look(done <-chan struct{}) {
+func (s *stalls) run(done <-chan struct{}) {
 	tick := time.NewTimer(stallCheckInterval)
 	defer tick.Stop()
 	for {
@@ -225,7 +225,7 @@ func (n *notes) add(what string) {
 }
 
 // goOn sends failures to t while the subtest's clients end.
-func (n *notes) goOn(t testing.TB) {
+func (n *notes) forwardTo(t testing.TB) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.after = t
@@ -274,15 +274,15 @@ func (k *kit) Fatalf(format string, args ...any) {
 
 // stuck reports whether the subtest used up its time in a wait for one answer or event.
 // If Acquire had returned shortly before, all answers of the backend were slow.
-func (k *kit) stuck() bool {
+func (k *kit) isStuck() bool {
 	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }
 
 // late returns how much longer the subtest took than its own waits. A subtest that was
 // stuck waited for an event that never came: then only the stalls of the process count.
-func (k *kit) late() time.Duration {
+func (k *kit) lateness() time.Duration {
 	stalled := k.s.stalls.since(k.began)
-	if k.stuck() {
+	if k.isStuck() {
 		return stalled
 	}
 	return max(stalled, time.Since(k.began)-time.Duration(k.ownWaits.Load()))
@@ -290,15 +290,15 @@ func (k *kit) late() time.Duration {
 
 // missing is the time after which a signal counts as missing. Within it, a driver may
 // give up a subscription that does not begin, and start another one.
-func (s *suite) missing() time.Duration { return 4 * s.Patience }
+func (s *suite) signalTimeout() time.Duration { return 4 * s.Patience }
 
 // overdue returns a channel that fires at the time from which a signal counts as missing.
-func (k *kit) overdue() <-chan time.Time { return time.After(k.s.missing()) }
+func (k *kit) afterSignalTimeout() <-chan time.Time { return time.After(k.s.signalTimeout()) }
 
 // missed fails for a missing signal. The wait for it does not count as late.
-func (k *kit) missed(format string, args ...any) {
-	k.ownWaits.Add(int64(k.s.missing()))
-	k.Fatalf(format+" within %v", append(args, k.s.missing())...)
+func (k *kit) failMissing(format string, args ...any) {
+	k.ownWaits.Add(int64(k.s.signalTimeout()))
+	k.Fatalf(format+" within %v", append(args, k.s.signalTimeout())...)
 }
 
 // clientPatience returns the time in which a client of the root package has to act by

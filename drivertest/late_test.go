@@ -25,13 +25,13 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 				inMemory(t).attempt(t, "", nil, func(k *kit) {
 					units = append(units, k.u)
 					c := k.mutex(ttl(k.u))
-					k.a.gets(c)
+					k.a.wantGranted(c)
 					if len(units) < maxTries {
 						time.Sleep(k.u / 2) // the machine does something else
 						fails(k)
 					}
-					k.past(k.u)
-					k.b.gets(k.mutex())
+					k.advancePast(k.u)
+					k.b.wantGranted(k.mutex())
 				})
 				if len(units) != maxTries || units[0] != time.Second || units[maxTries-1] != 8*time.Second {
 					t.Errorf("run with units of %v", units)
@@ -68,8 +68,8 @@ func TestABasicSubtestWithSlowAnswersIsRunAgain(t *testing.T) {
 			defer func() { pause = 0 }() // for the next try
 			for range 20 {
 				c := k.mutex()
-				k.a.gets(c)
-				k.a.releases(c)
+				k.a.wantGranted(c)
+				k.a.mustRelease(c)
 			}
 		})
 		if tried != 2 {
@@ -81,13 +81,13 @@ func TestABasicSubtestWithSlowAnswersIsRunAgain(t *testing.T) {
 func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
-		k.past(4 * time.Second)
-		k.pass(time.Second)
-		if late := k.late(); late != 0 {
+		k.advancePast(4 * time.Second)
+		k.advance(time.Second)
+		if late := k.lateness(); late != 0 {
 			t.Errorf("%v late", late)
 		}
 		time.Sleep(10 * time.Second)
-		if late := k.late(); late != 10*time.Second {
+		if late := k.lateness(); late != 10*time.Second {
 			t.Errorf("%v late, want 10s", late)
 		}
 	})

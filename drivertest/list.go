@@ -10,35 +10,35 @@ import (
 func testList(s *suite) {
 	s.test("YieldsWhatIsHeldWaitedForOrClosedInByteOrder", func(k *kit) {
 		for _, suffix := range []string{"/b", "/a", "/Z", "/\u00e9", "/a/1", "/~", "/a b", "/A"} {
-			k.a.gets(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
 		done := k.mutex(on(k.name + "/released"))
-		k.a.gets(done)
-		k.a.releases(done) // its fence may be remembered: List does not show that
+		k.a.wantGranted(done)
+		k.a.mustRelease(done) // its fence may be remembered: List does not show that
 		k.b.entry(k.name + "/read")
-		k.lists(k.name, "/A", "/Z", "/a", "/a b", "/a/1", "/b", "/~", "/\u00e9")
+		k.wantNames(k.name, "/A", "/Z", "/a", "/a b", "/a/1", "/b", "/~", "/\u00e9")
 	})
 
-	if s.breaks {
+	if s.canBreak {
 		s.test("YieldsWhatIsClosed", func(k *kit) {
-			g := k.a.gets(k.mutex())
+			g := k.a.wantGranted(k.mutex())
 			k.b.mustBreak(g.Fence, long, driver.Owner{})
-			k.lists(k.name, "")
+			k.wantNames(k.name, "")
 		})
 	}
 
 	s.test("YieldsWhatIsKept", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
-		k.a.releasesEarly(c, long)
-		k.lists(k.name, "")
+		k.a.wantGranted(c)
+		k.a.releaseWithMinHold(c, long)
+		k.wantNames(k.name, "")
 	})
 
 	s.test("LeavesOutWhatHasExpired", func(k *kit) {
-		k.a.gets(k.mutex(on(k.name+"/dead"), ttl(k.u)))
-		k.a.gets(k.mutex(on(k.name + "/alive")))
-		k.past(k.u)
-		k.lists(k.name, "/alive")
+		k.a.wantGranted(k.mutex(on(k.name+"/dead"), ttl(k.u)))
+		k.a.wantGranted(k.mutex(on(k.name + "/alive")))
+		k.advancePast(k.u)
+		k.wantNames(k.name, "/alive")
 	})
 
 	s.test("TakesThePrefixLiterally", func(k *kit) {
@@ -46,7 +46,7 @@ func testList(s *suite) {
 			"%1", "_1", "*1", "?1", "[a]1", "\\1", "'1", "{a}1", "^1", "$1", "a1", "A1", ".1", "\u00e91", "e\u03011", "\"1", "\\%1", "\U0001f5121",
 		}
 		for _, suffix := range suffixes {
-			k.a.gets(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
 		for _, suffix := range suffixes {
 			prefix := strings.TrimSuffix(suffix, "1")
@@ -57,7 +57,7 @@ func testList(s *suite) {
 				}
 			}
 			slices.Sort(want)
-			k.lists(k.name+prefix, want...)
+			k.wantNames(k.name+prefix, want...)
 		}
 	})
 
@@ -65,34 +65,34 @@ func testList(s *suite) {
 		// Ranges over an index end at the prefix with its last byte raised: that goes
 		// wrong at 0xff and at the last code points.
 		for _, suffix := range []string{"a", "a\U0010ffff", "a\U0010ffffz", "b", "a\u007e", "a\u00ff"} {
-			k.a.gets(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
-		k.lists(k.name+"a", "", "~", "\u00ff", "\U0010ffff", "\U0010ffffz")
-		k.lists(k.name+"a\U0010ffff", "", "z")
-		k.lists(k.name+"b", "")
-		k.lists(k.name + "c")
+		k.wantNames(k.name+"a", "", "~", "\u00ff", "\U0010ffff", "\U0010ffffz")
+		k.wantNames(k.name+"a\U0010ffff", "", "z")
+		k.wantNames(k.name+"b", "")
+		k.wantNames(k.name + "c")
 	})
 
 	s.test("APrefixMayEndInsideACharacter", func(k *kit) {
 		for _, suffix := range []string{"\u00e9", "\u00ff", "\u0100", "b", "\u65e5\u672c"} {
-			k.a.gets(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
-		k.lists(k.name+"\xc3", "\xa9", "\xbf")
-		k.lists(k.name+"\xe6\x97", "\xa5\u672c")
-		k.lists(k.name+"\u65e5\xe6", "\x9c\xac")
-		k.lists(k.name + "\xc4\x80\x80")
-		k.lists(k.name + "\xff")
+		k.wantNames(k.name+"\xc3", "\xa9", "\xbf")
+		k.wantNames(k.name+"\xe6\x97", "\xa5\u672c")
+		k.wantNames(k.name+"\u65e5\xe6", "\x9c\xac")
+		k.wantNames(k.name + "\xc4\x80\x80")
+		k.wantNames(k.name + "\xff")
 	})
 
 	s.test("AWholeNameIsAPrefixOfItself", func(k *kit) {
-		k.a.gets(k.mutex())
-		k.a.gets(k.mutex(on(k.name + "0")))
-		k.lists(k.name, "", "0")
-		k.lists(k.name+"0", "")
+		k.a.wantGranted(k.mutex())
+		k.a.wantGranted(k.mutex(on(k.name + "0")))
+		k.wantNames(k.name, "", "0")
+		k.wantNames(k.name+"0", "")
 	})
 
 	s.test("AnEmptyPrefixIsEverything", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		if !slices.Contains(k.list(""), k.name) {
 			k.Errorf("List(\"\") has no %q", k.name)
 		}
@@ -100,7 +100,7 @@ func testList(s *suite) {
 
 	s.test("MayBeLeftEarly", func(k *kit) {
 		for i := range 5 {
-			k.a.gets(k.mutex(on(k.nth(i))))
+			k.a.wantGranted(k.mutex(on(k.nth(i))))
 		}
 		seen := 0
 		for _, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
@@ -111,14 +111,14 @@ func testList(s *suite) {
 				break
 			}
 		}
-		k.b.gets(k.mutex(on(k.nth(0)), force)) // a listing that was left locks nothing
+		k.b.wantGranted(k.mutex(on(k.nth(0)), force)) // a listing that was left locks nothing
 	})
 
 	s.test("MayBeUsedWhileItRuns", func(k *kit) {
 		var claims []driver.Claim
 		for i := range 5 {
 			c := k.mutex(on(k.nth(i)))
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			claims = append(claims, c)
 		}
 		for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
@@ -127,17 +127,17 @@ func testList(s *suite) {
 			}
 			for _, c := range claims {
 				if c.Name == e.Name {
-					k.b.releases(c)
+					k.b.mustRelease(c)
 				}
 			}
 		}
-		k.lists(k.name)
+		k.wantNames(k.name)
 	})
 
 	s.test("HasTheSameAsEntry", func(k *kit) {
-		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: map[string]string{"a": "b"}})))
-		k.b.waits(k.mutex(queue(long)), 1)
-		want := k.b.seesHoldersWaiters(1, 1)
+		k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "c", Labels: map[string]string{"a": "b"}})))
+		k.b.wantPlace(k.mutex(queue(long)), 1)
+		want := k.b.wantHoldersWaiters(1, 1)
 		for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
 			if err != nil {
 				k.Fatal(err)
@@ -152,15 +152,15 @@ func testList(s *suite) {
 		n := s.fewer(300) // more than a page of most backends
 		var want []string
 		for i := range n {
-			k.a.gets(k.mutex(on(k.nth(i))))
+			k.a.wantGranted(k.mutex(on(k.nth(i))))
 			want = append(want, strings.TrimPrefix(k.nth(i), k.name))
 		}
-		k.lists(k.name, want...)
+		k.wantNames(k.name, want...)
 	})
 }
 
 // lists wants exactly the names of prefix and these suffixes, in this order.
-func (k *kit) lists(prefix string, suffixes ...string) {
+func (k *kit) wantNames(prefix string, suffixes ...string) {
 	k.Helper()
 	var want []string
 	for _, s := range suffixes {

@@ -4,61 +4,61 @@ import "github.com/pawl-go/pawl/driver"
 
 func testLockDelay(s *suite) {
 	s.test("KeepsTheNameClosedAfterAnExpiry", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(2*k.u)))
-		k.past(k.u)
-		held := k.b.refused(k.mutex())
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(2*k.u)))
+		k.advancePast(k.u)
+		held := k.b.wantHeld(k.mutex())
 		if held.ClosedFor <= 0 || held.ClosedFor > 2*k.u || held.Holders != 0 {
 			k.Errorf("%+v; want no holders, and closed for another %v", held, 2*k.u)
 		}
-		if e := k.a.seesHoldersWaiters(0, 0); e.ClosedFor <= 0 || e.ClosedFor > 2*k.u {
+		if e := k.a.wantHoldersWaiters(0, 0); e.ClosedFor <= 0 || e.ClosedFor > 2*k.u {
 			k.Errorf("%+v; want it closed for another %v", e, 2*k.u)
 		}
-		k.past(2 * k.u)
-		k.b.gets(k.mutex())
+		k.advancePast(2 * k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
-	s.exact("OpensAtTheVeryInstant", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
-		k.past(k.u)
-		k.b.refused(k.mutex())
-		k.past(k.u - instant)
-		k.b.refused(k.mutex())
-		k.past(instant)
-		k.b.gets(k.mutex())
+	s.testExact("OpensAtTheVeryInstant", func(k *kit) {
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.advancePast(k.u)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(k.u - instant)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(instant)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("IsNotForARelease", func(k *kit) {
 		c := k.mutex(lockDelay(long))
-		k.a.gets(c)
-		k.a.releases(c)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(c)
+		k.a.mustRelease(c)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("CountsFromTheExpiryWheneverItIsFound", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
-		k.past(2 * k.u)
-		k.b.gets(k.mutex())
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.advancePast(2 * k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("ThenTheQueueIsServedInOrder", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
 		first, second := k.mutex(queue(8*k.u)), k.mutex(queue(8*k.u))
-		k.a.waits(first, 1)
-		k.b.waits(second, 2)
-		k.past(k.u)
-		k.b.refused(k.mutex())
-		k.past(k.u)
-		k.b.waits(second, 1)
-		k.a.gets(first)
+		k.a.wantPlace(first, 1)
+		k.b.wantPlace(second, 2)
+		k.advancePast(k.u)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(k.u)
+		k.b.wantPlace(second, 1)
+		k.a.wantGranted(first)
 	})
 
 	s.test("IsKeptByAPromotedClaim", func(k *kit) {
 		holder := k.mutex()
-		k.a.gets(holder)
-		k.b.waits(k.mutex(queue(k.u), lockDelay(long)), 1)
-		k.a.releases(holder)
-		k.past(k.u)
-		held := k.a.refused(k.mutex())
+		k.a.wantGranted(holder)
+		k.b.wantPlace(k.mutex(queue(k.u), lockDelay(long)), 1)
+		k.a.mustRelease(holder)
+		k.advancePast(k.u)
+		held := k.a.wantHeld(k.mutex())
 		if held.ClosedFor <= long/2 || held.Holders != 0 {
 			k.Errorf("%+v; want it closed for another %v", held, long)
 		}
@@ -66,44 +66,44 @@ func testLockDelay(s *suite) {
 
 	s.test("IsNotForWaitersThatWereNotGranted", func(k *kit) {
 		holder := k.mutex()
-		k.a.gets(holder)
-		k.b.waits(k.mutex(queue(k.u), lockDelay(long)), 1)
-		k.past(k.u)
-		k.a.releases(holder)
-		k.a.gets(k.mutex())
+		k.a.wantGranted(holder)
+		k.b.wantPlace(k.mutex(queue(k.u), lockDelay(long)), 1)
+		k.advancePast(k.u)
+		k.a.mustRelease(holder)
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("OfOneClosesTheNameForOthersAndNotForThoseWhoHoldIt", func(k *kit) {
-		k.a.gets(k.permits(1, 3, ttl(k.u), lockDelay(long)))
+		k.a.wantGranted(k.permits(1, 3, ttl(k.u), lockDelay(long)))
 		alive := k.permits(1, 3)
-		k.b.gets(alive)
-		k.past(k.u)
-		k.a.refused(k.permits(1, 3))
-		k.b.keeps(alive)
-		k.b.releases(alive)
-		k.a.refused(k.permits(1, 3))
+		k.b.wantGranted(alive)
+		k.advancePast(k.u)
+		k.a.wantHeld(k.permits(1, 3))
+		k.b.mustRenew(alive)
+		k.b.mustRelease(alive)
+		k.a.wantHeld(k.permits(1, 3))
 	})
 
 	s.test("TheLongerOfTwoCounts", func(k *kit) {
-		k.a.gets(k.permits(1, 3, ttl(k.u), lockDelay(long)))
-		k.a.gets(k.permits(1, 3, ttl(2*k.u), lockDelay(k.u/2)))
-		k.past(k.u)
-		k.b.refused(k.permits(1, 3)) // finds the first
-		k.past(k.u)
-		k.b.refused(k.permits(1, 3)) // finds the second
-		k.past(k.u / 2)
-		if held := k.b.refused(k.permits(1, 3)); held.ClosedFor <= long/2 {
+		k.a.wantGranted(k.permits(1, 3, ttl(k.u), lockDelay(long)))
+		k.a.wantGranted(k.permits(1, 3, ttl(2*k.u), lockDelay(k.u/2)))
+		k.advancePast(k.u)
+		k.b.wantHeld(k.permits(1, 3)) // finds the first
+		k.advancePast(k.u)
+		k.b.wantHeld(k.permits(1, 3)) // finds the second
+		k.advancePast(k.u / 2)
+		if held := k.b.wantHeld(k.permits(1, 3)); held.ClosedFor <= long/2 {
 			k.Errorf("closed for %v, want about %v", held.ClosedFor, long)
 		}
 	})
 
 	s.test("AWaiterCanLeaveAClosedName", func(k *kit) {
-		k.a.gets(k.mutex(ttl(k.u), lockDelay(long)))
+		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(long)))
 		waiter := k.mutex(queue(long))
-		k.b.waits(waiter, 1)
-		k.past(k.u)
-		k.b.releases(waiter)
-		k.b.seesHoldersWaiters(0, 0)
-		k.b.waits(k.permits(1, driver.Unlimited, queue(long)), 1)
+		k.b.wantPlace(waiter, 1)
+		k.advancePast(k.u)
+		k.b.mustRelease(waiter)
+		k.b.wantHoldersWaiters(0, 0)
+		k.b.wantPlace(k.permits(1, driver.Unlimited, queue(long)), 1)
 	})
 }

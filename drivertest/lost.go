@@ -20,37 +20,37 @@ func testLostAnswers(s *suite) {
 		"AForceWhoseAnswerIsLostIsGrantedOnce": force,
 	} {
 		s.lookAt(look, name, func(k *kit) {
-			k.loses(func(far *slowClient, ctx context.Context, name string) {
+			k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
 				c := k.mutex(on(name), mode)
 				if c.Force {
-					k.b.gets(k.mutex(on(name)))
+					k.b.wantGranted(k.mutex(on(name)))
 				}
 				g, err := far.Acquire(ctx, c)
-				k.isUnknown("Acquire", err, nil)
+				k.wantUnknownOutcome("Acquire", err, nil)
 				asks := k.b
 				if err != nil && s.WritesLate {
 					// Only the client of a failed try waits for its releases.
 					asks, _ = far.client, far.network.lose(0)
 				}
-				again := asks.gets(c)
+				again := asks.wantGranted(c)
 				if err == nil && again.Fence != g.Fence {
 					k.Errorf("granted with the fence %d, and it is held with %d", g.Fence, again.Fence)
 				}
-				k.isHeldBy(name, again.Fence)
+				k.wantOneHolder(name, again.Fence)
 			})
 		})
 	}
 
 	s.lookAt(look, "AClaimToQueueWhoseAnswerIsLostHasOnePlace", func(k *kit) {
-		k.loses(func(far *slowClient, ctx context.Context, name string) {
-			k.b.gets(k.mutex(on(name)))
+		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
+			k.b.wantGranted(k.mutex(on(name)))
 			c := k.mutex(on(name), queue(long))
 			_, err := far.Acquire(ctx, c)
-			k.isUnknown("Acquire", err, driver.ErrHeld)
+			k.wantUnknownOutcome("Acquire", err, driver.ErrHeld)
 			if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position != 1 {
 				k.Errorf("place %d in the queue, want 1", held.Position)
 			}
-			k.b.waits(c, 1)
+			k.b.wantPlace(c, 1)
 			if e := k.b.entry(name); len(e.Waiters) != 1 {
 				k.Errorf("%+v; want one waiter", e)
 			}
@@ -58,41 +58,41 @@ func testLostAnswers(s *suite) {
 	})
 
 	s.lookAt(look, "ARenewalWhoseAnswerIsLostIsNoLoss", func(k *kit) {
-		k.loses(func(far *slowClient, ctx context.Context, name string) {
+		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
 			c := k.mutex(on(name))
-			g := k.b.gets(c)
+			g := k.b.wantGranted(c)
 			l := lease(c)
 			l.Value = []byte(name)
 			answers, err := far.Renew(ctx, []driver.LeaseRef{l})
 			if err == nil && len(answers) == 1 {
 				err = answers[0]
 			}
-			k.isUnknown("Renew", err, nil)
-			k.b.keeps(c)
-			k.isHeldBy(name, g.Fence)
+			k.wantUnknownOutcome("Renew", err, nil)
+			k.b.mustRenew(c)
+			k.wantOneHolder(name, g.Fence)
 		})
 	})
 
 	s.lookAt(look, "AReleaseWhoseAnswerIsLostIsNoLoss", func(k *kit) {
-		k.loses(func(far *slowClient, ctx context.Context, name string) {
+		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
 			held, next := k.mutex(on(name)), k.mutex(on(name), queue(long))
-			k.b.gets(held)
-			k.b.waits(next, 1)
-			k.isUnknown("Release", far.Release(ctx, lease(held)), nil)
+			k.b.wantGranted(held)
+			k.b.wantPlace(next, 1)
+			k.wantUnknownOutcome("Release", far.Release(ctx, lease(held)), nil)
 			k.releaseUnknown(k.b, held)
-			k.isHeldBy(name, k.b.gets(next).Fence)
+			k.wantOneHolder(name, k.b.wantGranted(next).Fence)
 		})
 	})
 
-	if s.breaks {
+	if s.canBreak {
 		s.lookAt(look, "ABreakWhoseAnswerIsLostIsNotRefused", func(k *kit) {
-			k.loses(func(far *slowClient, ctx context.Context, name string) {
+			k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
 				c := k.mutex(on(name))
-				g := k.b.gets(c)
-				k.isUnknown("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
+				g := k.b.wantGranted(c)
+				k.wantUnknownOutcome("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
 				// It may take effect at once, later, or not at all.
 				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNoSuchLease) {
-					k.b.gets(k.mutex(on(name)))
+					k.b.wantGranted(k.mutex(on(name)))
 				} else if err != nil {
 					k.Errorf("Renew: %v; want it held, or broken", err)
 				}
@@ -104,7 +104,7 @@ func testLostAnswers(s *suite) {
 // loses makes f call on each of some names. On the first name the network loses the
 // server's first answer to far, on the next name the second, and so on for as many
 // answers as a call has, up to six.
-func (k *kit) loses(f func(far *slowClient, ctx context.Context, name string)) {
+func (k *kit) withLostAnswers(f func(far *slowClient, ctx context.Context, name string)) {
 	k.Helper()
 	far := k.openSlow()
 	defer func() { k.ownWaits.Add(int64(time.Since(k.began))) }() // waiting for what is lost takes long
@@ -130,7 +130,7 @@ func (k *kit) loses(f func(far *slowClient, ctx context.Context, name string)) {
 
 // isUnknown wants an allowed result of a call whose answer was lost: the usual result, or
 // an error that leaves the outcome open.
-func (k *kit) isUnknown(what string, err, would error) {
+func (k *kit) wantUnknownOutcome(what string, err, would error) {
 	k.Helper()
 	if err == nil || would != nil && errors.Is(err, would) {
 		return

@@ -49,8 +49,8 @@ func testNames(s *suite) {
 		for i, at := range rand.Perm(len(lookalikes)) { // only others like it are held
 			c := k.mutex(on(k.lookalike(lookalikes[at])), owner(driver.Owner{Client: "drivertest", PID: i + 1}))
 			w := k.mutex(on(c.Name), owner(c.Owner), queue(long)) // its record must not be confused, either
-			k.a.gets(c)
-			if refused := k.b.waits(w, 1); refused.Holders != 1 || refused.Holder.Owner.PID != c.Owner.PID {
+			k.a.wantGranted(c)
+			if refused := k.b.wantPlace(w, 1); refused.Holders != 1 || refused.Holder.Owner.PID != c.Owner.PID {
 				k.Errorf("%+q has %d holders, the first %+v; want one with the PID %d", c.Name, refused.Holders, refused.Holder, c.Owner.PID)
 			}
 			held, waiting = append(held, c), append(waiting, w)
@@ -59,13 +59,13 @@ func testNames(s *suite) {
 			}
 		}
 		slices.Sort(listed)
-		if s.lists && !slices.Equal(k.list(k.name), listed) {
+		if s.canList && !slices.Equal(k.list(k.name), listed) {
 			k.Errorf("List in byte order:\n%s\nwant:\n%s", quoted(k.list(k.name)), quoted(listed))
 		}
 
 		free := func(from, to int) {
 			for _, c := range held[from:to] {
-				k.b.releases(c)
+				k.b.mustRelease(c)
 			}
 			var leases []driver.LeaseRef
 			for _, c := range slices.Concat(waiting[from:to], held[to:]) {
@@ -75,7 +75,7 @@ func testNames(s *suite) {
 				k.Errorf("Renew: %v; want all of them held", err)
 			}
 			for _, c := range waiting[from:to] {
-				k.a.releases(c)
+				k.a.mustRelease(c)
 			}
 		}
 		half := len(held) / 2
@@ -91,22 +91,22 @@ func testNames(s *suite) {
 			}
 		}
 		free(half, len(held))
-		if s.lists {
-			k.lists(k.name)
+		if s.canList {
+			k.wantNames(k.name)
 		}
 	})
 
 	s.test("OfAllKindsAreTheSameNames", func(k *kit) {
 		// A semaphore on x, and a mutex on a name that some backend might use as a key
 		// for it.
-		k.a.gets(k.permits(1, 2))
-		k.a.gets(k.permits(1, 2))
-		k.a.waits(k.permits(1, 2, queue(long)), 1)
+		k.a.wantGranted(k.permits(1, 2))
+		k.a.wantGranted(k.permits(1, 2))
+		k.a.wantPlace(k.permits(1, 2, queue(long)), 1)
 		for _, like := range []string{"semaphore:X", "X:semaphore", "sem:X", "rw:X", "X:2", "X:1", "X:holders", "X:waiters", "X:permits"} {
-			k.b.gets(k.mutex(on(k.lookalike(like))))
+			k.b.wantGranted(k.mutex(on(k.lookalike(like))))
 		}
-		k.b.refused(k.mutex())
-		k.b.seesHoldersWaiters(2, 1)
+		k.b.wantHeld(k.mutex())
+		k.b.wantHoldersWaiters(2, 1)
 	})
 
 	s.test("MayHave255Bytes", func(k *kit) {
@@ -116,11 +116,11 @@ func testNames(s *suite) {
 		}
 		for _, pad := range []string{"x", "\u00e9", "\u20ac", "\U0001f512", "'", "{", "\\"} {
 			one, two := k.mutex(on(full(pad, "1"))), k.mutex(on(full(pad, "2")))
-			k.a.gets(one) // they differ in the last byte only
-			k.a.gets(two)
-			k.b.refused(k.mutex(on(one.Name)))
-			k.b.releases(two)
-			k.b.keeps(one)
+			k.a.wantGranted(one) // they differ in the last byte only
+			k.a.wantGranted(two)
+			k.b.wantHeld(k.mutex(on(one.Name)))
+			k.b.mustRelease(two)
+			k.b.mustRenew(one)
 			if e := k.b.entry(one.Name); e.Name != one.Name {
 				k.Errorf("Entry.Name = %+q, want %+q", e.Name, one.Name)
 			}
@@ -138,8 +138,8 @@ func testNames(s *suite) {
 
 	s.test("StandInErrorsAndEntriesAsTheyAre", func(k *kit) {
 		c := k.mutex(on(k.name + " caf\u00e9 {x} '\\"))
-		k.a.gets(c)
-		if held := k.b.refused(k.mutex(on(c.Name))); held.Name != c.Name {
+		k.a.wantGranted(c)
+		if held := k.b.wantHeld(k.mutex(on(c.Name))); held.Name != c.Name {
 			k.Errorf("HeldError.Name = %q, want %q", held.Name, c.Name)
 		}
 	})

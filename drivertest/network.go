@@ -104,7 +104,7 @@ var arrived = func() chan struct{} {
 }()
 
 // hold delays what is sent from now on until letGo, which may be called twice.
-func (n *Network) hold() (letGo func()) {
+func (n *Network) hold() (letArrive func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	gate := make(chan struct{})
@@ -268,7 +268,7 @@ func (n *Network) replies(client, server net.Conn) {
 }
 
 // carried reports whether anything was sent.
-func (n *Network) carried() bool {
+func (n *Network) wasUsed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.used

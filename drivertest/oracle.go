@@ -24,11 +24,11 @@ func (r *random) compare(t *rapid.T) {
 			t.Fatalf("Inspect of %q shows\n%s\nwant\n%s", name, g, w)
 		}
 		if _, known := r.find(name, want.ValueFence); want.Value != nil && (known || !r.k.s.AgreesLate) {
-			r.ordered(t, name, pair{got.ValueFence, want.ValueFence})
+			r.wantSameOrder(t, name, pair{got.ValueFence, want.ValueFence})
 		}
 		for i := range want.Holders {
 			if _, known := r.find(name, want.Holders[i].Fence); known || !r.k.s.AgreesLate {
-				r.ordered(t, name, pair{got.Holders[i].Fence, want.Holders[i].Fence})
+				r.wantSameOrder(t, name, pair{got.Holders[i].Fence, want.Holders[i].Fence})
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (r *random) time(d time.Duration) string {
 }
 
 // same wants two answers to be of the same kind, and refusals to have the same reasons.
-func (r *random) same(t *rapid.T, what string, got, want error) {
+func (r *random) wantSame(t *rapid.T, what string, got, want error) {
 	t.Helper()
 	g, w := r.kind(got), r.kind(want)
 	t.Logf("%s: %s", what, g)
@@ -82,7 +82,7 @@ func (r *random) same(t *rapid.T, what string, got, want error) {
 		t.Fatalf("%s: the last fence is said to be %d, and %d was granted", what, gotHeld.Fence, last)
 	}
 	if !r.k.s.AgreesLate {
-		r.ordered(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
+		r.wantSameOrder(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
 	}
 	if d := gotHeld.Holder.ExpiresIn; d != wantHeld.Holder.ExpiresIn && r.k.s.Clock != nil {
 		t.Fatalf("%s: the first holder ends in %v, memlock: %v", what, d, wantHeld.Holder.ExpiresIn)
@@ -114,7 +114,7 @@ func (r *random) kind(err error) string {
 
 // ordered wants the fences of a name to be equal, or at least to have the same order on
 // both sides.
-func (r *random) ordered(t *rapid.T, name string, p pair) {
+func (r *random) wantSameOrder(t *rapid.T, name string, p pair) {
 	t.Helper()
 	r.exact = r.exact && (!r.k.s.WritesLate || p.got <= p.want)
 	if r.exact && p.got != p.want {

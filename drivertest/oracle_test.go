@@ -11,8 +11,8 @@ import (
 func TestAQuorumMayGrantAHigherFence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &random{k: &kit{s: &suite{Harness: Harness{WritesLate: true}}}, fences: map[string][]pair{}, exact: true}
-		r.ordered(t, "x", pair{383, 383})
-		r.ordered(t, "x", pair{436, 384})
-		r.ordered(t, "x", pair{437, 385})
+		r.wantSameOrder(t, "x", pair{383, 383})
+		r.wantSameOrder(t, "x", pair{436, 384})
+		r.wantSameOrder(t, "x", pair{437, 385})
 	})
 }

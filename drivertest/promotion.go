@@ -11,30 +11,30 @@ func testPromotion(s *suite) {
 	promoted := func(k *kit, waiter driver.Claim) {
 		k.Helper()
 		holder := k.mutex()
-		k.a.gets(holder)
-		k.b.waits(waiter, 1)
-		k.a.releases(holder)
-		k.a.seesHoldersWaiters(1, 0)
+		k.a.wantGranted(holder)
+		k.b.wantPlace(waiter, 1)
+		k.a.mustRelease(holder)
+		k.a.wantHoldersWaiters(1, 0)
 	}
 
 	s.test("LastsAsLongAsThePlace", func(k *kit) {
 		waiter := k.mutex(queue(2 * k.u))
 		promoted(k, waiter)
-		k.pass(k.u + k.u/4)
-		k.a.refused(k.mutex())
-		k.past(k.u)
-		k.a.gets(k.mutex())
-		k.b.lost(waiter)
+		k.advance(k.u + k.u/4)
+		k.a.wantHeld(k.mutex())
+		k.advancePast(k.u)
+		k.a.wantGranted(k.mutex())
+		k.b.wantLost(waiter)
 	})
 
-	s.exact("IsOverAtTheVeryInstant", func(k *kit) {
+	s.testExact("IsOverAtTheVeryInstant", func(k *kit) {
 		waiter := k.mutex(queue(k.u))
 		promoted(k, waiter)
-		k.past(k.u - instant)
-		k.a.refused(k.mutex())
-		k.past(instant)
-		k.a.gets(k.mutex())
-		k.b.lost(waiter)
+		k.advancePast(k.u - instant)
+		k.a.wantHeld(k.mutex())
+		k.advancePast(instant)
+		k.a.wantGranted(k.mutex())
+		k.b.wantLost(waiter)
 	})
 
 	// So a waiter that died costs the others its QueueTTL, whenever its turn came. A live
@@ -42,66 +42,66 @@ func testPromotion(s *suite) {
 	// The grant lasts at least as long, because the place began when that claim arrived.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
-		k.a.gets(holder)
-		k.b.waits(waiter, 1)
-		k.pass(k.u)
-		k.a.releases(holder)
-		k.a.refused(k.mutex())
-		k.past(k.u + k.u/4)
-		k.a.gets(k.mutex())
-		k.b.lost(waiter)
+		k.a.wantGranted(holder)
+		k.b.wantPlace(waiter, 1)
+		k.advance(k.u)
+		k.a.mustRelease(holder)
+		k.a.wantHeld(k.mutex())
+		k.advancePast(k.u + k.u/4)
+		k.a.wantGranted(k.mutex())
+		k.b.wantLost(waiter)
 	})
 
 	s.test("TheNextAcquireMakesItATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
 		promoted(k, waiter)
-		k.b.gets(waiter)
-		k.pass(2 * k.u)
-		k.a.refused(k.mutex())
-		k.past(2 * k.u)
-		k.a.gets(k.mutex())
+		k.b.wantGranted(waiter)
+		k.advance(2 * k.u)
+		k.a.wantHeld(k.mutex())
+		k.advancePast(2 * k.u)
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("TheNextRenewalMakesItATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
 		promoted(k, waiter)
-		k.b.keeps(waiter)
-		k.pass(2 * k.u)
-		k.a.refused(k.mutex())
-		k.past(2 * k.u)
-		k.a.gets(k.mutex())
+		k.b.mustRenew(waiter)
+		k.advance(2 * k.u)
+		k.a.wantHeld(k.mutex())
+		k.advancePast(2 * k.u)
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("RepeatedAsksAnswerWithTheSameGrant", func(k *kit) {
 		waiter := k.mutex(queue(long), fences(4))
 		promoted(k, waiter)
-		first := k.b.gets(waiter)
-		if again := k.a.gets(waiter); again.Fence != first.Fence || again.Fences != first.Fences {
+		first := k.b.wantGranted(waiter)
+		if again := k.a.wantGranted(waiter); again.Fence != first.Fence || again.Fences != first.Fences {
 			k.Errorf("the repeat got %+v, the first %+v", again, first)
 		}
-		k.a.heldBy(first.Fence)
+		k.a.wantFences(first.Fence)
 	})
 
 	s.test("KeepsTheClaimsWeightAndOwner", func(k *kit) {
 		who := basictest.FullOwner()
 		promoted(k, k.permits(2, 3, queue(long), owner(who)))
-		h := k.one(k.a.entry(k.name).Holders)
+		h := k.onlyHolder(k.a.entry(k.name).Holders)
 		if h.Permits != 2 || h.Limit != 3 || !h.Owner.Equal(who) {
 			k.Errorf("%+v; want 2 of 3 by %+v", h, who)
 		}
-		k.a.gets(k.permits(1, 3))
+		k.a.wantGranted(k.permits(1, 3))
 	})
 
 	s.test("HasTheTTLOfItsClaim", func(k *kit) {
 		for i, kind := range []func(...option) driver.Claim{k.mutex, k.reader} {
 			name := k.nth(i)
 			holder, waiter := k.mutex(on(name)), kind(on(name), queue(long), ttl(2*long))
-			k.a.gets(holder)
-			k.b.waits(waiter, 1)
+			k.a.wantGranted(holder)
+			k.b.wantPlace(waiter, 1)
 			waiter.TTL = 3 * long
-			k.b.waits(waiter, 1) // the last repeat decides the TTL
-			k.a.releases(holder)
-			if h := k.one(k.a.entry(name).Holders); h.TTL != waiter.TTL || h.ExpiresIn > 2*long {
+			k.b.wantPlace(waiter, 1) // the last repeat decides the TTL
+			k.a.mustRelease(holder)
+			if h := k.onlyHolder(k.a.entry(name).Holders); h.TTL != waiter.TTL || h.ExpiresIn > 2*long {
 				k.Errorf("%+v; want the TTL %v, and the time of its place, %v", h, waiter.TTL, long)
 			}
 		}
@@ -109,14 +109,14 @@ func testPromotion(s *suite) {
 
 	s.test("MissedIsPassedOnToTheNext", func(k *kit) {
 		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
-		k.a.gets(holder)
-		k.a.waits(dead, 1)
-		k.b.waits(alive, 2)
-		k.a.releases(holder)
-		k.past(k.u)
-		k.a.refused(k.mutex()) // the next claim passes it on
-		g := k.b.gets(alive)
-		k.a.heldBy(g.Fence)
-		k.a.lost(dead)
+		k.a.wantGranted(holder)
+		k.a.wantPlace(dead, 1)
+		k.b.wantPlace(alive, 2)
+		k.a.mustRelease(holder)
+		k.advancePast(k.u)
+		k.a.wantHeld(k.mutex()) // the next claim passes it on
+		g := k.b.wantGranted(alive)
+		k.a.wantFences(g.Fence)
+		k.a.wantLost(dead)
 	})
 }

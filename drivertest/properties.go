@@ -28,15 +28,15 @@ func testProperties(s *suite) {
 	})
 	for i, open := range s.OtherStores {
 		s.test(fmt.Sprintf("Place%dOfTheSameServerIsNotThisOne", i+1), func(k *kit) {
-			k.a.gets(k.mutex())
+			k.a.wantGranted(k.mutex())
 			other := k.openAs(open)
 			if here, there := k.a.Properties().Location, other.Properties().Location; here == there || there == "" {
 				k.Errorf("Location is %q here, and %q there", here, there)
 			}
-			other.gets(k.mutex())
+			other.wantGranted(k.mutex())
 		})
 	}
-	if s.diagnoses {
+	if s.canDiagnose {
 		testDoctor(s)
 	}
 	s.test("AWrapperKeepsWhatItCanDo", func(k *kit) {
@@ -53,14 +53,14 @@ func testProperties(s *suite) {
 		if !k.a.Properties().PushesGrants {
 			return
 		}
-		wrapped := k.with(around)
+		wrapped := k.addClient(around)
 		signals := wrapped.listen()
 		holder, waiter := k.mutex(), k.mutex(queue(long))
-		k.b.gets(holder)
-		wrapped.waits(waiter, 1)
-		k.b.releases(holder)
-		signals.next(driver.SignalGranted, waiter)
-		wrapped.releases(waiter)
+		k.b.wantGranted(holder)
+		wrapped.wantPlace(waiter, 1)
+		k.b.mustRelease(holder)
+		signals.wantSignal(driver.SignalGranted, waiter)
+		wrapped.mustRelease(waiter)
 	})
 	s.test("PushNeedsASignaler", func(k *kit) {
 		if _, ok := driver.As[driver.Signaler](k.a.Driver); k.a.Properties().PushesGrants && !ok {
@@ -102,7 +102,7 @@ func testDoctor(s *suite) {
 			}
 			rank = max(rank, at)
 		}
-		k.closes(k.a)
+		k.mustClose(k.a)
 		if _, err := doctor.Diagnose(k.ctx); !errors.Is(err, driver.ErrClosed) {
 			k.Errorf("Diagnose after Close: %v; want ErrClosed", err)
 		}

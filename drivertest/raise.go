@@ -10,114 +10,114 @@ import (
 func testRaise(s *suite) {
 	s.test("MakesTheFenceAtLeastWhatIsAskedFor", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
-		if got := k.a.raises(c, g.Fence+1000); got != g.Fence+1000 {
+		g := k.a.wantGranted(c)
+		if got := k.a.mustRaise(c, g.Fence+1000); got != g.Fence+1000 {
 			k.Errorf("raised to %d, want %d", got, g.Fence+1000)
 		}
-		k.b.heldBy(g.Fence + 1000)
+		k.b.wantFences(g.Fence + 1000)
 		if e := k.b.entry(k.name); e.Fence != g.Fence+1000 {
 			k.Errorf("the last fence is %d, want %d", e.Fence, g.Fence+1000)
 		}
-		if again := k.b.gets(c); again.Fence != g.Fence+1000 {
+		if again := k.b.wantGranted(c); again.Fence != g.Fence+1000 {
 			k.Errorf("the claim repeated got the fence %d, want the raised one, %d", again.Fence, g.Fence+1000)
 		}
 	})
 
 	s.test("NeverLowersAFence", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		for _, f := range []uint64{1, g.Fence - 1, g.Fence} {
-			if got := k.b.raises(c, f); got != g.Fence {
+			if got := k.b.mustRaise(c, f); got != g.Fence {
 				k.Errorf("asked for %d, it is %d, and was %d", f, got, g.Fence)
 			}
 		}
-		k.b.heldBy(g.Fence)
+		k.b.wantFences(g.Fence)
 	})
 
 	s.test("TheNextGrantIsAboveIt", func(k *kit) {
 		c := k.mutex()
-		high := k.a.raises(c, k.a.gets(c).Fence+1_000_000_000) // a quarter of an hour ahead of the clock
-		k.a.releases(c)
-		if next := k.b.gets(k.mutex()); next.Fence <= high {
+		high := k.a.mustRaise(c, k.a.wantGranted(c).Fence+1_000_000_000) // a quarter of an hour ahead of the clock
+		k.a.mustRelease(c)
+		if next := k.b.wantGranted(k.mutex()); next.Fence <= high {
 			k.Errorf("fence %d after %d", next.Fence, high)
 		}
 	})
 
 	s.test("MovesAWholeRun", func(k *kit) {
 		c := k.mutex(fences(10))
-		g := k.a.gets(c)
-		high := k.a.raises(c, g.Fence+5)
-		again := k.a.gets(c)
+		g := k.a.wantGranted(c)
+		high := k.a.mustRaise(c, g.Fence+5)
+		again := k.a.wantGranted(c)
 		if again.Fence != high || again.Fences != g.Fences {
 			k.Errorf("%+v after raising %+v to %d", again, g, high)
 		}
-		k.a.releases(c)
-		if next := k.b.gets(k.mutex()); next.Fence < high+uint64(g.Fences) {
+		k.a.mustRelease(c)
+		if next := k.b.wantGranted(k.mutex()); next.Fence < high+uint64(g.Fences) {
 			k.Errorf("fence %d, inside a range of %d from %d", next.Fence, g.Fences, high)
 		}
 	})
 
 	s.test("NoNumberIsTheFenceOfTwo", func(k *kit) {
 		one, two := k.permits(1, 3), k.permits(1, 3)
-		f1, f2 := k.a.gets(one).Fence, k.b.gets(two).Fence
-		high := k.b.raises(one, f2) // that number is taken
+		f1, f2 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence
+		high := k.b.mustRaise(one, f2) // that number is taken
 		if high <= f2 {
 			k.Fatalf("raised from %d to %d beside a lease with %d", f1, high, f2)
 		}
-		k.a.heldBy(f2, high)
-		k.a.keeps(one)
-		k.b.keeps(two)
-		if third := k.a.gets(k.permits(1, 3)); third.Fence <= high {
+		k.a.wantFences(f2, high)
+		k.a.mustRenew(one)
+		k.b.mustRenew(two)
+		if third := k.a.wantGranted(k.permits(1, 3)); third.Fence <= high {
 			k.Errorf("fence %d after %d", third.Fence, high)
 		}
 	})
 
 	s.test("ALeaseThatCouldNotHaveComeLastStaysAsItIs", func(k *kit) {
 		one, two, three := k.permits(1, 2), k.permits(1, 3), k.permits(1, 3)
-		f1, f2, f3 := k.a.gets(one).Fence, k.b.gets(two).Fence, k.a.gets(three).Fence
+		f1, f2, f3 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence, k.a.wantGranted(three).Fence
 		_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(one), f3+1)
 		if !errors.Is(err, driver.ErrHeld) {
 			k.Fatalf("RaiseFence: %v; want ErrHeld, for two others were granted since, and its limit is 2", err)
 		}
-		k.b.heldBy(f1, f2, f3)
-		k.b.keeps(one)
-		k.b.raises(two, f3+1) // its limit is 3
+		k.b.wantFences(f1, f2, f3)
+		k.b.mustRenew(one)
+		k.b.mustRaise(two, f3+1) // its limit is 3
 	})
 
 	s.test("NeitherCreatesNorExtends", func(k *kit) {
 		c, waiter := k.mutex(ttl(2*k.u)), k.mutex(queue(long))
-		k.cannotRaise(c) // never held
-		g := k.a.gets(c)
-		k.b.waits(waiter, 1)
-		k.cannotRaise(waiter)
-		k.pass(k.u)
-		k.a.raises(c, g.Fence+9)
-		k.past(k.u)
-		k.cannotRaise(c)
-		k.b.gets(waiter)
-		k.b.releases(waiter)
-		k.cannotRaise(waiter)
-		k.b.seesHoldersWaiters(0, 0)
+		k.wantNothingToRaise(c) // never held
+		g := k.a.wantGranted(c)
+		k.b.wantPlace(waiter, 1)
+		k.wantNothingToRaise(waiter)
+		k.advance(k.u)
+		k.a.mustRaise(c, g.Fence+9)
+		k.advancePast(k.u)
+		k.wantNothingToRaise(c)
+		k.b.wantGranted(waiter)
+		k.b.mustRelease(waiter)
+		k.wantNothingToRaise(waiter)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("AFenceThatCannotBeKeptIsRefused", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		for _, f := range []uint64{0, driver.MaxFence + 1, 1<<64 - 1} {
 			_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), f)
-			k.refusedAsInvalid("RaiseFence", err)
+			k.wantInvalid("RaiseFence", err)
 		}
-		k.b.heldBy(g.Fence)
+		k.b.wantFences(g.Fence)
 	})
 
-	s.exact("AWishedFenceIsHeededNearTheClockOnly", func(k *kit) {
+	s.testExact("AWishedFenceIsHeededNearTheClockOnly", func(k *kit) {
 		now, most := uint64(k.s.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
 		for i, x := range []struct{ wish, want uint64 }{
 			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},
 		} {
 			c := k.mutex(on(k.nth(i)))
 			c.MinFence = x.wish
-			if g := k.a.gets(c); g.Fence != x.want {
+			if g := k.a.wantGranted(c); g.Fence != x.want {
 				k.Errorf("wished for %d at %d, got %d, want %d", x.wish, now, g.Fence, x.want)
 			}
 		}
@@ -125,7 +125,7 @@ func testRaise(s *suite) {
 }
 
 // raises wants the fence of a claim raised, and returns the new fence.
-func (d *client) raises(c driver.Claim, fence uint64) uint64 {
+func (d *client) mustRaise(c driver.Claim, fence uint64) uint64 {
 	d.k.Helper()
 	got, err := d.Driver.(driver.FenceRaiser).RaiseFence(d.k.ctx, lease(c), fence)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *client) raises(c driver.Claim, fence uint64) uint64 {
 }
 
 // cannotRaise wants the claim to hold nothing.
-func (k *kit) cannotRaise(c driver.Claim) {
+func (k *kit) wantNothingToRaise(c driver.Claim) {
 	k.Helper()
 	if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), 1); !errors.Is(err, driver.ErrNoSuchLease) {
 		k.Fatalf("RaiseFence: %v; want ErrNoSuchLease", err)

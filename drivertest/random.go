@@ -42,7 +42,7 @@ func testRandom(s *suite) {
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
 		// One client sees at once what the other did.
 		k.cases(func(t *rapid.T, _ func() bool) {
-			name := k.serial()
+			name := k.newName()
 			c := k.mutex(on(name))
 			if rapid.Bool().Draw(t, "reader") {
 				c = k.reader(on(name))
@@ -101,7 +101,7 @@ func (k *kit) cases(f func(t *rapid.T, isLong func() bool)) {
 		ctx, cancel := k.s.bound(k.T, k.u)
 		defer cancel()
 		k.ctx = ctx
-		k.expects(ctx)
+		k.setDeadline(ctx)
 		failed = true // unless f returns
 		f(t, func() bool { return !again && isLong() })
 		failed = again
@@ -118,7 +118,7 @@ func (k *kit) either(t *rapid.T) *client {
 	return k.a
 }
 
-func (k *kit) serial() string { return fmt.Sprintf("%s/%d", k.name, serial.Add(1)) }
+func (k *kit) newName() string { return fmt.Sprintf("%s/%d", k.name, serial.Add(1)) }
 
 // random is one run: a few claims on a few names, and both drivers.
 type random struct {
@@ -148,7 +148,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 	r.oracle = memlock.New(o)
 
 	for range rapid.IntRange(1, 2).Draw(t, "names") {
-		r.names = append(r.names, k.serial())
+		r.names = append(r.names, k.newName())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
 	if k.s.AgreesLate || k.s.WritesLate { // otherwise a larger limit than the others' would be an advantage
@@ -164,8 +164,8 @@ func newRandom(k *kit, t *rapid.T) *random {
 		}
 		c := k.permits(weight, limit, on(rapid.SampledFrom(r.names).Draw(t, "name")))
 		c.Owner.Client = fmt.Sprintf("claim %d", i)
-		c.TTL, c.QueueTTL = r.span(t, "TTL", 1), r.span(t, "queue TTL", 1)
-		c.LockDelay = r.span(t, "lock-delay", 0)
+		c.TTL, c.QueueTTL = r.drawDuration(t, "TTL", 1), r.drawDuration(t, "queue TTL", 1)
+		c.LockDelay = r.drawDuration(t, "lock-delay", 0)
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
 		c.Value, c.ValueBelow = r.value(t, "value"), r.value(t, "above")
 		r.claims = append(r.claims, c)
@@ -176,7 +176,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 
 // span draws a time. There are few, and they are multiples of each other, so that ends
 // often coincide.
-func (r *random) span(t *rapid.T, what string, least int) time.Duration {
+func (r *random) drawDuration(t *rapid.T, what string, least int) time.Duration {
 	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
 }
 
@@ -214,12 +214,12 @@ func (r *random) acquire(t *rapid.T) {
 	}
 	got, gotErr := r.owner(t, i).Acquire(r.k.ctx, c)
 	want, wantErr := r.oracle.Acquire(r.k.ctx, c)
-	r.same(t, "Acquire", gotErr, wantErr)
+	r.wantSame(t, "Acquire", gotErr, wantErr)
 	if gotErr != nil {
 		return
 	}
 	r.exact = r.exact && got.Fences == want.Fences // fewer fences than asked for are allowed
-	if r.ordered(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
+	if r.wantSameOrder(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
 		t.Fatalf("fence %d, and %d was granted before it was asked for", got.Fence, r.floor[i]-1)
 	}
 	r.shown[c.Name] = max(r.shown[c.Name], got.Fence+uint64(got.Fences)-1)
@@ -234,7 +234,7 @@ func (r *random) renew(t *rapid.T) {
 		if rapid.IntRange(0, 4).Draw(t, "of another name") == 0 {
 			l.Name = rapid.SampledFrom(r.names).Draw(t, "name")
 		}
-		l.TTL, l.Value = r.span(t, "TTL", 1), r.value(t, "value")
+		l.TTL, l.Value = r.drawDuration(t, "TTL", 1), r.value(t, "value")
 		for _, same := range batch {
 			if same.Token == l.Token {
 				l.TTL = same.TTL // of two in one batch, either may be the last
@@ -248,7 +248,7 @@ func (r *random) renew(t *rapid.T) {
 		t.Fatalf("Renew: %d answers, %v; want %d", len(got), err, len(want))
 	}
 	for i := range want {
-		r.same(t, fmt.Sprintf("Renew, answer %d,", i), got[i], want[i])
+		r.wantSame(t, fmt.Sprintf("Renew, answer %d,", i), got[i], want[i])
 	}
 }
 
@@ -256,10 +256,10 @@ func (r *random) release(t *rapid.T) {
 	i := r.claim(t)
 	l := lease(r.claims[i])
 	if rapid.IntRange(0, 3).Draw(t, "minimum hold") == 0 {
-		l.MinHold = r.span(t, "for", 0)
+		l.MinHold = r.drawDuration(t, "for", 0)
 	}
 	l.Value = r.value(t, "value")
-	r.same(t, "Release", r.owner(t, i).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
+	r.wantSame(t, "Release", r.owner(t, i).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
 	r.floor[i] = 0
 }
 
@@ -276,10 +276,10 @@ func (r *random) breakOne(t *rapid.T) {
 	if r.exact {
 		off = uint64(rapid.IntRange(0, 8).Draw(t, "off"))
 	}
-	delay := r.span(t, "delay", 0)
+	delay := r.drawDuration(t, "delay", 0)
 	by := driver.Owner{Client: "op"}
 	name := r.claims[i].Name
-	r.same(t, "Break",
+	r.wantSame(t, "Break",
 		breaker.Break(r.k.ctx, name, r.last[i].got+off, delay, by),
 		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
 }
@@ -289,7 +289,7 @@ func (r *random) advance(t *rapid.T) {
 	if r.k.s.Clock == nil {
 		return
 	}
-	d := r.span(t, "time", 0)
+	d := r.drawDuration(t, "time", 0)
 	if d > 0 && rapid.IntRange(0, 3).Draw(t, "just before") == 0 {
 		d -= instant
 	}

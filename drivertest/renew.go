@@ -9,94 +9,94 @@ import (
 func testRenew(s *suite) {
 	s.test("MakesTheLeaseLastItsTTLFromNow", func(k *kit) {
 		c := k.mutex(ttl(2 * k.u))
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		for range 3 { // and so for ever
-			k.pass(k.u)
-			k.a.keeps(c)
+			k.advance(k.u)
+			k.a.mustRenew(c)
 		}
-		k.pass(k.u + k.u/4)
-		k.b.refused(k.mutex())
-		k.past(k.u)
-		k.b.gets(k.mutex())
+		k.advance(k.u + k.u/4)
+		k.b.wantHeld(k.mutex())
+		k.advancePast(k.u)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("NeverShortens", func(k *kit) {
 		c := k.mutex(ttl(4 * k.u))
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		if err := k.a.renew(c, k.u); err != nil {
 			k.Fatal(err)
 		}
-		k.pass(2 * k.u)
-		k.b.refused(k.mutex())
-		k.a.keeps(c)
+		k.advance(2 * k.u)
+		k.b.wantHeld(k.mutex())
+		k.a.mustRenew(c)
 	})
 
 	s.test("NeverCreates", func(k *kit) {
 		c := k.mutex()
-		k.a.lost(c) // never held
-		k.b.seesHoldersWaiters(0, 0)
-		k.a.gets(c)
-		k.a.releases(c)
-		k.a.lost(c) // released
-		k.b.seesHoldersWaiters(0, 0)
-		k.b.gets(k.mutex())
+		k.a.wantLost(c) // never held
+		k.b.wantHoldersWaiters(0, 0)
+		k.a.wantGranted(c)
+		k.a.mustRelease(c)
+		k.a.wantLost(c) // released
+		k.b.wantHoldersWaiters(0, 0)
+		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("NeverRevivesAnExpiredLease", func(k *kit) {
 		c := k.mutex(ttl(k.u))
-		k.a.gets(c)
-		k.past(k.u)
-		k.a.lost(c)
-		k.b.seesHoldersWaiters(0, 0)
-		k.b.gets(k.mutex())
-		k.a.lost(c)
+		k.a.wantGranted(c)
+		k.advancePast(k.u)
+		k.a.wantLost(c)
+		k.b.wantHoldersWaiters(0, 0)
+		k.b.wantGranted(k.mutex())
+		k.a.wantLost(c)
 	})
 
 	s.test("StaleTokenDoesNotRenewTheNewHolder", func(k *kit) {
 		old, next := k.mutex(ttl(k.u)), k.mutex(ttl(2*k.u))
-		k.a.gets(old)
-		k.past(k.u)
-		k.b.gets(next)
+		k.a.wantGranted(old)
+		k.advancePast(k.u)
+		k.b.wantGranted(next)
 		if err := k.a.renew(old, long); !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Fatalf("Renew by the stale holder: %v; want ErrNoSuchLease", err)
 		}
-		k.past(2 * k.u)
-		k.a.gets(k.mutex())
+		k.advancePast(2 * k.u)
+		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("LeavesThoseBesideItAsTheyAre", func(k *kit) {
 		mine, other := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
-		k.a.gets(mine)
-		k.b.gets(other)
-		k.pass(k.u)
-		k.a.keeps(mine)
-		k.past(k.u)
-		k.b.lost(other)
+		k.a.wantGranted(mine)
+		k.b.wantGranted(other)
+		k.advance(k.u)
+		k.a.mustRenew(mine)
+		k.advancePast(k.u)
+		k.b.wantLost(other)
 	})
 
 	s.test("AWaiterHoldsNothingToRenew", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
-		k.a.gets(holder)
-		k.b.waits(waiter, 1)
-		k.b.lost(waiter)
-		k.a.seesHoldersWaiters(1, 1)
-		k.b.waits(waiter, 1)
+		k.a.wantGranted(holder)
+		k.b.wantPlace(waiter, 1)
+		k.b.wantLost(waiter)
+		k.a.wantHoldersWaiters(1, 1)
+		k.b.wantPlace(waiter, 1)
 	})
 
 	s.test("WorksFromAnotherClient", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
-		k.b.keeps(c)
+		k.a.wantGranted(c)
+		k.b.mustRenew(c)
 	})
 
 	s.test("TheZeroTokenRenewsNothing", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		nobody := c
 		nobody.Token = driver.Token{}
-		k.a.lost(nobody)
-		k.a.releasesEarly(c, long) // a lease that is kept has no token, and must not be found by the zero token
-		k.a.lost(nobody)
+		k.a.wantLost(nobody)
+		k.a.releaseWithMinHold(c, long) // a lease that is kept has no token, and must not be found by the zero token
+		k.a.wantLost(nobody)
 	})
 
 	s.test("AnEmptyBatchHasNoAnswers", func(k *kit) { k.a.renewAll() })
@@ -104,29 +104,29 @@ func testRenew(s *suite) {
 	s.test("AnswersEachLeaseOfABatchInOrder", func(k *kit) {
 		mine := []driver.Claim{k.mutex(), k.mutex(on(k.nth(1))), k.mutex(on(k.nth(2)))}
 		for _, c := range mine {
-			k.a.gets(c)
+			k.a.wantGranted(c)
 		}
 		stale := k.mutex(on(k.nth(3)))
-		k.a.gets(stale)
-		k.a.releases(stale)
+		k.a.wantGranted(stale)
+		k.a.mustRelease(stale)
 		unknown := k.mutex(on(k.nth(4)))
 		others := mine[1]
 		others.Token = driver.NewToken()
 
-		k.answers("nil, lost, nil, lost, lost, nil", k.a.renewAll(
+		k.wantAnswers("nil, lost, nil, lost, lost, nil", k.a.renewAll(
 			lease(mine[0]), lease(stale), lease(mine[1]), lease(others), lease(unknown), lease(mine[2])))
 		for _, c := range mine {
-			k.a.keeps(c)
+			k.a.mustRenew(c)
 		}
 	})
 
 	s.test("ANameMayStandInABatchSeveralTimes", func(k *kit) {
 		first, second, third := k.permits(1, 2), k.permits(1, 2), k.permits(1, 2)
-		k.a.gets(first)
-		k.a.gets(second)
+		k.a.wantGranted(first)
+		k.a.wantGranted(second)
 		other := k.mutex(on(k.nth(1)))
-		k.a.gets(other)
-		k.answers("nil, lost, nil, nil, nil", k.a.renewAll(
+		k.a.wantGranted(other)
+		k.wantAnswers("nil, lost, nil, nil, nil", k.a.renewAll(
 			lease(first), lease(third), lease(other), lease(second), lease(first)))
 	})
 
@@ -136,7 +136,7 @@ func testRenew(s *suite) {
 		leases := make([]driver.LeaseRef, n)
 		for i := range claims {
 			claims[i] = k.mutex(on(k.nth(i)), ttl(2*long)) // long enough even where this loop takes a while
-			k.a.gets(claims[i])
+			k.a.wantGranted(claims[i])
 			leases[i] = lease(claims[i])
 			leases[i].TTL = 10 * long
 		}
@@ -146,7 +146,7 @@ func testRenew(s *suite) {
 			}
 		}
 		for i := range claims {
-			if left := k.one(k.b.entry(k.nth(i)).Holders).ExpiresIn; left <= 5*long {
+			if left := k.onlyHolder(k.b.entry(k.nth(i)).Holders).ExpiresIn; left <= 5*long {
 				k.Fatalf("lease %d lasts %v after its renewal for %v", i, left, 10*long)
 			}
 		}
@@ -154,7 +154,7 @@ func testRenew(s *suite) {
 }
 
 // answers compares the answers of a batch with a list of "nil" and "lost".
-func (k *kit) answers(want string, got []error) {
+func (k *kit) wantAnswers(want string, got []error) {
 	k.Helper()
 	said := ""
 	for i, err := range got {

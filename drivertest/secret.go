@@ -17,25 +17,25 @@ func testSecret(s *suite) {
 	s.test("NoTokenStandsInAnyAnswer", func(k *kit) {
 		holder, waiter, other := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		var said []any
-		g := k.a.gets(holder)
-		said = append(said, g, k.b.waits(waiter, 1), k.b.refused(k.mutex()))
+		g := k.a.wantGranted(holder)
+		said = append(said, g, k.b.wantPlace(waiter, 1), k.b.wantHeld(k.mutex()))
 		said = append(said, k.b.renew(other, long), k.b.Release(k.ctx, lease(other)), k.b.entry(k.name))
-		if s.lists {
+		if s.canList {
 			for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
 				said = append(said, e, err)
 			}
 		}
-		if s.breaks {
-			said = append(said, k.b.breaks(g.Fence+uint64(g.Fences), 0, driver.Owner{}))
+		if s.canBreak {
+			said = append(said, k.b.breakLease(g.Fence+uint64(g.Fences), 0, driver.Owner{}))
 			k.b.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
-			said = append(said, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.refused(k.mutex()))
+			said = append(said, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.wantHeld(k.mutex()))
 		}
 		bad := holder
 		bad.TTL = 0
 		_, err := k.a.Acquire(k.ctx, bad)
 		said = append(said, err, k.a.Properties())
 		for _, v := range said {
-			k.noToken(v, holder.Token, waiter.Token, other.Token)
+			k.wantNoToken(v, holder.Token, waiter.Token, other.Token)
 		}
 	})
 
@@ -47,16 +47,16 @@ func testSecret(s *suite) {
 			k.Fatal(err)
 		}
 		_, err := d.Acquire(k.ctx, c)
-		k.noToken(err, c.Token)
+		k.wantNoToken(err, c.Token)
 		_, err = d.Renew(k.ctx, []driver.LeaseRef{lease(c)})
-		k.noToken(err, c.Token)
-		k.noToken(d.Release(k.ctx, lease(c)), c.Token)
+		k.wantNoToken(err, c.Token)
+		k.wantNoToken(d.Release(k.ctx, lease(c)), c.Token)
 	})
 }
 
 // noToken formats v and its causes with every verb and as JSON, and wants no token in the
 // output.
-func (k *kit) noToken(v any, tokens ...driver.Token) {
+func (k *kit) wantNoToken(v any, tokens ...driver.Token) {
 	k.Helper()
 	said := []string{}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {

@@ -7,98 +7,98 @@ func testSemaphore(s *suite) {
 		var held []driver.Claim
 		for range 3 {
 			c := k.permits(1, 3)
-			k.a.gets(c)
+			k.a.wantGranted(c)
 			held = append(held, c)
 		}
-		refused := k.b.refused(k.permits(1, 3))
+		refused := k.b.wantHeld(k.permits(1, 3))
 		if refused.Holders != 3 {
 			k.Errorf("%d holders in the way, want 3", refused.Holders)
 		}
-		k.a.releases(held[1])
-		k.b.gets(k.permits(1, 3))
-		k.b.refused(k.permits(1, 3))
+		k.a.mustRelease(held[1])
+		k.b.wantGranted(k.permits(1, 3))
+		k.b.wantHeld(k.permits(1, 3))
 	})
 
 	s.test("WeightsAreAddedUp", func(k *kit) {
-		k.a.gets(k.permits(2, 5))
-		k.a.gets(k.permits(2, 5))
-		k.b.refused(k.permits(2, 5))
-		k.b.gets(k.permits(1, 5))
-		k.b.refused(k.permits(1, 5))
+		k.a.wantGranted(k.permits(2, 5))
+		k.a.wantGranted(k.permits(2, 5))
+		k.b.wantHeld(k.permits(2, 5))
+		k.b.wantGranted(k.permits(1, 5))
+		k.b.wantHeld(k.permits(1, 5))
 	})
 
 	s.test("EachCallerIsHeldToItsOwnLimit", func(k *kit) {
 		// A semaphore is resized while old and new instances of a program run side by
 		// side.
 		for range 3 {
-			k.a.gets(k.permits(1, 3))
+			k.a.wantGranted(k.permits(1, 3))
 		}
-		k.b.refused(k.permits(1, 2))
-		k.b.refused(k.permits(1, 3))
-		k.b.gets(k.permits(1, 4))
-		k.b.refused(k.permits(1, 4))
-		k.b.gets(k.permits(2, 6))
+		k.b.wantHeld(k.permits(1, 2))
+		k.b.wantHeld(k.permits(1, 3))
+		k.b.wantGranted(k.permits(1, 4))
+		k.b.wantHeld(k.permits(1, 4))
+		k.b.wantGranted(k.permits(2, 6))
 	})
 
 	s.test("AWaiterIsHeldToItsOwnLimit", func(k *kit) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
-		k.a.gets(one)
-		k.a.gets(two)
+		k.a.wantGranted(one)
+		k.a.wantGranted(two)
 		shrunk := k.permits(1, 1, queue(long))
-		k.b.waits(shrunk, 1)
-		k.a.releases(one)
-		k.b.waits(shrunk, 1)
-		k.a.releases(two)
-		k.b.gets(shrunk)
+		k.b.wantPlace(shrunk, 1)
+		k.a.mustRelease(one)
+		k.b.wantPlace(shrunk, 1)
+		k.a.mustRelease(two)
+		k.b.wantGranted(shrunk)
 	})
 
 	s.test("ADeadHoldersPermitIsFreeAfterItsExpiry", func(k *kit) {
 		dead := k.permits(1, 2, ttl(k.u))
-		k.a.gets(dead)
-		k.a.gets(k.permits(1, 2))
-		k.b.refused(k.permits(1, 2))
-		k.past(k.u)
-		k.b.gets(k.permits(1, 2))
-		k.b.refused(k.permits(1, 2))
-		k.a.cannotRelease(dead)
+		k.a.wantGranted(dead)
+		k.a.wantGranted(k.permits(1, 2))
+		k.b.wantHeld(k.permits(1, 2))
+		k.advancePast(k.u)
+		k.b.wantGranted(k.permits(1, 2))
+		k.b.wantHeld(k.permits(1, 2))
+		k.a.wantNothingToRelease(dead)
 	})
 
 	s.test("AStaleHandleCannotTouchALaterPermit", func(k *kit) {
 		old := k.permits(1, 1)
-		k.a.gets(old)
-		k.a.releases(old)
+		k.a.wantGranted(old)
+		k.a.mustRelease(old)
 		next := k.permits(1, 1)
-		g := k.a.gets(next)
-		k.a.cannotRelease(old)
-		k.a.lost(old)
-		k.b.heldBy(g.Fence)
+		g := k.a.wantGranted(next)
+		k.a.wantNothingToRelease(old)
+		k.a.wantLost(old)
+		k.b.wantFences(g.Fence)
 	})
 
 	s.test("HoldersStandInTheOrderOfTheirGrants", func(k *kit) {
 		var want []uint64
 		first := k.permits(1, 6)
-		k.a.gets(first)
+		k.a.wantGranted(first)
 		for i := range 4 {
-			want = append(want, []*client{k.a, k.b}[i%2].gets(k.permits(1, 6)).Fence)
+			want = append(want, []*client{k.a, k.b}[i%2].wantGranted(k.permits(1, 6)).Fence)
 		}
-		k.a.releases(first)
-		want = append(want, k.a.gets(k.permits(1, 6)).Fence)
-		k.b.heldBy(want...)
+		k.a.mustRelease(first)
+		want = append(want, k.a.wantGranted(k.permits(1, 6)).Fence)
+		k.b.wantFences(want...)
 	})
 
 	s.test("TheLargestWeightsDoNotOverflow", func(k *kit) {
 		const most = driver.Unlimited - 1
-		k.a.gets(k.permits(most, most))
-		k.b.refused(k.permits(most, most))
-		k.b.refused(k.permits(1, most))
-		k.b.gets(k.reader()) // one more fills the limit exactly
-		k.b.refused(k.reader())
+		k.a.wantGranted(k.permits(most, most))
+		k.b.wantHeld(k.permits(most, most))
+		k.b.wantHeld(k.permits(1, most))
+		k.b.wantGranted(k.reader()) // one more fills the limit exactly
+		k.b.wantHeld(k.reader())
 	})
 
 	s.test("ALimitOfOneIsNoMutex", func(k *kit) {
-		k.a.gets(k.permits(1, 1))
-		k.b.refused(k.permits(1, 1))
-		k.b.refused(k.mutex())
-		k.b.gets(k.reader()) // it is held to its own limit, which is all
+		k.a.wantGranted(k.permits(1, 1))
+		k.b.wantHeld(k.permits(1, 1))
+		k.b.wantHeld(k.mutex())
+		k.b.wantGranted(k.reader()) // it is held to its own limit, which is all
 	})
 }

@@ -26,19 +26,19 @@ func testSessions(s *suite) {
 			for n, other := range others {
 				for _, foreign := range foreignNames {
 					name := fmt.Sprintf("%s%d/%s", k.name, n, foreign)
-					k.agree(one, other, name, who)
-					k.agree(other, one, name, who)
+					k.checkAgreement(one, other, name, who)
+					k.checkAgreement(other, one, name, who)
 				}
 			}
 		})
 	}
 
-	if s.lists {
+	if s.canList {
 		s.test("AllListTheSameNames", func(k *kit) {
 			var want []string
 			for _, foreign := range foreignNames {
 				want = append(want, k.name+foreign)
-				k.a.gets(k.mutex(on(k.name+foreign), owner(who)))
+				k.a.wantGranted(k.mutex(on(k.name+foreign), owner(who)))
 			}
 			slices.Sort(want)
 			for i, open := range s.Sessions {
@@ -60,9 +60,9 @@ func testSessions(s *suite) {
 					claims = append(claims, k.mutex(on(fmt.Sprintf("%s%d/%s", k.name, i, foreign)), owner(who)))
 					leases = append(leases, lease(claims[len(claims)-1]))
 				}
-				one.getsAll(claims)
+				one.wantAllGranted(claims)
 				for _, c := range claims {
-					k.a.refused(k.mutex(on(c.Name)))
+					k.a.wantHeld(k.mutex(on(c.Name)))
 				}
 				for j, err := range slices.Concat(one.renewAll(leases...), k.a.renewAll(leases...)) {
 					if err != nil {
@@ -77,36 +77,36 @@ func testSessions(s *suite) {
 // openAs opens a client of one of the Sessions.
 func (k *kit) openAs(open func(t testing.TB) driver.Driver) *client {
 	k.Helper()
-	return k.with(open(k.T))
+	return k.addClient(open(k.T))
 }
 
 // agree wants a name that a holds to be held for b, and passes it on to b and back.
-func (k *kit) agree(a, b *client, name string, who driver.Owner) {
+func (k *kit) checkAgreement(a, b *client, name string, who driver.Owner) {
 	k.Helper()
 	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
-	g := a.gets(holder)
-	refused := b.refused(k.mutex(on(name)))
+	g := a.wantGranted(holder)
+	refused := b.wantHeld(k.mutex(on(name)))
 	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !h.Owner.Equal(who) {
 		k.Errorf("%+q is held by %+v; the other sees %+q held by %+v", name, g, refused.Name, h)
 	}
-	b.waits(waiter, 1)
-	b.findsAt(name, "\u00e4\x00\xff\\", g.Fence)
+	b.wantPlace(waiter, 1)
+	b.wantValueOf(name, "\u00e4\x00\xff\\", g.Fence)
 	if e := b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 || !e.Waiters[0].Owner.Equal(who) {
 		k.Errorf("Inspect(%+q) = %+v", name, e)
 	}
-	a.keeps(holder)
-	b.keeps(holder) // the token names the lease, whichever client sends it
-	a.releases(holder)
-	later := b.gets(waiter)
+	a.mustRenew(holder)
+	b.mustRenew(holder) // the token names the lease, whichever client sends it
+	a.mustRelease(holder)
+	later := b.wantGranted(waiter)
 	if later.Fence <= g.Fence {
 		k.Errorf("%+q has the fence %d after %d", name, later.Fence, g.Fence)
 	}
-	if k.s.breaks {
+	if k.s.canBreak {
 		if err := a.Driver.(driver.LeaseBreaker).Break(k.ctx, name, later.Fence, 0, who); err != nil {
 			k.Errorf("Break of %+q: %v", name, err)
 		}
-		k.brokenBy(b.renew(waiter, long), who)
+		k.wantBrokenBy(b.renew(waiter, long), who)
 	} else {
-		b.releases(waiter)
+		b.mustRelease(waiter)
 	}
 }

@@ -19,7 +19,7 @@ type suite struct {
 	topic
 	*running
 
-	breaks, raises, lists, signals, tells, diagnoses bool // what the driver can do
+	canBreak, canRaise, canList, canSignal, canWatch, canDiagnose bool // the abilities of the driver
 
 	short    bool // -short, and time is real
 	timeless bool // being late is no excuse, see late.go
@@ -29,10 +29,10 @@ type suite struct {
 }
 
 // of is the suite for one topic.
-func (s *suite) of(t *testing.T, topic topic) *suite {
+func (s *suite) forTopic(t *testing.T, topic topic) *suite {
 	return &suite{
 		T: t, Harness: s.Harness, properties: s.properties, topic: topic, running: s.running,
-		breaks: s.breaks, raises: s.raises, lists: s.lists, diagnoses: s.diagnoses, signals: s.signals, tells: s.tells,
+		canBreak: s.canBreak, canRaise: s.canRaise, canList: s.canList, canDiagnose: s.canDiagnose, canSignal: s.canSignal, canWatch: s.canWatch,
 		short: s.short,
 	}
 }
@@ -52,7 +52,7 @@ func newRunning() *running { return &running{over: make(chan struct{})} }
 const failurePatiences = 2
 
 // fails notes that a subtest has failed.
-func (s *suite) fails() {
+func (s *suite) recordFailure() {
 	if s.failed.CompareAndSwap(false, true) && !s.thorough {
 		time.AfterFunc(failurePatiences*s.Patience, func() { close(s.over) })
 	}
@@ -117,7 +117,7 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 
 // patient is test for a subtest that waits for many units, and that -short leaves out
 // where they are real time.
-func (s *suite) patient(name string, f func(k *kit)) {
+func (s *suite) testPatient(name string, f func(k *kit)) {
 	if s.short {
 		s.Run(name, func(t *testing.T) { t.Skip("make test-all runs this: it waits for many units of real time") })
 		return
@@ -126,7 +126,7 @@ func (s *suite) patient(name string, f func(k *kit)) {
 }
 
 // exact is test for an event at an exact instant, which needs a clock that stands still.
-func (s *suite) exact(name string, f func(k *kit)) {
+func (s *suite) testExact(name string, f func(k *kit)) {
 	if s.Clock != nil {
 		s.test(name, f)
 	}

@@ -15,48 +15,48 @@ func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
 		section := section{limit: driver.Unlimited}
 		// One client passes leases among its own goroutines, the other gives each back.
-		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{HandoffWindow: -1})}, func(c *pawl.Client) error {
+		k.runOnClients(6, 10, []*pawl.Client{k.newClient(nil), k.newClient(&pawl.Options{HandoffWindow: -1})}, func(c *pawl.Client) error {
 			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
 				fence, _ := pawl.FenceOf(ctx, k.name)
 				section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: fence})
 				return nil
 			})
 		})
-		section.wants(k, 60)
-		k.a.seesHoldersWaiters(0, 0)
+		section.check(k, 60)
+		k.a.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
+		first := k.mustLock(k.newClient(nil))
 		waiter := k.waiter(nil)
-		k.releasesIt(first)
-		second := waiter.gets()
+		k.mustUnlock(first)
+		second := waiter.wantGranted()
 		if second.Fence() <= first.Fence() {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
 		}
-		k.a.seesHoldersWaiters(1, 0)
+		k.a.wantHoldersWaiters(1, 0)
 	})
 
 	for name, end := range map[string]error{
 		"ACancelledWaitLeavesNothing": context.Canceled, "AWaitThatItsDeadlineEndsLeavesNothing": context.DeadlineExceeded,
 	} {
 		s.test(name, func(k *kit) {
-			first := k.locksIt(k.locks(nil))
+			first := k.mustLock(k.newClient(nil))
 			waiter := k.waiter(nil)
-			waiter.ends(end)
-			if err := waiter.fails(); !errors.Is(err, end) || end == context.DeadlineExceeded && !errors.Is(err, pawl.ErrHeld) {
+			waiter.endCtx(end)
+			if err := waiter.wantError(); !errors.Is(err, end) || end == context.DeadlineExceeded && !errors.Is(err, pawl.ErrHeld) {
 				k.Errorf("Lock: %v; want %v, and ErrHeld after a deadline", err, end)
 			}
-			waiter.settles()
-			k.a.seesHoldersWaiters(1, 0)
-			k.releasesIt(first)
-			k.a.seesHoldersWaiters(0, 0)
+			waiter.settle()
+			k.a.wantHoldersWaiters(1, 0)
+			k.mustUnlock(first)
+			k.a.wantHoldersWaiters(0, 0)
 		})
 	}
 
 	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNoWaiter", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		crowd := k.locks(&pawl.Options{}) // waits at its end for requests that were given up
+		first := k.mustLock(k.newClient(nil))
+		crowd := k.newClient(&pawl.Options{}) // waits at its end for requests that were given up
 		ctx, cancel := context.WithCancel(k.ctx)
 		defer cancel()
 		ended := make(chan error, 100)
@@ -73,23 +73,23 @@ func testClient(s *suite) {
 				k.Errorf("Lock: %v; want the ctx's error", err)
 			}
 		}
-		k.ends(crowd)
-		k.releasesIt(first)
-		k.releasesIt(waiter.gets())
-		k.a.seesHoldersWaiters(0, 0)
+		k.closeClient(crowd)
+		k.mustUnlock(first)
+		k.mustUnlock(waiter.wantGranted())
+		k.a.wantHoldersWaiters(0, 0)
 	})
 
 	s.test("CloseReleasesAndLeaves", func(k *kit) {
-		holder := k.locks(nil)
-		first := k.locksIt(holder)
+		holder := k.newClient(nil)
+		first := k.mustLock(holder)
 		waiter, next := k.waiter(nil), k.waiter(nil)
-		k.ends(waiter.c)
-		if err := waiter.fails(); !errors.Is(err, pawl.ErrClosed) {
+		k.closeClient(waiter.c)
+		if err := waiter.wantError(); !errors.Is(err, pawl.ErrClosed) {
 			k.Errorf("Lock: %v; want ErrClosed", err)
 		}
-		k.ends(holder)
-		k.hears(first, pawl.ReasonClosed)
-		k.releasesIt(next.gets())
-		k.a.seesHoldersWaiters(0, 0)
+		k.closeClient(holder)
+		k.wantLeaseLost(first, pawl.ReasonClosed)
+		k.mustUnlock(next.wantGranted())
+		k.a.wantHoldersWaiters(0, 0)
 	})
 }

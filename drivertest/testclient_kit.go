@@ -8,7 +8,7 @@ import (
 )
 
 // locks makes a pawl.Client over a driver of its own.
-func (k *kit) locks(o *pawl.Options) *pawl.Client {
+func (k *kit) newClient(o *pawl.Options) *pawl.Client {
 	k.Helper()
 	if o == nil {
 		o = steadyOptions
@@ -26,7 +26,7 @@ func (k *kit) locks(o *pawl.Options) *pawl.Client {
 }
 
 // ends closes a client, and so waits for the background work of its waiters.
-func (k *kit) ends(c *pawl.Client) {
+func (k *kit) closeClient(c *pawl.Client) {
 	k.Helper()
 	if err := c.Close(); err != nil {
 		k.Fatalf("Close: %v", err)
@@ -34,7 +34,7 @@ func (k *kit) ends(c *pawl.Client) {
 }
 
 // locksIt locks the kit's name.
-func (k *kit) locksIt(c *pawl.Client) *pawl.Lease {
+func (k *kit) mustLock(c *pawl.Client) *pawl.Lease {
 	k.Helper()
 	lease, err := c.Mutex(k.name).Lock(k.ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *kit) locksIt(c *pawl.Client) *pawl.Lease {
 	return lease
 }
 
-func (k *kit) releasesIt(l *pawl.Lease) {
+func (k *kit) mustUnlock(l *pawl.Lease) {
 	k.Helper()
 	if err := l.Release(k.ctx); err != nil {
 		k.Fatalf("Release: %v", err)
@@ -51,7 +51,7 @@ func (k *kit) releasesIt(l *pawl.Lease) {
 }
 
 // hears waits until the lease is lost, and wants this reason.
-func (k *kit) hears(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
+func (k *kit) wantLeaseLost(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 	k.Helper()
 	if _, ok := happens(k, l.Done()); !ok {
 		k.Fatal("the holder never heard that its lease was lost")
@@ -64,7 +64,7 @@ func (k *kit) hears(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 }
 
 // throng runs f rounds times in each of n goroutines, spread over the clients.
-func (k *kit) throng(n, rounds int, clients []*pawl.Client, f func(*pawl.Client) error) {
+func (k *kit) runOnClients(n, rounds int, clients []*pawl.Client, f func(*pawl.Client) error) {
 	k.Helper()
 	var all sync.WaitGroup
 	for i := range n {

@@ -19,53 +19,53 @@ func quickRenewal(k *kit) *pawl.Options {
 
 // testClientLoss: how a holder loses its lease, and which error it gets.
 func testClientLoss(s *suite) {
-	if s.breaks {
+	if s.canBreak {
 		s.test("ABreakReachesTheHolderAndLetsTheNextIn", func(k *kit) {
-			first := k.locksIt(k.locks(quickRenewal(k)))
+			first := k.mustLock(k.newClient(quickRenewal(k)))
 			waiter := k.waiter(nil)
-			op := k.locks(&pawl.Options{ID: "op"})
+			op := k.newClient(&pawl.Options{ID: "op"})
 			if err := op.Break(k.ctx, k.name, first.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
 				k.Fatal(err)
 			}
-			if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "op" {
+			if lost := k.wantLeaseLost(first, pawl.ReasonBroken); lost.By.Client != "op" {
 				k.Errorf("lost to %+v, want op", lost.By)
 			}
-			second := waiter.gets()
+			second := waiter.wantGranted()
 			if err := first.Release(k.ctx); !errors.Is(err, pawl.ErrLost) {
 				k.Errorf("Release of a lost lease: %v; want ErrLost", err)
 			}
-			k.a.heldBy(second.Fence())
-			k.releasesIt(second)
-			k.a.seesHoldersWaiters(0, 0)
+			k.a.wantFences(second.Fence())
+			k.mustUnlock(second)
+			k.a.wantHoldersWaiters(0, 0)
 		})
 	}
 
-	if s.breaks {
+	if s.canBreak {
 		s.test("ABreakClosesTheNameForTheTTLOfTheLease", func(k *kit) {
-			first := k.locksIt(k.locks(&pawl.Options{TTL: long}))
-			if err := k.locks(nil).Break(k.ctx, k.name, first.Fence(), nil); err != nil {
+			first := k.mustLock(k.newClient(&pawl.Options{TTL: long}))
+			if err := k.newClient(nil).Break(k.ctx, k.name, first.Fence(), nil); err != nil {
 				k.Fatal(err)
 			}
-			if e := k.a.seesHoldersWaiters(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
+			if e := k.a.wantHoldersWaiters(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
 				k.Errorf("closed for %v, want the TTL, %v", e.ClosedFor, long)
 			}
 		})
 	}
 
 	s.test("ATheftReachesTheHolder", func(k *kit) {
-		first := k.locksIt(k.locks(quickRenewal(k)))
-		second, err := k.locks(&pawl.Options{ID: "taker"}).Mutex(k.name).ForceLock(k.ctx)
+		first := k.mustLock(k.newClient(quickRenewal(k)))
+		second, err := k.newClient(&pawl.Options{ID: "taker"}).Mutex(k.name).ForceLock(k.ctx)
 		if err != nil {
 			k.Fatal(err)
 		}
-		if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "taker" {
+		if lost := k.wantLeaseLost(first, pawl.ReasonBroken); lost.By.Client != "taker" {
 			k.Errorf("lost to %+v, want taker", lost.By)
 		}
 		if second.Fence() <= first.Fence() {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
 		}
-		k.releasesIt(second)
-		k.a.seesHoldersWaiters(0, 0)
+		k.mustUnlock(second)
+		k.a.wantHoldersWaiters(0, 0)
 	})
 
 	if s.Clock != nil {
@@ -73,21 +73,21 @@ func testClientLoss(s *suite) {
 	}
 	// The other tests wait for real time, so the backend must not have a fake clock.
 
-	s.patient("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
-		first := k.locksIt(k.locks(&pawl.Options{TTL: 3 * k.u}))
+	s.testPatient("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
+		first := k.mustLock(k.newClient(&pawl.Options{TTL: 3 * k.u}))
 		waiter := k.waiter(nil)
 		k.sleep(8 * k.u)
 		if err := first.Err(); err != nil {
 			k.Fatalf("Err: %v; want it kept", err)
 		}
-		k.b.heldBy(first.Fence())
-		k.releasesIt(first)
-		waiter.gets()
+		k.b.wantFences(first.Fence())
+		k.mustUnlock(first)
+		waiter.wantGranted()
 	})
 
 	s.test("ADeadHoldersNameGoesToTheWaiterWithoutAnyEvent", func(k *kit) {
-		k.a.gets(k.mutex(ttl(2 * k.u))) // by a process that died
+		k.a.wantGranted(k.mutex(ttl(2 * k.u))) // by a process that died
 		waiter := k.waiter(nil)
-		waiter.gets()
+		waiter.wantGranted()
 	})
 }

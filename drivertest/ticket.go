@@ -14,86 +14,86 @@ func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uin
 func testTicket(s *suite) {
 	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
 		holder := k.mutex()
-		k.a.gets(holder)
+		k.a.wantGranted(holder)
 		var first, second, late driver.Claim
 		k.inTime(func() time.Time {
 			var between, came time.Time
 			first, second, between, came = k.pair()
 			late = k.mutex(queue(long), ticket(between))
-			k.b.refused(late)
+			k.b.wantHeld(late)
 			return came
 		}, func() {
 			for _, c := range []driver.Claim{first, second, late} {
-				k.a.releases(c)
+				k.a.mustRelease(c)
 			}
 		})
-		k.b.waits(late, 2)
-		k.a.seesHoldersWaiters(1, 3)
-		k.a.waits(first, 1)
-		k.a.waits(late, 2)
-		k.b.waits(second, 3)
-		k.a.waits(k.mutex(queue(long)), 4)
+		k.b.wantPlace(late, 2)
+		k.a.wantHoldersWaiters(1, 3)
+		k.a.wantPlace(first, 1)
+		k.a.wantPlace(late, 2)
+		k.b.wantPlace(second, 3)
+		k.a.wantPlace(k.mutex(queue(long)), 4)
 		for _, next := range []driver.Claim{first, late, second} {
-			k.a.releases(holder)
-			k.b.gets(next)
+			k.a.mustRelease(holder)
+			k.b.wantGranted(next)
 			holder = next
 		}
 	})
 
 	s.test("ARepeatKeepsItsPlaceWhateverItsTicket", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		first, second, between, _ := k.pair()
 		for _, at := range []time.Time{between, between.Add(-time.Second), between.Add(time.Hour)} {
 			ticket(at)(&first)
 			ticket(at)(&second)
-			k.b.waits(first, 1)
-			k.a.waits(second, 2)
-			k.b.waits(first, 1)
+			k.b.wantPlace(first, 1)
+			k.a.wantPlace(second, 2)
+			k.b.wantPlace(first, 1)
 		}
 	})
 
 	s.test("ItCountsForMaxLeadAndNoMore", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		first := k.mutex(queue(long))
-		k.a.waits(first, 1)
-		k.past(driver.MaxLead + instant)
+		k.a.wantPlace(first, 1)
+		k.advancePast(driver.MaxLead + instant)
 		var second, old driver.Claim
 		k.inTime(func() time.Time {
 			second, old = k.mutex(queue(long)), k.mutex(queue(long))
 			old.Ticket = 1
 			came := time.Now()
-			k.b.waits(second, 2)
-			k.pass(time.Millisecond)
-			k.a.refused(old)
+			k.b.wantPlace(second, 2)
+			k.advance(time.Millisecond)
+			k.a.wantHeld(old)
 			return came
 		}, func() {
-			k.a.releases(old)
-			k.b.releases(second)
+			k.a.mustRelease(old)
+			k.b.mustRelease(second)
 		})
-		k.a.waits(old, 2)
-		k.b.waits(first, 1)
-		k.b.waits(second, 3)
+		k.a.wantPlace(old, 2)
+		k.b.wantPlace(first, 1)
+		k.b.wantPlace(second, 3)
 	})
 
 	s.test("OneFromTheFutureIsNow", func(k *kit) {
-		k.a.gets(k.mutex())
+		k.a.wantGranted(k.mutex())
 		first, second, between, _ := k.pair()
 		early := k.mutex(queue(long), ticket(between.Add(time.Hour)))
-		k.b.waits(early, 3)
-		k.pass(time.Millisecond)
-		k.a.waits(k.mutex(queue(long)), 4)
-		k.b.waits(early, 3)
-		k.a.waits(second, 2)
-		k.a.waits(first, 1)
+		k.b.wantPlace(early, 3)
+		k.advance(time.Millisecond)
+		k.a.wantPlace(k.mutex(queue(long)), 4)
+		k.b.wantPlace(early, 3)
+		k.a.wantPlace(second, 2)
+		k.a.wantPlace(first, 1)
 	})
 
 	s.test("ItDoesNotHelpATry", func(k *kit) {
-		k.a.gets(k.permits(1, 3))
+		k.a.wantGranted(k.permits(1, 3))
 		large := k.permits(3, 3, queue(long))
-		k.b.waits(large, 1)
-		since := k.a.seesHoldersWaiters(1, 1).Waiters[0].Since
-		k.a.waits(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // there is room for it
-		k.a.seesHoldersWaiters(1, 1)
+		k.b.wantPlace(large, 1)
+		since := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since
+		k.a.wantPlace(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // there is room for it
+		k.a.wantHoldersWaiters(1, 1)
 	})
 }
 
@@ -120,18 +120,18 @@ func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 	}
 	for range 50 {
 		first, second = k.mutex(queue(long)), k.mutex(queue(long))
-		k.a.waits(first, 1)
-		k.pass(2 * time.Millisecond)
+		k.a.wantPlace(first, 1)
+		k.advance(2 * time.Millisecond)
 		came = time.Now()
-		k.b.waits(second, 2)
-		waiters := k.a.seesHoldersWaiters(1, 2).Waiters
-		k.pass(time.Millisecond)
+		k.b.wantPlace(second, 2)
+		waiters := k.a.wantHoldersWaiters(1, 2).Waiters
+		k.advance(time.Millisecond)
 		if half := waiters[1].Since.Sub(waiters[0].Since) / 2; half >= time.Microsecond {
 			return first, second, waiters[0].Since.Add(half), came
 		}
 		// Clients may know the time only roughly, and the second client's was behind.
-		k.a.releases(first)
-		k.b.releases(second)
+		k.a.mustRelease(first)
+		k.b.mustRelease(second)
 	}
 	k.Fatal("two that came one after the other came at the same time, again and again")
 	return first, second, between, came

@@ -27,25 +27,25 @@ var topics = []topic{
 	{"Place", testPlace, "QueueTTL: a place lasts that long from each repeat", nil},
 	{"Promotion", testPromotion, "how long a grant lasts that was passed on: as long as the place would have", nil},
 	{"ReadWrite", testReadWrite, "weights and limits: a reader is 1 of Unlimited, a writer Exclusive", nil},
-	{"Break", testBreaking, "Break: who has this fence, or a range with it", func(s *suite) bool { return s.breaks }},
+	{"Break", testBreaking, "Break: who has this fence, or a range with it", func(s *suite) bool { return s.canBreak }},
 	{"Close", testClose, "Close, and that every method answers ErrClosed after it", nil},
 	{"Force", testForce, "Claim.Force: it breaks, opens, passes all who wait and is granted in one step", nil},
 	{"Fence", testFence, "the fence: max(last fence + 1, the clock in microseconds), stored in the step that grants, and kept when the name is free", nil},
-	{"Raise", testRaise, "RaiseFence", func(s *suite) bool { return s.raises }},
+	{"Raise", testRaise, "RaiseFence", func(s *suite) bool { return s.canRaise }},
 	{"Secret", testSecret, "where a token could be read: errors, logs, entries", nil},
 	{"Inspect", testInspect, "Inspect: what it shows of a name, and what it does not", nil},
-	{"Ticket", testTicket, "Claim.Ticket: a place as if the claim had come then", func(s *suite) bool { return s.raises }},
+	{"Ticket", testTicket, "Claim.Ticket: a place as if the claim had come then", func(s *suite) bool { return s.canRaise }},
 	{"LockDelay", testLockDelay, "how long a name stays closed: it is kept with the name, also when nobody holds it", nil},
 	{"MinHold", testMinHold, "LeaseRef.MinHold: the name stays held, and not by the token", nil},
 	{"Expiry", testExpiry, "whose clock decides, and that each step first removes what has expired", nil},
 	{"Names", testNames, "how a name becomes a key: collations, patterns, paths, escapes, lengths", nil},
-	{"Signals", testSignals, "Listen, and who is sent a signal; with locktable: Driver.Deliver", func(s *suite) bool { return s.signals }},
-	{"List", testList, "List: the order, the prefix, and what it leaves out", func(s *suite) bool { return s.lists }},
+	{"Signals", testSignals, "Listen, and who is sent a signal; with locktable: Driver.Deliver", func(s *suite) bool { return s.canSignal }},
+	{"List", testList, "List: the order, the prefix, and what it leaves out", func(s *suite) bool { return s.canList }},
 	{"End", testEnd, "driver.End: what arrives after its end, by the clock of the server, changes nothing. https://github.com/pawl-go/pawl/blob/main/docs/internals/writing-a-store.md says how", nil},
 	{"Value", testValue, "Claim.Value, LeaseRef.Value and Claim.ValueBelow: what the name keeps, also when it is free", nil},
 	{"Sessions", testSessions, "how a session stores names: its encoding, collation, escapes and modes; pin what it depends on, see Harness.Sessions", func(s *suite) bool { return len(s.Sessions) > 0 }},
 	{"Invalid", testInvalid, "Validate: it is called before anything is sent", nil},
-	{"Watch", testWatch, "Watch, and that each step with news tells", func(s *suite) bool { return s.tells }},
+	{"Watch", testWatch, "Watch, and that each step with news tells", func(s *suite) bool { return s.canWatch }},
 	{"Ctx", testCtx, "what a call does when its ctx is over, before it or in the midst of it", nil},
 	{"Trouble", testTrouble, "what the driver makes of the errors of its client library: a *driver.Error with Backend, Op, Name and Err", func(s *suite) bool { return !s.NoNetwork }},
 	{"All", testAll, "AcquireAll: all or none, in one step", func(s *suite) bool { return s.AtomicAll }},
@@ -78,7 +78,7 @@ func (s *suite) runTopics(t *testing.T) {
 			defer begin() // -run may leave the topic out
 			return t.Run(topic.name, func(t *testing.T) {
 				defer begin()
-				own := s.of(t, topic)
+				own := s.forTopic(t, topic)
 				topic.test(own)
 				begin()
 				own.tests.Wait()

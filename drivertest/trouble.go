@@ -14,7 +14,7 @@ func testTrouble(s *suite) {
 	testLostAnswers(s)
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
 		far, held := k.openSlow(), k.mutex()
-		g := far.gets(held)
+		g := far.wantGranted(held)
 		far.network.cut()
 		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
 		defer cancel()
@@ -24,7 +24,7 @@ func testTrouble(s *suite) {
 			c.begin(ctx)
 		}
 		for _, c := range calls {
-			k.isTrouble(ctx, c.what, c.wait())
+			k.wantDriverError(ctx, c.what, c.wait())
 		}
 		if e := k.b.entry(k.name); len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
 			k.Errorf("%+v; want it held as before", e)
@@ -33,7 +33,7 @@ func testTrouble(s *suite) {
 }
 
 // isTrouble wants the error of a call whose request failed.
-func (k *kit) isTrouble(ctx context.Context, what string, err error) {
+func (k *kit) wantDriverError(ctx context.Context, what string, err error) {
 	k.Helper()
 	var failed *driver.Error
 	switch {
@@ -58,8 +58,8 @@ func testFarAway(s *suite) {
 	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver calls RecordOutside after each swap outside of its window, and "+
 		"RecordInside after each other swap", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
 		far, c := k.openSlow(), k.mutex()
-		far.gets(c)
-		far.releases(c)
+		far.wantGranted(c)
+		far.mustRelease(c)
 		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
 		far.network.slow(by)
 		bounded := func(do func(ctx context.Context) error) error {
@@ -88,7 +88,7 @@ func testFarAway(s *suite) {
 		if err != nil {
 			k.Fatalf("%v; want a lease granted, renewed and released", err)
 		}
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 
 	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+
@@ -99,22 +99,22 @@ func testFarAway(s *suite) {
 				for i := range 8 {
 					far.useOnce(k.nth(8*round + i))
 				}
-				letGo := far.hold()
-				k.together(8, func(i int) {
+				letArrive := far.hold()
+				k.inParallel(8, func(i int) {
 					ctx, cancel := context.WithTimeout(k.ctx, 100*time.Millisecond)
 					defer cancel()
-					c := far.asks(k.mutex(on(k.nth(8*round + i))))
+					c := far.acquireCall(k.mutex(on(k.nth(8*round + i))))
 					c.begin(ctx)
 					<-ctx.Done()
-					k.gaveUp(c.what, c.wait())
+					k.wantCtxError(c.what, c.wait())
 					time.Sleep(driver.MaxLead)
 					k.releaseUnknown(k.b, c.claim)
 				})
 				k.ownWaits.Add(int64(100*time.Millisecond + driver.MaxLead))
-				letGo()
+				letArrive()
 				k.awaitArrival()
 				for i := range 8 {
-					k.isFree(k.nth(8*round + i))
+					k.wantFree(k.nth(8*round + i))
 				}
 			}
 		})

@@ -24,56 +24,56 @@ func testValueWrites(s *suite) {
 			k.Fatalf("a new name has the value %q, of fence %d; want none", e.Value, e.ValueFence)
 		}
 		c := k.mutex(value("one"))
-		g := k.a.gets(c)
-		k.b.finds("one", g.Fence)
-		k.b.writes(withValue(c, "two"))
-		k.a.finds("two", g.Fence)
-		k.a.endsWith(withValue(c, "three"))
-		k.b.finds("three", g.Fence)
-		k.b.seesHoldersWaiters(0, 0)
-		next := k.b.gets(k.mutex(value("four")))
-		k.a.finds("four", next.Fence)
+		g := k.a.wantGranted(c)
+		k.b.wantValue("one", g.Fence)
+		k.b.mustRenewWith(withValue(c, "two"))
+		k.a.wantValue("two", g.Fence)
+		k.a.mustReleaseWith(withValue(c, "three"))
+		k.b.wantValue("three", g.Fence)
+		k.b.wantHoldersWaiters(0, 0)
+		next := k.b.wantGranted(k.mutex(value("four")))
+		k.a.wantValue("four", next.Fence)
 	})
 
 	if s.Clock != nil {
 		s.test("IsThereAfterALeaseThatLastedForDays", func(k *kit) {
 			c := k.mutex(value("one"), func(c *driver.Claim) { c.TTL = driver.MaxTTL })
-			g := k.a.gets(c)
-			k.pass(10 * 24 * time.Hour)
-			k.a.releases(c)
+			g := k.a.wantGranted(c)
+			k.advance(10 * 24 * time.Hour)
+			k.a.mustRelease(c)
 			for range 100 { // each step may make the backend forget old names
-				k.a.releases(k.granted(k.mutex(on(k.nth(1)))))
+				k.a.mustRelease(k.mustAcquire(k.mutex(on(k.nth(1)))))
 			}
-			k.b.finds("one", g.Fence)
+			k.b.wantValue("one", g.Fence)
 		})
 	}
 
 	s.test("NoneLeavesWhatThereIs", func(k *kit) {
 		first := k.mutex(value("one"))
-		g := k.a.gets(first)
-		k.a.keeps(first)
-		k.a.finds("one", g.Fence)
-		k.a.releases(first)
-		k.b.finds("one", g.Fence)
+		g := k.a.wantGranted(first)
+		k.a.mustRenew(first)
+		k.a.wantValue("one", g.Fence)
+		k.a.mustRelease(first)
+		k.b.wantValue("one", g.Fence)
 		next := k.mutex()
-		k.b.gets(next)
-		k.b.keeps(next)
-		k.b.finds("one", g.Fence)
-		k.b.releases(next)
-		k.a.finds("one", g.Fence)
+		k.b.wantGranted(next)
+		k.b.mustRenew(next)
+		k.b.wantValue("one", g.Fence)
+		k.b.mustRelease(next)
+		k.a.wantValue("one", g.Fence)
 	})
 
 	s.test("AnEmptyOneIsNotNone", func(k *kit) {
 		c := k.mutex(value("one"))
-		g := k.a.gets(c)
-		k.a.writes(withValue(c, ""))
-		k.b.finds("", g.Fence)
-		k.a.endsWith(withValue(c, "two"))
+		g := k.a.wantGranted(c)
+		k.a.mustRenewWith(withValue(c, ""))
+		k.b.wantValue("", g.Fence)
+		k.a.mustReleaseWith(withValue(c, "two"))
 		next := k.mutex(value(""))
-		g = k.b.gets(next)
-		k.a.finds("", g.Fence)
-		k.b.endsWith(withValue(next, ""))
-		k.a.finds("", g.Fence)
+		g = k.b.wantGranted(next)
+		k.a.wantValue("", g.Fence)
+		k.b.mustReleaseWith(withValue(next, ""))
+		k.a.wantValue("", g.Fence)
 	})
 
 	s.test("AnyBytesAreKept", func(k *kit) {
@@ -83,24 +83,24 @@ func testValueWrites(s *suite) {
 		}
 		for i, v := range []string{string(all), "\x00", "\r\n", "\xff\xfe", "é\u2028{}", "0", "-1", string(bytes.Repeat(all, driver.MaxValue/len(all)))} {
 			c := k.mutex(on(k.nth(i)), value(v))
-			g := k.a.gets(c)
-			k.b.findsAt(c.Name, v, g.Fence)
-			k.b.writes(withValue(c, "x"+v[1:]))
-			k.a.findsAt(c.Name, "x"+v[1:], g.Fence)
-			k.a.endsWith(withValue(c, v))
-			k.b.findsAt(c.Name, v, g.Fence)
-			k.b.refusedFor(k.mutex(on(c.Name), valueBelow(v)), v)
+			g := k.a.wantGranted(c)
+			k.b.wantValueOf(c.Name, v, g.Fence)
+			k.b.mustRenewWith(withValue(c, "x"+v[1:]))
+			k.a.wantValueOf(c.Name, "x"+v[1:], g.Fence)
+			k.a.mustReleaseWith(withValue(c, v))
+			k.b.wantValueOf(c.Name, v, g.Fence)
+			k.b.wantValueNotBelow(k.mutex(on(c.Name), valueBelow(v)), v)
 		}
 	})
 
 	s.test("EachNameHasItsOwn", func(k *kit) {
 		one, two := k.mutex(on(k.nth(1)), value("one")), k.mutex(on(k.nth(2)), value("two"))
-		f1, f2 := k.a.gets(one).Fence, k.a.gets(two).Fence
+		f1, f2 := k.a.wantGranted(one).Fence, k.a.wantGranted(two).Fence
 		if answers := k.b.renewAll(lease(k.mutex(on(k.nth(3)), value("none"))), withValue(one, "1"), lease(two)); answers[1] != nil || answers[2] != nil {
 			k.Fatalf("Renew: %v; want two of three done", answers)
 		}
-		k.b.findsAt(one.Name, "1", f1)
-		k.b.findsAt(two.Name, "two", f2)
+		k.b.wantValueOf(one.Name, "1", f1)
+		k.b.wantValueOf(two.Name, "two", f2)
 		if e := k.b.entry(k.nth(3)); e.Value != nil {
 			k.Errorf("who does not hold wrote %q", e.Value)
 		}
@@ -108,93 +108,93 @@ func testValueWrites(s *suite) {
 
 	s.test("ARepeatWritesNothing", func(k *kit) {
 		c := k.mutex(value("one"))
-		g := k.a.gets(c)
-		k.a.writes(withValue(c, "two"))
-		k.a.gets(c)
-		k.b.gets(c)
-		k.b.finds("two", g.Fence)
+		g := k.a.wantGranted(c)
+		k.a.mustRenewWith(withValue(c, "two"))
+		k.a.wantGranted(c)
+		k.b.wantGranted(c)
+		k.b.wantValue("two", g.Fence)
 	})
 
 	s.test("OnlyAHolderWrites", func(k *kit) {
 		c := k.mutex(value("one"))
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		try, waiter, stranger := k.mutex(value("try")), k.mutex(value("waiter"), queue(long)), k.mutex()
-		k.b.refused(try)
-		k.b.waits(waiter, 1)
+		k.b.wantHeld(try)
+		k.b.wantPlace(waiter, 1)
 		for _, other := range []driver.Claim{waiter, stranger} {
 			if err := k.b.renewAll(withValue(other, "renewal"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
 				k.Errorf("Renew: %v; want ErrNoSuchLease", err)
 			}
 		}
-		k.b.endsWith(withValue(waiter, "left"))
+		k.b.mustReleaseWith(withValue(waiter, "left"))
 		if err := k.b.Release(k.ctx, withValue(stranger, "release")); !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Errorf("Release: %v; want ErrNoSuchLease", err)
 		}
-		k.a.finds("one", g.Fence)
-		k.a.releases(c)
+		k.a.wantValue("one", g.Fence)
+		k.a.mustRelease(c)
 		if err := k.a.renewAll(withValue(c, "renewal"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Errorf("Renew: %v; want ErrNoSuchLease", err)
 		}
-		k.b.finds("one", g.Fence)
+		k.b.wantValue("one", g.Fence)
 	})
 
 	s.test("ItOutlivesItsLease", func(k *kit) {
 		c := k.mutex(value("one"), ttl(k.u))
-		g := k.a.gets(c)
-		k.past(k.u)
-		k.b.seesHoldersWaiters(0, 0)
-		k.b.finds("one", g.Fence)
+		g := k.a.wantGranted(c)
+		k.advancePast(k.u)
+		k.b.wantHoldersWaiters(0, 0)
+		k.b.wantValue("one", g.Fence)
 		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Errorf("Renew: %v; want ErrNoSuchLease, because it expired", err)
 		}
-		k.b.finds("one", g.Fence)
-		k.b.refusedFor(k.mutex(valueBelow("one")), "one")
+		k.b.wantValue("one", g.Fence)
+		k.b.wantValueNotBelow(k.mutex(valueBelow("one")), "one")
 	})
 
 	s.test("OfLeasesSideBySideTheLastToWriteWroteIt", func(k *kit) {
 		one, two := k.permits(1, 3, value("one")), k.permits(1, 3, value("two"))
-		f1, f2 := k.a.gets(one).Fence, k.b.gets(two).Fence
-		k.a.finds("two", f2)
-		k.a.writes(withValue(one, "three"))
-		k.b.finds("three", f1)
-		k.b.gets(k.permits(1, 3)) // without a value
-		k.b.finds("three", f1)
-		k.b.endsWith(withValue(two, "four"))
-		k.a.finds("four", f2)
+		f1, f2 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence
+		k.a.wantValue("two", f2)
+		k.a.mustRenewWith(withValue(one, "three"))
+		k.b.wantValue("three", f1)
+		k.b.wantGranted(k.permits(1, 3)) // without a value
+		k.b.wantValue("three", f1)
+		k.b.mustReleaseWith(withValue(two, "four"))
+		k.a.wantValue("four", f2)
 	})
 
 	s.test("AForceWritesIt", func(k *kit) {
-		k.a.gets(k.mutex(value("one")))
-		g := k.b.gets(k.mutex(force, value("two")))
-		k.a.finds("two", g.Fence)
+		k.a.wantGranted(k.mutex(value("one")))
+		g := k.b.wantGranted(k.mutex(force, value("two")))
+		k.a.wantValue("two", g.Fence)
 	})
 
 	s.test("AReleaseWithAMinimumHoldWritesIt", func(k *kit) {
 		c := k.mutex()
-		g := k.a.gets(c)
+		g := k.a.wantGranted(c)
 		l := withValue(c, "one")
 		l.MinHold = long
-		k.a.endsWith(l)
-		k.b.finds("one", g.Fence)
-		k.b.seesHoldersWaiters(1, 0)
+		k.a.mustReleaseWith(l)
+		k.b.wantValue("one", g.Fence)
+		k.b.wantHoldersWaiters(1, 0)
 	})
 
-	if s.breaks {
+	if s.canBreak {
 		s.test("ABreakLeavesIt", func(k *kit) {
 			c := k.mutex(value("one"))
-			g := k.a.gets(c)
+			g := k.a.wantGranted(c)
 			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
 			if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
 				k.Errorf("Renew: %v; want ErrNoSuchLease, because it was broken", err)
 			}
-			k.b.finds("one", g.Fence)
+			k.b.wantValue("one", g.Fence)
 		})
 	}
 
-	if s.lists {
+	if s.canList {
 		s.test("AListShowsIt", func(k *kit) {
 			c := k.mutex(value("one\x00\xff"))
-			g := k.a.gets(c)
+			g := k.a.wantGranted(c)
 			for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
 				if err != nil || string(e.Value) != "one\x00\xff" || e.ValueFence != g.Fence {
 					k.Errorf("listed with the value %q, of fence %d, %v; want %q, of %d", e.Value, e.ValueFence, err, "one\x00\xff", g.Fence)
@@ -203,21 +203,21 @@ func testValueWrites(s *suite) {
 		})
 	}
 
-	if s.raises {
+	if s.canRaise {
 		s.test("ItsFenceIsRaisedWithItsLease", func(k *kit) {
 			c := k.mutex(value("one"))
-			high := k.b.raises(c, k.a.gets(c).Fence+1000)
-			k.b.finds("one", high)
-			k.a.releases(c)
+			high := k.b.mustRaise(c, k.a.wantGranted(c).Fence+1000)
+			k.b.wantValue("one", high)
+			k.a.mustRelease(c)
 			next := k.mutex()
-			k.a.raises(next, k.a.gets(next).Fence+1000) // it wrote nothing
-			k.b.finds("one", high)
+			k.a.mustRaise(next, k.a.wantGranted(next).Fence+1000) // it wrote nothing
+			k.b.wantValue("one", high)
 		})
 
 		s.test("OnlyTheFirstRaiseWritesIt", func(k *kit) {
-			k.a.releases(k.granted(k.mutex(value("one"))))
+			k.a.mustRelease(k.mustAcquire(k.mutex(value("one"))))
 			c := k.mutex()
-			g := k.a.gets(c)
+			g := k.a.wantGranted(c)
 			raise := func(v string, fence uint64) {
 				got, err := k.b.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, withValue(c, v), fence)
 				if err != nil || got != fence {
@@ -225,21 +225,21 @@ func testValueWrites(s *suite) {
 				}
 			}
 			raise("two", g.Fence)
-			k.a.finds("two", g.Fence)
+			k.a.wantValue("two", g.Fence)
 			raise("three", g.Fence+5)
-			k.a.finds("two", g.Fence+5)
-			k.a.writes(withValue(c, "four"))
+			k.a.wantValue("two", g.Fence+5)
+			k.a.mustRenewWith(withValue(c, "four"))
 			raise("five", g.Fence+9)
-			k.b.finds("four", g.Fence+9)
+			k.b.wantValue("four", g.Fence+9)
 			raise("six", g.Fence+9)
-			k.b.finds("four", g.Fence+9)
+			k.b.wantValue("four", g.Fence+9)
 		})
 
 		s.test("ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince", func(k *kit) {
 			one, two := k.reader(value("one")), k.reader()
-			k.a.gets(one)
-			f2 := k.b.gets(two).Fence
-			k.b.writes(withValue(two, "two"))
+			k.a.wantGranted(one)
+			f2 := k.b.wantGranted(two).Fence
+			k.b.mustRenewWith(withValue(two, "two"))
 			raise := func(c driver.Claim) {
 				if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, withValue(c, "three"), 1); err != nil {
 					k.Fatalf("RaiseFence: %v", err)
@@ -247,7 +247,7 @@ func testValueWrites(s *suite) {
 			}
 			raise(one)
 			raise(two)
-			k.b.finds("two", f2)
+			k.b.wantValue("two", f2)
 		})
 	}
 }
@@ -255,36 +255,36 @@ func testValueWrites(s *suite) {
 func testValueAbove(s *suite) {
 	s.test("AClaimThatIsNotAboveItIsRefusedForTheValue", func(k *kit) {
 		c := k.mutex(rising("5"))
-		g := k.a.gets(c) // a name without a value is below all
+		g := k.a.wantGranted(c) // a name without a value is below all
 		for _, v := range []string{"5", "4", "49", ""} {
-			if refused := k.b.refusedFor(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
+			if refused := k.b.wantValueNotBelow(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
 				k.Errorf("refused for fence %d, want %d", refused.Fence, g.Fence)
 			}
-			k.b.refusedFor(k.mutex(rising(v), queue(long)), "5")
+			k.b.wantValueNotBelow(k.mutex(rising(v), queue(long)), "5")
 		}
-		k.b.refused(k.mutex(rising("6"))) // it is only held
-		k.a.seesHoldersWaiters(1, 0)
-		k.a.releases(c)
-		k.b.refusedFor(k.mutex(rising("5")), "5")
-		k.b.seesHoldersWaiters(0, 0)
-		k.b.finds("5", g.Fence)
-		k.b.gets(k.mutex(rising("50")))
+		k.b.wantHeld(k.mutex(rising("6"))) // it is only held
+		k.a.wantHoldersWaiters(1, 0)
+		k.a.mustRelease(c)
+		k.b.wantValueNotBelow(k.mutex(rising("5")), "5")
+		k.b.wantHoldersWaiters(0, 0)
+		k.b.wantValue("5", g.Fence)
+		k.b.wantGranted(k.mutex(rising("50")))
 	})
 
 	s.test("ItIsComparedAsBytes", func(k *kit) {
 		for _, v := range []string{"", "\x00", "\x00\x00", "\x01", "10", "9", "9\x00", "A", "a", "\x7f", "\x80", "é", "\xff", "\xff\x00", "\xff\xff"} {
 			c := k.mutex(rising(v))
-			k.a.gets(c)
-			k.a.releases(c)
-			k.b.refusedFor(k.mutex(rising(v)), v)
+			k.a.wantGranted(c)
+			k.a.mustRelease(c)
+			k.b.wantValueNotBelow(k.mutex(rising(v)), v)
 		}
 	})
 
 	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
-		k.a.releases(k.granted(k.mutex(value("5"))))
-		k.b.releases(k.granted(k.mutex(valueBelow("6"), value("3"))))
-		g := k.a.gets(k.mutex(valueBelow("4"))) // it writes nothing
-		e := k.b.finds("3", 0)
+		k.a.mustRelease(k.mustAcquire(k.mutex(value("5"))))
+		k.b.mustRelease(k.mustAcquire(k.mutex(valueBelow("6"), value("3"))))
+		g := k.a.wantGranted(k.mutex(valueBelow("4"))) // it writes nothing
+		e := k.b.wantValue("3", 0)
 		if e.ValueFence >= g.Fence {
 			k.Errorf("the value is of fence %d, and %d wrote nothing", e.ValueFence, g.Fence)
 		}
@@ -292,30 +292,30 @@ func testValueAbove(s *suite) {
 
 	s.test("ARepeatOfAHolderIsAGrant", func(k *kit) {
 		c := k.mutex(rising("5"))
-		g := k.a.gets(c)
-		if again := k.b.gets(c); again.Fence != g.Fence {
+		g := k.a.wantGranted(c)
+		if again := k.b.wantGranted(c); again.Fence != g.Fence {
 			k.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
 		}
-		k.a.writes(withValue(c, "7"))
-		k.b.gets(c)
-		k.b.finds("7", g.Fence)
+		k.a.mustRenewWith(withValue(c, "7"))
+		k.b.wantGranted(c)
+		k.b.wantValue("7", g.Fence)
 	})
 
 	s.test("AForceThatIsNotAboveItBreaksNoLease", func(k *kit) {
 		c, waiter := k.mutex(value("5")), k.mutex(queue(long))
-		g := k.a.gets(c)
-		k.b.waits(waiter, 1)
-		k.b.refusedFor(k.mutex(force, rising("5")), "5")
-		k.a.seesHoldersWaiters(1, 1)
-		k.a.keeps(c)
-		k.a.finds("5", g.Fence)
-		k.a.finds("6", k.b.gets(k.mutex(force, rising("6"))).Fence)
+		g := k.a.wantGranted(c)
+		k.b.wantPlace(waiter, 1)
+		k.b.wantValueNotBelow(k.mutex(force, rising("5")), "5")
+		k.a.wantHoldersWaiters(1, 1)
+		k.a.mustRenew(c)
+		k.a.wantValue("5", g.Fence)
+		k.a.wantValue("6", k.b.wantGranted(k.mutex(force, rising("6"))).Fence)
 	})
 
 	s.test("OfManyThatWantTheSameOneGetsIt", func(k *kit) {
 		for _, tick := range []string{"1", "2", "3"} {
 			granted := make(chan uint64, 8)
-			k.together(cap(granted), func(i int) {
+			k.inParallel(cap(granted), func(i int) {
 				c := k.mutex(rising(tick), queue(long))
 				fence, err := k.untilAnswered([]*client{k.a, k.b}[i%2], c)
 				switch {
@@ -331,95 +331,95 @@ func testValueAbove(s *suite) {
 			if n := len(granted); n != 1 {
 				k.Fatalf("%d claims of %s were granted, want one", n, tick)
 			}
-			k.b.finds(tick, <-granted)
+			k.b.wantValue(tick, <-granted)
 		}
-		k.b.seesHoldersWaiters(0, 0)
+		k.b.wantHoldersWaiters(0, 0)
 	})
 }
 
 func testValueQueue(s *suite) {
 	s.test("AWaiterWritesWhenItIsItsTurn", func(k *kit) {
 		c, waiter := k.mutex(value("one")), k.mutex(value("two"), queue(long))
-		g := k.a.gets(c)
-		k.b.waits(waiter, 1)
-		k.a.finds("one", g.Fence)
-		k.a.releases(c)
-		second := k.b.gets(waiter)
-		k.a.finds("two", second.Fence)
+		g := k.a.wantGranted(c)
+		k.b.wantPlace(waiter, 1)
+		k.a.wantValue("one", g.Fence)
+		k.a.mustRelease(c)
+		second := k.b.wantGranted(waiter)
+		k.a.wantValue("two", second.Fence)
 	})
 
 	s.test("AWaiterWritesWhatItAskedForLast", func(k *kit) {
 		c, waiter := k.mutex(value("one")), k.mutex(value("two"), queue(long))
-		k.a.gets(c)
-		k.b.waits(waiter, 1)
+		k.a.wantGranted(c)
+		k.b.wantPlace(waiter, 1)
 		waiter.Value = []byte("three")
-		k.b.waits(waiter, 1)
-		k.a.releases(c)
-		k.b.finds("three", k.b.gets(waiter).Fence)
+		k.b.wantPlace(waiter, 1)
+		k.a.mustRelease(c)
+		k.b.wantValue("three", k.b.wantGranted(waiter).Fence)
 	})
 
 	s.test("AWaiterThatAsksAndIsNotAboveItLosesItsPlace", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		first, second := k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
-		k.a.waits(first, 1)
-		k.b.waits(second, 2)
-		k.a.writes(withValue(c, "5"))
-		k.a.refusedFor(first, "5")
-		k.b.waits(second, 1)
-		k.a.seesHoldersWaiters(1, 1)
+		k.a.wantPlace(first, 1)
+		k.b.wantPlace(second, 2)
+		k.a.mustRenewWith(withValue(c, "5"))
+		k.a.wantValueNotBelow(first, "5")
+		k.b.wantPlace(second, 1)
+		k.a.wantHoldersWaiters(1, 1)
 	})
 
 	s.test("AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext", func(k *kit) {
 		c := k.mutex()
-		k.a.gets(c)
+		k.a.wantGranted(c)
 		var waiters []driver.Claim
 		for i, v := range []string{"5", "4", "6", "7"} {
 			waiters = append(waiters, k.mutex(rising(v), queue(long)))
-			k.b.waits(waiters[i], i+1)
+			k.b.wantPlace(waiters[i], i+1)
 		}
-		k.a.endsWith(withValue(c, "5"))
-		k.a.seesHoldersWaiters(1, 1) // in one step
-		g := k.b.gets(waiters[2])
-		k.a.finds("6", g.Fence)
-		k.b.refusedFor(waiters[0], "6")
-		k.b.refusedFor(waiters[1], "6")
-		k.b.waits(waiters[3], 1)
-		k.a.releases(waiters[2])
-		k.a.finds("7", k.b.gets(waiters[3]).Fence)
+		k.a.mustReleaseWith(withValue(c, "5"))
+		k.a.wantHoldersWaiters(1, 1) // in one step
+		g := k.b.wantGranted(waiters[2])
+		k.a.wantValue("6", g.Fence)
+		k.b.wantValueNotBelow(waiters[0], "6")
+		k.b.wantValueNotBelow(waiters[1], "6")
+		k.b.wantPlace(waiters[3], 1)
+		k.a.mustRelease(waiters[2])
+		k.a.wantValue("7", k.b.wantGranted(waiters[3]).Fence)
 	})
 
 	s.test("AHeadThatLeavesForItLetsTheNextIn", func(k *kit) {
-		k.a.gets(k.reader(value("5")))
+		k.a.wantGranted(k.reader(value("5")))
 		writer, reader := k.mutex(valueBelow("6"), queue(long)), k.reader(queue(long))
-		k.a.waits(writer, 1)
-		k.b.waits(reader, 2)
+		k.a.wantPlace(writer, 1)
+		k.b.wantPlace(reader, 2)
 		writer.ValueBelow = []byte("5")
-		k.a.refusedFor(writer, "5")
-		k.b.seesHoldersWaiters(2, 0)
-		k.b.gets(reader)
+		k.a.wantValueNotBelow(writer, "5")
+		k.b.wantHoldersWaiters(2, 0)
+		k.b.wantGranted(reader)
 	})
 
 	s.test("AWaiterIsComparedWhenTheHolderHasExpired", func(k *kit) {
-		k.a.gets(k.mutex(value("5"), ttl(k.u)))
+		k.a.wantGranted(k.mutex(value("5"), ttl(k.u)))
 		waiter, next := k.mutex(rising("6"), queue(long)), k.mutex(queue(long))
-		k.b.waits(waiter, 1)
-		k.b.waits(next, 2)
-		k.past(k.u)
-		k.a.finds("6", k.b.gets(waiter).Fence)
+		k.b.wantPlace(waiter, 1)
+		k.b.wantPlace(next, 2)
+		k.advancePast(k.u)
+		k.a.wantValue("6", k.b.wantGranted(waiter).Fence)
 	})
 
-	if s.signals {
+	if s.canSignal {
 		s.test("AWaiterThatLosesItsTurnGetsARetry", func(k *kit) {
 			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
 			retry, heard := k.b.listen(), k.b.listen() // the two come in any order
-			k.a.gets(c)
-			k.b.waits(first, 1)
-			k.b.waits(second, 2)
-			k.a.endsWith(withValue(c, "5"))
+			k.a.wantGranted(c)
+			k.b.wantPlace(first, 1)
+			k.b.wantPlace(second, 2)
+			k.a.mustReleaseWith(withValue(c, "5"))
 			retry.awaitRetry(first)
-			heard.next(driver.SignalGranted, second)
-			k.b.refusedFor(first, "5")
+			heard.wantSignal(driver.SignalGranted, second)
+			k.b.wantValueNotBelow(first, "5")
 		})
 	}
 }
@@ -427,30 +427,30 @@ func testValueQueue(s *suite) {
 func testValueLate(s *suite) {
 	s.test("ARenewalOrAReleaseThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(value("one"))
-		g := slow.gets(c)
+		g := slow.wantGranted(c)
 		for _, w := range k.lateWays() {
-			letGo := slow.hold()
-			k.givesUp(w, slow.renewsWith(withValue(c, "late")), slow.releasesWith(withValue(c, "late")))
-			k.past(2 * k.shortTimeout())
-			k.b.writes(withValue(c, "two"))
-			letGo()
+			letArrive := slow.hold()
+			k.wantGiveUp(w, slow.renewCall(withValue(c, "late")), slow.releaseCall(withValue(c, "late")))
+			k.advancePast(2 * k.shortTimeout())
+			k.b.mustRenewWith(withValue(c, "two"))
+			letArrive()
 			k.awaitArrival()
-			k.b.finds("two", g.Fence)
-			k.b.heldBy(g.Fence)
+			k.b.wantValue("two", g.Fence)
+			k.b.wantFences(g.Fence)
 		}
 	})
 
 	s.test("AClaimThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow := k.openSlow()
-		k.b.releases(k.granted(k.mutex(value("one"))))
+		k.b.mustRelease(k.mustAcquire(k.mutex(value("one"))))
 		for _, w := range k.lateWays() {
-			letGo := slow.hold()
-			k.givesUp(w, slow.asks(k.mutex(value("late"))), slow.asks(k.mutex(value("late"), force)))
-			k.past(2 * k.shortTimeout())
-			letGo()
+			letArrive := slow.hold()
+			k.wantGiveUp(w, slow.acquireCall(k.mutex(value("late"))), slow.acquireCall(k.mutex(value("late"), force)))
+			k.advancePast(2 * k.shortTimeout())
+			letArrive()
 			k.awaitArrival()
-			k.b.finds("one", 0)
-			k.b.seesHoldersWaiters(0, 0)
+			k.b.wantValue("one", 0)
+			k.b.wantHoldersWaiters(0, 0)
 		}
 	})
 }

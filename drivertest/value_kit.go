@@ -29,19 +29,19 @@ func withValue(c driver.Claim, v string) driver.LeaseRef {
 }
 
 // granted gets the claim, and returns it.
-func (k *kit) granted(c driver.Claim) driver.Claim {
+func (k *kit) mustAcquire(c driver.Claim) driver.Claim {
 	k.Helper()
-	k.a.gets(c)
+	k.a.wantGranted(c)
 	return c
 }
 
 // finds wants the kit's name to keep a value, written under this fence; 0 means any.
-func (d *client) finds(v string, fence uint64) driver.Entry {
+func (d *client) wantValue(v string, fence uint64) driver.Entry {
 	d.k.Helper()
-	return d.findsAt(d.k.name, v, fence)
+	return d.wantValueOf(d.k.name, v, fence)
 }
 
-func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
+func (d *client) wantValueOf(name, v string, fence uint64) driver.Entry {
 	d.k.Helper()
 	e := d.entry(name)
 	if e.Value == nil || string(e.Value) != v || fence != 0 && e.ValueFence != fence {
@@ -51,7 +51,7 @@ func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
 }
 
 // refusedFor wants the claim refused because of the value of its name.
-func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueNotBelowError {
+func (d *client) wantValueNotBelow(c driver.Claim, v string) *driver.ValueNotBelowError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
 	var refused *driver.ValueNotBelowError
@@ -65,7 +65,7 @@ func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueNotBelowError
 }
 
 // writes renews a lease with its value.
-func (d *client) writes(l driver.LeaseRef) {
+func (d *client) mustRenewWith(l driver.LeaseRef) {
 	d.k.Helper()
 	if err := d.renewAll(l)[0]; err != nil {
 		d.k.Fatalf("Renew: %v; want it held", err)
@@ -73,28 +73,28 @@ func (d *client) writes(l driver.LeaseRef) {
 }
 
 // endsWith releases a lease with its value.
-func (d *client) endsWith(l driver.LeaseRef) {
+func (d *client) mustReleaseWith(l driver.LeaseRef) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, l); err != nil {
 		d.k.Fatalf("Release: %v; want nil", err)
 	}
 }
 
-func (s *slowClient) renewsWith(l driver.LeaseRef) *call {
-	return s.calls("Renew", func(ctx context.Context) error {
+func (s *slowClient) renewCall(l driver.LeaseRef) *call {
+	return s.newCall("Renew", func(ctx context.Context) error {
 		_, err := s.Renew(ctx, []driver.LeaseRef{l})
 		return err
 	})
 }
 
-func (s *slowClient) releasesWith(l driver.LeaseRef) *call {
-	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
+func (s *slowClient) releaseCall(l driver.LeaseRef) *call {
+	return s.newCall("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
 }
 
 // awaitRetry waits for a SignalRetry for the claim, or for all claims.
 func (l *listener) awaitRetry(c driver.Claim) {
 	l.k.Helper()
-	missing := l.k.overdue()
+	missing := l.k.afterSignalTimeout()
 	for {
 		select {
 		case s := <-l.heard:
@@ -102,13 +102,13 @@ func (l *listener) awaitRetry(c driver.Claim) {
 				return
 			}
 		case <-missing:
-			l.k.missed("no signal to retry came")
+			l.k.failMissing("no signal to retry came")
 		}
 	}
 }
 
 // together runs f n times at once.
-func (k *kit) together(n int, f func(i int)) {
+func (k *kit) inParallel(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { f(i) })

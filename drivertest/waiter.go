@@ -31,8 +31,8 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	told := make(chan struct{})
 	var once sync.Once
 	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(told) }) }}
-	w := &waiter{k: k, c: k.locks(o), ctx: newEndable(k.ctx), ended: make(chan outcome, 1)}
-	k.Cleanup(func() { w.ends(context.Canceled) })
+	w := &waiter{k: k, c: k.newClient(o), ctx: newEndable(k.ctx), ended: make(chan outcome, 1)}
+	k.Cleanup(func() { w.endCtx(context.Canceled) })
 	go func() {
 		lease, err := w.c.Mutex(k.name).Lock(w.ctx)
 		w.ended <- outcome{lease, err}
@@ -49,7 +49,7 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 }
 
 // gets wants the waiter to be granted the name.
-func (w *waiter) gets() *pawl.Lease {
+func (w *waiter) wantGranted() *pawl.Lease {
 	w.k.Helper()
 	o, ok := happens(w.k, w.ended)
 	if !ok {
@@ -62,7 +62,7 @@ func (w *waiter) gets() *pawl.Lease {
 }
 
 // fails wants the wait to end with an error.
-func (w *waiter) fails() error {
+func (w *waiter) wantError() error {
 	w.k.Helper()
 	o, ok := happens(w.k, w.ended)
 	if !ok {
@@ -75,12 +75,12 @@ func (w *waiter) fails() error {
 }
 
 // ends ends the ctx of the wait.
-func (w *waiter) ends(err error) { w.ctx.end(err) }
+func (w *waiter) endCtx(err error) { w.ctx.end(err) }
 
 // settles waits until the waiter's client has finished its background work.
-func (w *waiter) settles() {
+func (w *waiter) settle() {
 	w.k.Helper()
-	w.k.ends(w.c)
+	w.k.closeClient(w.c)
 }
 
 // endable is a ctx that a test ends, with any error, so that a deadline passes exactly

@@ -12,118 +12,118 @@ func testWatch(s *suite) {
 	s.test("EachChangeIsReported", func(k *kit) {
 		seen := k.watch(k.name)
 		c, waiter, behind := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
-		g := k.a.gets(c)
-		seen.tells("a grant")
-		k.a.writes(withValue(c, "v"))
-		seen.tells("a value")
-		k.a.waits(waiter, 1)
-		seen.tells("a waiter")
-		k.a.waits(behind, 2)
-		seen.tells("a waiter behind another")
-		k.a.releases(behind)
-		seen.tells("a waiter behind another that left")
-		k.a.releases(waiter)
-		seen.tells("a waiter that left")
-		if s.breaks {
+		g := k.a.wantGranted(c)
+		seen.wantReport("a grant")
+		k.a.mustRenewWith(withValue(c, "v"))
+		seen.wantReport("a value")
+		k.a.wantPlace(waiter, 1)
+		seen.wantReport("a waiter")
+		k.a.wantPlace(behind, 2)
+		seen.wantReport("a waiter behind another")
+		k.a.mustRelease(behind)
+		seen.wantReport("a waiter behind another that left")
+		k.a.mustRelease(waiter)
+		seen.wantReport("a waiter that left")
+		if s.canBreak {
 			k.a.mustBreak(g.Fence, 0, driver.Owner{})
-			seen.tells("a break")
-			k.a.gets(c)
-			seen.tells("a grant after that")
+			seen.wantReport("a break")
+			k.a.wantGranted(c)
+			seen.wantReport("a grant after that")
 		}
-		k.a.gets(k.mutex(force))
-		seen.tells("a grant by force")
+		k.a.wantGranted(k.mutex(force))
+		seen.wantReport("a grant by force")
 	})
 
 	s.test("EachChangeOfASharedNameIsReported", func(k *kit) {
 		seen := k.watch(k.name)
 		one, two, writer := k.reader(), k.reader(), k.mutex(queue(long))
-		k.a.gets(one)
-		seen.tells("a reader")
-		k.a.gets(two)
-		seen.tells("a second reader")
-		k.a.waits(writer, 1)
-		seen.tells("a writer that waits")
-		k.a.releases(one)
-		seen.tells("a reader that left")
-		k.a.releases(two)
-		seen.tells("the grant to the writer")
-		k.a.releases(writer)
-		seen.tells("a release")
+		k.a.wantGranted(one)
+		seen.wantReport("a reader")
+		k.a.wantGranted(two)
+		seen.wantReport("a second reader")
+		k.a.wantPlace(writer, 1)
+		seen.wantReport("a writer that waits")
+		k.a.mustRelease(one)
+		seen.wantReport("a reader that left")
+		k.a.mustRelease(two)
+		seen.wantReport("the grant to the writer")
+		k.a.mustRelease(writer)
+		seen.wantReport("a release")
 	})
 
 	s.test("TheClientsOwnChangesAreReported", func(k *kit) {
 		seen, c := k.watch(k.name), k.mutex()
-		k.b.gets(c)
-		seen.tells("its own grant")
-		k.b.releases(c)
-		seen.tells("its own release")
+		k.b.wantGranted(c)
+		seen.wantReport("its own grant")
+		k.b.mustRelease(c)
+		seen.wantReport("its own release")
 	})
 
 	s.test("AnExpiryIsReportedWhenItIsFound", func(k *kit) {
 		seen := k.watch(k.name)
-		k.a.gets(k.mutex(ttl(k.u)))
-		seen.tells("a grant")
-		k.past(k.u)
-		seen.settles()
-		k.a.gets(k.mutex())
-		seen.tells("the next grant")
+		k.a.wantGranted(k.mutex(ttl(k.u)))
+		seen.wantReport("a grant")
+		k.advancePast(k.u)
+		seen.settle()
+		k.a.wantGranted(k.mutex())
+		seen.wantReport("the next grant")
 	})
 
 	s.test("AChangeBeforeTheWatchHasBegunIsReported", func(k *kit) {
 		seen := k.watchFrom(k.b, k.name)
-		k.a.gets(k.mutex())
-		seen.tells("what came at once")
+		k.a.wantGranted(k.mutex())
+		seen.wantReport("what came at once")
 	})
 
 	s.test("RenewalsAreNotReported", func(k *kit) {
 		seen := k.watch(k.name)
 		c, waiter := k.mutex(), k.mutex(queue(long))
-		k.a.gets(c)
-		k.a.waits(waiter, 1)
-		seen.tells("a grant")
-		k.a.keeps(c)
-		k.a.waits(waiter, 1)
-		seen.silent()
-		k.a.releases(c)
-		seen.tells("a release")
+		k.a.wantGranted(c)
+		k.a.wantPlace(waiter, 1)
+		seen.wantReport("a grant")
+		k.a.mustRenew(c)
+		k.a.wantPlace(waiter, 1)
+		seen.wantNoReport()
+		k.a.mustRelease(c)
+		seen.wantReport("a release")
 	})
 
 	s.test("OtherNamesAreNotReported", func(k *kit) {
 		seen, other := k.watch(k.name), k.watch(k.name+"/other")
-		seen.settles()
-		k.a.gets(k.mutex(on(k.name + "/other")))
-		other.tells("its own")
-		seen.silent()
+		seen.settle()
+		k.a.wantGranted(k.mutex(on(k.name + "/other")))
+		other.wantReport("its own")
+		seen.wantNoReport()
 	})
 
 	s.test("AStoppedWatchReportsNothing", func(k *kit) {
 		stopped, seen := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
 		stopped.stop() // a second call does nothing
-		stopped.settles()
-		k.a.gets(k.mutex())
-		seen.tells("who still watches")
-		stopped.silent()
+		stopped.settle()
+		k.a.wantGranted(k.mutex())
+		seen.wantReport("who still watches")
+		stopped.wantNoReport()
 	})
 
 	s.test("AWatchMayBeginAgain", func(k *kit) {
 		for range 3 {
 			seen, c := k.watch(k.name), k.mutex()
-			k.a.gets(c)
-			seen.tells("a grant")
+			k.a.wantGranted(c)
+			seen.wantReport("a grant")
 			seen.stop()
-			k.a.releases(c)
+			k.a.mustRelease(c)
 		}
 	})
 
 	s.test("NothingIsReportedAfterClose", func(k *kit) {
 		d := k.open()
 		closed, seen := k.watchFrom(d, k.name), k.watch(k.name)
-		k.closes(d)
-		closed.settles()
-		k.a.gets(k.mutex())
-		seen.tells("who is still open")
-		closed.silent()
+		k.mustClose(d)
+		closed.settle()
+		k.a.wantGranted(k.mutex())
+		seen.wantReport("who is still open")
+		closed.wantNoReport()
 		closed.stop() // it does nothing
 		k.watchFrom(d, k.name).stop()
 	})
@@ -144,8 +144,8 @@ func (k *kit) watch(name string) *watching {
 	w := k.watchFrom(k.b, name)
 	change := func() {
 		c := k.mutex(on(name))
-		k.a.gets(c)
-		k.a.releases(c)
+		k.a.wantGranted(c)
+		k.a.mustRelease(c)
 	}
 	change()
 	w.await("a change", change)
@@ -166,7 +166,7 @@ func (k *kit) watchFrom(d *client, name string) *watching {
 }
 
 // tells waits until a change is reported, and takes the calls that come with it.
-func (w *watching) tells(what string) {
+func (w *watching) wantReport(what string) {
 	w.k.Helper()
 	w.await(what, func() {})
 }
@@ -179,12 +179,12 @@ func (w *watching) await(what string, again func()) {
 	for began := time.Now(); ; again() {
 		select {
 		case <-w.told:
-			w.settles()
+			w.settle()
 			return
 		case <-time.After(w.k.s.Patience / 10):
 		}
-		if time.Since(began) > w.k.s.missing() && (w.d.Properties().PushesChanges || w.k.ctx.Err() != nil) {
-			w.k.missed("%s was not reported", what)
+		if time.Since(began) > w.k.s.signalTimeout() && (w.d.Properties().PushesChanges || w.k.ctx.Err() != nil) {
+			w.k.failMissing("%s was not reported", what)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (w *watching) await(what string, again func()) {
 // ReportsLater.
 const quietTime = 100 * time.Millisecond
 
-func (w *watching) calms() {
+func (w *watching) waitQuietTime() {
 	w.k.Helper()
 	if w.k.s.Clock == nil || w.k.s.ReportsLater {
 		w.k.sleep(quietTime)
@@ -202,9 +202,9 @@ func (w *watching) calms() {
 }
 
 // settles takes the calls until the change is over.
-func (w *watching) settles() {
+func (w *watching) settle() {
 	for {
-		w.calms()
+		w.waitQuietTime()
 		n := len(w.told)
 		if n == 0 {
 			return
@@ -216,9 +216,9 @@ func (w *watching) settles() {
 }
 
 // silent wants no change to have been reported.
-func (w *watching) silent() {
+func (w *watching) wantNoReport() {
 	w.k.Helper()
-	w.calms()
+	w.waitQuietTime()
 	if n := len(w.told); n > 0 {
 		w.k.Errorf("it was told %d times of what it does not watch", n)
 	}
