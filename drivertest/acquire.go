@@ -17,7 +17,7 @@ func testAcquire(s *suite) {
 		}
 		h := held.Holder
 		if h.Fence != g.Fence || h.Permits != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
-			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
+			k.Errorf("holder = %+v; want the fence %d, an exclusive lease", h, g.Fence)
 		}
 		if !h.Owner.Equal(who) {
 			k.Errorf("holder's owner = %+v, want %+v", h.Owner, who)
@@ -28,7 +28,7 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("ARefusalSaysWhichFenceWasGrantedLast", func(k *kit) {
-		// So a waiter can tell an outdated signal of a grant from the one that it waits
+		// So a waiter can distinguish an outdated grant signal from the one that it waits
 		// for.
 		c := k.permits(1, 2)
 		first := k.a.wantGranted(c)
@@ -45,7 +45,7 @@ func testAcquire(s *suite) {
 	s.test("RepeatedAfterALostReplyAnswersWithTheSameGrant", func(k *kit) {
 		c := k.mutex(fences(4))
 		first := k.a.wantGranted(c)
-		for _, d := range []*client{k.a, k.b} { // the token is the identity, not the connection
+		for _, d := range []*client{k.a, k.b} { // the token identifies the claim, whichever client sends it
 			if again := d.wantGranted(c); again.Fence != first.Fence || again.Fences != first.Fences {
 				k.Fatalf("the repeat got %+v, the first %+v", again, first)
 			}
@@ -62,7 +62,7 @@ func testAcquire(s *suite) {
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
 		k.b.wantGranted(other)
-		if again := k.a.wantGranted(c); again.Fence != first.Fence { // even if there is no room for another claim
+		if again := k.a.wantGranted(c); again.Fence != first.Fence { // even if no other claim would fit
 			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
 		k.b.wantHoldersWaiters(2, 0)
@@ -173,7 +173,7 @@ func testAcquire(s *suite) {
 		k.a.wantGranted(k.mutex())
 		start := time.Now()
 		k.b.wantHeld(k.mutex(queue(long)))
-		if took := time.Since(start); took > 10*time.Second { // far below every TTL here, far above any reply
+		if took := time.Since(start); took > 10*time.Second { // far below every TTL, far above any reply
 			k.Errorf("took %v", took)
 		}
 	})

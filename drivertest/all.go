@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testAll: claims of several names, granted in one step or not at all.
+// testAll tests claims of several names, which are granted in one step or not at all.
 func testAll(s *suite) {
 	s.test("EachIsGrantedWithAFenceOfItsOwn", func(k *kit) {
 		claims := k.several(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
@@ -20,11 +20,11 @@ func testAll(s *suite) {
 		k.a.mustRelease(first)
 		for i, g := range k.a.wantAllGranted(claims) {
 			if g.Fences < 1 || g.TTL != claims[i].TTL {
-				k.Errorf("the grant %+v, want one of %v", g, claims[i].TTL)
+				k.Errorf("the grant is %+v, want the TTL %v", g, claims[i].TTL)
 			}
 			k.wantOneHolder(claims[i].Name, g.Fence)
 			if i == 3 && g.Fence <= before.Fence {
-				k.Errorf("the fence %d after %d", g.Fence, before.Fence)
+				k.Errorf("the fence %d after %d; want it to rise", g.Fence, before.Fence)
 			}
 		}
 		k.b.wantGranted(k.reader(on(claims[1].Name)))
@@ -46,11 +46,11 @@ func testAll(s *suite) {
 				k.Errorf("%q is in the way, held by %+v; want %q, by the fence %d", held.Name, held.Holder, holder.Name, g.Fence)
 			}
 			k.b.mustRelease(holder)
-			after := k.a.wantAllGranted(claims)[0]
-			if after.Fence <= g.Fence || after.TTL != claims[0].TTL {
-				k.Errorf("the grant %+v after the fence %d, want one of %v", after, g.Fence, claims[0].TTL)
+			next := k.a.wantAllGranted(claims)[0]
+			if next.Fence <= g.Fence || next.TTL != claims[0].TTL {
+				k.Errorf("the grant is %+v after the fence %d; want a greater fence, and the TTL %v", next, g.Fence, claims[0].TTL)
 			}
-			k.wantOneHolder(holder.Name, after.Fence)
+			k.wantOneHolder(holder.Name, next.Fence)
 			k.a.mustRenew(claims[0])
 			k.a.mustRelease(claims[0])
 			k.wantFree(holder.Name)
@@ -122,18 +122,18 @@ func testAll(s *suite) {
 	})
 
 	s.test("WhatHasExpiredIsPassedOnAlthoughTheyAreRefused", func(k *kit) {
-		var heard *listener
+		var signals *listener
 		if s.canSignal {
-			heard = k.b.listen()
+			signals = k.b.listen()
 		}
 		var cases [2][]driver.Claim
 		var waiters [2]driver.Claim
-		var seen [2]*watching
+		var watches [2]*watching
 		for at := range cases {
 			cases[at] = k.several(k.mutex, k.mutex)
 			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
 			if s.canWatch {
-				seen[at] = k.watch(waiters[at].Name)
+				watches[at] = k.watch(waiters[at].Name)
 			}
 		}
 		for at := range cases {
@@ -142,25 +142,25 @@ func testAll(s *suite) {
 		}
 		for at := range cases {
 			if s.canWatch {
-				seen[at].settle()
+				watches[at].settle()
 			}
 		}
 		k.advancePast(k.u)
 		for at, waiter := range waiters {
 			held, e := k.a.wantNoneGranted(cases[at]), k.b.entry(waiter.Name)
 			if held.Name != waiter.Name || held.Fence != e.Fence || held.Holders != 1 || held.Holder.Fence != k.onlyHolder(e.Holders).Fence {
-				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holder, e)
+				k.Errorf("%q is in the way, the fence %d, held by %+v; Inspect shows %+v", held.Name, held.Fence, held.Holder, e)
 			}
 			if s.canWatch {
-				seen[at].wantReport("what a refused one has passed on")
+				watches[at].wantReport("a grant by a refused AcquireAll")
 			}
 			if s.canSignal {
-				if sig := heard.wantSignal(driver.SignalGranted, waiter); sig.Fence != held.Fence {
-					k.Errorf("the waiter hears of the fence %d, the refused of %d", sig.Fence, held.Fence)
+				if sig := signals.wantSignal(driver.SignalGranted, waiter); sig.Fence != held.Fence {
+					k.Errorf("the signal has the fence %d, the HeldError %d", sig.Fence, held.Fence)
 				}
 			}
 			if g := k.b.wantGranted(waiter); g.Fence != held.Fence {
-				k.Errorf("the waiter gets the fence %d, the refused heard of %d", g.Fence, held.Fence)
+				k.Errorf("the waiter gets the fence %d, the HeldError has %d", g.Fence, held.Fence)
 			}
 		}
 	})
@@ -201,7 +201,7 @@ func testAll(s *suite) {
 		k.a.mustRelease(claims[0])
 		again := k.a.wantAllGranted(claims)
 		if again[0].Fence <= first[0].Fence || again[1].Fence != first[1].Fence {
-			k.Errorf("the fences %+v after %+v; want a new one for the one that was released", again, first)
+			k.Errorf("the fences %+v after %+v; want a new fence only for the released lease", again, first)
 		}
 	})
 
@@ -214,7 +214,7 @@ func testAll(s *suite) {
 		k.advancePast(k.u)
 		for _, c := range claims {
 			k.a.wantLost(c)
-			k.b.wantHeld(k.mutex(on(c.Name))) // its lock-delay
+			k.b.wantHeld(k.mutex(on(c.Name))) // because of its lock-delay
 		}
 		k.advancePast(k.u)
 		for _, c := range claims {
@@ -286,16 +286,16 @@ func testAll(s *suite) {
 	})
 }
 
-// several makes claims of several new names.
+// several makes claims of new names, one of each kind.
 func (k *kit) several(kinds ...func(...option) driver.Claim) []driver.Claim {
 	return k.severalAt(fmt.Sprint(serial.Add(1)), kinds...)
 }
 
-// severalAt makes claims of several names under a place.
-func (k *kit) severalAt(place string, kinds ...func(...option) driver.Claim) []driver.Claim {
+// severalAt makes claims of names below a path.
+func (k *kit) severalAt(path string, kinds ...func(...option) driver.Claim) []driver.Claim {
 	claims := make([]driver.Claim, len(kinds))
 	for i, kind := range kinds {
-		claims[i] = kind(on(fmt.Sprintf("%s/%s/%d", k.name, place, i)))
+		claims[i] = kind(on(fmt.Sprintf("%s/%s/%d", k.name, path, i)))
 	}
 	return claims
 }
@@ -304,7 +304,7 @@ func (d *client) acquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	return d.Driver.(driver.AllAcquirer).AcquireAll(ctx, claims)
 }
 
-// getsAll wants all of the claims to be granted.
+// wantAllGranted requires that all claims are granted.
 func (d *client) wantAllGranted(claims []driver.Claim) []driver.Grant {
 	d.k.Helper()
 	grants, err := d.acquireAll(d.k.ctx, claims)
@@ -314,7 +314,7 @@ func (d *client) wantAllGranted(claims []driver.Claim) []driver.Grant {
 	return grants
 }
 
-// refusedAll wants one of the claims to be in the way of all.
+// wantNoneGranted requires that AcquireAll returns a HeldError.
 func (d *client) wantNoneGranted(claims []driver.Claim) *driver.HeldError {
 	d.k.Helper()
 	grants, err := d.acquireAll(d.k.ctx, claims)
@@ -325,7 +325,7 @@ func (d *client) wantNoneGranted(claims []driver.Claim) *driver.HeldError {
 	return held
 }
 
-// enterAll asks until all of the claims are granted, visits the section, and releases.
+// enterAll repeats AcquireAll until it is granted, visits the section, and releases.
 func (w *worker) enterAll(s *section, claims []driver.Claim) error {
 	for {
 		grants, err := w.d.acquireAll(w.k.ctx, claims)

@@ -16,8 +16,8 @@ import (
 // basics is the first topic.
 const basics = "Basics"
 
-// testBasics tests the steps that all other topics use. It reports only the first subtest
-// that fails, because that one says most about the cause.
+// testBasics tests the steps that all other topics use. It reports only the first failed
+// subtest, because that one is closest to the cause.
 func testBasics(s *suite) {
 	s.turn = make(chan struct{})
 	close(s.turn)
@@ -32,7 +32,7 @@ func testBasics(s *suite) {
 		}
 	})
 
-	s.lookAt("Acquire of a name that was never there: nothing is stored of it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
+	s.lookAt("Acquire of a new name: nothing is stored for it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 	})
 
@@ -40,31 +40,31 @@ func testBasics(s *suite) {
 		for _, name := range []string{k.name, strings.ToUpper(k.name), k.name + " ", k.name + "/", k.name + "%2F", k.name + "\u00e9",
 			k.name + "e\u0301", k.name + "*", k.name + "/..", k.name + strings.Repeat("x", driver.MaxName-len(k.name))} {
 			if _, err := k.a.Acquire(k.ctx, k.mutex(on(name))); err != nil {
-				k.Errorf("%+q: %v; want it granted, for only others like it are held", name, err)
+				k.Errorf("%+q: %v; want it granted, because only similar names are held", name, err)
 			}
 		}
 	})
 
-	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it, and read again; "+
-		"what was read must not be damaged on the way (it is bytes, not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
+	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it; and whether the bytes are stored "+
+		"and read unchanged (they are not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
 		g := k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "first"})))
 		held := k.b.wantHeld(k.mutex())
 		if h := held.Holder; held.Holders != 1 || h.Fence != g.Fence || h.Owner.Client != "first" {
-			k.Errorf("in the way is %+v; want one holder, the fence %d and the owner %q", held, g.Fence, "first")
+			k.Errorf("the HeldError is %+v; want one holder, the fence %d and the owner %q", held, g.Fence, "first")
 		}
 		k.b.wantFences(g.Fence)
 	})
 
-	s.lookAt("the token: who has it holds, whichever client asks", "TheSameTokenIsTheSameGrant", func(k *kit) {
+	s.lookAt("the token: it identifies the claim, whichever client sends it", "TheSameTokenIsTheSameGrant", func(k *kit) {
 		c := k.mutex()
 		first := k.a.wantGranted(c)
 		if again := k.b.wantGranted(c); again.Fence != first.Fence {
-			k.Errorf("fence %d, and then %d; want one grant", first.Fence, again.Fence)
+			k.Errorf("fences %d and %d for one token; want the same", first.Fence, again.Fence)
 		}
 		k.b.mustRenew(c)
 	})
 
-	s.lookAt("Release: it is stored, too, and of another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
+	s.lookAt("Release: its effect is stored, too, and with another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		k.b.wantNothingToRelease(k.mutex())
@@ -74,7 +74,7 @@ func testBasics(s *suite) {
 		k.a.wantLost(c)
 	})
 
-	s.lookAt("whether a read is fresh (a cache, a replica that lags), and whether a write fails if the entry has changed since it was read",
+	s.lookAt("whether a read is current (not from a cache or an old replica), and whether a write fails if the entry has changed since it was read",
 		"WhatAnotherClientChangesIsSeenAtOnce", func(k *kit) {
 			k.b.wantFree(k.name)
 			for range 3 {
@@ -92,7 +92,7 @@ func testBasics(s *suite) {
 			}
 		})
 
-	s.lookAt("the queue: it is a part of what is stored, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
+	s.lookAt("the queue: it is stored with the entry, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
 		c, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
@@ -102,7 +102,7 @@ func testBasics(s *suite) {
 		k.b.wantGranted(waiter)
 	})
 
-	s.lookAt("how large a value the store takes, and whether it says so of one that it does not take whole: here are 70 KB",
+	s.lookAt("how large a value the store takes, and whether it returns an error for one that is too large: this entry has 70 KB",
 		"ALargeEntryIsKeptWhole", func(k *kit) {
 			const waiters = 8
 			labels := map[string]string{}
@@ -110,15 +110,15 @@ func testBasics(s *suite) {
 				labels[fmt.Sprintf("%0*d", driver.MaxLabelSize, i)] = strings.Repeat("x", driver.MaxLabelSize)
 			}
 			large := owner(driver.Owner{Client: "large", Labels: labels})
-			most := bytes.Repeat([]byte{0xff}, driver.MaxValue)
+			largest := bytes.Repeat([]byte{0xff}, driver.MaxValue)
 			c := k.mutex(large)
-			c.Value = most
+			c.Value = largest
 			k.a.wantGranted(c)
 			for i := range waiters {
 				k.a.wantPlace(k.mutex(queue(long), large), i+1)
 			}
 			e := k.b.wantHoldersWaiters(1, waiters)
-			if !bytes.Equal(e.Value, most) || !maps.Equal(k.onlyHolder(e.Holders).Owner.Labels, labels) {
+			if !bytes.Equal(e.Value, largest) || !maps.Equal(k.onlyHolder(e.Holders).Owner.Labels, labels) {
 				k.Errorf("a value of %d bytes, and %d labels of the holder; want those of the claim", len(e.Value), len(e.Holders[0].Owner.Labels))
 			}
 			for i, w := range e.Waiters {
@@ -147,7 +147,7 @@ func testBasics(s *suite) {
 		})
 
 	s.lookAt("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
-		"that was read; also among the goroutines of one client", "OfManyAtOnceOneIsGranted", func(k *kit) {
+		"that was read; this concerns goroutines of one client, too", "OfManyAtOnceOneIsGranted", func(k *kit) {
 		for i := range 5 {
 			var granted atomic.Int32
 			k.inParallel(8, func(j int) {
@@ -159,7 +159,7 @@ func testBasics(s *suite) {
 					k.Errorf("Acquire: %v; want it granted, or a *driver.HeldError", err)
 				}
 			})
-			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // or no claim has a quorum
+			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // maybe no claim got a majority
 				k.Fatalf("VIOLATION: %d of 8 were granted one mutex; want 1", n)
 			}
 		}

@@ -17,12 +17,11 @@ import (
 var noError = basictest.NoError
 
 // BenchmarkHolders measures the cost of a step on a name with each of these numbers of
-// holders. If the backend refuses that many holders, the benchmark is skipped, with the
-// error.
+// holders. It skips a number that the backend refuses, with the error.
 //
 // measure runs one step as often as b says, and may report metrics of its own. nil means
 // a bare b.Loop.
-func BenchmarkHolders(b *testing.B, d driver.Driver, measure func(b *testing.B, step func()), holders ...int) {
+func BenchmarkHolders(b *testing.B, d driver.Driver, measure func(b *testing.B, step func()), counts ...int) {
 	if measure == nil {
 		measure = func(b *testing.B, step func()) {
 			for b.Loop() {
@@ -30,15 +29,15 @@ func BenchmarkHolders(b *testing.B, d driver.Driver, measure func(b *testing.B, 
 			}
 		}
 	}
-	for _, n := range holders {
-		beside := &crowded{b: b, d: d, name: fmt.Sprintf("held-by-%d", n), n: n}
-		if err := beside.fill(); err != nil {
+	for _, n := range counts {
+		held := &heldName{b: b, d: d, name: fmt.Sprintf("held-by-%d", n), n: n}
+		if err := held.fill(); err != nil {
 			b.Run(fmt.Sprintf("all/%d", n), func(b *testing.B) { b.Skip(err) })
 			continue
 		}
-		for _, step := range beside.steps() {
+		for _, step := range held.steps() {
 			b.Run(fmt.Sprintf("%s/%d", step.name, n), func(b *testing.B) {
-				beside.b = b
+				held.b = b
 				step.run()
 				measure(b, step.run)
 			})
@@ -46,24 +45,24 @@ func BenchmarkHolders(b *testing.B, d driver.Driver, measure func(b *testing.B, 
 	}
 }
 
-// crowded is a name with many holders.
-type crowded struct {
+// heldName is a name with many holders.
+type heldName struct {
 	b    *testing.B
 	d    driver.Driver
 	name string
 	n    int
-	last driver.Claim // of a holder
+	last driver.Claim // the claim of one holder
 }
 
-func (c *crowded) permit(limit int) driver.Claim {
+func (c *heldName) permit(limit int) driver.Claim {
 	return driver.Claim{
 		Name: c.name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
 		Weight: 1, Limit: limit, TTL: time.Hour, QueueTTL: time.Hour,
 	}
 }
 
-// fill grants all permits, many at the same time, because a driver may share requests.
-func (c *crowded) fill() error {
+// fill acquires all permits, many at the same time, because a driver may share requests.
+func (c *heldName) fill() error {
 	c.last = c.permit(c.n)
 	if _, err := c.d.Acquire(c.b.Context(), c.last); err != nil {
 		return err
@@ -86,7 +85,7 @@ func (c *crowded) fill() error {
 	return nil
 }
 
-func (c *crowded) wantHeld(claim driver.Claim) {
+func (c *heldName) wantHeld(claim driver.Claim) {
 	if _, err := c.d.Acquire(c.b.Context(), claim); !errors.Is(err, driver.ErrHeld) {
 		c.b.Fatalf("Acquire: %v; want it refused", err)
 	}
@@ -97,8 +96,8 @@ type benchmarkStep struct {
 	run  func()
 }
 
-// steps must run in this order: once the writer waits, it stays in the queue.
-func (c *crowded) steps() []benchmarkStep {
+// steps returns the steps in their order: once the writer waits, it stays in the queue.
+func (c *heldName) steps() []benchmarkStep {
 	writer, behind := c.permit(driver.Unlimited), c.permit(driver.Unlimited)
 	writer.Weight, writer.Queue, behind.Queue = driver.Exclusive, true, true
 	return []benchmarkStep{
@@ -121,8 +120,8 @@ func (c *crowded) steps() []benchmarkStep {
 	}
 }
 
-// BenchmarkCycles runs b.N cycles in goroutines. Each passes its number, so that it has
-// names of its own, and has run once before, because new names cost more.
+// BenchmarkCycles runs b.N cycles in goroutines. Each passes its number to cycle, for a
+// name of its own, and has run once before, because new names cost more.
 func BenchmarkCycles(b *testing.B, goroutines int, cycle func(i int) error) {
 	b.ReportAllocs()
 	var left atomic.Int64
@@ -150,7 +149,7 @@ func BenchmarkCycles(b *testing.B, goroutines int, cycle func(i int) error) {
 }
 
 func exclusive(name string) driver.Claim {
-	c := (&crowded{name: name}).permit(driver.Unlimited)
+	c := (&heldName{name: name}).permit(driver.Unlimited)
 	c.Weight = driver.Exclusive
 	return c
 }
@@ -183,7 +182,7 @@ func BenchmarkRenew(b *testing.B, d driver.Driver) {
 	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "leases/s")
 }
 
-// ReportTimes reports the median of some times, and what one in a hundred exceeds.
+// ReportTimes reports the median and the 99th percentile of some times.
 func ReportTimes(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")

@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// BenchmarkOneName makes 64 clients compete for one name with leases of a second, and
+// BenchmarkOneName lets 64 clients compete for one name with leases of a second, and
 // counts the leases, and the lost ones. An op is a minute. In Brief the clients release
-// at once; in Kept they hold the name for three seconds, so that each lease has to be
-// renewed.
+// at once. In Kept they hold the name for three seconds, so they must renew each lease.
 func BenchmarkOneName(b *testing.B, open func(b *testing.B) driver.Driver) {
 	b.Run("Brief", func(b *testing.B) { oneName(b, open, 0) })
 	b.Run("Kept", func(b *testing.B) { oneName(b, open, 3*time.Second) })

@@ -16,7 +16,7 @@ func testBreaking(s *suite) {
 		k.b.mustBreak(g.Fence, 0, op)
 		k.b.wantHoldersWaiters(0, 0)
 		k.wantBrokenBy(k.a.renew(c, long), op)
-		k.wantBrokenBy(k.a.renew(c, long), op) // each time that it asks
+		k.wantBrokenBy(k.a.renew(c, long), op) // each renewal has the same answer
 	})
 
 	s.test("WithoutADelayLetsTheNextInAtOnce", func(k *kit) {
@@ -63,7 +63,7 @@ func testBreaking(s *suite) {
 		broken := k.wantBrokenBy(k.a.renew(c, long), op)
 		most := long
 		if k.s.Clock == nil {
-			most += k.u / 4 // the name stays closed longer if the step may have taken effect later
+			most += k.u / 4 // the step may take effect later, and closes the name from then on
 		}
 		if broken.ClosedFor <= long/2 || broken.ClosedFor > most {
 			k.Errorf("ClosedFor = %v, want %v", broken.ClosedFor, long)
@@ -94,7 +94,7 @@ func testBreaking(s *suite) {
 		k.a.mustRenew(c)
 		k.a.mustRelease(c)
 		k.wantNoSuchLease(k.b.breakLease(g.Fence, long, op)) // released
-		k.b.wantGranted(k.mutex())                           // and not closed
+		k.b.wantGranted(k.mutex())                           // the name is not closed
 	})
 
 	s.test("OfAnOldFenceLeavesTheNewHolder", func(k *kit) {
@@ -108,7 +108,7 @@ func testBreaking(s *suite) {
 	})
 
 	s.test("MatchesEveryFenceOfARun", func(k *kit) {
-		for _, pick := range []func(driver.Grant) uint64{
+		for _, fenceOf := range []func(driver.Grant) uint64{
 			func(g driver.Grant) uint64 { return g.Fence },
 			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Fences)/2 },
 			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Fences) - 1 },
@@ -116,7 +116,7 @@ func testBreaking(s *suite) {
 			c := k.mutex(fences(10))
 			g := k.a.wantGranted(c)
 			k.wantNoSuchLease(k.b.breakLease(g.Fence+uint64(g.Fences), 0, op))
-			k.b.mustBreak(pick(g), 0, op)
+			k.b.mustBreak(fenceOf(g), 0, op)
 			k.a.wantLost(c)
 		}
 	})
@@ -174,7 +174,7 @@ func testBreaking(s *suite) {
 	})
 }
 
-// notThere wants a break to have found no lease.
+// wantNoSuchLease requires that a break found no lease.
 func (k *kit) wantNoSuchLease(err error) {
 	k.Helper()
 	if !errors.Is(err, driver.ErrNoSuchLease) {

@@ -21,8 +21,8 @@ func queue(d time.Duration) option {
 	return func(c *driver.Claim) { c.Queue, c.QueueTTL = true, d }
 }
 
-// permits claims weight out of limit on the kit's name, with a token of its own, for
-// long.
+// permits makes a claim of weight out of limit on the kit's name, with a new token and
+// the TTL long.
 func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 	c := driver.Claim{
 		Name: k.name, Token: driver.NewToken(), Owner: driver.Owner{Client: "drivertest", Host: "here", PID: 1},
@@ -35,12 +35,12 @@ func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 	return c
 }
 
-// mutex makes a claim for all permits; a writer's claim is the same.
+// mutex makes an exclusive claim, for a mutex or a writer.
 func (k *kit) mutex(options ...option) driver.Claim {
 	return k.permits(driver.Exclusive, driver.Unlimited, options...)
 }
 
-// reader makes a claim for one permit of all.
+// reader makes a claim with the weight 1 and no limit.
 func (k *kit) reader(options ...option) driver.Claim {
 	return k.permits(1, driver.Unlimited, options...)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// client is a driver with the assertions that tests consist of. A failed assertion ends
-// the test, so only the test's own goroutine may use them.
+// client is a driver with the assertions of the tests. A failed assertion ends the test,
+// so only the test's own goroutine may use them.
 type client struct {
 	driver.Driver
 	k *kit
 }
 
-// Acquire notes the claim, so that the clean-up releases it, and when it was answered.
+// Acquire records the claim, for the clean-up, and the time of the answer.
 func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.k.remember(c)
 	defer func() {
@@ -27,7 +27,7 @@ func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return d.Driver.Acquire(ctx, c)
 }
 
-// gets wants the claim granted.
+// wantGranted requires that Acquire grants the claim.
 func (d *client) wantGranted(c driver.Claim) driver.Grant {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
@@ -40,7 +40,7 @@ func (d *client) wantGranted(c driver.Claim) driver.Grant {
 	return g
 }
 
-// refused wants the claim refused because of other claims.
+// wantHeld requires that Acquire refuses the claim with a HeldError.
 func (d *client) wantHeld(c driver.Claim) *driver.HeldError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
@@ -58,7 +58,7 @@ func (d *client) wantHeld(c driver.Claim) *driver.HeldError {
 	return held
 }
 
-// waits wants the claim refused and at this place in the queue.
+// wantPlace requires that the claim is refused, with this place in the queue.
 func (d *client) wantPlace(c driver.Claim, place int) *driver.HeldError {
 	d.k.Helper()
 	held := d.wantHeld(c)
@@ -68,7 +68,7 @@ func (d *client) wantPlace(c driver.Claim, place int) *driver.HeldError {
 	return held
 }
 
-// releases wants the claim to have been held, or waiting, until now.
+// mustRelease releases a claim that holds or waits.
 func (d *client) mustRelease(c driver.Claim) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, lease(c)); err != nil {
@@ -77,7 +77,7 @@ func (d *client) mustRelease(c driver.Claim) {
 	d.k.claims.Delete(string(c.Token[:]) + c.Name)
 }
 
-// releasesEarly releases the claim and keeps its name held until that long after the
+// releaseWithMinHold releases the claim, and keeps its name held until minHold after the
 // grant.
 func (d *client) releaseWithMinHold(c driver.Claim, minHold time.Duration) {
 	d.k.Helper()
@@ -86,7 +86,7 @@ func (d *client) releaseWithMinHold(c driver.Claim, minHold time.Duration) {
 	}
 }
 
-// cannotRelease wants the claim neither to hold nor to wait.
+// wantNothingToRelease requires that the claim neither holds nor waits.
 func (d *client) wantNothingToRelease(c driver.Claim) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNoSuchLease) {
@@ -95,13 +95,13 @@ func (d *client) wantNothingToRelease(c driver.Claim) {
 }
 
 // renew renews one lease, and returns its answer.
-func (d *client) renew(c driver.Claim, for_ time.Duration) error {
+func (d *client) renew(c driver.Claim, newTTL time.Duration) error {
 	d.k.Helper()
-	answers := d.renewAll(driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: for_})
+	answers := d.renewAll(driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: newTTL})
 	return answers[0]
 }
 
-// renewAll renews a batch, and wants an answer for each.
+// renewAll renews a batch, and requires an answer for each lease.
 func (d *client) renewAll(leases ...driver.LeaseRef) []error {
 	d.k.Helper()
 	answers, err := d.Renew(d.k.ctx, leases)
@@ -114,7 +114,7 @@ func (d *client) renewAll(leases ...driver.LeaseRef) []error {
 	return answers
 }
 
-// keeps wants the claim to be held, and makes it last its TTL from now.
+// mustRenew renews the lease of a claim for its TTL.
 func (d *client) mustRenew(c driver.Claim) {
 	d.k.Helper()
 	if err := d.renew(c, c.TTL); err != nil {
@@ -122,7 +122,7 @@ func (d *client) mustRenew(c driver.Claim) {
 	}
 }
 
-// lost wants the claim to hold nothing.
+// wantLost requires that the claim has no lease.
 func (d *client) wantLost(c driver.Claim) {
 	d.k.Helper()
 	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNoSuchLease) {
@@ -140,7 +140,7 @@ func (d *client) entry(name string) driver.Entry {
 	return e
 }
 
-// seesHoldersWaiters wants this number of holders and waiters of the kit's name.
+// wantHoldersWaiters requires these numbers of holders and waiters of the kit's name.
 func (d *client) wantHoldersWaiters(holders, waiters int) driver.Entry {
 	d.k.Helper()
 	e := d.entry(d.k.name)
@@ -150,8 +150,7 @@ func (d *client) wantHoldersWaiters(holders, waiters int) driver.Entry {
 	return e
 }
 
-// heldBy wants the kit's name to be held with exactly these fences, in the order of the
-// grants.
+// wantFences requires exactly these fences of the kit's name, in the order of the grants.
 func (d *client) wantFences(want ...uint64) {
 	d.k.Helper()
 	var got []uint64
@@ -163,13 +162,13 @@ func (d *client) wantFences(want ...uint64) {
 	}
 }
 
-// breaks breaks the lease with this fence of the kit's name.
+// breakLease breaks the lease with this fence of the kit's name.
 func (d *client) breakLease(fence uint64, delay time.Duration, by driver.Owner) error {
 	d.k.Helper()
 	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
 }
 
-// mustBreak wants the lease with this fence broken.
+// mustBreak breaks the lease with this fence.
 func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
 	d.k.Helper()
 	if err := d.breakLease(fence, delay, by); err != nil {

@@ -16,16 +16,16 @@ import (
 // steadyOptions keep a client from losing a lease or a place on a slow machine.
 var steadyOptions = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: time.Minute}
 
-// TestAllInACrowd runs 64 clients, each of which takes two to four of ten names with
-// pawl.All, six times. Some of the names are pools of three permits. No two holders may
-// be in each other's way, and each client gets all of its turns. open returns the driver
-// of one more client.
+// TestAllInACrowd runs 64 clients. Each locks two to four of ten names with pawl.All, six
+// times. Some of the names are semaphores of three permits. No two leases may exclude
+// each other, and each client gets all of its turns. open returns the driver of another
+// client.
 func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 	t.Helper()
-	const clients, turns, names, permits, pools = 64, 6, 10, 3, 3
+	const clients, turns, names, permits, semaphores = 64, 6, 10, 3, 3
 	var inside [names]atomic.Int64
 	var longest atomic.Int64
-	bounded, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // only a deadlock takes so long
+	bounded, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // only a deadlock takes that long
 	defer cancel()
 	var all sync.WaitGroup
 	for range clients {
@@ -41,7 +41,7 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 				some := rand.Perm(names)[:2+rand.IntN(3)]
 				parts := make([]pawl.Lockable, len(some))
 				for i, n := range some {
-					if name := fmt.Sprintf("crowd/%d", n); n < pools {
+					if name := fmt.Sprintf("crowd/%d", n); n < semaphores {
 						parts[i] = c.Semaphore(name, permits).Permits(1)
 					} else {
 						parts[i] = c.Mutex(name)
@@ -51,12 +51,12 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 				err := pawl.All(parts...).Do(bounded, func(context.Context) error {
 					longest.Store(max(longest.Load(), int64(time.Since(began))))
 					for _, n := range some {
-						most := int64(1)
-						if n < pools {
-							most = permits
+						allowed := int64(1)
+						if n < semaphores {
+							allowed = permits
 						}
-						if in := inside[n].Add(1); in > most {
-							t.Errorf("VIOLATION: %d hold name %d", in, n)
+						if in := inside[n].Add(1); in > allowed {
+							t.Errorf("VIOLATION: %d leases of name %d", in, n)
 						}
 						defer inside[n].Add(-1)
 					}
@@ -74,8 +74,8 @@ func TestAllInACrowd(t *testing.T, open func() driver.Driver) {
 	t.Logf("the longest wait was %v", time.Duration(longest.Load()).Round(time.Millisecond))
 }
 
-// BenchmarkAll measures an acquire and a release of one lock, and of several with
-// pawl.All, that are free.
+// BenchmarkAll measures an acquire and a release of one free lock, and of several with
+// pawl.All.
 func BenchmarkAll(b *testing.B, d driver.Driver) {
 	b.Helper()
 	c, err := pawl.New(d, steadyOptions)

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// TestHeldInACrowd makes 100 clients wait for one name for longer than its holder's
-// TTL. The holder keeps its lease, and no waiter loses its place. open returns the driver
-// of one more client.
+// TestHeldInACrowd lets 100 clients wait for one name for longer than its holder's TTL.
+// The holder must keep its lease, and each waiter its place. open returns the driver of
+// another client.
 func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	t.Helper()
 	const clients, ttl = 100, 15 * time.Second
@@ -34,7 +34,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	var moved atomic.Int64 // how often a waiter moved back in the queue
+	var moved atomic.Int64 // the number of times that a waiter moved back in the queue
 	for range clients {
 		last := 0
 		c := client(&pawl.Observer{Queued: func(e pawl.QueuedEvent) {
@@ -45,7 +45,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 		}})
 		all.Go(func() {
 			if _, err := c.Mutex("crowd").Lock(ctx); ctx.Err() == nil {
-				t.Errorf("a waiter got %v", err)
+				t.Errorf("Lock of a waiter returned %v", err)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestHeldInACrowd(t *testing.T, open func() driver.Driver) {
 	}
 	time.Sleep(ttl + ttl/3)
 	if n := waiting(); n != clients || moved.Load() > 0 || lease.Err() != nil {
-		t.Errorf("%d of %d wait; a waiter moved back %d times; the lease: %v", n, clients, moved.Load(), lease.Err())
+		t.Errorf("%d of %d clients wait; a waiter moved back %d times; the lease: %v", n, clients, moved.Load(), lease.Err())
 	}
 	cancel()
 	all.Wait()

@@ -13,33 +13,33 @@ func testClose(s *suite) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
 		k.mustClose(k.a)
-		wants := func(what string, err error) {
+		wantClosed := func(what string, err error) {
 			k.Helper()
 			if !errors.Is(err, driver.ErrClosed) {
 				k.Errorf("%s: %v; want ErrClosed", what, err)
 			}
 		}
 		_, err := k.a.Acquire(k.ctx, k.mutex(on(k.name+"/free")))
-		wants("Acquire of a free name", err)
+		wantClosed("Acquire of a free name", err)
 		_, err = k.a.Acquire(k.ctx, k.mutex(queue(long)))
-		wants("Acquire of a held name", err)
+		wantClosed("Acquire of a held name", err)
 		_, err = k.a.Acquire(k.ctx, c)
-		wants("Acquire repeated", err)
+		wantClosed("Acquire repeated", err)
 		_, err = k.a.Renew(k.ctx, []driver.LeaseRef{lease(c)})
-		wants("Renew", err)
-		wants("Release", k.a.Release(k.ctx, lease(c)))
+		wantClosed("Renew", err)
+		wantClosed("Release", k.a.Release(k.ctx, lease(c)))
 		_, err = k.a.Inspect(k.ctx, k.name)
-		wants("Inspect", err)
+		wantClosed("Inspect", err)
 		if s.canBreak {
-			wants("Break", k.a.breakLease(g.Fence, 0, driver.Owner{}))
+			wantClosed("Break", k.a.breakLease(g.Fence, 0, driver.Owner{}))
 		}
 		if s.canList {
-			wants("List", k.listErr(k.ctx, k.a))
+			wantClosed("List", k.listErr(k.ctx, k.a))
 		}
 		k.a.Properties()             // must not panic
-		k.b.wantHoldersWaiters(1, 0) // and nothing was changed
+		k.b.wantHoldersWaiters(1, 0) // and no call changed anything
 		if e := k.b.entry(k.name + "/free"); len(e.Holders) != 0 {
-			k.Errorf("%+v; want nobody", e)
+			k.Errorf("%+v; want no holder", e)
 		}
 	})
 
@@ -71,8 +71,8 @@ func testClose(s *suite) {
 	})
 
 	s.test("AWaitersTurnStillComesToOthers", func(k *kit) {
-		// A signal cannot reach a promoted waiter whose client is closed, and that must
-		// not stop the client that passes the name on.
+		// A signal cannot reach a promoted waiter whose client is closed. That must not
+		// stop the client that passes the name on.
 		holder, gone := k.mutex(), k.mutex(queue(long))
 		k.b.wantGranted(holder)
 		k.a.wantPlace(gone, 1)
@@ -95,17 +95,16 @@ func testClose(s *suite) {
 		k.mustClose(d)
 		all.Wait()
 		for i, c := range claims {
-			// An attempt that was under way has an unknown outcome, as when a connection
-			// breaks.
+			// An attempt under way has an unknown outcome, as after a lost connection.
 			if err := answers[i]; err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrUnavailable) {
 				k.Fatalf("Acquire: %v; want it granted, or ErrClosed", err)
 			}
 			err := k.b.Release(k.ctx, lease(c))
 			if answers[i] == nil && err != nil {
-				k.Fatalf("Release of what was granted: %v", err)
+				k.Fatalf("Release of a granted claim: %v", err)
 			}
 			if e := k.b.entry(c.Name); len(e.Holders) != 0 {
-				k.Fatalf("%+v; want nobody", e)
+				k.Fatalf("%+v; want no holder", e)
 			}
 		}
 	})

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testConcurrent: many goroutines on both clients, with only the backend between them.
-// The race detector does not help here, because a backend establishes no happens-before.
-// So each section counts its holders.
+// testConcurrent runs many goroutines on both clients. The race detector does not help
+// here, because a backend establishes no happens-before. So each section counts its
+// holders.
 func testConcurrent(s *suite) {
 	s.timeless = true
 	workers, rounds := 8, s.fewer(10)

@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// section is a section that a lock protects: it knows the weight inside, and the fence of
-// the last exclusive visitor.
+// section is a section that a lock protects. It adds up the weights inside, and checks
+// the fences of exclusive visitors.
 type section struct {
-	limit   int64
-	inside  atomic.Int64
-	passed  atomic.Int64
-	counter atomic.Int64  // the exclusive visitors read it, and a moment later write it
-	alone   atomic.Int64  // how many exclusive visitors there were
-	last    atomic.Uint64 // fence of the last of them
-	faults  atomic.Int64
+	limit           int64
+	inside          atomic.Int64
+	visits          atomic.Int64
+	counter         atomic.Int64  // the exclusive visitors read it, and a moment later write it
+	exclusiveVisits atomic.Int64  // the number of exclusive visitors
+	lastFence       atomic.Uint64 // the fence of the last of them
+	faults          atomic.Int64
 }
 
 func (s *section) visit(c driver.Claim, g driver.Grant) {
@@ -28,35 +28,35 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 		s.faults.Add(1)
 	}
 	n := s.counter.Load()
-	time.Sleep(50 * time.Microsecond) // otherwise no visitor would stay long enough to meet another
+	time.Sleep(50 * time.Microsecond) // otherwise two visitors would seldom meet
 	if c.Weight == driver.Exclusive {
 		s.counter.Store(n + 1)
-		s.alone.Add(1)
-		if s.last.Swap(g.Fence) >= g.Fence {
+		s.exclusiveVisits.Add(1)
+		if s.lastFence.Swap(g.Fence) >= g.Fence {
 			s.faults.Add(1)
 		}
 	}
-	s.passed.Add(1)
+	s.visits.Add(1)
 	s.inside.Add(-weight)
 }
 
 func (s *section) check(k *kit, visits int64) {
 	k.Helper()
 	if n := s.faults.Load(); n > 0 {
-		k.Errorf("VIOLATION: %d of %d visitors met others who should not have been there, or had an old fence", n, s.passed.Load())
+		k.Errorf("VIOLATION: %d of %d visitors were inside with excluded ones, or had an old fence", n, s.visits.Load())
 	}
-	if got, want := s.counter.Load(), s.alone.Load(); got != want {
-		k.Errorf("the counter stands at %d after %d increments", got, want)
+	if got, want := s.counter.Load(), s.exclusiveVisits.Load(); got != want {
+		k.Errorf("the counter is %d after %d increments", got, want)
 	}
-	if n := s.passed.Load(); n != visits {
+	if n := s.visits.Load(); n != visits {
 		k.Errorf("%d visits, want %d", n, visits)
 	}
 }
 
-// crowd runs f rounds times in each of the workers, half of them on each client.
+// runWorkers runs f in each worker, rounds times. Half of the workers use each client.
 func (k *kit) runWorkers(workers, rounds int, f func(*worker) error) {
 	k.Helper()
-	var grantSignals sync.Map // of the waiting workers, by token
+	var grantSignals sync.Map // the channels of the waiting workers, by token
 	notify := func(s driver.Signal) {
 		if granted, ok := grantSignals.Load(s.Token); ok {
 			select {
@@ -85,16 +85,16 @@ func (k *kit) runWorkers(workers, rounds int, f func(*worker) error) {
 	all.Wait()
 }
 
-// worker is one of a crowd.
+// worker is one goroutine of runWorkers.
 type worker struct {
 	k            *kit
 	d            *client
 	grantSignals *sync.Map
 }
 
-// enter asks until the claim is granted, visits the section, and releases. Like a waiter,
-// it asks again when its grant is signalled, or after a pause that grows. The outcome
-// does not depend on the timing.
+// enter repeats its claim until it is granted, visits the section, and releases. Like a
+// waiter, it repeats the claim after a grant signal, or after a growing pause. The
+// outcome does not depend on the timing.
 func (w *worker) enter(s *section, c driver.Claim) error {
 	granted := make(chan struct{}, 1)
 	w.grantSignals.Store(c.Token, granted)

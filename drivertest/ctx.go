@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testCtx: the ctx of a call bounds the call, and nothing before or after it.
+// testCtx tests that the ctx of a call bounds the call, and nothing after it.
 func testCtx(s *suite) {
 	s.test("ThatIsOverReturnsItsErrorAndChangesNothing", func(k *kit) {
 		cancelled, cancel := context.WithCancel(k.ctx)
@@ -21,41 +21,41 @@ func testCtx(s *suite) {
 		k.a.wantGranted(known)
 		k.a.mustRelease(known)
 		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, tooLate: context.DeadlineExceeded} {
-			wants := func(what string, err error) {
+			wantErr := func(what string, err error) {
 				k.Helper()
 				if !errors.Is(err, want) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNoSuchLease) {
 					k.Errorf("%s: %v; want %v", what, err, want)
 				}
 			}
 			_, err := k.a.Acquire(ctx, k.mutex())
-			wants("Acquire of a free name", err)
+			wantErr("Acquire of a free name", err)
 			_, err = k.a.Acquire(ctx, k.mutex(on(known.Name)))
-			wants("Acquire of a name that it has used", err)
+			wantErr("Acquire of a used name", err)
 			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), queue(long)))
-			wants("Acquire of a held name", err)
+			wantErr("Acquire of a held name", err)
 			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), force))
-			wants("Acquire by force", err)
+			wantErr("forced Acquire", err)
 			_, err = k.a.Renew(ctx, []driver.LeaseRef{lease(held), {Name: held.Name, Token: held.Token, TTL: 9 * long}})
-			wants("Renew", err)
-			wants("Release", k.a.Release(ctx, lease(held)))
-			wants("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
+			wantErr("Renew", err)
+			wantErr("Release", k.a.Release(ctx, lease(held)))
+			wantErr("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
 			bounded := lease(held)
 			bounded.HasEnd = true
-			wants("Release that has an end", k.a.Release(ctx, bounded))
+			wantErr("Release with an end", k.a.Release(ctx, bounded))
 			_, err = k.a.Inspect(ctx, k.name)
-			wants("Inspect", err)
+			wantErr("Inspect", err)
 			if s.canBreak {
-				wants("Break", k.b.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
+				wantErr("Break", k.b.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
 			}
 			if s.canList {
-				wants("List", k.listErr(ctx, k.b))
+				wantErr("List", k.listErr(ctx, k.b))
 			}
 		}
 
 		k.b.wantHoldersWaiters(0, 0)
 		e := k.b.entry(held.Name)
 		if len(e.Holders) != 1 || len(e.Waiters) != 0 || e.ClosedFor != 0 || e.Holders[0].Fence != g.Fence || e.Holders[0].ExpiresIn > 2*long {
-			k.Errorf("%+v; want what it was before", e)
+			k.Errorf("%+v; want it unchanged", e)
 		}
 		k.a.mustRenew(held)
 		k.b.wantGranted(k.mutex())
@@ -68,7 +68,7 @@ func testCtx(s *suite) {
 			k.Fatal(err)
 		}
 		cancel()
-		for range 15 { // the end of a ctx may start something that runs beside us
+		for range 15 { // the end of a ctx may start a request in the background
 			time.Sleep(time.Millisecond)
 			k.a.mustRenew(c)
 		}

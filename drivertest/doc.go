@@ -28,19 +28,17 @@
 // With -short, a suite that lets real time pass begins each subtest with half of
 // [Harness.Unit], but with at least 500 ms, or with a whole unit if that is shorter. It
 // runs the subtest again with twice that time if it fails and was late. The few subtests
-// that wait for many units are left out. Every promise that a backend keeps by itself is
-// still tested.
+// that wait for many units are left out. Every promise of a backend is still tested.
 //
-// With [Harness.OpenThrough] the suite has a network of its own between a client and its
-// servers. It delays requests until their end has passed, makes them slower, loses
-// answers, and cuts connections. For a backend in memory or in a file, set NoNetwork.
+// With [Harness.OpenThrough] the suite puts a proxy between a client and its servers. The
+// proxy delays requests past their end, slows them down, loses answers, and cuts
+// connections. For a backend in memory or in a file, set NoNetwork.
 //
-// Run returns when all subtests have. It begins with the topic Basics, and ends with it
-// if one of the basics fails; then it reports that one. The other topics begin, and are
-// reported, in an order in which the most useful failure comes first. Each failure has a
-// line that begins "look at:". If a backend has one fault, the suite should report it
-// within 30 s: two [Harness.Patience] after the first failure no other subtest begins,
-// and those that still wait end.
+// Run begins with the topic Basics, and ends with it if one of the basics fails. The
+// other topics begin, and are reported, in an order in which the most useful failure
+// comes first. Each failure has a line that begins "look at:". If a backend has one
+// fault, the suite should report it within 30 s: two [Harness.Patience] after the first
+// failure no other subtest begins, and subtests that still wait end.
 //
 // The suite needs no empty backend: it uses new names in each run. It finds abilities by
 // type assertion on the driver itself, skips what the driver cannot do, and logs that.
@@ -48,8 +46,8 @@
 // docs/internals/writing-a-backend.md and docs/internals/writing-a-store.md each write a
 // backend, and show what the suite reports about first tries.
 //
-// A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one
-// fault each, and wants the subtest that names the fault to fail.
+// A suite that cannot fail proves nothing. So broken_test.go runs it on drivers with one
+// fault each, and requires that the subtest for the fault fails.
 //
 // This package stays v0 when the root package becomes v1, see package driver: a new
 // version may ask more of a backend.

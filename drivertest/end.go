@@ -9,9 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testEnd: a request that arrives after its caller gave up, or after another request,
-// changes nothing. If requests cannot outlive their calls, the effect of a call is
-// visible when it returns.
+// testEnd tests that a request changes nothing if it arrives after its caller gave up, or
+// after another request. Without a network, it tests that calls leave no request behind.
 func testEnd(s *suite) {
 	if s.NoNetwork {
 		testNothingOutlivesItsCall(s)
@@ -24,7 +23,7 @@ func testEnd(s *suite) {
 	testFarAway(s)
 }
 
-// testLateClaims: in every mode, alone and with other claims.
+// testLateClaims tests late claims in every mode, alone and with other claims.
 func testLateClaims(s *suite) {
 	for name, mode := range map[string][]option{
 		"ATryThatComesAfterItsEndChangesNothing":          nil,
@@ -62,7 +61,7 @@ func testLateClaims(s *suite) {
 		k.pause(k.shortTimeout())
 		for _, c := range calls {
 			if c.hasReturned() {
-				k.Fatalf("answered with %v, though the requests were held up", c.err)
+				k.Fatalf("the call returned %v, although the requests were delayed", c.err)
 			}
 		}
 		letArrive()
@@ -78,13 +77,13 @@ func testLateClaims(s *suite) {
 		modes := []option{func(*driver.Claim) {}, queue(long), force}
 		type one struct {
 			*call
-			timely, held bool
+			inTime, held bool
 			mode         int
-			fence        uint64 // of the claim that held the name before
+			fence        uint64 // the fence of the claim that held the name before
 		}
 		var all []*one
 		for i := range 12 * len(modes) {
-			o := &one{mode: i % 3, held: i/3%2 == 0, timely: i/6%2 == 0}
+			o := &one{mode: i % 3, held: i/3%2 == 0, inTime: i/6%2 == 0}
 			c := k.mutex(on(k.nth(i)), modes[o.mode])
 			if o.held {
 				o.fence = k.a.wantGranted(k.mutex(on(c.Name))).Fence
@@ -93,22 +92,22 @@ func testLateClaims(s *suite) {
 			all = append(all, o)
 		}
 		letArrive := slow.hold()
-		brief, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
+		shortCtx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 		defer cancel()
 		for _, o := range all {
-			if o.timely {
+			if o.inTime {
 				o.begin(k.ctx)
 			} else {
-				o.begin(brief)
+				o.begin(shortCtx)
 			}
 		}
-		k.awaitEnd(brief)
+		k.awaitEnd(shortCtx)
 		k.advancePast(2 * k.shortTimeout())
 		letArrive()
 		for _, o := range all {
 			err := o.wait()
 			switch granted := !o.held || o.mode == 2; {
-			case !o.timely:
+			case !o.inTime:
 				k.wantCtxError("Acquire", err)
 			case granted && err != nil:
 				k.Errorf("Acquire in time: %v; want it granted", err)
@@ -119,7 +118,7 @@ func testLateClaims(s *suite) {
 		k.awaitArrival()
 		for _, o := range all {
 			switch {
-			case o.timely:
+			case o.inTime:
 			case o.held:
 				k.wantOneHolder(o.claim.Name, o.fence)
 			default:
@@ -145,14 +144,14 @@ func testLateClaims(s *suite) {
 	})
 }
 
-// testLateRepeats: late repeats of known claims change nothing, either.
+// testLateRepeats tests that late repeats of known claims change nothing.
 func testLateRepeats(s *suite) {
 	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
 		slow.wantGranted(c)
 		k.repeatLate(slow, c)
 		if left := k.onlyHolder(k.b.wantHoldersWaiters(1, 0).Holders).ExpiresIn; left > long-k.shortTimeout() {
-			k.Errorf("it lasts another %v, as if it had just been granted", left)
+			k.Errorf("the lease lasts another %v, as if it had just been granted", left)
 		}
 	})
 
@@ -172,7 +171,7 @@ func testLateRepeats(s *suite) {
 		slow.wantPlace(c, 1)
 		k.repeatLate(slow, c, holder)
 		if left := k.onlyHolder(k.b.wantHoldersWaiters(1, 0).Holders).ExpiresIn; left > long/2 {
-			k.Errorf("it lasts another %v; want no more than the place would have", left)
+			k.Errorf("the lease lasts another %v; want no more than the place would have lasted", left)
 		}
 	})
 
@@ -208,7 +207,8 @@ func testLateRepeats(s *suite) {
 	})
 }
 
-// repeats makes a repeat of a claim arrive too late, after the others were released.
+// repeatLate makes a repeat of c arrive too late, after the claims in released were
+// released.
 func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
 	letArrive := slow.hold()
@@ -221,8 +221,8 @@ func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Cl
 	k.awaitArrival()
 }
 
-// testLateReleases: a release with HasEnd that arrives too late does nothing.
-// testValueLate has the releases that write.
+// testLateReleases tests that a late release with HasEnd does nothing. testValueLate
+// tests releases with a value.
 func testLateReleases(s *suite) {
 	s.test("AReleaseWithAnEndDoesNothingAfterIt", func(k *kit) {
 		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))
@@ -267,7 +267,7 @@ func testLateReleases(s *suite) {
 	})
 }
 
-// testGivenUp: the promises to the caller of a call that is under way.
+// testGivenUp tests the promises to the caller of a call under way.
 func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
 		slow, held := k.openSlow(), k.mutex(on(k.nth(9)))
@@ -312,7 +312,7 @@ func testGivenUp(s *suite) {
 			select {
 			case <-c.done:
 			case <-k.afterSignalTimeout():
-				k.failMissing("%s did not return, while a request is under way,", c.what)
+				k.failMissing("%s did not return, while a request was under way,", c.what)
 			}
 		}
 	})
@@ -329,7 +329,7 @@ func testGivenUp(s *suite) {
 		}
 		k.pause(k.shortTimeout() / 2)
 		cancel()
-		letArrive() // the requests arrive before their end, and may well be granted
+		letArrive() // the requests arrive before their end, and may be granted
 		for _, c := range calls {
 			k.wantCtxError(c.what, c.wait())
 		}
@@ -355,7 +355,7 @@ func testGivenUp(s *suite) {
 				k.wantCtxError(c.what, c.wait())
 			}
 			for _, c := range calls {
-				k.releaseUnknown(k.b, c.claim) // the release may be the first to arrive
+				k.releaseUnknown(k.b, c.claim) // the release may arrive before the claim
 			}
 			if inTime {
 				letArrive()
@@ -375,8 +375,8 @@ func testGivenUp(s *suite) {
 	}
 }
 
-// testNothingOutlivesItsCall: whichever error a call returns, its effect is visible then,
-// and it has no other effect later.
+// testNothingOutlivesItsCall tests that the effect of a call is visible when it returns,
+// with whichever error, and that it has no later effect.
 func testNothingOutlivesItsCall(s *suite) {
 	s.test("WhatACallDidIsThereWhenItReturns", func(k *kit) {
 		const tries = 60
@@ -400,10 +400,10 @@ func testNothingOutlivesItsCall(s *suite) {
 		}
 		all.Wait()
 		k.awaitArrival()
-		for i, was := range seen {
+		for i, before := range seen {
 			now := k.b.entry(k.nth(i))
-			if was.Fence != now.Fence || len(was.Holders) != len(now.Holders) || len(was.Waiters) != len(now.Waiters) {
-				k.Errorf("%+v later, and %+v when the call had returned", now, was)
+			if before.Fence != now.Fence || len(before.Holders) != len(now.Holders) || len(before.Waiters) != len(now.Waiters) {
+				k.Errorf("Inspect shows %+v, and showed %+v when the call returned", now, before)
 			}
 		}
 	})

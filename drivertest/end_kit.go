@@ -14,8 +14,8 @@ type slowClient struct {
 	network *Network
 }
 
-// openSlow opens a slowClient, and makes one request, because a driver may have to learn
-// the backend's time first.
+// openSlow opens a slowClient and uses it once, because a driver may have to learn the
+// backend's time.
 func (k *kit) openSlow() *slowClient {
 	k.Helper()
 	n := newNetwork(k.T)
@@ -30,7 +30,7 @@ func (k *kit) openSlow() *slowClient {
 	s.wantGranted(c)
 	s.mustRelease(c)
 	if !n.wasUsed() {
-		k.Fatal("the client of OpenThrough does not go through the network: have it dial with n.Dial, or find its server at n.Addr(address)")
+		k.Fatal("the client of OpenThrough does not use the network: it must dial with n.Dial, or find its server at n.Addr(address)")
 	}
 	return s
 }
@@ -44,20 +44,21 @@ func (s *slowClient) useOnce(name string) {
 	s.mustRelease(c)
 }
 
-// hold delays what is sent from now on, until letGo is called, or the subtest ends.
+// hold delays the requests sent from now on, until letArrive is called, or the subtest
+// ends.
 func (s *slowClient) hold() (letArrive func()) {
 	letArrive = s.network.hold()
 	s.k.Cleanup(letArrive)
 	return letArrive
 }
 
-// call is one call of a driver, in a goroutine.
+// call is a call of a driver's method, in a goroutine.
 type call struct {
 	k     *kit
 	what  string
 	claim driver.Claim
 	do    func(ctx context.Context) error
-	done  chan struct{} // closed when it has returned
+	done  chan struct{} // closed when the call has returned
 	err   error         // err and ended are written before done is closed
 	ended time.Time
 }
@@ -113,7 +114,7 @@ func (c *call) begin(ctx context.Context) {
 	}()
 }
 
-// over reports whether the call has returned.
+// hasReturned reports whether the call has returned.
 func (c *call) hasReturned() bool {
 	select {
 	case <-c.done:
@@ -123,10 +124,10 @@ func (c *call) hasReturned() bool {
 	}
 }
 
-// wait returns the error, once the call has returned.
+// wait waits until the call has returned, and returns its error.
 func (c *call) wait() error {
 	c.k.Helper()
-	if _, ok := happens(c.k, c.done); !ok {
+	if _, ok := waitFor(c.k, c.done); !ok {
 		c.k.Fatalf("%s does not return", c.what)
 	}
 	return c.err
@@ -135,14 +136,13 @@ func (c *call) wait() error {
 // way is one way for a ctx to end.
 type way struct {
 	name   string
-	cancel bool // before its deadline
+	cancel bool // it is canceled before its deadline
 }
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
-// lateWays returns the ways for a test in which requests arrive after their ends. The end
-// is the same for both ways, and a test has to wait for it, so -short tests only the
-// cancelled ctx.
+// lateWays returns the ways for a test that waits for the end of requests. The end is the
+// same for both, so -short tests only the canceled ctx.
 func (k *kit) lateWays() []way {
 	if k.s.short {
 		return k.ways()[1:]
@@ -150,8 +150,8 @@ func (k *kit) lateWays() []way {
 	return k.ways()
 }
 
-// givesUp makes calls with a ctx that ends while the requests are delayed, at its
-// deadline or before it. It wants the calls to return soon after that.
+// wantGiveUp makes calls with a ctx that ends while the requests are delayed. The calls
+// must return soon after that.
 func (k *kit) wantGiveUp(w way, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
@@ -173,7 +173,7 @@ func (k *kit) wantGiveUp(w way, calls ...*call) {
 			}
 			k.wantCtxError(c.what, c.err)
 		case <-limit.C:
-			k.ownWaits.Add(int64(k.returnLimit())) // waiting for it was no delay
+			k.ownWaits.Add(int64(k.returnLimit())) // this wait does not count as late
 			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.returnLimit(), w.name)
 		}
 	}
@@ -187,8 +187,8 @@ func (k *kit) awaitEnd(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// gaveUp checks the error of a call whose ctx ended before the answer came. It wants the
-// ctx's error or ErrUnavailable, and no answer of the backend.
+// wantCtxError requires the ctx's error or ErrUnavailable from a call whose ctx ended
+// before the answer.
 func (k *kit) wantCtxError(what string, err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
@@ -200,7 +200,7 @@ func (k *kit) wantCtxError(what string, err error) {
 // shortTimeout returns the timeout of a ctx that has to end during its request.
 func (k *kit) shortTimeout() time.Duration {
 	if k.s.Clock != nil {
-		return 150 * time.Millisecond // of real time, because a ctx knows no other
+		return 150 * time.Millisecond // in real time, which decides the end of a ctx
 	}
 	return k.u / 2
 }
@@ -213,7 +213,7 @@ func (k *kit) returnLimit() time.Duration {
 	return k.u / 4
 }
 
-// awaitArrival waits until the requests that were let go have arrived.
+// awaitArrival waits until the delayed requests have arrived.
 func (k *kit) awaitArrival() {
 	if k.s.Clock != nil {
 		time.Sleep(5 * time.Millisecond)
@@ -235,17 +235,17 @@ func (k *kit) wantFree(name string) { k.b.wantFree(name) }
 func (c *client) wantFree(name string) {
 	c.k.Helper()
 	if e := c.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
-		c.k.Errorf("%+v; want nobody there", e)
+		c.k.Errorf("%+v; want no holder and no waiter", e)
 	}
 }
 
-// isHeldBy wants the name to be held with this fence, and no waiter.
+// wantOneHolder requires one lease of the name, with this fence, and no waiter.
 func (k *kit) wantOneHolder(name string, fence uint64) {
 	k.Helper()
 	if e := k.b.entry(name); len(e.Holders) != 1 || e.Holders[0].Fence != fence || len(e.Waiters) > 0 {
-		k.Errorf("%+v; want it held with the fence %d, and nobody waiting", e, fence)
+		k.Errorf("%+v; want one lease with the fence %d, and no waiter", e, fence)
 	}
 }
 
-// pauses sleeps in real time, and does not count that as a delay.
+// pause sleeps in real time, which does not count as late.
 func (k *kit) pause(d time.Duration) { k.ownWaits.Add(int64(d)); time.Sleep(d) }

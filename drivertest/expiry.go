@@ -83,8 +83,8 @@ func testExpiry(s *suite) {
 	})
 
 	s.test("AShorterLeaseOrPlaceDoesNotEndALongerOne", func(k *kit) {
-		// The state of a name lasts as long as its longest lease or place, whichever was
-		// written last.
+		// An entry lasts as long as its longest lease or place, not as long as the last
+		// one written.
 		c := k.permits(1, 3)
 		g := k.a.wantGranted(c)
 		short := k.permits(1, 3, ttl(k.u))
@@ -128,7 +128,7 @@ func testExpiry(s *suite) {
 		k.a.wantGranted(k.permits(1, 4))
 		first := k.a.wantGranted(k.permits(1, 4, ttl(long/2)))
 		k.a.wantGranted(k.permits(2, 4))
-		k.a.wantPlace(k.permits(1, 4, queue(k.u)), 1) // its place ends first, and holds nothing
+		k.a.wantPlace(k.permits(1, 4, queue(k.u)), 1) // its place ends first, but is no lease
 		held := k.b.wantHeld(k.mutex())
 		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Permits != 1 || held.Holder.Limit != 4 {
 			k.Errorf("%d holders, the first %+v; want 3, the first the one with the fence %d", held.Holders, held.Holder, first.Fence)
@@ -138,7 +138,7 @@ func testExpiry(s *suite) {
 	s.test("RetryAfterCountsTheLockDelayOfTheFirstThatExpires", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 2, ttl(2*k.u)))
 		k.a.wantGranted(k.permits(1, 2, ttl(k.u), lockDelay(2*k.u)))
-		k.wantRetryAfter(k.permits(1, 2), 3*k.u) // the second lease expires, and closes the name beyond the end of the first
+		k.wantRetryAfter(k.permits(1, 2), 3*k.u) // the second lease closes the name beyond the end of the first
 	})
 
 	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
@@ -158,8 +158,8 @@ func testExpiry(s *suite) {
 	})
 }
 
-// retries wants the claim to be refused until about d from now, with an answer that says
-// so, and to be granted then.
+// wantRetryAfter requires that the claim is refused with a RetryAfter of about d, and
+// granted after that time.
 func (k *kit) wantRetryAfter(c driver.Claim, d time.Duration) {
 	k.Helper()
 	held := k.b.wantHeld(c)

@@ -1,10 +1,9 @@
 package drivertest
 
-// Room sets how many subtests run side by side; a later change of -parallel has no
-// effect.
-func Room() { room() }
+// Room fixes the number of parallel subtests: a later change of -parallel has no effect.
+func Room() { slots() }
 
-// Thorough has all subtests run, though others have failed.
+// Thorough makes all subtests run, even after failures.
 func (h Harness) Thorough() Harness {
 	h.thorough = true
 	return h

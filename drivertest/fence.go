@@ -7,9 +7,9 @@ import (
 )
 
 func testFence(s *suite) {
-	// rises wants g to come after all earlier grants; last is the last fence of that
-	// range.
-	rises := func(k *kit, last *uint64, g driver.Grant) {
+	// rises requires that g has a greater fence than all earlier grants. last is the last
+	// fence of their ranges.
+	wantRise := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
 			k.Fatalf("VIOLATION: fence %d after %d; want it to rise strictly", g.Fence, *last)
@@ -21,16 +21,16 @@ func testFence(s *suite) {
 		var last uint64
 		for i := range 10 {
 			c := k.mutex()
-			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(c))
+			wantRise(k, &last, []*client{k.a, k.b}[i%2].wantGranted(c))
 			k.a.mustRelease(c)
 		}
 	})
 
-	// A range reaches ahead of the clock, which would hide a forgotten fence.
+	// A range reaches ahead of the clock. Otherwise the clock would hide a lost fence.
 	s.test("RisesAcrossForce", func(k *kit) {
 		var last uint64
 		for i := range 10 {
-			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.mutex(force, fences(driver.MaxFences))))
+			wantRise(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.mutex(force, fences(driver.MaxFences))))
 		}
 	})
 
@@ -38,7 +38,7 @@ func testFence(s *suite) {
 		s.test("RisesAcrossBreaks", func(k *kit) {
 			var last uint64
 			for range 10 {
-				rises(k, &last, k.a.wantGranted(k.mutex(fences(driver.MaxFences))))
+				wantRise(k, &last, k.a.wantGranted(k.mutex(fences(driver.MaxFences))))
 				k.b.mustBreak(last, 0, driver.Owner{Client: "op"})
 			}
 		})
@@ -47,29 +47,29 @@ func testFence(s *suite) {
 	s.test("RisesAmongHoldersSideBySide", func(k *kit) {
 		var last uint64
 		for i := range 10 {
-			rises(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.permits(1, 10)))
+			wantRise(k, &last, []*client{k.a, k.b}[i%2].wantGranted(k.permits(1, 10)))
 		}
 	})
 
 	s.test("RisesAlongTheQueue", func(k *kit) {
 		holder := k.mutex(fences(3))
 		var last uint64
-		rises(k, &last, k.a.wantGranted(holder))
+		wantRise(k, &last, k.a.wantGranted(holder))
 		for i := range 5 {
 			next := k.mutex(queue(long), fences(i))
 			k.b.wantPlace(next, 1)
 			k.a.mustRelease(holder)
-			rises(k, &last, k.b.wantGranted(next))
+			wantRise(k, &last, k.b.wantGranted(next))
 			holder = next
 		}
 	})
 
 	s.test("RisesAfterTheNameWasIdle", func(k *kit) {
-		// The backend may forget an unused name, but the next fence is greater all the
-		// same.
+		// The backend may forget an unused name, but the next fence must still be
+		// greater.
 		c := k.mutex(fences(100))
 		var last uint64
-		rises(k, &last, k.a.wantGranted(c))
+		wantRise(k, &last, k.a.wantGranted(c))
 		k.a.mustRelease(c)
 		idle := k.u
 		if k.s.Clock != nil {
@@ -77,16 +77,16 @@ func testFence(s *suite) {
 		}
 		k.advancePast(idle)
 		_, _ = k.b.Inspect(k.ctx, k.name)
-		rises(k, &last, k.b.wantGranted(k.mutex()))
+		wantRise(k, &last, k.b.wantGranted(k.mutex()))
 	})
 
 	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
-		// The clock has not passed the range yet, so the backend cannot have forgotten
-		// the name.
+		// The clock has not passed the range yet, so the backend must not forget the
+		// name.
 		var last uint64
 		for range 3 {
 			c := k.mutex(fences(driver.MaxFences))
-			rises(k, &last, k.a.wantGranted(c))
+			wantRise(k, &last, k.a.wantGranted(c))
 			k.a.mustRelease(c)
 			if e := k.b.entry(k.name); k.s.Clock != nil && e.Fence < last {
 				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
@@ -111,7 +111,7 @@ func testFence(s *suite) {
 		var last uint64
 		short := max(k.a.Properties().MinTTL, driver.MinTTL)
 		for range 3 {
-			rises(k, &last, k.a.wantGranted(k.mutex(ttl(short), fences(driver.MaxFences))))
+			wantRise(k, &last, k.a.wantGranted(k.mutex(ttl(short), fences(driver.MaxFences))))
 			k.advancePast(short)
 			k.b.wantHoldersWaiters(0, 0)
 		}
@@ -120,16 +120,16 @@ func testFence(s *suite) {
 	s.testExact("RisesWhenTheClockRunsBack", func(k *kit) {
 		defer k.advancePast(long)
 		var last uint64
-		rises(k, &last, k.a.wantGranted(k.permits(1, 9, ttl(3*long))))
+		wantRise(k, &last, k.a.wantGranted(k.permits(1, 9, ttl(3*long))))
 		k.advancePast(-long)
-		rises(k, &last, k.b.wantGranted(k.permits(1, 9, ttl(3*long))))
-		rises(k, &last, k.b.wantGranted(k.mutex(force)))
+		wantRise(k, &last, k.b.wantGranted(k.permits(1, 9, ttl(3*long))))
+		wantRise(k, &last, k.b.wantGranted(k.mutex(force)))
 	})
 
 	s.test("RisesWhenAllClientsWereClosed", func(k *kit) {
 		var last uint64
 		for range 3 {
-			rises(k, &last, k.a.wantGranted(k.mutex(force, fences(9))))
+			wantRise(k, &last, k.a.wantGranted(k.mutex(force, fences(9))))
 			k.mustClose(k.a)
 			k.mustClose(k.b)
 			k.a, k.b = k.open(), k.open()
@@ -140,8 +140,8 @@ func testFence(s *suite) {
 		s.test("RisesAcrossLostData", func(k *kit) {
 			var last uint64
 			for range 3 {
-				rises(k, &last, k.a.wantGranted(k.mutex(fences(5))))
-				k.advance(instant * 10) // a server needs longer than that to come back
+				wantRise(k, &last, k.a.wantGranted(k.mutex(fences(5))))
+				k.advance(instant * 10) // a server needs longer than that to restart
 				k.s.Wipe(k.T)
 				k.a, k.b = k.open(), k.open()
 				k.a.wantHoldersWaiters(0, 0)
@@ -157,7 +157,7 @@ func testFence(s *suite) {
 			if g.Fences > max(n, 1) {
 				k.Fatalf("a range of %d for %d", g.Fences, n)
 			}
-			rises(k, &last, g)
+			wantRise(k, &last, g)
 			if e := k.b.entry(k.name); e.Fence != last {
 				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
@@ -192,12 +192,12 @@ func testFence(s *suite) {
 		}
 		all.Wait()
 		close(fences)
-		seen := map[uint64]bool{}
+		granted := map[uint64]bool{}
 		for f := range fences {
-			if seen[f] {
+			if granted[f] {
 				k.Fatalf("VIOLATION: the fence %d was granted twice", f)
 			}
-			seen[f] = true
+			granted[f] = true
 		}
 	})
 }

@@ -67,21 +67,21 @@ func testForce(s *suite) {
 	s.test("PassesAllWaitersAndLeavesThemTheirPlaces", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 		waiters := k.queueMutexes(2)
-		taker := k.mutex(force)
-		k.b.wantGranted(taker)
-		k.a.wantHoldersWaiters(1, 2) // a repeat of a claim always has a place
+		forced := k.mutex(force)
+		k.b.wantGranted(forced)
+		k.a.wantHoldersWaiters(1, 2) // checked first, because repeated claims rejoin the queue
 		k.b.wantPlace(waiters[1], 2)
 		k.a.wantPlace(waiters[0], 1)
-		k.b.mustRelease(taker)
+		k.b.mustRelease(forced)
 		k.a.wantGranted(waiters[0])
 	})
 
 	s.test("ByAWaiterTakesItOutOfTheQueue", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 		waiters := k.queueMutexes(2)
-		taker := waiters[1]
-		taker.Force = true
-		g := k.b.wantGranted(taker)
+		forced := waiters[1]
+		forced.Force = true
+		g := k.b.wantGranted(forced)
 		k.a.wantFences(g.Fence)
 		k.a.wantHoldersWaiters(1, 1)
 		k.a.wantPlace(waiters[0], 1)
@@ -89,12 +89,12 @@ func testForce(s *suite) {
 
 	s.test("RepeatedAfterALostReplyAnswersWithTheSameGrant", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		taker := k.mutex(force)
-		first := k.b.wantGranted(taker)
-		if again := k.b.wantGranted(taker); again.Fence != first.Fence {
+		forced := k.mutex(force)
+		first := k.b.wantGranted(forced)
+		if again := k.b.wantGranted(forced); again.Fence != first.Fence {
 			k.Errorf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
 		}
-		k.b.mustRenew(taker)
+		k.b.mustRenew(forced)
 	})
 
 	s.test("OfAFreeNameIsAnOrdinaryGrant", func(k *kit) {
@@ -118,12 +118,12 @@ func testForce(s *suite) {
 			g := k.a.wantGranted(k.mutex())
 			k.b.mustBreak(g.Fence, long, driver.Owner{})
 			k.b.wantHeld(k.mutex())
-			taker := k.mutex(force)
-			k.b.wantGranted(taker)
+			forced := k.mutex(force)
+			k.b.wantGranted(forced)
 			if e := k.a.wantHoldersWaiters(1, 0); e.ClosedFor != 0 {
-				k.Errorf("closed for %v, and it was granted", e.ClosedFor)
+				k.Errorf("closed for %v after a forced grant; want 0", e.ClosedFor)
 			}
-			k.b.mustRelease(taker)
+			k.b.mustRelease(forced)
 			k.a.wantGranted(k.mutex())
 		})
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Harness tells the suite how to use one backend. Open is required, and OpenThrough or
+// Harness tells the suite how to use a backend. Open is required, and OpenThrough or
 // NoNetwork.
 type Harness struct {
-	// Open opens one more client of the backend under test. Clients share nothing except
-	// the backend, as if each were in a process of its own. It fails t itself if it
-	// cannot. The suite closes what it opened. If a client takes its own clock for the
-	// server's, the suite notices that only if the two clocks differ.
+	// Open opens another client of the backend under test, or fails t. Clients share
+	// nothing except the backend, as if each were in its own process. The suite closes
+	// them. If a client takes its own clock for the server's, the suite notices that only
+	// if the two clocks differ.
 	Open func(t testing.TB) driver.Driver
 
-	// Clock is the backend's clock, if it can be moved: for example a *memlock.Clock. It
-	// stands still by itself. nil means that the backend has a clock of its own: then the
-	// suite waits, in real time.
+	// Clock is the backend's clock, if only Advance moves it: for example a
+	// *memlock.Clock. nil means that the backend has another clock: then the suite waits,
+	// in real time.
 	Clock Clock
 
 	// Unit is a short time: most leases that have to expire last one or two units, and an
@@ -36,29 +36,28 @@ type Harness struct {
 	// sixty short Patiences, in addition to the time that it lets pass. Default 5 s.
 	Patience time.Duration
 
-	// Wipe loses all that the backend stored, like a server that is killed without
+	// Wipe deletes all data of the backend, like a server that is killed without
 	// persistence. Clients opened before are not used after it. nil means that this
-	// cannot be tested here. It must not disturb other subtests: without a Clock they run
-	// at the same time, and Wipe has to empty a backend of its own, which the Opens of
-	// the same t use.
+	// cannot be tested. It must not disturb other subtests: without a Clock they run at
+	// the same time, so Wipe has to empty a separate backend, which each Open with the
+	// same t uses.
 	Wipe func(t testing.TB)
 
-	// OpenThrough opens one more client, as Open does, whose connections go through n: it
+	// OpenThrough opens another client, as Open does, whose connections go through n: it
 	// dials with [Network.Dial], or finds its servers at their [Network.Addr]. So the
-	// suite sees the effect of a request that arrives after its end, see [driver.End];
-	// what the client does when the network becomes slower; and its errors without a
-	// network.
+	// suite can test requests that arrive after their end, see [driver.End], a network
+	// that becomes slower, and the errors without a network.
 	OpenThrough func(t testing.TB, n *Network) driver.Driver
 
-	// NoNetwork says that no request of this backend outlives its call, and that there is
-	// no OpenThrough: all is in the memory of this process, or in a file. Then the suite
-	// tests that instead.
+	// NoNetwork means that no request of this backend outlives its call, because the data
+	// is in the memory of this process, or in a file. Then there is no OpenThrough, and
+	// the suite tests that no request outlives its call.
 	NoNetwork bool
 
-	// Sessions open clients whose sessions differ from those of Open, and from each
-	// other, in all that a URL, a user or a role can set on this backend: encoding,
-	// collation, time zone, how values are quoted and written, isolation. The suite wants
-	// them to see the same names. nil means that a session has no such settings.
+	// Sessions open clients whose sessions differ, from each other and from the clients
+	// of Open, in everything that a URL, a user or a role can set on this backend:
+	// encoding, collation, time zone, quoting and format of values, isolation. They must
+	// all see the same names. nil means that sessions have no such settings.
 	Sessions []func(t testing.TB) driver.Driver
 
 	// OtherStores each open a client of another store on the same server: another schema,
@@ -66,35 +65,34 @@ type Harness struct {
 	// Properties().Location must differ: the handle of a lease contains it.
 	OtherStores []func(t testing.TB) driver.Driver
 
-	// ReportsLater says that, although there is a Clock, a watch's function is called
-	// soon after the step that changes the name, and not before the step returns.
+	// ReportsLater means that, although there is a Clock, a watch's function is called
+	// soon after the step that changes the name returns, and not before.
 	ReportsLater bool
 
-	// AtomicAll says that the driver is a [driver.AllAcquirer] that grants claims of any
+	// AtomicAll means that the driver is a [driver.AllAcquirer] that grants claims of any
 	// names in one step. The suite tests that. Without it, names may be on different
 	// servers.
 	AtomicAll bool
 
 	// AgreesLate allows the behavior of a quorum whose nodes have clocks of their own.
-	// When it passes a name on, each node gives a fence of its own, and they agree on one
-	// when the client learns of the grant. If other claims are granted beside it before
-	// that, their fences are lower although they came later, and Inspect showed only a
-	// guess until then. If they leave no room within its limit, which must be smaller
-	// than theirs, it is refused. An exclusive claim has no others beside it, so only the
-	// guess is allowed for it.
+	// When it passes a name on, the nodes grant different fences, and agree on one when
+	// the client learns of the grant. Until then, Inspect may show another fence. If
+	// other claims are granted meanwhile, their fences are lower although they are later.
+	// If they leave no room within the limit of the first claim, it is refused. An
+	// exclusive claim has no others beside it, so for it only Inspect may differ.
 	AgreesLate bool
 
-	// WritesLate allows the behavior of every quorum. A waiter to which the name is
-	// passed on has its value written when its client learns of the grant, and not
-	// before. A claim may be granted with a higher fence than one server would give it:
-	// if the earlier claim reaches a node later, the two have to agree on other fences.
-	// And if a holder renews with a shorter TTL than before, Inspect may show the longer
-	// one until all nodes know. A waiter to which a permit is passed on may lose it: if a
-	// holder with a larger limit releases, and claims again, while the permits are
-	// counted, its new lease counts as the old one.
+	// WritesLate allows the behavior of every quorum. The value of a waiter that is
+	// granted the name is written only when its client learns of the grant. A claim may
+	// get a higher fence than one server would grant: if the earlier claim reaches a node
+	// later, the nodes have to agree on other fences. If a holder renews with a shorter
+	// TTL than before, Inspect may show the longer one until all nodes know. And a waiter
+	// may lose a permit that was passed on to it: if a holder with a larger limit
+	// releases, and claims again, while the permits are counted, its new lease counts as
+	// the old one.
 	WritesLate bool
 
-	thorough bool // all subtests run, though many have failed
+	thorough bool // all subtests run, even after failures
 }
 
 // Clock is a clock that moves only when it is advanced.
@@ -106,15 +104,15 @@ type Clock interface {
 // long is for leases that must not expire during a test.
 const long = time.Hour
 
-// Run runs the whole suite, as subtests of t, and returns when all of them have. It
-// begins with the basics; if one of those fails, the suite ends with it.
+// Run runs the whole suite, as subtests of t, and returns when all have. It begins with
+// the basics, and ends with the first of them that fails.
 func Run(t *testing.T, h Harness) {
 	switch {
 	case h.OpenThrough == nil && !h.NoNetwork:
-		t.Fatal("the harness has no OpenThrough, so late requests cannot be seen: have it open a client that dials with n.Dial, " +
-			"or finds its server at n.Addr(address); or say with NoNetwork that the backend has no network")
+		t.Fatal("the harness has no OpenThrough, so late requests cannot be tested: it must open a client that dials with n.Dial, " +
+			"or finds its server at n.Addr(address); if the backend has no network, set NoNetwork")
 	case h.OpenThrough != nil && h.NoNetwork:
-		t.Fatal("the harness has an OpenThrough and says NoNetwork; want one of them")
+		t.Fatal("the harness has OpenThrough and NoNetwork; want only one of them")
 	}
 	d := h.Open(t)
 	properties := d.Properties()

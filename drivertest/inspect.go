@@ -47,8 +47,8 @@ func testInspect(s *suite) {
 		if k.s.Clock != nil {
 			now = k.s.Clock.Now()
 		}
-		// A server's clock may be wrong, and is shown as it is; more than a year off
-		// means wrong units.
+		// Since is on the server's clock, which may be wrong. But a difference of more
+		// than a year means wrong units.
 		for _, since := range []time.Time{e.Holders[0].Since, e.Holders[1].Since, e.Waiters[0].Since, e.Waiters[1].Since} {
 			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.s.Clock != nil && d >= time.Microsecond {
 				k.Errorf("since %v, want %v", since, now)
@@ -86,48 +86,48 @@ func testInspect(s *suite) {
 		k.advance(k.u)
 		second := k.b.wantHoldersWaiters(1, 0).Holders[0].ExpiresIn
 		if ran := first - second; ran < k.u/2 || second <= 0 || first > 5*k.u {
-			k.Errorf("%v left, and %v later %v", first, k.u, second)
+			k.Errorf("%v is left, and %v later %v is left", first, k.u, second)
 		}
 	})
 
 	s.test("TheTTLIsTheOneLastAskedFor", func(k *kit) {
-		shows := func(c driver.Claim, want time.Duration) {
+		wantTTL := func(c driver.Claim, want time.Duration) {
 			k.Helper()
 			if got := k.onlyHolder(k.b.entry(c.Name).Holders).TTL; got != want {
 				k.Errorf("the TTL of %q is %v, want %v", c.Name, got, want)
 			}
 			if got := k.b.wantHeld(k.mutex(on(c.Name))).Holder.TTL; got != want {
-				k.Errorf("a refusal says that the TTL of %q is %v, want %v", c.Name, got, want)
+				k.Errorf("the HeldError has the TTL %v for %q, want %v", c.Name, got, want)
 			}
 		}
 		waitedFor := k.mutex(on(k.nth(2)))
 		for _, c := range []driver.Claim{k.mutex(on(k.nth(0))), k.reader(on(k.nth(1))), waitedFor} {
 			k.a.wantGranted(c)
-			shows(c, long)
+			wantTTL(c, long)
 			if c.Name == waitedFor.Name {
 				k.b.wantPlace(k.mutex(on(c.Name), queue(4*long), ttl(5*long)), 1)
 			}
 			if err := k.a.renew(c, 2*long); err != nil {
 				k.Fatal(err)
 			}
-			shows(c, 2*long)
+			wantTTL(c, 2*long)
 			c.TTL = 3 * long
 			k.a.wantGranted(c)
-			shows(c, 3*long)
+			wantTTL(c, 3*long)
 			if !k.s.WritesLate {
-				if err := k.a.renew(c, long); err != nil { // the lease lasts longer, and the TTL is the new one
+				if err := k.a.renew(c, long); err != nil { // the lease still lasts longer, but has the new TTL
 					k.Fatal(err)
 				}
-				shows(c, long)
+				wantTTL(c, long)
 			}
 		}
 	})
 
 	s.test("IsTheCallersOwnCopy", func(k *kit) {
-		mine := map[string]string{"job": "42"}
-		k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
-		k.a.wantPlace(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: mine})), 1)
-		mine["job"] = "changed by the claimer"
+		ownLabels := map[string]string{"job": "42"}
+		k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "c", Labels: ownLabels})))
+		k.a.wantPlace(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: ownLabels})), 1)
+		ownLabels["job"] = "changed by the claimer"
 		e := k.b.wantHoldersWaiters(1, 1)
 		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
 			if o.Labels != nil {
@@ -143,26 +143,26 @@ func testInspect(s *suite) {
 	})
 }
 
-// sameHolder compares all except Since; the time left may have run down a little.
+// wantSameHolder compares all fields except Since, and ExpiresIn only about.
 func (k *kit) wantSameHolder(got, want driver.Holder) {
 	k.Helper()
 	if got.Fence != want.Fence || got.Permits != want.Permits || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||
-		!got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+		!got.Owner.Equal(want.Owner) || !k.isAbout(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("holder = %+v\nwant     %+v", got, want)
 	}
 }
 
-// sameWaiter does the same for a waiter.
+// wantSameWaiter is wantSameHolder for a waiter.
 func (k *kit) wantSameWaiter(got, want driver.Waiter) {
 	k.Helper()
-	if got.Permits != want.Permits || got.Limit != want.Limit || !got.Owner.Equal(want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+	if got.Permits != want.Permits || got.Limit != want.Limit || !got.Owner.Equal(want.Owner) || !k.isAbout(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("waiter = %+v\nwant     %+v", got, want)
 	}
 }
 
-// about compares times left: exactly if the clock stands still, roughly if it ran
-// meanwhile.
-func (k *kit) about(got, want time.Duration) bool {
+// isAbout compares two times: exactly with an injected clock, and otherwise with a
+// tolerance of a quarter.
+func (k *kit) isAbout(got, want time.Duration) bool {
 	if k.s.Clock != nil {
 		return got == want
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// badNames are names that some backend cannot keep byte for byte, or that cannot be
+// badNames are names that some backend cannot store byte for byte, or that cannot be
 // shown.
 var badNames = map[string]string{
 	"Empty":          "",
@@ -29,7 +29,7 @@ var badNames = map[string]string{
 	"CutShort":       "caf\xc3",
 }
 
-// badClaims change one thing of a good claim.
+// badClaims change one field of a valid claim.
 var badClaims = map[string]option{
 	"ZeroToken":            func(c *driver.Claim) { c.Token = driver.Token{} },
 	"ZeroTTL":              ttl(0),
@@ -72,7 +72,7 @@ func labels(n int, value string) option {
 	}
 }
 
-// testInvalid: every backend refuses the same input, before anything is sent.
+// testInvalid tests that the backend refuses invalid input before it sends a request.
 func testInvalid(s *suite) {
 	s.timeless = true
 	s.test("NamesAreRefused", func(k *kit) {
@@ -115,7 +115,7 @@ func testInvalid(s *suite) {
 	s.test("ClaimsAreRefusedAlikeWhileTheNameIsHeld", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
 		for what, bad := range badClaims {
-			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(long), bad))
+			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(withLongValue), bad))
 			k.wantInvalid(what, err)
 		}
 		k.a.wantFences(g.Fence)
@@ -132,10 +132,10 @@ func testInvalid(s *suite) {
 		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
 			k.wantInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: d}))
 		}
-		long := withValue(c, strings.Repeat("v", driver.MaxValue+1))
-		_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), long})
+		withLongValue := withValue(c, strings.Repeat("v", driver.MaxValue+1))
+		_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), withLongValue})
 		k.wantInvalid("Renew with a long value", err)
-		k.wantInvalid("Release with a long value", k.a.Release(k.ctx, long))
+		k.wantInvalid("Release with a long value", k.a.Release(k.ctx, withLongValue))
 		k.a.mustRenew(c)
 	})
 
@@ -146,19 +146,19 @@ func testInvalid(s *suite) {
 			for _, d := range []time.Duration{-1, driver.MaxTTL + 1} {
 				k.wantInvalid("Break with a delay of "+d.String(), k.b.breakLease(g.Fence, d, driver.Owner{}))
 			}
-			k.wantInvalid("Break by nobody", k.b.breakLease(g.Fence, 0, driver.Owner{Labels: map[string]string{"": ""}}))
+			k.wantInvalid("Break by an invalid owner", k.b.breakLease(g.Fence, 0, driver.Owner{Labels: map[string]string{"": ""}}))
 			k.a.mustRenew(c)
 		})
 	}
 
 	s.test("TheLargestOfEverythingIsFine", func(k *kit) {
 		big := basictest.LargestOwner()
-		big.Client = "c" // a quorum cuts a long one
+		big.Client = "c" // a quorum shortens a long one
 		k.a.wantGranted(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))
 		k.b.wantPlace(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL), queue(driver.MaxTTL)), 1)
 		e := k.a.wantHoldersWaiters(1, 1)
 		if !e.Holders[0].Owner.Equal(big) || !e.Waiters[0].Owner.Equal(big) {
-			k.Error("the owner did not come back as it was")
+			k.Error("Inspect does not show the same owner")
 		}
 	})
 }

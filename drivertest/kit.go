@@ -18,21 +18,21 @@ type kit struct {
 	*testing.T
 	s     *suite
 	ctx   context.Context
-	whole context.Context // ctx of the whole subtest; ctx may be for one case of many
-	until atomic.Int64    // when the subtest has to have ended, in ns since 1970
+	whole context.Context // the ctx of the whole subtest; ctx may be that of one random case
+	until atomic.Int64    // the subtest must have ended then, in ns since 1970
 	u     time.Duration   // Harness.Unit, or longer, see late.go
-	name  string          // that no other subtest uses
-	a, b  *client         // two clients that share nothing but the backend
+	name  string          // a name that no other subtest uses
+	a, b  *client         // two clients that share only the backend
 
-	claims sync.Map // those that may still hold or wait, by token and name
+	claims sync.Map // the claims that may still hold or wait, by token and name
 
 	notes    *notes
 	began    time.Time
-	ownWaits atomic.Int64 // the time that the subtest let pass on purpose, in ns
-	answered atomic.Int64 // when the last Acquire returned, in ns since began
+	ownWaits atomic.Int64 // the time of the subtest's deliberate waits, in ns
+	answered atomic.Int64 // the time at which the last Acquire returned, in ns since began
 }
 
-// run and serial make names that no other subtest, and no earlier run on the same server,
+// run and serial make names that no other subtest and no earlier run on the same server
 // has used.
 var (
 	run    = rand.Text()[:8]
@@ -40,7 +40,7 @@ var (
 )
 
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
-	ctx, cancel := s.bound(t, u)
+	ctx, cancel := s.caseContext(t, u)
 	t.Cleanup(cancel)
 	k := &kit{T: t, s: s, ctx: ctx, whole: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
 	k.setDeadline(ctx)
@@ -52,10 +52,10 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	return k
 }
 
-// bound is the ctx of one subtest, or of one case of many. A driver must not wait; one
-// that does, or that loses a waiter, must not hang the suite.
-func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
-	limit := 12*s.Patience + min(48*s.Patience, 4*time.Minute) // some take hundreds of steps, on machines that are busy
+// caseContext returns the ctx of one subtest, or of one random case. A driver that waits,
+// or loses a waiter, must not hang the suite.
+func (s *suite) caseContext(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
+	limit := 12*s.Patience + min(48*s.Patience, 4*time.Minute) // some take hundreds of steps, on a busy machine
 	switch {
 	case s.name == basics && s.Clock != nil:
 		limit = 2 * s.Patience
@@ -70,7 +70,7 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	go func() {
 		select {
-		case <-s.over:
+		case <-s.ended:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -78,11 +78,10 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 	return ctx, cancel
 }
 
-// isFar reports whether a grant takes so long that the cause is the link, and not the
-// machine.
+// isFar reports whether grants are slow because of the network, and not the machine.
 func (s *suite) isFar() bool { return s.Clock == nil && s.trip.Load() > int64(100*time.Millisecond) }
 
-// fewer returns the number of rounds or names to use instead of n: a tenth if the backend
+// fewer returns the number of rounds or names to use: n, or a tenth of n if the backend
 // is far away.
 func (s *suite) fewer(n int) int {
 	if s.isFar() {
@@ -91,26 +90,26 @@ func (s *suite) fewer(n int) int {
 	return n
 }
 
-// expects sets the time by which the subtest must have ended: the deadline of ctx.
+// setDeadline sets the time by which the subtest must have ended: the deadline of ctx.
 func (k *kit) setDeadline(ctx context.Context) {
 	end, _ := ctx.Deadline()
 	k.until.Store(end.UnixNano())
 }
 
-// remember notes a claim, so that the suite can release it at the end, on a server that
-// is shared with others. With an injected clock the backend is the test's own, and needs
-// no clean-up.
+// remember records a claim, so that the suite can release it at the end, because other
+// tests may share the server. With an injected clock the backend is only for the test,
+// and needs no clean-up.
 func (k *kit) remember(c driver.Claim) {
 	if k.s.Clock == nil {
 		k.claims.Store(string(c.Token[:])+c.Name, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
 }
 
-// leave releases the claims that may still hold or wait. A driver that does not return
-// must not hang the suite here, either.
+// releaseClaims releases the claims that may still hold or wait, but waits no longer than
+// its limit, because a driver may hang.
 func (k *kit) releaseClaims() {
 	limit := 10 * time.Second
-	if k.whole.Err() != nil { // calls do not return
+	if k.whole.Err() != nil { // the driver hangs
 		limit = 2 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -119,7 +118,7 @@ func (k *kit) releaseClaims() {
 		defer close(left)
 		defer cancel()
 		for _, l := range k.claims.Range {
-			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) // remember stores nothing else
+			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) // always a LeaseRef
 		}
 	}()
 	select {
@@ -128,13 +127,13 @@ func (k *kit) releaseClaims() {
 	}
 }
 
-// open opens one more client.
+// open opens another client.
 func (k *kit) open() *client {
 	k.Helper()
 	return k.addClient(k.s.Open(k.T))
 }
 
-// with makes a client of a driver, and closes it in the end.
+// addClient makes a client of a driver, and closes it at the end.
 func (k *kit) addClient(d driver.Driver) *client {
 	k.Helper()
 	k.Cleanup(func() {
@@ -145,7 +144,7 @@ func (k *kit) addClient(d driver.Driver) *client {
 	return &client{Driver: d, k: k}
 }
 
-// past lets d go by: exactly, if the clock is injected; otherwise a little more.
+// advancePast lets d pass: exactly with an injected clock, and otherwise a little more.
 func (k *kit) advancePast(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)
@@ -154,7 +153,7 @@ func (k *kit) advancePast(d time.Duration) {
 	k.sleep(d + k.u/4 + k.s.Uncertainty)
 }
 
-// pass lets about d go by, before a check that something has not changed yet.
+// advance lets d pass, before a check that nothing has changed yet.
 func (k *kit) advance(d time.Duration) {
 	if k.s.Clock != nil {
 		k.s.Clock.Advance(d)
@@ -176,7 +175,7 @@ func (k *kit) sleep(d time.Duration) {
 // instant is the smallest step of every backend's clock.
 const instant = time.Microsecond
 
-// one wants a single holder.
+// onlyHolder requires a single holder, and returns it.
 func (k *kit) onlyHolder(holders []driver.Holder) driver.Holder {
 	k.Helper()
 	if len(holders) != 1 {
@@ -185,10 +184,11 @@ func (k *kit) onlyHolder(holders []driver.Holder) driver.Holder {
 	return holders[0]
 }
 
-// nth makes a name of its own for the i-th of several.
+// nth returns the i-th of several names.
 func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
 
-// line puts n mutexes into the queue of the kit's name, alternately from both clients.
+// queueMutexes queues n exclusive claims for the kit's name, alternately from both
+// clients.
 func (k *kit) queueMutexes(n int) []driver.Claim {
 	k.Helper()
 	var out []driver.Claim
@@ -200,7 +200,7 @@ func (k *kit) queueMutexes(n int) []driver.Claim {
 	return out
 }
 
-// closes closes a client.
+// mustClose closes a client.
 func (k *kit) mustClose(d *client) {
 	k.Helper()
 	if err := d.Close(); err != nil {
@@ -221,19 +221,19 @@ func (k *kit) list(prefix string) []string {
 	return got
 }
 
-// listErr is the error with which a listing ends.
+// listErr returns the error with which List ends.
 func (k *kit) listErr(ctx context.Context, d *client) (last error) {
 	k.Helper()
 	for _, err := range d.Driver.(driver.Lister).List(ctx, k.name) {
 		if last != nil {
-			k.Errorf("List went on after the error %v", last)
+			k.Errorf("List continued after the error %v", last)
 		}
 		last = err
 	}
 	return last
 }
 
-// brokenBy wants the answer to a renewal to name the owner who broke the lease.
+// wantBrokenBy requires that the answer to a renewal names the breaker.
 func (k *kit) wantBrokenBy(err error, who driver.Owner) *driver.BrokenError {
 	k.Helper()
 	var broken *driver.BrokenError
@@ -246,8 +246,8 @@ func (k *kit) wantBrokenBy(err error, who driver.Owner) *driver.BrokenError {
 	return broken
 }
 
-// refusedAsInvalid wants err to say what was wrong with the input. The test goes on with
-// the next input.
+// wantInvalid requires an InvalidError. If it fails, the test continues with the next
+// input.
 func (k *kit) wantInvalid(what string, err error) {
 	k.Helper()
 	var invalid *driver.InvalidError

@@ -12,28 +12,25 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// With a real clock, a subtest that was kept from running proves nothing about the
-// backend: it may have looked after an expiry, and not before. If such a subtest fails,
-// it is run again with a longer unit. A subtest that fails and was on time has failed. So
-// has a subtest of a timeless topic, because mutual exclusion does not depend on time.
-// With an injected clock, a subtest is run again only if the process stood still: then a
-// Patience, or a ctx, may have ended before anything could happen. With -short, a subtest
-// whose last try fails late as well is skipped: the machine is too slow to judge the
-// backend. A violation that a checker has found is a failure however late it was. A
-// subtest of a timeless topic in which the backend did not answer a request is run again,
-// too, if the process stood still: a client may lose its connection on such a machine.
+// With a real clock, a subtest that ran late proves nothing about the backend: it may
+// have checked after an expiry, instead of before. If such a subtest fails, it is run
+// again with a longer unit. With an injected clock, it is run again only if the process
+// did not run for some time: then a Patience, or a ctx, may have ended too early. The
+// same holds for a subtest of a timeless topic, if the backend did not answer a request.
+// Its other failures count, because mutual exclusion does not depend on time. A violation
+// always counts. With -short, a subtest whose last try also fails late is skipped.
 
-// maxTries is the largest number of runs of a subtest, each with a unit twice as long. A
-// subtest that was a little late has one more try, because a time with several round
-// trips in it may have grown by more than that. So has a subtest that was stuck, except
-// one of the basics, so that the author of a wrong backend soon gets an answer.
+// maxTries is the largest number of runs of a subtest. Each run doubles the unit. A
+// subtest that was a little late has only one more try, because several round trips may
+// take longer by more than that. So has a subtest that was stuck, except one of the
+// basics, so that the author of a faulty backend soon gets an answer.
 const maxTries = 4
 
-// attempt runs f until it passes, or fails while it was on time. It reports nothing
-// before its turn, if turn is not nil.
+// attempt runs f until it passes, or fails on time. It reports nothing before turn is
+// closed, if turn is not nil.
 func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
 	try, u := 1, s.Unit
-	if s.short { // one more try, and the first with half a unit, but at least shortUnit: most subtests pass with that
+	if s.short { // one more try, the first with half a unit or shortUnit, with which most subtests pass
 		try, u = 0, max(s.Unit/2, min(s.Unit, 2*s.properties.MinTTL), min(s.Unit, shortUnit))
 	}
 	for ; ; try, u = try+1, s.nextUnit(u) {
@@ -45,16 +42,16 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 		}()
 		hangs := !k.waitForReturn(done)
 		if hangs {
-			k.notes.add("a call has not returned, though its ctx is over:\n" + stuckIn())
+			k.notes.add("a call has not returned, although its ctx has ended:\n" + subtestStacks())
 		}
 		failures := k.notes.take()
 		if len(failures) > 0 && s.isOver() && k.whole.Err() != nil {
-			t.Skip("not run to its end: " + alreadyFailed)
+			t.Skip("not finished: " + alreadyFailed)
 		}
 		late := k.lateness()
-		all := strings.Join(failures, "\n")
-		violation := strings.Contains(all, "VIOLATION: ")
-		unanswered := strings.Contains(all, "pawl: "+s.properties.Backend) // a *driver.Error
+		text := strings.Join(failures, "\n")
+		violation := strings.Contains(text, "VIOLATION: ")
+		unanswered := strings.Contains(text, "pawl: "+s.properties.Backend) // a *driver.Error
 		var onTime, final bool
 		switch {
 		case s.timeless && !unanswered || violation:
@@ -68,17 +65,17 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 		}
 		final = final || onTime || try == maxTries
 		if len(failures) > 0 && !final {
-			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
+			t.Logf("%v late with a unit of %v; run again with a longer unit, after %q", late.Round(time.Millisecond), u, failures)
 			continue
 		}
 		if turn != nil {
 			<-turn
 			if s.failed.Load() {
-				t.Skip("what is more telling has failed")
+				t.Skip("a more useful subtest has failed")
 			}
 		}
 		if len(failures) > 0 && s.short && !s.thorough && !onTime {
-			skip.Unproven(t, "not judged: the last try was %v late, where a unit was %v. It failed with %q", late.Round(time.Millisecond), u, failures)
+			skip.Unproven(t, "not judged: the last try was %v late with a unit of %v. It failed with %q", late.Round(time.Millisecond), u, failures)
 		}
 		if s.Clock != nil {
 			k.notes.forwardTo(t)
@@ -97,7 +94,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 // shortUnit is the shortest unit with which -short begins, if the backend allows it.
 const shortUnit = 500 * time.Millisecond
 
-// next is the unit of the next try.
+// nextUnit returns the unit of the next try.
 func (s *suite) nextUnit(u time.Duration) time.Duration {
 	if s.Clock != nil {
 		return u
@@ -105,15 +102,15 @@ func (s *suite) nextUnit(u time.Duration) time.Duration {
 	return 2 * u
 }
 
-const alreadyFailed = "another subtest has failed some time ago"
+const alreadyFailed = "another subtest failed some time ago"
 
-// returns waits for a subtest, and reports false if it should have ended some time ago.
+// waitForReturn waits for a subtest, and returns false if it is overdue.
 func (k *kit) waitForReturn(done <-chan struct{}) bool {
-	over := k.s.over
+	ended := k.s.ended
 	for {
 		left := time.Until(time.Unix(0, k.until.Load())) + k.s.Patience
 		select {
-		case <-done: // while the process stood still, perhaps
+		case <-done: // maybe it ended while the process did not run
 			return true
 		default:
 		}
@@ -123,16 +120,16 @@ func (k *kit) waitForReturn(done <-chan struct{}) bool {
 		select {
 		case <-done:
 			return true
-		case <-over:
-			over = nil
+		case <-ended:
+			ended = nil
 			k.until.Store(min(k.until.Load(), time.Now().UnixNano()))
 		case <-time.After(left):
 		}
 	}
 }
 
-// stuckIn is the stacks of the goroutines of subtests.
-func stuckIn() string {
+// subtestStacks returns the stacks of the goroutines of subtests.
+func subtestStacks() string {
 	b := make([]byte, 1<<20)
 	var in []string
 	for one := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
@@ -143,23 +140,23 @@ func stuckIn() string {
 	return strings.Join(in[:min(len(in), 3)], "\n\n")
 }
 
-// stalls are the times in which the process did not run, as far as one of its goroutines
-// can tell.
+// stalls are the times in which the process did not run, as one of its goroutines
+// measures them.
 type stalls struct {
-	mu    sync.Mutex // protects both below
+	mu    sync.Mutex // protects the fields below
 	all   []stall
-	began time.Time // of the wait that is under way; zero if there is none
+	began time.Time // the begin of the current wait; zero if there is none
 }
 
 type stall struct {
-	at   time.Time
-	last time.Duration
+	at       time.Time
+	duration time.Duration
 }
 
-// stallCheckInterval is the time between two checks of that goroutine.
+// stallCheckInterval is the time between two checks of the goroutine.
 const stallCheckInterval = 10 * time.Millisecond
 
-// watch checks until stop is called.
+// watch measures stalls until stop is called.
 func (s *stalls) watch() (stop func()) {
 	done := make(chan struct{})
 	var loop sync.WaitGroup
@@ -183,17 +180,17 @@ func (s *stalls) run(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-tick.C:
-			if last := time.Since(began) - stallCheckInterval; last > stallCheckInterval {
+			if duration := time.Since(began) - stallCheckInterval; duration > stallCheckInterval {
 				s.mu.Lock()
-				s.all = append(s.all, stall{time.Now(), last})
+				s.all = append(s.all, stall{time.Now(), duration})
 				s.mu.Unlock()
 			}
 		}
 	}
 }
 
-// since is the longest stall since then. One that has just ended counts although the
-// goroutine that checks has not run yet.
+// since returns the longest stall since t. It includes a stall that the goroutine has not
+// recorded yet.
 func (s *stalls) since(t time.Time) (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,30 +198,30 @@ func (s *stalls) since(t time.Time) (longest time.Duration) {
 		longest = max(time.Since(s.began)-stallCheckInterval, 0)
 	}
 	for i := len(s.all) - 1; i >= 0 && s.all[i].at.After(t); i-- {
-		longest = max(longest, s.all[i].last)
+		longest = max(longest, s.all[i].duration)
 	}
 	return longest
 }
 
-// notes are the failures of a subtest that may be run again.
+// notes are the failures of one run of a subtest, which may be run again.
 type notes struct {
-	mu       sync.Mutex // protects all
+	mu       sync.Mutex // protects the fields below
 	failures []string
-	over     bool
-	after    testing.TB // what is noted after that goes there; nil if nowhere
+	ended    bool
+	after    testing.TB // gets failures after the end; may be nil
 }
 
 func (n *notes) add(what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.over {
-		n.failures = append(n.failures, where()+what)
+	if !n.ended {
+		n.failures = append(n.failures, testLine()+what)
 	} else if n.after != nil {
 		n.after.Error(what)
 	}
 }
 
-// goOn sends failures to t while the subtest's clients end.
+// forwardTo sends later failures to t, while the subtest's clients are closed.
 func (n *notes) forwardTo(t testing.TB) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,12 +231,13 @@ func (n *notes) forwardTo(t testing.TB) {
 func (n *notes) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.over = true
+	n.ended = true
 	return n.failures
 }
 
-// where is the line of the running subtest, in the outermost frame of this package.
-func where() (line string) {
+// testLine returns the line of the running subtest, in the outermost frame of this
+// package.
+func testLine() (line string) {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	for {
@@ -272,14 +270,14 @@ func (k *kit) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// stuck reports whether the subtest used up its time in a wait for one answer or event.
-// If Acquire had returned shortly before, all answers of the backend were slow.
+// isStuck reports whether the subtest used up its time in a wait for one answer or event.
+// It was not stuck if Acquire returned shortly before: then all answers were slow.
 func (k *kit) isStuck() bool {
 	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }
 
-// late returns how much longer the subtest took than its own waits. A subtest that was
-// stuck waited for an event that never came: then only the stalls of the process count.
+// lateness returns how much longer the subtest took than its own waits. A stuck subtest
+// waited for an event in vain: then only the stalls of the process count.
 func (k *kit) lateness() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.isStuck() {
@@ -288,21 +286,22 @@ func (k *kit) lateness() time.Duration {
 	return max(stalled, time.Since(k.began)-time.Duration(k.ownWaits.Load()))
 }
 
-// missing is the time after which a signal counts as missing. Within it, a driver may
-// give up a subscription that does not begin, and start another one.
+// signalTimeout is the time after which a signal counts as missing. Within it, a driver
+// may replace a subscription that does not begin.
 func (s *suite) signalTimeout() time.Duration { return 4 * s.Patience }
 
-// overdue returns a channel that fires at the time from which a signal counts as missing.
+// afterSignalTimeout returns a channel that is readable after signalTimeout.
 func (k *kit) afterSignalTimeout() <-chan time.Time { return time.After(k.s.signalTimeout()) }
 
-// missed fails for a missing signal. The wait for it does not count as late.
+// failMissing fails the subtest for a missing signal. The wait for it does not count as
+// late.
 func (k *kit) failMissing(format string, args ...any) {
 	k.ownWaits.Add(int64(k.s.signalTimeout()))
 	k.Fatalf(format+" within %v", append(args, k.s.signalTimeout())...)
 }
 
-// clientPatience returns the time in which a client of the root package has to act by
-// itself: it polls if the backend does not push, and a lease may have to expire first.
+// clientPatience is the time within which a client of the root package has to act: it
+// polls if the backend does not push, and a lease may have to expire first.
 func (k *kit) clientPatience() time.Duration {
 	if k.s.Clock != nil {
 		return 4 * k.s.Patience
@@ -310,8 +309,8 @@ func (k *kit) clientPatience() time.Duration {
 	return 2*k.s.Patience + 8*k.u
 }
 
-// happens waits for an event, and reports whether it came.
-func happens[T any](k *kit, event <-chan T) (v T, ok bool) {
+// waitFor waits for an event, and reports whether it came.
+func waitFor[T any](k *kit, event <-chan T) (v T, ok bool) {
 	select {
 	case v = <-event:
 		return v, true

@@ -14,7 +14,7 @@ func testList(s *suite) {
 		}
 		done := k.mutex(on(k.name + "/released"))
 		k.a.wantGranted(done)
-		k.a.mustRelease(done) // its fence may be remembered: List does not show that
+		k.a.mustRelease(done) // List does not show a name with only a fence
 		k.b.entry(k.name + "/read")
 		k.wantNames(k.name, "/A", "/Z", "/a", "/a b", "/a/1", "/b", "/~", "/\u00e9")
 	})
@@ -62,8 +62,8 @@ func testList(s *suite) {
 	})
 
 	s.test("APrefixEndsWhereTheNextBegins", func(k *kit) {
-		// Ranges over an index end at the prefix with its last byte raised: that goes
-		// wrong at 0xff and at the last code points.
+		// A range of an index may end at the prefix with its last byte increased. That
+		// fails at 0xff and at the last code points.
 		for _, suffix := range []string{"a", "a\U0010ffff", "a\U0010ffffz", "b", "a\u007e", "a\u00ff"} {
 			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
@@ -111,7 +111,7 @@ func testList(s *suite) {
 				break
 			}
 		}
-		k.b.wantGranted(k.mutex(on(k.nth(0)), force)) // a listing that was left locks nothing
+		k.b.wantGranted(k.mutex(on(k.nth(0)), force)) // a listing that was left early must lock nothing
 	})
 
 	s.test("MayBeUsedWhileItRuns", func(k *kit) {
@@ -149,7 +149,7 @@ func testList(s *suite) {
 	})
 
 	s.test("ManyNamesComeOnceEach", func(k *kit) {
-		n := s.fewer(300) // more than a page of most backends
+		n := s.fewer(300) // more than one page of most backends
 		var want []string
 		for i := range n {
 			k.a.wantGranted(k.mutex(on(k.nth(i))))
@@ -159,7 +159,7 @@ func testList(s *suite) {
 	})
 }
 
-// lists wants exactly the names of prefix and these suffixes, in this order.
+// wantNames requires that List yields exactly prefix plus each suffix, in this order.
 func (k *kit) wantNames(prefix string, suffixes ...string) {
 	k.Helper()
 	var want []string

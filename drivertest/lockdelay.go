@@ -88,9 +88,9 @@ func testLockDelay(s *suite) {
 		k.a.wantGranted(k.permits(1, 3, ttl(k.u), lockDelay(long)))
 		k.a.wantGranted(k.permits(1, 3, ttl(2*k.u), lockDelay(k.u/2)))
 		k.advancePast(k.u)
-		k.b.wantHeld(k.permits(1, 3)) // finds the first
+		k.b.wantHeld(k.permits(1, 3)) // notices the first expiry
 		k.advancePast(k.u)
-		k.b.wantHeld(k.permits(1, 3)) // finds the second
+		k.b.wantHeld(k.permits(1, 3)) // notices the second expiry
 		k.advancePast(k.u / 2)
 		if held := k.b.wantHeld(k.permits(1, 3)); held.ClosedFor <= long/2 {
 			k.Errorf("closed for %v, want about %v", held.ClosedFor, long)

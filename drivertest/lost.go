@@ -8,12 +8,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testLostAnswers: the server does what a request asks for, and its answer is lost. Then
-// the call returns an error that leaves the outcome open. Or the client library sends the
-// request again by itself, and then the call returns the result of the first one.
+// testLostAnswers tests calls whose answers are lost after the server has handled the
+// request. A call must return an error that leaves the outcome open, or the result of the
+// first request.
 func testLostAnswers(s *suite) {
-	const look = "whether the client library, or the driver, sends a request again by itself after its answer was lost: the second one meets " +
-		"what the first one did. Turn that off and return the error, or have the server recognize the second one"
+	const look = "whether the client library, or the driver, repeats a request after its answer was lost: the repeat finds the effect of " +
+		"the first request. Turn that off and return the error, or let the server recognize the repeat"
 
 	for name, mode := range map[string]option{
 		"AClaimWhoseAnswerIsLostIsGrantedOnce": func(*driver.Claim) {},
@@ -27,14 +27,15 @@ func testLostAnswers(s *suite) {
 				}
 				g, err := far.Acquire(ctx, c)
 				k.wantUnknownOutcome("Acquire", err, nil)
-				asks := k.b
+				asker := k.b
 				if err != nil && s.WritesLate {
-					// Only the client of a failed try waits for its releases.
-					asks, _ = far.client, far.network.lose(0)
+					// Only the client that made the failed try waits for the releases of
+					// it.
+					asker, _ = far.client, far.network.lose(0)
 				}
-				again := asks.wantGranted(c)
+				again := asker.wantGranted(c)
 				if err == nil && again.Fence != g.Fence {
-					k.Errorf("granted with the fence %d, and it is held with %d", g.Fence, again.Fence)
+					k.Errorf("granted with the fence %d, and a repeat returns %d", g.Fence, again.Fence)
 				}
 				k.wantOneHolder(name, again.Fence)
 			})
@@ -90,7 +91,7 @@ func testLostAnswers(s *suite) {
 				c := k.mutex(on(name))
 				g := k.b.wantGranted(c)
 				k.wantUnknownOutcome("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
-				// It may take effect at once, later, or not at all.
+				// The break may take effect at once, later, or not at all.
 				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNoSuchLease) {
 					k.b.wantGranted(k.mutex(on(name)))
 				} else if err != nil {
@@ -101,16 +102,16 @@ func testLostAnswers(s *suite) {
 	}
 }
 
-// loses makes f call on each of some names. On the first name the network loses the
-// server's first answer to far, on the next name the second, and so on for as many
+// withLostAnswers calls f for some names. For the first name the network loses the
+// server's first answer to far, for the next name the second, and so on for as many
 // answers as a call has, up to six.
 func (k *kit) withLostAnswers(f func(far *slowClient, ctx context.Context, name string)) {
 	k.Helper()
 	far := k.openSlow()
-	defer func() { k.ownWaits.Add(int64(time.Since(k.began))) }() // waiting for what is lost takes long
+	defer func() { k.ownWaits.Add(int64(time.Since(k.began))) }() // waiting for lost answers takes long
 	for nth := 1; nth <= 6; nth++ {
 		name := k.nth(nth)
-		for pause := time.Millisecond; ; pause *= 2 { // until it has a connection, and knows the name
+		for pause := time.Millisecond; ; pause *= 2 { // until far has a connection, and knows the name
 			if _, err := far.Inspect(k.ctx, name); err == nil {
 				break
 			} else if k.ctx.Err() != nil {
@@ -128,16 +129,15 @@ func (k *kit) withLostAnswers(f func(far *slowClient, ctx context.Context, name 
 	}
 }
 
-// isUnknown wants an allowed result of a call whose answer was lost: the usual result, or
-// an error that leaves the outcome open.
-func (k *kit) wantUnknownOutcome(what string, err, would error) {
+// wantUnknownOutcome requires nil, the usual error, or one that leaves the outcome open.
+func (k *kit) wantUnknownOutcome(what string, err, usual error) {
 	k.Helper()
-	if err == nil || would != nil && errors.Is(err, would) {
+	if err == nil || usual != nil && errors.Is(err, usual) {
 		return
 	}
 	for _, is := range []error{driver.ErrHeld, driver.ErrNoSuchLease, driver.ErrInvalid} {
 		if errors.Is(err, is) {
-			k.Errorf("%s, whose answer was lost: %v; want %v, or an error that says nothing of the outcome", what, err, would)
+			k.Errorf("%s, whose answer was lost: %v; want %v, or an error that leaves the outcome open", what, err, usual)
 		}
 	}
 }

@@ -2,8 +2,7 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// testMinHold: a name stays held for its minimum hold, although its holder has released
-// it.
+// testMinHold tests that a released name stays held for its minimum hold.
 func testMinHold(s *suite) {
 	s.test("KeepsTheNameHeldAfterARelease", func(k *kit) {
 		c := k.mutex()

@@ -11,8 +11,7 @@ import (
 )
 
 // lookalikes are names that some collation, pattern, path, hash tag, escaping or
-// normalisation confuses with each other. X stands for the part that makes them unique to
-// this run.
+// normalisation confuses with each other. X stands for the kit's name.
 var lookalikes = []string{
 	"X", "x", "X ", " X", "X\u00a0", "X.", "X/", "X//", "/X", "X/.", "X/..", "X:", "X-", "X\\", "X\\\\",
 	"Xjob", "XJob", "XJOB", "Xjob ", // case, and trailing space
@@ -27,13 +26,13 @@ var lookalikes = []string{
 	// SQL
 	"X'", "X''", "X'; DROP TABLE pawl; --", "X\"", "X`", "X$1", "X:x", "X?1", "X--", "X#", "X;", "X|", "X&", "X<>", "X\\0", "X\\x00",
 	"X0", "X00", "X1e0", "X1", "0X", "X\u0661", // numbers
-	"Xnull", "XNULL", "X:queue", "X:fence", "X/holders", "pawl:X", "semaphore:X", // our own keys, perhaps
+	"Xnull", "XNULL", "X:queue", "X:fence", "X/holders", "pawl:X", "semaphore:X", // possible keys of backends
 }
 
-// lookalike makes a name of the kit's own from a pattern.
+// lookalike returns the name for a pattern of lookalikes.
 func (k *kit) lookalike(pattern string) string {
 	if pattern == "x" {
-		return strings.ToLower(k.name) + "/" // so that it is not in the way of the others
+		return strings.ToLower(k.name) + "/" // the slash distinguishes it from other subtests' names
 	}
 	return strings.Replace(pattern, "X", k.name, 1)
 }
@@ -41,14 +40,14 @@ func (k *kit) lookalike(pattern string) string {
 func testNames(s *suite) {
 	s.timeless = true
 	s.test("AreComparedByteForByte", func(k *kit) {
-		// A claim holds each name, and another waits for it. A request that reaches
-		// another name finds another owner there, and not its token. Each name is freed
-		// before some that it may be confused with, and after others.
+		// One claim holds each name, and another waits for it. So a request that reaches
+		// the wrong name finds another owner, and not its token. The order is random, so
+		// each name is freed before some of its lookalikes, and after others.
 		var held, waiting []driver.Claim
 		var listed []string
-		for i, at := range rand.Perm(len(lookalikes)) { // only others like it are held
+		for i, at := range rand.Perm(len(lookalikes)) { // only lookalikes are held
 			c := k.mutex(on(k.lookalike(lookalikes[at])), owner(driver.Owner{Client: "drivertest", PID: i + 1}))
-			w := k.mutex(on(c.Name), owner(c.Owner), queue(long)) // its record must not be confused, either
+			w := k.mutex(on(c.Name), owner(c.Owner), queue(long)) // the place must not be confused, either
 			k.a.wantGranted(c)
 			if refused := k.b.wantPlace(w, 1); refused.Holders != 1 || refused.Holder.Owner.PID != c.Owner.PID {
 				k.Errorf("%+q has %d holders, the first %+v; want one with the PID %d", c.Name, refused.Holders, refused.Holder, c.Owner.PID)
@@ -82,11 +81,11 @@ func testNames(s *suite) {
 		free(0, half)
 		for i, c := range held {
 			e := k.b.entry(c.Name)
-			is := len(e.Holders)+len(e.Waiters) == 0
+			asExpected := len(e.Holders)+len(e.Waiters) == 0
 			if i >= half {
-				is = len(e.Holders) == 1 && len(e.Waiters) == 1 && e.Holders[0].Owner.PID == c.Owner.PID
+				asExpected = len(e.Holders) == 1 && len(e.Waiters) == 1 && e.Holders[0].Owner.PID == c.Owner.PID
 			}
-			if !is || e.Name != c.Name {
+			if !asExpected || e.Name != c.Name {
 				k.Errorf("Inspect(%+q) = %+v; %d of %d names are free", c.Name, e, half, len(held))
 			}
 		}
@@ -97,7 +96,7 @@ func testNames(s *suite) {
 	})
 
 	s.test("OfAllKindsAreTheSameNames", func(k *kit) {
-		// A semaphore on x, and a mutex on a name that some backend might use as a key
+		// These are a semaphore, and mutexes on names that some backend might use as keys
 		// for it.
 		k.a.wantGranted(k.permits(1, 2))
 		k.a.wantGranted(k.permits(1, 2))
@@ -110,13 +109,13 @@ func testNames(s *suite) {
 	})
 
 	s.test("MayHave255Bytes", func(k *kit) {
-		full := func(pad, end string) string {
+		padded := func(pad, end string) string {
 			room := driver.MaxName - len(k.name) - len(end)
 			return k.name + strings.Repeat("a", room%len(pad)) + strings.Repeat(pad, room/len(pad)) + end
 		}
 		for _, pad := range []string{"x", "\u00e9", "\u20ac", "\U0001f512", "'", "{", "\\"} {
-			one, two := k.mutex(on(full(pad, "1"))), k.mutex(on(full(pad, "2")))
-			k.a.wantGranted(one) // they differ in the last byte only
+			one, two := k.mutex(on(padded(pad, "1"))), k.mutex(on(padded(pad, "2")))
+			k.a.wantGranted(one) // the names differ only in their last byte
 			k.a.wantGranted(two)
 			k.b.wantHeld(k.mutex(on(one.Name)))
 			k.b.mustRelease(two)
@@ -128,7 +127,7 @@ func testNames(s *suite) {
 	})
 
 	s.test("OfOneByteAreFine", func(k *kit) {
-		// All users of the server share these names, so the test only wants an answer.
+		// All users of the server share these names, so the test only reads them.
 		for _, name := range []string{"a", "'", "%", "*", "{", "}", "\\", "\"", "?", "0", " "} {
 			if _, err := k.a.Inspect(k.ctx, name); err != nil {
 				k.Errorf("Inspect(%q): %v", name, err)

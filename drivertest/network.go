@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// A Network is the suite's network between one client and its servers. It can delay
-// requests, make them slower, or refuse them, and lose answers. A client uses it through
-// [Network.Dial], or the [Network.Addr] of each of its servers. A client in memory that
-// imitates a network calls [Network.Send] and [Network.Answer].
+// A Network is the suite's network between one client and its servers. It can delay or
+// refuse requests, and lose answers. A client uses it through [Network.Dial], or the
+// [Network.Addr] of each of its servers. A client in memory that imitates a network calls
+// [Network.Send] and [Network.Answer].
 type Network struct {
 	t testing.TB
 
-	mu    sync.Mutex // protects what follows
-	roads map[string]*road
-	conns map[net.Conn]bool
-	gate  chan struct{} // requests wait until it is closed; nil: they do not
-	delay time.Duration // of each request
-	down  bool          // all connections are refused
-	lost  int           // which of the next answers is lost; 0 means none
-	used  bool          // something was sent
-	over  bool
-	loops sync.WaitGroup
+	mu      sync.Mutex // protects the fields below
+	proxies map[string]*proxy
+	conns   map[net.Conn]bool
+	gate    chan struct{} // requests wait until it is closed; nil means no wait
+	delay   time.Duration // of each request
+	down    bool          // all connections are refused
+	lost    int           // the index of the answer to lose, from 1; 0 means none
+	used    bool          // a request was sent
+	closed  bool
+	loops   sync.WaitGroup
 }
 
-// road is a proxy on the way to one server.
-type road struct {
+// A proxy accepts connections for one server.
+type proxy struct {
 	network, to string
 	listener    net.Listener
 }
 
 func newNetwork(t testing.TB) *Network {
-	n := &Network{t: t, roads: map[string]*road{}, conns: map[net.Conn]bool{}}
+	n := &Network{t: t, proxies: map[string]*proxy{}, conns: map[net.Conn]bool{}}
 	t.Cleanup(n.close)
 	return n
 }
@@ -46,7 +46,7 @@ func newNetwork(t testing.TB) *Network {
 // is the server's own address, "host:port".
 func (n *Network) Addr(server string) string {
 	n.t.Helper()
-	r, err := n.road("tcp", server)
+	r, err := n.proxy("tcp", server)
 	if err != nil {
 		n.t.Fatalf("the suite's proxy before %s: %v", server, err)
 	}
@@ -56,16 +56,16 @@ func (n *Network) Addr(server string) string {
 // Dial dials a server, as net.Dialer.DialContext does. A client whose TLS checks the
 // server's name, or whose servers name each other, needs it instead of Addr.
 func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	r, err := n.road(network, addr)
+	r, err := n.proxy(network, addr)
 	if err != nil {
 		return nil, err
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", r.listener.Addr().String())
 }
 
-// Send is for a client in memory, which calls it to send a request. arrives is closed
-// when the request is at the server, even if the client has given it up by then. Send
-// returns an error if the network is down.
+// Send sends a request of a client in memory. arrives is closed when the request is at
+// the server, even if the client has given it up by then. Send returns an error if the
+// network is down.
 func (n *Network) Send() (arrives <-chan struct{}, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,8 +83,8 @@ func (n *Network) Send() (arrives <-chan struct{}, err error) {
 	return arrived, nil
 }
 
-// Answer is for a client in memory, which calls it before it returns the server's answer.
-// It returns an error if the answer is lost on its way.
+// Answer must be called by a client in memory before it returns the server's answer. It
+// returns an error if the answer is lost.
 func (n *Network) Answer() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +103,7 @@ var arrived = func() chan struct{} {
 	return c
 }()
 
-// hold delays what is sent from now on until letGo, which may be called twice.
+// hold delays the requests sent from now on until letArrive, which may be called twice.
 func (n *Network) hold() (letArrive func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,11 +119,11 @@ func (n *Network) hold() (letArrive func()) {
 	})
 }
 
-// slow makes each request take that much longer from now on.
-func (n *Network) slow(by time.Duration) {
+// slow makes each request take longer by d from now on.
+func (n *Network) slow(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.delay = by
+	n.delay = d
 }
 
 // lose loses the nth answer from now on, and ends its connection. wasLost reports whether
@@ -135,9 +135,9 @@ func (n *Network) lose(nth int) (wasLost func() bool) {
 	return func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		came := n.lost == 0
+		happened := n.lost == 0
 		n.lost = 0
-		return came
+		return happened
 	}
 }
 
@@ -146,11 +146,11 @@ func (n *Network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = true
-	n.end()
+	n.closeConns()
 }
 
-// end ends all connections. The caller holds the mutex.
-func (n *Network) end() {
+// closeConns closes all connections. The caller holds the mutex.
+func (n *Network) closeConns() {
 	for c := range n.conns {
 		_ = c.Close()
 	}
@@ -158,39 +158,39 @@ func (n *Network) end() {
 
 func (n *Network) close() {
 	n.mu.Lock()
-	n.over = true
-	for _, r := range n.roads {
+	n.closed = true
+	for _, r := range n.proxies {
 		_ = r.listener.Close()
 	}
 	if n.gate != nil {
 		close(n.gate)
 		n.gate = nil
 	}
-	n.end()
+	n.closeConns()
 	n.mu.Unlock()
 	n.loops.Wait()
 }
 
-func (n *Network) road(network, to string) (*road, error) {
+func (n *Network) proxy(network, to string) (*proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if r := n.roads[network+to]; r != nil {
+	if r := n.proxies[network+to]; r != nil {
 		return r, nil
 	}
-	if n.over {
+	if n.closed {
 		return nil, net.ErrClosed
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &road{network, to, l}
-	n.roads[network+to] = r
+	r := &proxy{network, to, l}
+	n.proxies[network+to] = r
 	n.loops.Go(func() { n.serve(r) })
 	return r, nil
 }
 
-func (n *Network) serve(r *road) {
+func (n *Network) serve(r *proxy) {
 	for {
 		client, err := r.listener.Accept()
 		if err != nil {
@@ -202,8 +202,8 @@ func (n *Network) serve(r *road) {
 			continue
 		}
 		n.mu.Lock()
-		if n.conns[client], n.conns[server] = true, true; n.down || n.over {
-			n.end()
+		if n.conns[client], n.conns[server] = true, true; n.down || n.closed {
+			n.closeConns()
 		}
 		n.loops.Go(func() { n.requests(client, server) })
 		n.loops.Go(func() { n.replies(client, server) })
@@ -211,19 +211,19 @@ func (n *Network) serve(r *road) {
 	}
 }
 
-// requests passes on what a client sends. If the client has gone by then, the server
-// still reads all of it before the end of the stream.
+// requests forwards the requests of a client. If the client is gone by then, the server
+// still reads all of them before the end of the stream.
 func (n *Network) requests(client, server net.Conn) {
-	way := make(chan func(), 1024)
+	arrivals := make(chan func(), 1024)
 	n.loops.Go(func() {
-		for arrive := range way {
+		for arrive := range arrivals {
 			arrive()
 		}
 		if half, ok := server.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
 		}
 	})
-	defer close(way)
+	defer close(arrivals)
 	b := make([]byte, 64<<10)
 	for {
 		size, err := client.Read(b)
@@ -232,7 +232,7 @@ func (n *Network) requests(client, server net.Conn) {
 		n.used = n.used || size > 0
 		n.mu.Unlock()
 		part := bytes.Clone(b[:size])
-		way <- func() {
+		arrivals <- func() {
 			if gate != nil {
 				<-gate
 			}
@@ -259,7 +259,7 @@ func (n *Network) replies(client, server net.Conn) {
 		}
 	}
 	_ = client.Close()
-	_, _ = io.Copy(io.Discard, server) // the server reads all that it was sent
+	_, _ = io.Copy(io.Discard, server) // until the server has read all requests
 	_ = server.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -267,7 +267,7 @@ func (n *Network) replies(client, server net.Conn) {
 	delete(n.conns, server)
 }
 
-// carried reports whether anything was sent.
+// wasUsed reports whether a request was sent.
 func (n *Network) wasUsed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

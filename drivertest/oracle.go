@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compare wants both drivers to show the same for every name. It runs before the first
+// compare requires that both drivers show the same names. It runs before the first
 // operation and after each.
 func (r *random) compare(t *rapid.T) {
 	for _, name := range r.names {
@@ -34,8 +34,8 @@ func (r *random) compare(t *rapid.T) {
 	}
 }
 
-// describe returns the part of an entry on which both must agree. It leaves out fences:
-// compare compares their order, except of the last fence, which may be forgotten.
+// describe returns the part of an entry that must be equal. It omits fences: compare
+// checks their order, except of the last fence, which may be forgotten.
 func (r *random) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.time(e.ClosedFor), e.Value, e.Value == nil)
 	if r.k.s.AgreesLate {
@@ -53,8 +53,7 @@ func (r *random) describe(e driver.Entry) string {
 	return s
 }
 
-// time is exact if the clock stands still. Otherwise it only shows the range: everything
-// is a multiple of an hour.
+// time rounds a time to the unit, unless the clock is injected.
 func (r *random) time(d time.Duration) string {
 	if r.k.s.Clock == nil {
 		d = d.Round(r.unit)
@@ -62,7 +61,7 @@ func (r *random) time(d time.Duration) string {
 	return d.String()
 }
 
-// same wants two answers to be of the same kind, and refusals to have the same reasons.
+// wantSame requires answers of the same kind, and refusals with the same reasons.
 func (r *random) wantSame(t *rapid.T, what string, got, want error) {
 	t.Helper()
 	g, w := r.kind(got), r.kind(want)
@@ -78,8 +77,8 @@ func (r *random) wantSame(t *rapid.T, what string, got, want error) {
 	if !errors.As(got, &gotHeld) || !errors.As(want, &wantHeld) {
 		return
 	}
-	if last := r.shown[gotHeld.Name]; gotHeld.Fence < last {
-		t.Fatalf("%s: the last fence is said to be %d, and %d was granted", what, gotHeld.Fence, last)
+	if last := r.highest[gotHeld.Name]; gotHeld.Fence < last {
+		t.Fatalf("%s: HeldError.Fence is %d, and %d was granted", what, gotHeld.Fence, last)
 	}
 	if !r.k.s.AgreesLate {
 		r.wantSameOrder(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
@@ -112,25 +111,25 @@ func (r *random) kind(err error) string {
 	}
 }
 
-// ordered wants the fences of a name to be equal, or at least to have the same order on
-// both sides.
+// wantSameOrder requires that the fences of a name are equal, or at least in the same
+// order on both sides.
 func (r *random) wantSameOrder(t *rapid.T, name string, p pair) {
 	t.Helper()
-	r.exact = r.exact && (!r.k.s.WritesLate || p.got <= p.want)
-	if r.exact && p.got != p.want {
+	r.fencesEqual = r.fencesEqual && (!r.k.s.WritesLate || p.got <= p.want)
+	if r.fencesEqual && p.got != p.want {
 		t.Fatalf("fence %d, want %d", p.got, p.want)
 	}
 	known := r.fences[name]
 	at, found := r.find(name, p.want)
 	switch {
 	case found && known[at].got != p.got:
-		t.Fatalf("fence %d, and %d before for the same grant", p.got, known[at].got)
+		t.Fatalf("fence %d, and earlier %d for the same grant", p.got, known[at].got)
 	case found:
 		return
 	case r.k.s.AgreesLate:
 		for _, other := range known {
 			if other.got == p.got {
-				t.Fatalf("VIOLATION: fence %d, which another claim had before", p.got)
+				t.Fatalf("VIOLATION: fence %d, which another claim has got", p.got)
 			}
 		}
 	case at > 0 && known[at-1].got >= p.got:
@@ -141,7 +140,7 @@ func (r *random) wantSameOrder(t *rapid.T, name string, p pair) {
 	r.fences[name] = slices.Insert(known, at, p)
 }
 
-// find looks for the pair with the oracle's fence among those seen, and where it belongs.
+// find finds the pair with the oracle's fence, or its place in the list.
 func (r *random) find(name string, want uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(r.fences[name], want, func(k pair, want uint64) int { return cmp.Compare(k.want, want) })
 }

@@ -1,6 +1,6 @@
 package drivertest
 
-// testPlace: how long a place in the queue lasts.
+// testPlace tests how long a place in the queue lasts.
 func testPlace(s *suite) {
 	s.test("EachRepeatKeepsItForAnotherQueueTTL", func(k *kit) {
 		k.a.wantGranted(k.mutex())
@@ -70,15 +70,15 @@ func testPlace(s *suite) {
 		k.a.wantGranted(holder)
 		k.a.wantPlace(dead, 1)
 		k.b.wantPlace(alive, 2)
-		k.a.mustRelease(holder) // to the dead one, which never asks again
+		k.a.mustRelease(holder) // grants to the dead waiter, which never claims again
 		k.b.wantPlace(alive, 1)
 		k.advancePast(k.u)
 		k.b.wantGranted(alive)
 	})
 
 	s.test("ARepeatWithATryDoesNotLoseIt", func(k *kit) {
-		// A wait that ends repeats its claim without Queue, then releases: the repeat
-		// must not lose the place or grant.
+		// A client that ends its wait repeats the claim without Queue, and then releases
+		// it. The repeat must not lose the place or the grant.
 		k.a.wantGranted(k.mutex())
 		waiter, second := k.mutex(queue(long)), k.mutex(queue(long))
 		k.b.wantPlace(waiter, 1)

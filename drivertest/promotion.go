@@ -5,10 +5,10 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// testPromotion: a name that was passed on to a waiter that does not know it yet.
+// testPromotion tests a name that was granted to a waiter that does not know it yet.
 func testPromotion(s *suite) {
-	// promoted makes holder release, so that waiter has the name.
-	promoted := func(k *kit, waiter driver.Claim) {
+	// promote makes a holder release the name, which is then granted to waiter.
+	promote := func(k *kit, waiter driver.Claim) {
 		k.Helper()
 		holder := k.mutex()
 		k.a.wantGranted(holder)
@@ -19,7 +19,7 @@ func testPromotion(s *suite) {
 
 	s.test("LastsAsLongAsThePlace", func(k *kit) {
 		waiter := k.mutex(queue(2 * k.u))
-		promoted(k, waiter)
+		promote(k, waiter)
 		k.advance(k.u + k.u/4)
 		k.a.wantHeld(k.mutex())
 		k.advancePast(k.u)
@@ -29,7 +29,7 @@ func testPromotion(s *suite) {
 
 	s.testExact("IsOverAtTheVeryInstant", func(k *kit) {
 		waiter := k.mutex(queue(k.u))
-		promoted(k, waiter)
+		promote(k, waiter)
 		k.advancePast(k.u - instant)
 		k.a.wantHeld(k.mutex())
 		k.advancePast(instant)
@@ -37,9 +37,9 @@ func testPromotion(s *suite) {
 		k.b.wantLost(waiter)
 	})
 
-	// So a waiter that died costs the others its QueueTTL, whenever its turn came. A live
-	// waiter trusts the grant for its QueueTTL from the moment it sent its last claim.
-	// The grant lasts at least as long, because the place began when that claim arrived.
+	// So a dead waiter costs the others only its QueueTTL. A live waiter relies on the
+	// grant for its QueueTTL from the sending of its last claim. The grant lasts at least
+	// as long, because the place began when that claim arrived.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
 		k.a.wantGranted(holder)
@@ -54,7 +54,7 @@ func testPromotion(s *suite) {
 
 	s.test("TheNextAcquireMakesItATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
-		promoted(k, waiter)
+		promote(k, waiter)
 		k.b.wantGranted(waiter)
 		k.advance(2 * k.u)
 		k.a.wantHeld(k.mutex())
@@ -64,7 +64,7 @@ func testPromotion(s *suite) {
 
 	s.test("TheNextRenewalMakesItATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
-		promoted(k, waiter)
+		promote(k, waiter)
 		k.b.mustRenew(waiter)
 		k.advance(2 * k.u)
 		k.a.wantHeld(k.mutex())
@@ -74,7 +74,7 @@ func testPromotion(s *suite) {
 
 	s.test("RepeatedAsksAnswerWithTheSameGrant", func(k *kit) {
 		waiter := k.mutex(queue(long), fences(4))
-		promoted(k, waiter)
+		promote(k, waiter)
 		first := k.b.wantGranted(waiter)
 		if again := k.a.wantGranted(waiter); again.Fence != first.Fence || again.Fences != first.Fences {
 			k.Errorf("the repeat got %+v, the first %+v", again, first)
@@ -84,7 +84,7 @@ func testPromotion(s *suite) {
 
 	s.test("KeepsTheClaimsWeightAndOwner", func(k *kit) {
 		who := basictest.FullOwner()
-		promoted(k, k.permits(2, 3, queue(long), owner(who)))
+		promote(k, k.permits(2, 3, queue(long), owner(who)))
 		h := k.onlyHolder(k.a.entry(k.name).Holders)
 		if h.Permits != 2 || h.Limit != 3 || !h.Owner.Equal(who) {
 			k.Errorf("%+v; want 2 of 3 by %+v", h, who)
@@ -99,7 +99,7 @@ func testPromotion(s *suite) {
 			k.a.wantGranted(holder)
 			k.b.wantPlace(waiter, 1)
 			waiter.TTL = 3 * long
-			k.b.wantPlace(waiter, 1) // the last repeat decides the TTL
+			k.b.wantPlace(waiter, 1) // the TTL of the last repeat counts
 			k.a.mustRelease(holder)
 			if h := k.onlyHolder(k.a.entry(name).Holders); h.TTL != waiter.TTL || h.ExpiresIn > 2*long {
 				k.Errorf("%+v; want the TTL %v, and the time of its place, %v", h, waiter.TTL, long)
@@ -114,7 +114,7 @@ func testPromotion(s *suite) {
 		k.b.wantPlace(alive, 2)
 		k.a.mustRelease(holder)
 		k.advancePast(k.u)
-		k.a.wantHeld(k.mutex()) // the next claim passes it on
+		k.a.wantHeld(k.mutex()) // this claim grants the name to the next waiter
 		g := k.b.wantGranted(alive)
 		k.a.wantFences(g.Fence)
 		k.a.wantLost(dead)

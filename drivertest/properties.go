@@ -15,7 +15,7 @@ func testProperties(s *suite) {
 		var err error
 		for range 10 {
 			// a grant that needs several round trips may expire before it is complete:
-			// that is trouble, not a refusal
+			// that is a failure, not a refusal
 			c := k.mutex(ttl(shortest))
 			if _, err = k.a.Acquire(k.ctx, c); err == nil || !errors.Is(err, driver.ErrUnavailable) {
 				break
@@ -40,14 +40,14 @@ func testProperties(s *suite) {
 		testDoctor(s)
 	}
 	s.test("AWrapperKeepsWhatItCanDo", func(k *kit) {
-		around := traces{k.a.Driver}
+		around := wrapper{k.a.Driver}
 		for what, same := range map[string]bool{
-			"Signaler": keeps[driver.Signaler](around), "Watcher": keeps[driver.Watcher](around), "Lister": keeps[driver.Lister](around),
-			"LeaseBreaker": keeps[driver.LeaseBreaker](around), "Diagnoser": keeps[driver.Diagnoser](around),
-			"FenceRaiser": keeps[driver.FenceRaiser](around), "AllAcquirer": keeps[driver.AllAcquirer](around),
+			"Signaler": keepsAbility[driver.Signaler](around), "Watcher": keepsAbility[driver.Watcher](around), "Lister": keepsAbility[driver.Lister](around),
+			"LeaseBreaker": keepsAbility[driver.LeaseBreaker](around), "Diagnoser": keepsAbility[driver.Diagnoser](around),
+			"FenceRaiser": keepsAbility[driver.FenceRaiser](around), "AllAcquirer": keepsAbility[driver.AllAcquirer](around),
 		} {
 			if !same {
-				k.Errorf("a driver around %T has another %s, or none", k.a.Driver, what)
+				k.Errorf("a wrapper of %T has another %s, or none", k.a.Driver, what)
 			}
 		}
 		if !k.a.Properties().PushesGrants {
@@ -64,19 +64,18 @@ func testProperties(s *suite) {
 	})
 	s.test("PushNeedsASignaler", func(k *kit) {
 		if _, ok := driver.As[driver.Signaler](k.a.Driver); k.a.Properties().PushesGrants && !ok {
-			k.Errorf("PushesGrants is true, and %T has no Listen", k.a.Driver)
+			k.Errorf("PushesGrants is true, but %T has no Listen", k.a.Driver)
 		}
 	})
 }
 
-// traces is a driver around another, as for traces or metrics. It passes on the
-// abilities.
-type traces struct{ driver.Driver }
+// wrapper is a driver around another, as for traces or metrics. It keeps the abilities.
+type wrapper struct{ driver.Driver }
 
-func (t traces) Unwrap() driver.Driver { return t.Driver }
+func (t wrapper) Unwrap() driver.Driver { return t.Driver }
 
-// keeps reports whether a wrapper has the same ability as the driver in it.
-func keeps[Ability any](around traces) bool {
+// keepsAbility reports whether a wrapper has the same ability as the driver in it.
+func keepsAbility[Ability any](around wrapper) bool {
 	_, could := around.Driver.(Ability)
 	_, can := driver.As[Ability](around)
 	return could == can
@@ -98,7 +97,7 @@ func testDoctor(s *suite) {
 				k.Errorf("finding %+v after one of severity %q; want all fields, and the most serious first", f, severities[rank])
 			}
 			if f.Advice == "" && !(f.IsFact() && strings.HasSuffix(f.Subject, "server")) {
-				k.Errorf("finding %+v has no advice; want that, or an info about the server", f)
+				k.Errorf("finding %+v has no advice; want advice, or an info about the server", f)
 			}
 			rank = max(rank, at)
 		}

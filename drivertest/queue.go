@@ -12,9 +12,9 @@ func testQueue(s *suite) {
 		for i, c := range waiters {
 			k.a.mustRelease(holder)
 			later := waiters[i+1:]
-			k.a.wantHoldersWaiters(1, len(later)) // a repeat of a claim always has a place
+			k.a.wantHoldersWaiters(1, len(later)) // checked first, because repeated claims rejoin the queue
 			for j := range later {
-				j = len(later) - 1 - j // the last first, for the same reason
+				j = len(later) - 1 - j // the last waiter first, for the same reason
 				k.b.wantPlace(later[j], j+1)
 			}
 			g := k.a.wantGranted(c)
@@ -42,7 +42,7 @@ func testQueue(s *suite) {
 		waiters := k.queueMutexes(3)
 		for range 3 {
 			k.b.wantPlace(waiters[0], 1)
-			k.a.wantPlace(waiters[1], 2) // from either client
+			k.a.wantPlace(waiters[1], 2) // the client does not matter
 		}
 		k.b.wantPlace(waiters[2], 3)
 		k.a.wantHoldersWaiters(1, 3)
@@ -60,13 +60,13 @@ func testQueue(s *suite) {
 		k.b.wantPlace(first, 0)
 		k.a.wantHoldersWaiters(1, 0)
 		k.a.mustRelease(holder)
-		k.a.wantHoldersWaiters(0, 0) // there is no waiter to pass it to
+		k.a.wantHoldersWaiters(0, 0) // no waiter gets the name
 	})
 
 	s.test("ATryFailsWhileAClaimWaits", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3))
 		k.b.wantPlace(k.permits(3, 3, queue(long)), 1)
-		k.a.wantPlace(k.permits(1, 3), 0) // there is room for it, but a waiter is ahead
+		k.a.wantPlace(k.permits(1, 3), 0) // it would fit, but a waiter is ahead
 		k.a.wantHoldersWaiters(1, 1)
 	})
 

@@ -28,7 +28,7 @@ func testRaise(s *suite) {
 		g := k.a.wantGranted(c)
 		for _, f := range []uint64{1, g.Fence - 1, g.Fence} {
 			if got := k.b.mustRaise(c, f); got != g.Fence {
-				k.Errorf("asked for %d, it is %d, and was %d", f, got, g.Fence)
+				k.Errorf("RaiseFence to %d returns %d; the fence was %d", f, got, g.Fence)
 			}
 		}
 		k.b.wantFences(g.Fence)
@@ -36,39 +36,39 @@ func testRaise(s *suite) {
 
 	s.test("TheNextGrantIsAboveIt", func(k *kit) {
 		c := k.mutex()
-		high := k.a.mustRaise(c, k.a.wantGranted(c).Fence+1_000_000_000) // a quarter of an hour ahead of the clock
+		raised := k.a.mustRaise(c, k.a.wantGranted(c).Fence+1_000_000_000) // a quarter of an hour ahead of the clock
 		k.a.mustRelease(c)
-		if next := k.b.wantGranted(k.mutex()); next.Fence <= high {
-			k.Errorf("fence %d after %d", next.Fence, high)
+		if next := k.b.wantGranted(k.mutex()); next.Fence <= raised {
+			k.Errorf("fence %d after %d", next.Fence, raised)
 		}
 	})
 
 	s.test("MovesAWholeRun", func(k *kit) {
 		c := k.mutex(fences(10))
 		g := k.a.wantGranted(c)
-		high := k.a.mustRaise(c, g.Fence+5)
+		raised := k.a.mustRaise(c, g.Fence+5)
 		again := k.a.wantGranted(c)
-		if again.Fence != high || again.Fences != g.Fences {
-			k.Errorf("%+v after raising %+v to %d", again, g, high)
+		if again.Fence != raised || again.Fences != g.Fences {
+			k.Errorf("%+v after raising %+v to %d", again, g, raised)
 		}
 		k.a.mustRelease(c)
-		if next := k.b.wantGranted(k.mutex()); next.Fence < high+uint64(g.Fences) {
-			k.Errorf("fence %d, inside a range of %d from %d", next.Fence, g.Fences, high)
+		if next := k.b.wantGranted(k.mutex()); next.Fence < raised+uint64(g.Fences) {
+			k.Errorf("fence %d, inside a range of %d from %d", next.Fence, g.Fences, raised)
 		}
 	})
 
 	s.test("NoNumberIsTheFenceOfTwo", func(k *kit) {
 		one, two := k.permits(1, 3), k.permits(1, 3)
 		f1, f2 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence
-		high := k.b.mustRaise(one, f2) // that number is taken
-		if high <= f2 {
-			k.Fatalf("raised from %d to %d beside a lease with %d", f1, high, f2)
+		raised := k.b.mustRaise(one, f2) // another lease has this fence
+		if raised <= f2 {
+			k.Fatalf("raised from %d to %d beside a lease with %d", f1, raised, f2)
 		}
-		k.a.wantFences(f2, high)
+		k.a.wantFences(f2, raised)
 		k.a.mustRenew(one)
 		k.b.mustRenew(two)
-		if third := k.a.wantGranted(k.permits(1, 3)); third.Fence <= high {
-			k.Errorf("fence %d after %d", third.Fence, high)
+		if third := k.a.wantGranted(k.permits(1, 3)); third.Fence <= raised {
+			k.Errorf("fence %d after %d", third.Fence, raised)
 		}
 	})
 
@@ -77,7 +77,7 @@ func testRaise(s *suite) {
 		f1, f2, f3 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence, k.a.wantGranted(three).Fence
 		_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(one), f3+1)
 		if !errors.Is(err, driver.ErrHeld) {
-			k.Fatalf("RaiseFence: %v; want ErrHeld, for two others were granted since, and its limit is 2", err)
+			k.Fatalf("RaiseFence: %v; want ErrHeld, because two leases were granted later, and its limit is 2", err)
 		}
 		k.b.wantFences(f1, f2, f3)
 		k.b.mustRenew(one)
@@ -112,19 +112,19 @@ func testRaise(s *suite) {
 
 	s.testExact("AWishedFenceIsHeededNearTheClockOnly", func(k *kit) {
 		now, most := uint64(k.s.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
-		for i, x := range []struct{ wish, want uint64 }{
+		for i, x := range []struct{ minFence, want uint64 }{
 			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},
 		} {
 			c := k.mutex(on(k.nth(i)))
-			c.MinFence = x.wish
+			c.MinFence = x.minFence
 			if g := k.a.wantGranted(c); g.Fence != x.want {
-				k.Errorf("wished for %d at %d, got %d, want %d", x.wish, now, g.Fence, x.want)
+				k.Errorf("with the MinFence %d at %d the fence is %d, want %d", x.minFence, now, g.Fence, x.want)
 			}
 		}
 	})
 }
 
-// raises wants the fence of a claim raised, and returns the new fence.
+// mustRaise raises the fence of a claim, and returns the new fence.
 func (d *client) mustRaise(c driver.Claim, fence uint64) uint64 {
 	d.k.Helper()
 	got, err := d.Driver.(driver.FenceRaiser).RaiseFence(d.k.ctx, lease(c), fence)
@@ -134,7 +134,7 @@ func (d *client) mustRaise(c driver.Claim, fence uint64) uint64 {
 	return got
 }
 
-// cannotRaise wants the claim to hold nothing.
+// wantNothingToRaise requires that the claim has no lease.
 func (k *kit) wantNothingToRaise(c driver.Claim) {
 	k.Helper()
 	if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), 1); !errors.Is(err, driver.ErrNoSuchLease) {

@@ -10,27 +10,27 @@ import (
 )
 
 // testRandom sends the same random operations to the backend under test and to memlock,
-// and wants the same answers. With an injected clock both have the same clock, time
-// passes, and fences are equal. Otherwise everything lasts long, and fences have the same
-// order.
+// and requires the same answers. With an injected clock both have this clock, time
+// passes, and fences are equal. Otherwise no lease or place expires, and fences have the
+// same order.
 func testRandom(s *suite) {
 	s.timeless = true
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
-		k.cases(func(t *rapid.T, isLong func() bool) {
+		k.cases(func(t *rapid.T, isTooLong func() bool) {
 			r := newRandom(k, t)
 			actions := map[string]func(*rapid.T){
 				"acquire": r.acquire,
 				"again":   r.acquire, // the most frequent operation
 				"renew":   r.renew,
 				"release": r.release,
-				"settle":  r.release, // as many ends as beginnings, otherwise no claim is ever granted
+				"settle":  r.release, // releases must be as frequent as claims, otherwise few claims are granted
 				"break":   r.breakOne,
 				"advance": r.advance,
 				"":        r.compare,
 			}
 			for name, act := range actions {
 				actions[name] = func(t *rapid.T) {
-					if !isLong() {
+					if !isTooLong() {
 						act(t)
 					}
 				}
@@ -40,7 +40,7 @@ func testRandom(s *suite) {
 	})
 
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
-		// One client sees at once what the other did.
+		// The effect of one client's call is visible to the other at once.
 		k.cases(func(t *rapid.T, _ func() bool) {
 			name := k.newName()
 			c := k.mutex(on(name))
@@ -78,39 +78,39 @@ func testRandom(s *suite) {
 }
 
 const (
-	randomTime = time.Minute // after it a subtest begins no further case, and no operation
-	shortCases = 8           // on a server with -short, beside other subtests
+	randomTime = time.Minute // after this time a subtest begins no case and no operation
+	shortCases = 8           // the number of cases with -short and a real clock
 )
 
-// cases runs f on random cases, each of which has the time of a subtest. isLong reports
-// whether the subtest has taken so long that the case has to end.
-func (k *kit) cases(f func(t *rapid.T, isLong func() bool)) {
+// cases runs f on random cases, each with the time limit of a subtest. isTooLong reports
+// whether the subtest has taken so long that the case must end.
+func (k *kit) cases(f func(t *rapid.T, isTooLong func() bool)) {
 	whole, done, failed := k.ctx, 0, false
-	isLong := func() bool { return time.Since(k.began) > randomTime }
+	isTooLong := func() bool { return time.Since(k.began) > randomTime }
 	defer func() {
-		if k.ctx = whole; isLong() {
-			k.T.Logf("the answers took so long that after %v only %d random cases were done, and no other was begun", randomTime, done)
+		if k.ctx = whole; isTooLong() {
+			k.T.Logf("the answers took so long that the subtest ended after %v, with %d random cases", randomTime, done)
 		}
 	}()
-	// A failed case is tried again, to make it shorter. Then the time does not count.
+	// rapid repeats a failed case, to make it shorter. Then the time does not count.
 	rapid.Check(k, func(t *rapid.T) {
-		again := failed
-		if !again && (isLong() || k.s.short && done == shortCases) {
+		shrinking := failed
+		if !shrinking && (isTooLong() || k.s.short && done == shortCases) {
 			return
 		}
-		ctx, cancel := k.s.bound(k.T, k.u)
+		ctx, cancel := k.s.caseContext(k.T, k.u)
 		defer cancel()
 		k.ctx = ctx
 		k.setDeadline(ctx)
-		failed = true // unless f returns
-		f(t, func() bool { return !again && isLong() })
-		failed = again
+		failed = true // f may end the goroutine
+		f(t, func() bool { return !shrinking && isTooLong() })
+		failed = shrinking
 		done++
 	})
 }
 
-// either draws one of the clients. rapid prints what is drawn, and a client may have a
-// password inside, so it draws a bool.
+// either draws one of the clients. It draws a bool, because rapid prints drawn values,
+// and a client may contain a password.
 func (k *kit) either(t *rapid.T) *client {
 	if rapid.Bool().Draw(t, "by the second client") {
 		return k.b
@@ -120,30 +120,30 @@ func (k *kit) either(t *rapid.T) *client {
 
 func (k *kit) newName() string { return fmt.Sprintf("%s/%d", k.name, serial.Add(1)) }
 
-// random is one run: a few claims on a few names, and both drivers.
+// random is one random case: some claims of one or two names, and both drivers.
 type random struct {
-	k      *kit
-	oracle driver.Driver
-	unit   time.Duration
-	claims []driver.Claim
-	names  []string
-	last   []pair // of each claim: the last grants that both answered with
-	fences map[string][]pair
-	shown  map[string]uint64 // per name, the last fence of the highest range that was granted so far
-	floor  []uint64          // of each claim: shown, when it was first sent
-	exact  bool              // fences are equal, and not only in the same order
+	k           *kit
+	oracle      driver.Driver
+	unit        time.Duration
+	claims      []driver.Claim
+	names       []string
+	last        []pair // for each claim, the fences of its last grant
+	fences      map[string][]pair
+	highest     map[string]uint64 // for each name, the highest fence granted so far
+	minFences   []uint64          // for each claim, the least fence that it may get
+	fencesEqual bool              // fences must be equal, and not only in the same order
 }
 
 // pair is a fence of the backend under test, and the oracle's for the same grant.
 type pair struct{ got, want uint64 }
 
 func newRandom(k *kit, t *rapid.T) *random {
-	r := &random{k: k, unit: long, fences: map[string][]pair{}, shown: map[string]uint64{}, exact: k.s.Clock != nil && !k.s.AgreesLate}
+	r := &random{k: k, unit: long, fences: map[string][]pair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.AgreesLate}
 	o := &memlock.Options{}
 	if k.s.Clock != nil {
 		r.unit, o.Now = k.u, k.s.Clock.Now
 	} else {
-		o.Now = memlock.NewClock(time.Now()).Now // it stands still: nothing ends on the other side either
+		o.Now = memlock.NewClock(time.Now()).Now // stands still: no lease ends on the other side
 	}
 	r.oracle = memlock.New(o)
 
@@ -151,7 +151,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		r.names = append(r.names, k.newName())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
-	if k.s.AgreesLate || k.s.WritesLate { // otherwise a larger limit than the others' would be an advantage
+	if k.s.AgreesLate || k.s.WritesLate { // a larger limit than the others' would be an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
@@ -170,17 +170,16 @@ func newRandom(k *kit, t *rapid.T) *random {
 		c.Value, c.ValueBelow = r.value(t, "value"), r.value(t, "above")
 		r.claims = append(r.claims, c)
 	}
-	r.last, r.floor = make([]pair, len(r.claims)), make([]uint64, len(r.claims))
+	r.last, r.minFences = make([]pair, len(r.claims)), make([]uint64, len(r.claims))
 	return r
 }
 
-// span draws a time. There are few, and they are multiples of each other, so that ends
-// often coincide.
+// drawDuration draws one of few multiples of the unit, so that ends often coincide.
 func (r *random) drawDuration(t *rapid.T, what string, least int) time.Duration {
 	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
 }
 
-// value draws one of a few values; usually none.
+// value draws one of a few values, and often none.
 func (r *random) value(t *rapid.T, what string) []byte {
 	if r.k.s.WritesLate {
 		return nil
@@ -192,9 +191,9 @@ func (r *random) client(t *rapid.T) *client {
 	return r.k.either(t)
 }
 
-// owner is the client that sends a claim and releases it. On a quorum it is always the
-// same: releases of a refused try may still be under way, and if another client meanwhile
-// gets a grant for the same token, they end that lease.
+// owner returns the client that sends a claim or releases it. On a quorum it is always
+// the same client, because releases of a refused try may still be under way: they would
+// end a lease that another client gets with the same token.
 func (r *random) owner(t *rapid.T, claim int) *client {
 	if r.k.s.WritesLate {
 		return []*client{r.k.a, r.k.b}[claim%2]
@@ -209,8 +208,8 @@ func (r *random) acquire(t *rapid.T) {
 	c := r.claims[i]
 	c.Queue = rapid.Bool().Draw(t, "queue")
 	c.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
-	if r.floor[i] == 0 {
-		r.floor[i] = r.shown[c.Name] + 1
+	if r.minFences[i] == 0 {
+		r.minFences[i] = r.highest[c.Name] + 1
 	}
 	got, gotErr := r.owner(t, i).Acquire(r.k.ctx, c)
 	want, wantErr := r.oracle.Acquire(r.k.ctx, c)
@@ -218,15 +217,15 @@ func (r *random) acquire(t *rapid.T) {
 	if gotErr != nil {
 		return
 	}
-	r.exact = r.exact && got.Fences == want.Fences // fewer fences than asked for are allowed
-	if r.wantSameOrder(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
-		t.Fatalf("fence %d, and %d was granted before it was asked for", got.Fence, r.floor[i]-1)
+	r.fencesEqual = r.fencesEqual && got.Fences == want.Fences // a driver may grant fewer fences than requested
+	if r.wantSameOrder(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.minFences[i] {
+		t.Fatalf("fence %d, and %d was granted before the claim was sent", got.Fence, r.minFences[i]-1)
 	}
-	r.shown[c.Name] = max(r.shown[c.Name], got.Fence+uint64(got.Fences)-1)
+	r.highest[c.Name] = max(r.highest[c.Name], got.Fence+uint64(got.Fences)-1)
 	r.last[i] = pair{got.Fence, want.Fence}
 }
 
-// renew renews a batch in which names, and leases, may occur several times.
+// renew renews a batch in which names and leases may occur several times.
 func (r *random) renew(t *rapid.T) {
 	var batch []driver.LeaseRef
 	for range rapid.IntRange(0, 3).Draw(t, "batch") {
@@ -237,7 +236,7 @@ func (r *random) renew(t *rapid.T) {
 		l.TTL, l.Value = r.drawDuration(t, "TTL", 1), r.value(t, "value")
 		for _, same := range batch {
 			if same.Token == l.Token {
-				l.TTL = same.TTL // of two in one batch, either may be the last
+				l.TTL = same.TTL // otherwise either of the two could be the last
 			}
 		}
 		batch = append(batch, l)
@@ -260,12 +259,11 @@ func (r *random) release(t *rapid.T) {
 	}
 	l.Value = r.value(t, "value")
 	r.wantSame(t, "Release", r.owner(t, i).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
-	r.floor[i] = 0
+	r.minFences[i] = 0
 }
 
-// breakOne breaks the last grant of a claim, or a fence next to it. The two drivers may
-// differ on fences far from it: if their fences are not equal, the backend under test may
-// have granted such a fence to another claim.
+// breakOne breaks the last lease of a claim, or a fence next to it if fences are equal.
+// Otherwise the backend under test may have granted that fence to another claim.
 func (r *random) breakOne(t *rapid.T) {
 	breaker, ok := r.client(t).Driver.(driver.LeaseBreaker)
 	i := r.claim(t)
@@ -273,7 +271,7 @@ func (r *random) breakOne(t *rapid.T) {
 		return
 	}
 	off := uint64(0)
-	if r.exact {
+	if r.fencesEqual {
 		off = uint64(rapid.IntRange(0, 8).Draw(t, "off"))
 	}
 	delay := r.drawDuration(t, "delay", 0)
@@ -284,7 +282,8 @@ func (r *random) breakOne(t *rapid.T) {
 		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
 }
 
-// advance lets time pass if it can: to an end of some lease or place, or just before it.
+// advance lets time pass with an injected clock, often to the end of a lease or place, or
+// just before it.
 func (r *random) advance(t *rapid.T) {
 	if r.k.s.Clock == nil {
 		return

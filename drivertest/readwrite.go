@@ -62,7 +62,7 @@ func testReadWrite(s *suite) {
 		k.a.wantPlace(one, 1)
 		k.b.wantPlace(two, 2)
 		k.a.mustRelease(one)
-		k.a.wantHeld(k.reader()) // the other one still waits
+		k.a.wantHeld(k.reader()) // the other writer still waits
 		k.b.wantPlace(two, 1)
 	})
 
@@ -87,7 +87,7 @@ func testReadWrite(s *suite) {
 
 		k.b.wantGranted(permit)
 		k.a.wantHeld(mutex)
-		k.a.wantGranted(reader) // one of all, beside one of three
+		k.a.wantGranted(reader) // weight 1 without a limit, beside 1 of 3
 		k.b.wantHeld(k.permits(2, 3))
 		k.b.wantGranted(k.permits(1, 3))
 		k.b.wantHeld(k.permits(1, 3))

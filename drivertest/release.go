@@ -48,10 +48,10 @@ func testRelease(s *suite) {
 	})
 
 	s.test("FreesItsOwnPermitOnly", func(k *kit) {
-		mine, other := k.permits(2, 3), k.permits(1, 3)
-		k.a.wantGranted(mine)
+		first, other := k.permits(2, 3), k.permits(1, 3)
+		k.a.wantGranted(first)
 		g := k.b.wantGranted(other)
-		k.a.mustRelease(mine)
+		k.a.mustRelease(first)
 		k.b.wantFences(g.Fence)
 		k.b.mustRenew(other)
 	})
@@ -68,11 +68,11 @@ func testRelease(s *suite) {
 	s.test("TheZeroTokenReleasesNothing", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
-		nobody := c
-		nobody.Token = driver.Token{}
-		k.b.wantNothingToRelease(nobody)
-		k.a.releaseWithMinHold(c, long) // a lease that is kept has no token, and must not be found by the zero token
-		k.b.wantNothingToRelease(nobody)
+		zero := c
+		zero.Token = driver.Token{}
+		k.b.wantNothingToRelease(zero)
+		k.a.releaseWithMinHold(c, long) // the kept lease has the zero token, which must not match it
+		k.b.wantNothingToRelease(zero)
 		k.b.wantFences(g.Fence)
 	})
 
@@ -94,9 +94,9 @@ func testRelease(s *suite) {
 		k.b.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		k.a.mustRelease(holder)
-		e := k.a.wantHoldersWaiters(1, 1) // before any waiter asked again
+		e := k.a.wantHoldersWaiters(1, 1) // before any waiter repeats its claim
 		if h := e.Holders[0]; h.Fence <= g.Fence {
-			k.Errorf("passed on with the fence %d after %d", h.Fence, g.Fence)
+			k.Errorf("granted to the waiter with the fence %d after %d", h.Fence, g.Fence)
 		}
 		if got := k.b.wantGranted(first); got.Fence != e.Holders[0].Fence {
 			k.Errorf("the head of the queue got the fence %d, not %d", got.Fence, e.Holders[0].Fence)
@@ -105,8 +105,8 @@ func testRelease(s *suite) {
 	})
 
 	s.test("PassesOnAGrantThatNeverReachedItsWaiter", func(k *kit) {
-		// A waiter that is cancelled while it is promoted releases its token, and that
-		// must not lose the turn.
+		// A waiter that is canceled while it is granted the name releases its token. The
+		// next waiter must get the name.
 		holder, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.a.wantPlace(first, 1)
@@ -126,7 +126,7 @@ func testRelease(s *suite) {
 			k.b.wantPlace(c, i+1)
 			waiters = append(waiters, c)
 		}
-		for i := range waiters { // from the middle outwards
+		for i := range waiters { // in a mixed order
 			k.b.mustRelease(waiters[(i*37+50)%len(waiters)])
 		}
 		k.a.wantHoldersWaiters(1, 0)

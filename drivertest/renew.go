@@ -10,7 +10,7 @@ func testRenew(s *suite) {
 	s.test("MakesTheLeaseLastItsTTLFromNow", func(k *kit) {
 		c := k.mutex(ttl(2 * k.u))
 		k.a.wantGranted(c)
-		for range 3 { // and so for ever
+		for range 3 { // again and again
 			k.advance(k.u)
 			k.a.mustRenew(c)
 		}
@@ -65,11 +65,11 @@ func testRenew(s *suite) {
 	})
 
 	s.test("LeavesThoseBesideItAsTheyAre", func(k *kit) {
-		mine, other := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
-		k.a.wantGranted(mine)
+		own, other := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
+		k.a.wantGranted(own)
 		k.b.wantGranted(other)
 		k.advance(k.u)
-		k.a.mustRenew(mine)
+		k.a.mustRenew(own)
 		k.advancePast(k.u)
 		k.b.wantLost(other)
 	})
@@ -92,30 +92,30 @@ func testRenew(s *suite) {
 	s.test("TheZeroTokenRenewsNothing", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
-		nobody := c
-		nobody.Token = driver.Token{}
-		k.a.wantLost(nobody)
-		k.a.releaseWithMinHold(c, long) // a lease that is kept has no token, and must not be found by the zero token
-		k.a.wantLost(nobody)
+		zero := c
+		zero.Token = driver.Token{}
+		k.a.wantLost(zero)
+		k.a.releaseWithMinHold(c, long) // the kept lease has the zero token, which must not match it
+		k.a.wantLost(zero)
 	})
 
 	s.test("AnEmptyBatchHasNoAnswers", func(k *kit) { k.a.renewAll() })
 
 	s.test("AnswersEachLeaseOfABatchInOrder", func(k *kit) {
-		mine := []driver.Claim{k.mutex(), k.mutex(on(k.nth(1))), k.mutex(on(k.nth(2)))}
-		for _, c := range mine {
+		own := []driver.Claim{k.mutex(), k.mutex(on(k.nth(1))), k.mutex(on(k.nth(2)))}
+		for _, c := range own {
 			k.a.wantGranted(c)
 		}
 		stale := k.mutex(on(k.nth(3)))
 		k.a.wantGranted(stale)
 		k.a.mustRelease(stale)
 		unknown := k.mutex(on(k.nth(4)))
-		others := mine[1]
+		others := own[1]
 		others.Token = driver.NewToken()
 
 		k.wantAnswers("nil, lost, nil, lost, lost, nil", k.a.renewAll(
-			lease(mine[0]), lease(stale), lease(mine[1]), lease(others), lease(unknown), lease(mine[2])))
-		for _, c := range mine {
+			lease(own[0]), lease(stale), lease(own[1]), lease(others), lease(unknown), lease(own[2])))
+		for _, c := range own {
 			k.a.mustRenew(c)
 		}
 	})
@@ -135,7 +135,7 @@ func testRenew(s *suite) {
 		claims := make([]driver.Claim, n)
 		leases := make([]driver.LeaseRef, n)
 		for i := range claims {
-			claims[i] = k.mutex(on(k.nth(i)), ttl(2*long)) // long enough even where this loop takes a while
+			claims[i] = k.mutex(on(k.nth(i)), ttl(2*long)) // long enough even if this loop is slow
 			k.a.wantGranted(claims[i])
 			leases[i] = lease(claims[i])
 			leases[i].TTL = 10 * long
@@ -153,24 +153,24 @@ func testRenew(s *suite) {
 	})
 }
 
-// answers compares the answers of a batch with a list of "nil" and "lost".
+// wantAnswers compares the answers of a batch with a list of "nil" and "lost".
 func (k *kit) wantAnswers(want string, got []error) {
 	k.Helper()
-	said := ""
+	list := ""
 	for i, err := range got {
 		if i > 0 {
-			said += ", "
+			list += ", "
 		}
 		switch {
 		case err == nil:
-			said += "nil"
+			list += "nil"
 		case errors.Is(err, driver.ErrNoSuchLease):
-			said += "lost"
+			list += "lost"
 		default:
-			said += err.Error()
+			list += err.Error()
 		}
 	}
-	if said != want {
-		k.Fatalf("answers: %s\nwant:    %s", said, want)
+	if list != want {
+		k.Fatalf("answers: %s\nwant:    %s", list, want)
 	}
 }

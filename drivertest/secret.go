@@ -12,29 +12,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSecret: a process that knows a token can release its lease, so no output has one.
+// testSecret tests that no output shows a token, because it can release the lease.
 func testSecret(s *suite) {
 	s.test("NoTokenStandsInAnyAnswer", func(k *kit) {
 		holder, waiter, other := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
-		var said []any
+		var outputs []any
 		g := k.a.wantGranted(holder)
-		said = append(said, g, k.b.wantPlace(waiter, 1), k.b.wantHeld(k.mutex()))
-		said = append(said, k.b.renew(other, long), k.b.Release(k.ctx, lease(other)), k.b.entry(k.name))
+		outputs = append(outputs, g, k.b.wantPlace(waiter, 1), k.b.wantHeld(k.mutex()))
+		outputs = append(outputs, k.b.renew(other, long), k.b.Release(k.ctx, lease(other)), k.b.entry(k.name))
 		if s.canList {
 			for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
-				said = append(said, e, err)
+				outputs = append(outputs, e, err)
 			}
 		}
 		if s.canBreak {
-			said = append(said, k.b.breakLease(g.Fence+uint64(g.Fences), 0, driver.Owner{}))
+			outputs = append(outputs, k.b.breakLease(g.Fence+uint64(g.Fences), 0, driver.Owner{}))
 			k.b.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
-			said = append(said, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.wantHeld(k.mutex()))
+			outputs = append(outputs, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.wantHeld(k.mutex()))
 		}
 		bad := holder
 		bad.TTL = 0
 		_, err := k.a.Acquire(k.ctx, bad)
-		said = append(said, err, k.a.Properties())
-		for _, v := range said {
+		outputs = append(outputs, err, k.a.Properties())
+		for _, v := range outputs {
 			k.wantNoToken(v, holder.Token, waiter.Token, other.Token)
 		}
 	})
@@ -54,25 +54,24 @@ func testSecret(s *suite) {
 	})
 }
 
-// noToken formats v and its causes with every verb and as JSON, and wants no token in the
-// output.
+// wantNoToken requires that v and its causes show no token with any verb, or as JSON.
 func (k *kit) wantNoToken(v any, tokens ...driver.Token) {
 	k.Helper()
-	said := []string{}
+	outputs := []string{}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-		said = append(said, fmt.Sprintf(verb, v))
+		outputs = append(outputs, fmt.Sprintf(verb, v))
 	}
 	if b, err := json.Marshal(v); err == nil {
-		said = append(said, string(b))
+		outputs = append(outputs, string(b))
 	}
 	if err, ok := v.(error); ok {
 		for ; err != nil; err = errors.Unwrap(err) {
-			said = append(said, err.Error(), fmt.Sprintf("%#v", err))
+			outputs = append(outputs, err.Error(), fmt.Sprintf("%#v", err))
 		}
 	}
 	for _, t := range tokens {
 		for _, form := range spellings(t) {
-			for _, s := range said {
+			for _, s := range outputs {
 				if strings.Contains(s, form) {
 					k.Fatalf("the output of a %T shows a token: %s", v, s)
 				}
@@ -81,8 +80,8 @@ func (k *kit) wantNoToken(v any, tokens ...driver.Token) {
 	}
 }
 
-// spellings returns the forms in which a text may show a token. Half of a token is a
-// secret, too.
+// spellings returns forms in which a text may show a token. Half of a token is a secret,
+// too.
 func spellings(t driver.Token) []string {
 	half := t[:len(t)/2]
 	var dec, list []string

@@ -28,8 +28,7 @@ func testSemaphore(s *suite) {
 	})
 
 	s.test("EachCallerIsHeldToItsOwnLimit", func(k *kit) {
-		// A semaphore is resized while old and new instances of a program run side by
-		// side.
+		// A semaphore may be resized while old and new instances of a program run.
 		for range 3 {
 			k.a.wantGranted(k.permits(1, 3))
 		}
@@ -91,7 +90,7 @@ func testSemaphore(s *suite) {
 		k.a.wantGranted(k.permits(most, most))
 		k.b.wantHeld(k.permits(most, most))
 		k.b.wantHeld(k.permits(1, most))
-		k.b.wantGranted(k.reader()) // one more fills the limit exactly
+		k.b.wantGranted(k.reader()) // its weight 1 fills the limit exactly
 		k.b.wantHeld(k.reader())
 	})
 
@@ -99,6 +98,6 @@ func testSemaphore(s *suite) {
 		k.a.wantGranted(k.permits(1, 1))
 		k.b.wantHeld(k.permits(1, 1))
 		k.b.wantHeld(k.mutex())
-		k.b.wantGranted(k.reader()) // it is held to its own limit, which is all
+		k.b.wantGranted(k.reader()) // its own limit counts, which is Unlimited
 	})
 }

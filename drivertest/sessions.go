@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// foreignNames have characters that two encodings store differently, that some encodings
-// lack, and whose bytes in other encodings are invalid, or a quote or a backslash.
+// foreignNames have characters that encodings store differently or lack, or whose bytes
+// are invalid, a quote or a backslash in another encoding.
 var foreignNames = []string{"ascii", "gr\u00f6\u00dfe", "\u0160\u0141\u20ac", "\u4e94\u8868\u80fd", "\u304a\u00c1\u00cd", "\U0001f512", `a'b"c\d\\`}
 
-// testSessions: clients whose sessions differ share one backend all the same.
+// testSessions tests that clients whose sessions differ share the names.
 func testSessions(s *suite) {
 	s.timeless = true
 	who := driver.Owner{Client: "drivertest", Host: "caf\u00e9-\u4e94", PID: 1, Labels: map[string]string{"gr\u00fc\u00df": "\u0160\U0001f512"}}
@@ -74,20 +74,20 @@ func testSessions(s *suite) {
 	}
 }
 
-// openAs opens a client of one of the Sessions.
+// openAs opens a client with an Open function of the harness.
 func (k *kit) openAs(open func(t testing.TB) driver.Driver) *client {
 	k.Helper()
 	return k.addClient(open(k.T))
 }
 
-// agree wants a name that a holds to be held for b, and passes it on to b and back.
+// checkAgreement requires that a and b see the same state of a name while they lock it.
 func (k *kit) checkAgreement(a, b *client, name string, who driver.Owner) {
 	k.Helper()
 	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
 	g := a.wantGranted(holder)
 	refused := b.wantHeld(k.mutex(on(name)))
 	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !h.Owner.Equal(who) {
-		k.Errorf("%+q is held by %+v; the other sees %+q held by %+v", name, g, refused.Name, h)
+		k.Errorf("%+q is held by %+v; for the other client %+q is held by %+v", name, g, refused.Name, h)
 	}
 	b.wantPlace(waiter, 1)
 	b.wantValueOf(name, "\u00e4\x00\xff\\", g.Fence)
@@ -97,12 +97,12 @@ func (k *kit) checkAgreement(a, b *client, name string, who driver.Owner) {
 	a.mustRenew(holder)
 	b.mustRenew(holder) // the token names the lease, whichever client sends it
 	a.mustRelease(holder)
-	later := b.wantGranted(waiter)
-	if later.Fence <= g.Fence {
-		k.Errorf("%+q has the fence %d after %d", name, later.Fence, g.Fence)
+	second := b.wantGranted(waiter)
+	if second.Fence <= g.Fence {
+		k.Errorf("%+q has the fence %d after %d", name, second.Fence, g.Fence)
 	}
 	if k.s.canBreak {
-		if err := a.Driver.(driver.LeaseBreaker).Break(k.ctx, name, later.Fence, 0, who); err != nil {
+		if err := a.Driver.(driver.LeaseBreaker).Break(k.ctx, name, second.Fence, 0, who); err != nil {
 			k.Errorf("Break of %+q: %v", name, err)
 		}
 		k.wantBrokenBy(b.renew(waiter, long), who)

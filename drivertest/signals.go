@@ -4,19 +4,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSignals runs if Properties().PushesGrants says that signals arrive. Nothing may
-// depend on one, but a backend whose signals never come is slower than it claims.
+// testSignals runs if Properties().PushesGrants is true. Only speed may depend on
+// signals, but without them the backend would be slower than it claims.
 func testSignals(s *suite) {
 	s.test("APromotedWaiterGetsASignalWithItsFence", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantGranted(holder)
 		k.b.wantPlace(waiter, 1)
 		k.a.mustRelease(holder)
-		sig := heard.wantSignal(driver.SignalGranted, waiter)
+		sig := signals.wantSignal(driver.SignalGranted, waiter)
 		g := k.b.wantGranted(waiter)
 		if sig.Fence != g.Fence || sig.Fences != g.Fences {
-			k.Errorf("heard the fence %d and a range of %d; the grant is %+v", sig.Fence, sig.Fences, g)
+			k.Errorf("the signal has the fence %d and a range of %d; the grant is %+v", sig.Fence, sig.Fences, g)
 		}
 	})
 
@@ -38,21 +38,21 @@ func testSignals(s *suite) {
 	s.test("AWaiterGetsASignalWhenTheOneAheadLeaves", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3))
 		large, small := k.permits(3, 3, queue(long)), k.permits(1, 3, queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantPlace(large, 1)
 		k.b.wantPlace(small, 2)
 		k.a.mustRelease(large)
-		heard.wantSignal(driver.SignalGranted, small)
+		signals.wantSignal(driver.SignalGranted, small)
 	})
 
 	s.test("AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", func(k *kit) {
 		k.a.wantGranted(k.mutex(ttl(k.u)))
 		waiter := k.mutex(queue(8 * k.u))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.b.wantPlace(waiter, 1)
 		k.advancePast(k.u)
 		k.a.wantHeld(k.mutex())
-		heard.wantSignal(driver.SignalGranted, waiter)
+		signals.wantSignal(driver.SignalGranted, waiter)
 	})
 
 	testOpening(s)
@@ -69,31 +69,31 @@ func testSignals(s *suite) {
 
 	s.test("APromotedHolderGetsASignalOfItsLoss", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantGranted(holder)
 		k.b.wantPlace(waiter, 1)
 		k.a.mustRelease(holder)
-		heard.wantSignal(driver.SignalGranted, waiter)
+		signals.wantSignal(driver.SignalGranted, waiter)
 		k.a.wantGranted(k.mutex(force))
-		heard.wantSignal(driver.SignalLost, waiter)
+		signals.wantSignal(driver.SignalLost, waiter)
 	})
 
 	if s.canBreak {
 		s.test("ABrokenHolderGetsASignalOfItsLoss", func(k *kit) {
 			c := k.mutex()
-			heard := k.a.listen()
+			signals := k.a.listen()
 			g := k.a.wantGranted(c)
 			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
-			heard.wantSignal(driver.SignalLost, c)
+			signals.wantSignal(driver.SignalLost, c)
 		})
 
 		s.test("AWaiterGetsASignalWhenTheHolderIsBroken", func(k *kit) {
 			waiter := k.mutex(queue(long))
-			heard := k.b.listen()
+			signals := k.b.listen()
 			g := k.a.wantGranted(k.mutex())
 			k.b.wantPlace(waiter, 1)
 			k.a.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
-			heard.wantSignal(driver.SignalGranted, waiter)
+			signals.wantSignal(driver.SignalGranted, waiter)
 		})
 	}
 
@@ -107,25 +107,25 @@ func testSignals(s *suite) {
 		k.a.mustRelease(holder)
 		first.wantSignal(driver.SignalGranted, waiter)
 		second.wantSignal(driver.SignalGranted, waiter)
-		for len(stopped.heard) > 0 { // before it was stopped it may have received SignalRetry
-			if sig := <-stopped.heard; sig.Token == waiter.Token {
-				k.Errorf("a stopped listener heard %+v", sig)
+		for len(stopped.signals) > 0 { // it may have received SignalRetry before it was stopped
+			if sig := <-stopped.signals; sig.Token == waiter.Token {
+				k.Errorf("a stopped listener received %+v", sig)
 			}
 		}
 	})
 
 	s.test("NoClientGetsSignalsForTokensOfAnotherClient", func(k *kit) {
-		theirs, mine := k.a.listen(), k.b.listen()
+		otherSignals, ownSignals := k.a.listen(), k.b.listen()
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.b.wantPlace(waiter, 1)
 		k.a.mustRelease(holder)
-		mine.wantSignal(driver.SignalGranted, waiter) // by then the other's would have come, too
+		ownSignals.wantSignal(driver.SignalGranted, waiter) // a signal to the other client would have arrived by now
 		for {
 			select {
-			case sig := <-theirs.heard:
+			case sig := <-otherSignals.signals:
 				if sig.Token == waiter.Token {
-					k.Fatalf("another client heard %+v", sig)
+					k.Fatalf("another client received %+v", sig)
 				}
 				continue
 			default:
@@ -137,18 +137,18 @@ func testSignals(s *suite) {
 
 // listener collects the signals of one client.
 type listener struct {
-	k     *kit
-	heard chan driver.Signal
-	stop  func()
+	k       *kit
+	signals chan driver.Signal
+	stop    func()
 }
 
 func (d *client) listen() *listener {
-	// A listener does not block. No test sends more signals than fit.
-	l := &listener{k: d.k, heard: make(chan driver.Signal, 1024)}
+	// A listener must not block. No test sends more signals than fit.
+	l := &listener{k: d.k, signals: make(chan driver.Signal, 1024)}
 	signaler, _ := driver.As[driver.Signaler](d.Driver)
 	l.stop = signaler.Listen(func(s driver.Signal) {
 		select {
-		case l.heard <- s:
+		case l.signals <- s:
 		default:
 		}
 	})
@@ -156,19 +156,19 @@ func (d *client) listen() *listener {
 	return l
 }
 
-// next waits for the signal of this kind for this claim. Other signals may come before
-// it: SignalRetry, and repeats.
+// wantSignal waits for a signal of this kind for this claim. It ignores other signals,
+// because SignalRetry and repeats may come before.
 func (l *listener) wantSignal(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
 	missing := l.k.afterSignalTimeout()
 	for {
 		select {
-		case s := <-l.heard:
+		case s := <-l.signals:
 			if s.Kind == kind && s.Token == c.Token {
 				return s
 			}
 		case <-missing:
-			l.k.failMissing("no signal of kind %d for the token came", kind)
+			l.k.failMissing("no signal of kind %d for the token arrived", kind)
 		}
 	}
 }

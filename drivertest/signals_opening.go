@@ -4,32 +4,32 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testOpening wants a SignalRetry for the head of the queue when no client acts at the
-// next instant at which its name can be granted. Otherwise the name stays idle until the
-// keep-alive of a waiter that knew a later instant, or was not at the head when it asked.
+// testOpening requires a SignalRetry for the head of the queue if its name will open
+// without a request. Otherwise the name stays idle until the head repeats its claim,
+// because its last answer had a later time, or it was not the head then.
 func testOpening(s *suite) {
 	s.test("TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft", func(k *kit) {
 		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantGranted(c)
 		k.b.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		k.a.releaseWithMinHold(c, long)
-		heard.awaitRetry(first) // otherwise it would ask again only at the end of the lease
+		signals.awaitRetry(first) // otherwise it would claim again only at the end of the lease
 		k.b.mustRelease(first)
-		heard.awaitRetry(second)
+		signals.awaitRetry(second)
 	})
 
 	s.test("TheHeadGetsARetryForEachMinHoldThatEndsSooner", func(k *kit) {
 		one, two, waiter := k.permits(1, 2), k.permits(1, 2), k.permits(1, 2, queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantGranted(one)
 		k.a.wantGranted(two)
 		k.b.wantPlace(waiter, 1)
 		k.a.releaseWithMinHold(one, 2*long)
-		heard.awaitRetry(waiter)
+		signals.awaitRetry(waiter)
 		k.a.releaseWithMinHold(two, long)
-		heard.awaitRetry(waiter)
+		signals.awaitRetry(waiter)
 	})
 
 	s.test("TheNextGetsARetryWhenTheHeadGetsAPermitBesideAMinHold", func(k *kit) {
@@ -44,18 +44,18 @@ func testOpening(s *suite) {
 		forFirst.awaitRetry(first)
 		k.a.mustRelease(two)
 		forFirst.wantSignal(driver.SignalGranted, first)
-		forSecond.awaitRetry(second) // maybe before the other
+		forSecond.awaitRetry(second) // maybe before the other signal
 	})
 
 	s.test("TheNextGetsARetryWhenTheHeadLosesItsPlaceDuringALockDelay", func(k *kit) {
 		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(long)))
 		k.b.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		k.advancePast(k.u)
 		k.a.wantHeld(k.mutex())
-		heard.awaitRetry(second)
+		signals.awaitRetry(second)
 	})
 
 	if !s.canBreak {
@@ -63,13 +63,13 @@ func testOpening(s *suite) {
 	}
 	s.test("TheHeadGetsARetryWhenABreakClosesTheName", func(k *kit) {
 		first, second := k.mutex(queue(long)), k.mutex(queue(long))
-		heard := k.b.listen()
+		signals := k.b.listen()
 		g := k.a.wantGranted(k.mutex())
 		k.b.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		k.a.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
-		heard.awaitRetry(first)
+		signals.awaitRetry(first)
 		k.b.mustRelease(first)
-		heard.awaitRetry(second)
+		signals.awaitRetry(second)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// suite is one topic under test.
+// suite runs the tests of one topic.
 type suite struct {
 	*testing.T
 	Harness
@@ -22,13 +22,13 @@ type suite struct {
 	canBreak, canRaise, canList, canSignal, canWatch, canDiagnose bool // the abilities of the driver
 
 	short    bool // -short, and time is real
-	timeless bool // being late is no excuse, see late.go
+	timeless bool // failures count even if the subtest was late, see late.go
 
-	tests sync.WaitGroup // subtests that run side by side
-	turn  chan struct{}  // for the basics: closed when all before have been reported
+	tests sync.WaitGroup // subtests that run in parallel
+	turn  chan struct{}  // for the basics: closed when all earlier subtests have been reported
 }
 
-// of is the suite for one topic.
+// forTopic returns the suite for one topic.
 func (s *suite) forTopic(t *testing.T, topic topic) *suite {
 	return &suite{
 		T: t, Harness: s.Harness, properties: s.properties, topic: topic, running: s.running,
@@ -41,27 +41,27 @@ func (s *suite) forTopic(t *testing.T, topic topic) *suite {
 type running struct {
 	stalls stalls
 	failed atomic.Bool
-	trip   atomic.Int64  // the quickest grant of the basics, in ns; 0 if -run left them out
-	over   chan struct{} // closed when the suite has failed, and the rest would only cost time
+	trip   atomic.Int64  // the time of the fastest grant of the basics, in ns; 0 if -run skipped them
+	ended  chan struct{} // closed some time after the first failure: no other subtest begins
 }
 
-func newRunning() *running { return &running{over: make(chan struct{})} }
+func newRunning() *running { return &running{ended: make(chan struct{})} }
 
 // failurePatiences is the time from the first failure to the end of the other subtests,
 // in Patiences. It is short, because Run prints no failure before they end.
 const failurePatiences = 2
 
-// fails notes that a subtest has failed.
+// recordFailure records that a subtest has failed.
 func (s *suite) recordFailure() {
 	if s.failed.CompareAndSwap(false, true) && !s.thorough {
-		time.AfterFunc(failurePatiences*s.Patience, func() { close(s.over) })
+		time.AfterFunc(failurePatiences*s.Patience, func() { close(s.ended) })
 	}
 }
 
-// isOver reports whether the other subtests end.
+// isOver reports whether ended is closed.
 func (s *suite) isOver() bool {
 	select {
-	case <-s.over:
+	case <-s.ended:
 		return true
 	default:
 		return false
@@ -71,7 +71,7 @@ func (s *suite) isOver() bool {
 // room has a place for each subtest of this process that runs beside others. They mostly
 // wait for time to pass, so there may be many more of them than processors, unless
 // -parallel sets their number.
-var room = sync.OnceValue(func() chan struct{} {
+var slots = sync.OnceValue(func() chan struct{} {
 	n := 48
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "test.parallel" {
@@ -81,13 +81,13 @@ var room = sync.OnceValue(func() chan struct{} {
 	return make(chan struct{}, max(n, 1))
 })
 
-// test runs f as a subtest with two clients and a name of its own. With a real clock it
-// runs beside the others. An injected clock is moved for all at once, so there the
-// subtests run one after the other. It does not use testing's Parallel, with which a
-// subtest begins only after Run has returned.
+// test runs f as a subtest with new clients and a new name. With a real clock, subtests
+// run in parallel. An injected clock moves for all subtests, so then they run one after
+// the other. It does not use testing's Parallel, with which a subtest begins only after
+// Run has returned.
 func (s *suite) test(name string, f func(k *kit)) { s.lookAt(s.look, name, f) }
 
-// lookAt is test for a subtest with a "look at" text of its own.
+// lookAt is test for a subtest with its own "look at" text.
 func (s *suite) lookAt(look, name string, f func(k *kit)) {
 	before, own := s.turn, make(chan struct{})
 	if s.name == basics {
@@ -95,9 +95,9 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 	}
 	reported := sync.OnceFunc(func() { close(own) })
 	do := func() {
-		defer reported() // -run may leave it out
+		defer reported() // -run may skip the subtest
 		s.Run(name, func(t *testing.T) {
-			defer reported() // before its cleanups, which may wait for calls that do not return
+			defer reported() // before its cleanups, which may wait for hanging calls
 			if s.isOver() {
 				t.Skip("not run: " + alreadyFailed)
 			}
@@ -108,15 +108,15 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 		do()
 		return
 	}
-	room() <- struct{}{} // in their order: one of the basics in it waits for those before it
+	slots() <- struct{}{} // in order, because a subtest of the basics waits for the earlier ones
 	s.tests.Go(func() {
-		defer func() { <-room() }()
+		defer func() { <-slots() }()
 		do()
 	})
 }
 
-// patient is test for a subtest that waits for many units, and that -short leaves out
-// where they are real time.
+// testPatient is test for a subtest that waits for many units. With -short and a real
+// clock it is skipped.
 func (s *suite) testPatient(name string, f func(k *kit)) {
 	if s.short {
 		s.Run(name, func(t *testing.T) { t.Skip("make test-all runs this: it waits for many units of real time") })
@@ -125,7 +125,7 @@ func (s *suite) testPatient(name string, f func(k *kit)) {
 	s.test(name, f)
 }
 
-// exact is test for an event at an exact instant, which needs a clock that stands still.
+// testExact is test for an event at an exact instant, which needs an injected clock.
 func (s *suite) testExact(name string, f func(k *kit)) {
 	if s.Clock != nil {
 		s.test(name, f)

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testClient: a pawl.Client, as users have it, over the backend. The root package has its
-// own tests; these need both the client's waiting and the backend's queue. They do not
-// wait for time to pass, unless the backend's time is real.
+// testClient tests a pawl.Client over the backend. The root package has its own tests.
+// These need both the client's waiting and the backend's queue, and wait for time only if
+// the backend's clock is real.
 func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
 		section := section{limit: driver.Unlimited}
-		// One client passes leases among its own goroutines, the other gives each back.
+		// One client passes leases on among its goroutines, the other releases each one.
 		k.runOnClients(6, 10, []*pawl.Client{k.newClient(nil), k.newClient(&pawl.Options{HandoffWindow: -1})}, func(c *pawl.Client) error {
 			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
 				fence, _ := pawl.FenceOf(ctx, k.name)
@@ -56,7 +56,7 @@ func testClient(s *suite) {
 
 	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNoWaiter", func(k *kit) {
 		first := k.mustLock(k.newClient(nil))
-		crowd := k.newClient(&pawl.Options{}) // waits at its end for requests that were given up
+		crowd := k.newClient(&pawl.Options{}) // its Close waits for abandoned requests
 		ctx, cancel := context.WithCancel(k.ctx)
 		defer cancel()
 		ended := make(chan error, 100)
@@ -66,7 +66,7 @@ func testClient(s *suite) {
 				ended <- err
 			}()
 		}
-		waiter := k.waiter(nil) // somewhere among them
+		waiter := k.waiter(nil) // its place is among theirs
 		cancel()
 		for range cap(ended) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// locks makes a pawl.Client over a driver of its own.
+// newClient makes a pawl.Client with a new driver.
 func (k *kit) newClient(o *pawl.Options) *pawl.Client {
 	k.Helper()
 	if o == nil {
@@ -25,7 +25,7 @@ func (k *kit) newClient(o *pawl.Options) *pawl.Client {
 	return c
 }
 
-// ends closes a client, and so waits for the background work of its waiters.
+// closeClient closes a client. Close waits for the background work of its waiters.
 func (k *kit) closeClient(c *pawl.Client) {
 	k.Helper()
 	if err := c.Close(); err != nil {
@@ -33,7 +33,7 @@ func (k *kit) closeClient(c *pawl.Client) {
 	}
 }
 
-// locksIt locks the kit's name.
+// mustLock locks the kit's name.
 func (k *kit) mustLock(c *pawl.Client) *pawl.Lease {
 	k.Helper()
 	lease, err := c.Mutex(k.name).Lock(k.ctx)
@@ -50,11 +50,11 @@ func (k *kit) mustUnlock(l *pawl.Lease) {
 	}
 }
 
-// hears waits until the lease is lost, and wants this reason.
+// wantLeaseLost waits until the lease is lost, and requires this reason.
 func (k *kit) wantLeaseLost(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 	k.Helper()
-	if _, ok := happens(k, l.Done()); !ok {
-		k.Fatal("the holder never heard that its lease was lost")
+	if _, ok := waitFor(k, l.Done()); !ok {
+		k.Fatal("the lease was not reported as lost")
 	}
 	var lost *pawl.LostError
 	if err := l.Err(); !errors.As(err, &lost) || lost.Reason != why {
@@ -63,7 +63,7 @@ func (k *kit) wantLeaseLost(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 	return lost
 }
 
-// throng runs f rounds times in each of n goroutines, spread over the clients.
+// runOnClients runs f in n goroutines, rounds times in each, spread over the clients.
 func (k *kit) runOnClients(n, rounds int, clients []*pawl.Client, f func(*pawl.Client) error) {
 	k.Helper()
 	var all sync.WaitGroup

@@ -17,7 +17,7 @@ func quickRenewal(k *kit) *pawl.Options {
 	return o
 }
 
-// testClientLoss: how a holder loses its lease, and which error it gets.
+// testClientLoss tests how a holder learns of the loss of its lease.
 func testClientLoss(s *suite) {
 	if s.canBreak {
 		s.test("ABreakReachesTheHolderAndLetsTheNextIn", func(k *kit) {
@@ -86,7 +86,7 @@ func testClientLoss(s *suite) {
 	})
 
 	s.test("ADeadHoldersNameGoesToTheWaiterWithoutAnyEvent", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(2 * k.u))) // by a process that died
+		k.a.wantGranted(k.mutex(ttl(2 * k.u))) // the lease of a dead process
 		waiter := k.waiter(nil)
 		waiter.wantGranted()
 	})

@@ -6,22 +6,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ticket dates a claim.
+// ticket sets the Ticket of a claim.
 func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uint64(at.UnixMicro()) } }
 
-// testTicket is for drivers that can be nodes of a quorum: a waiter is queued as if it
-// had come at its ticket, at most MaxLead before it came.
+// testTicket is for drivers that can be nodes of a quorum: a claim is queued as if it had
+// arrived at its ticket, at most MaxLead before its arrival.
 func testTicket(s *suite) {
 	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
 		holder := k.mutex()
 		k.a.wantGranted(holder)
 		var first, second, late driver.Claim
 		k.inTime(func() time.Time {
-			var between, came time.Time
-			first, second, between, came = k.pair()
+			var between, arrived time.Time
+			first, second, between, arrived = k.pair()
 			late = k.mutex(queue(long), ticket(between))
 			k.b.wantHeld(late)
-			return came
+			return arrived
 		}, func() {
 			for _, c := range []driver.Claim{first, second, late} {
 				k.a.mustRelease(c)
@@ -61,11 +61,11 @@ func testTicket(s *suite) {
 		k.inTime(func() time.Time {
 			second, old = k.mutex(queue(long)), k.mutex(queue(long))
 			old.Ticket = 1
-			came := time.Now()
+			arrived := time.Now()
 			k.b.wantPlace(second, 2)
 			k.advance(time.Millisecond)
 			k.a.wantHeld(old)
-			return came
+			return arrived
 		}, func() {
 			k.a.mustRelease(old)
 			k.b.mustRelease(second)
@@ -92,14 +92,14 @@ func testTicket(s *suite) {
 		large := k.permits(3, 3, queue(long))
 		k.b.wantPlace(large, 1)
 		since := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since
-		k.a.wantPlace(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // there is room for it
+		k.a.wantPlace(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // it would fit
 		k.a.wantHoldersWaiters(1, 1)
 	})
 }
 
-// inTime runs f, whose last request has a ticket, until the request arrives while tickets
-// count: no later than MaxLead after the instant that f returns. A busy machine may need
-// several tries, and undo undoes those that were too late. The ctx of the kit ends them.
+// inTime runs f, whose last request has a ticket, until that request arrives within
+// MaxLead after the instant that f returns. A busy machine may need several tries, and
+// undo reverses the late ones.
 func (k *kit) inTime(f func() time.Time, undo func()) {
 	k.Helper()
 	for k.s.Clock == nil {
@@ -111,9 +111,9 @@ func (k *kit) inTime(f func() time.Time, undo func()) {
 	f()
 }
 
-// pair puts two claims into the queue, one a moment after the other. It returns an
-// instant between them, and one before the second came.
-func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
+// pair queues two claims, one shortly after the other. It returns an instant between
+// their arrivals, and one before the second.
+func (k *kit) pair() (first, second driver.Claim, between, arrived time.Time) {
 	k.Helper()
 	if k.s.Uncertainty >= driver.MaxLead {
 		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Uncertainty)
@@ -122,17 +122,17 @@ func (k *kit) pair() (first, second driver.Claim, between, came time.Time) {
 		first, second = k.mutex(queue(long)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
 		k.advance(2 * time.Millisecond)
-		came = time.Now()
+		arrived = time.Now()
 		k.b.wantPlace(second, 2)
 		waiters := k.a.wantHoldersWaiters(1, 2).Waiters
 		k.advance(time.Millisecond)
 		if half := waiters[1].Since.Sub(waiters[0].Since) / 2; half >= time.Microsecond {
-			return first, second, waiters[0].Since.Add(half), came
+			return first, second, waiters[0].Since.Add(half), arrived
 		}
-		// Clients may know the time only roughly, and the second client's was behind.
+		// The clients' estimates of the time differ, and the second one's was behind.
 		k.a.mustRelease(first)
 		k.b.mustRelease(second)
 	}
-	k.Fatal("two that came one after the other came at the same time, again and again")
-	return first, second, between, came
+	k.Fatal("two claims, one after the other, always had the same arrival time")
+	return first, second, between, arrived
 }

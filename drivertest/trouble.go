@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testTrouble: the errors of a driver whose backend does not answer. It uses the suite's
-// network.
+// testTrouble tests the errors of a driver whose backend does not answer.
 func testTrouble(s *suite) {
 	testLostAnswers(s)
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
@@ -18,7 +17,7 @@ func testTrouble(s *suite) {
 		far.network.cut()
 		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
 		defer cancel()
-		k.ownWaits.Add(int64(k.s.Patience / 2)) // a driver may try again until then
+		k.ownWaits.Add(int64(k.s.Patience / 2)) // a driver may retry until then
 		calls := far.callsAll(k.name, held, g.Fence)
 		for _, c := range calls {
 			c.begin(ctx)
@@ -32,25 +31,25 @@ func testTrouble(s *suite) {
 	})
 }
 
-// isTrouble wants the error of a call whose request failed.
+// wantDriverError requires a driver.Error, or the end of ctx, from a failed call.
 func (k *kit) wantDriverError(ctx context.Context, what string, err error) {
 	k.Helper()
 	var failed *driver.Error
 	switch {
 	case err == nil, errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrNoSuchLease), errors.Is(err, driver.ErrInvalid):
-		k.Errorf("%s: %v, though there is no server; want a *driver.Error", what, err)
+		k.Errorf("%s: %v, although there is no server; want a *driver.Error", what, err)
 	case errors.As(err, &failed):
-		about := what != "Renew" && what != "List"
-		if failed.Backend == "" || failed.Op == "" || failed.Err == nil || about && failed.Name != k.name || !errors.Is(err, driver.ErrUnavailable) {
+		hasName := what != "Renew" && what != "List"
+		if failed.Backend == "" || failed.Op == "" || failed.Err == nil || hasName && failed.Name != k.name || !errors.Is(err, driver.ErrUnavailable) {
 			k.Errorf("%s: %v: Backend %q, Op %q, Name %q, Err %v; want all of them, and the name %q", what, err, failed.Backend, failed.Op, failed.Name, failed.Err, k.name)
 		}
 	case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
-		k.Errorf("%s: %v (%T); want a *driver.Error, which says where, what and on which name", what, err, err)
+		k.Errorf("%s: %v (%T); want a *driver.Error with its Backend, Op and Name", what, err, err)
 	}
 }
 
-// testFarAway: a network that becomes slower, and requests that arrive just after the
-// release of their tokens. In memory no time passes by itself.
+// testFarAway tests a network that becomes slower, and requests that arrive just after
+// the release of their tokens. It needs a real clock.
 func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
@@ -63,7 +62,8 @@ func testFarAway(s *suite) {
 		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
 		far.network.slow(by)
 		bounded := func(do func(ctx context.Context) error) error {
-			// A failed swap, the time, a swap; and again, if the machine stops meanwhile.
+			// The call needs a failed swap, the time, and a swap, or more on a busy
+			// machine.
 			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 20*by))
 			defer cancel()
 			return do(ctx)
@@ -84,18 +84,18 @@ func testFarAway(s *suite) {
 		if err == nil {
 			err = bounded(func(ctx context.Context) error { return far.Release(ctx, lease(c)) })
 		}
-		k.ownWaits.Add(int64(time.Since(k.began))) // the test is about long times
+		k.ownWaits.Add(int64(time.Since(k.began))) // long times do not count as late here
 		if err != nil {
 			k.Fatalf("%v; want a lease granted, renewed and released", err)
 		}
 		k.b.wantHoldersWaiters(0, 0)
 	})
 
-	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+
-		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, has DelaysWrites",
+	s.lookAt("what a release writes if it finds nothing: a claim that was given up before, and arrives after the release, must find another version, "+
+		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, needs DelaysWrites",
 		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
 			far := k.openSlow()
-			for round := range 4 { // wherever a second begins, one of the rounds is within it
+			for round := range 4 { // at least one round is within a second of the server's clock
 				for i := range 8 {
 					far.useOnce(k.nth(8*round + i))
 				}

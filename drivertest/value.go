@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testValue: the small value that a name keeps.
+// testValue tests the small value of a name.
 func testValue(s *suite) {
 	testValueWrites(s)
 	testValueAbove(s)
@@ -41,7 +41,7 @@ func testValueWrites(s *suite) {
 			g := k.a.wantGranted(c)
 			k.advance(10 * 24 * time.Hour)
 			k.a.mustRelease(c)
-			for range 100 { // each step may make the backend forget old names
+			for range 100 { // each step may make the backend delete old names
 				k.a.mustRelease(k.mustAcquire(k.mutex(on(k.nth(1)))))
 			}
 			k.b.wantValue("one", g.Fence)
@@ -102,7 +102,7 @@ func testValueWrites(s *suite) {
 		k.b.wantValueOf(one.Name, "1", f1)
 		k.b.wantValueOf(two.Name, "two", f2)
 		if e := k.b.entry(k.nth(3)); e.Value != nil {
-			k.Errorf("who does not hold wrote %q", e.Value)
+			k.Errorf("a claim without a lease wrote %q", e.Value)
 		}
 	})
 
@@ -206,12 +206,12 @@ func testValueWrites(s *suite) {
 	if s.canRaise {
 		s.test("ItsFenceIsRaisedWithItsLease", func(k *kit) {
 			c := k.mutex(value("one"))
-			high := k.b.mustRaise(c, k.a.wantGranted(c).Fence+1000)
-			k.b.wantValue("one", high)
+			raised := k.b.mustRaise(c, k.a.wantGranted(c).Fence+1000)
+			k.b.wantValue("one", raised)
 			k.a.mustRelease(c)
 			next := k.mutex()
-			k.a.mustRaise(next, k.a.wantGranted(next).Fence+1000) // it wrote nothing
-			k.b.wantValue("one", high)
+			k.a.mustRaise(next, k.a.wantGranted(next).Fence+1000) // its lease has written no value
+			k.b.wantValue("one", raised)
 		})
 
 		s.test("OnlyTheFirstRaiseWritesIt", func(k *kit) {
@@ -255,14 +255,14 @@ func testValueWrites(s *suite) {
 func testValueAbove(s *suite) {
 	s.test("AClaimThatIsNotAboveItIsRefusedForTheValue", func(k *kit) {
 		c := k.mutex(rising("5"))
-		g := k.a.wantGranted(c) // a name without a value is below all
+		g := k.a.wantGranted(c) // a name without a value is below every value
 		for _, v := range []string{"5", "4", "49", ""} {
 			if refused := k.b.wantValueNotBelow(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
 				k.Errorf("refused for fence %d, want %d", refused.Fence, g.Fence)
 			}
 			k.b.wantValueNotBelow(k.mutex(rising(v), queue(long)), "5")
 		}
-		k.b.wantHeld(k.mutex(rising("6"))) // it is only held
+		k.b.wantHeld(k.mutex(rising("6"))) // refused only because of the holder
 		k.a.wantHoldersWaiters(1, 0)
 		k.a.mustRelease(c)
 		k.b.wantValueNotBelow(k.mutex(rising("5")), "5")
@@ -283,10 +283,10 @@ func testValueAbove(s *suite) {
 	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
 		k.a.mustRelease(k.mustAcquire(k.mutex(value("5"))))
 		k.b.mustRelease(k.mustAcquire(k.mutex(valueBelow("6"), value("3"))))
-		g := k.a.wantGranted(k.mutex(valueBelow("4"))) // it writes nothing
+		g := k.a.wantGranted(k.mutex(valueBelow("4"))) // it has no value
 		e := k.b.wantValue("3", 0)
 		if e.ValueFence >= g.Fence {
-			k.Errorf("the value is of fence %d, and %d wrote nothing", e.ValueFence, g.Fence)
+			k.Errorf("the value has the fence %d, although the claim with %d has no value", e.ValueFence, g.Fence)
 		}
 	})
 
@@ -329,7 +329,7 @@ func testValueAbove(s *suite) {
 				}
 			})
 			if n := len(granted); n != 1 {
-				k.Fatalf("%d claims of %s were granted, want one", n, tick)
+				k.Fatalf("%d claims with the value %s were granted, want one", n, tick)
 			}
 			k.b.wantValue(tick, <-granted)
 		}
@@ -412,13 +412,13 @@ func testValueQueue(s *suite) {
 	if s.canSignal {
 		s.test("AWaiterThatLosesItsTurnGetsARetry", func(k *kit) {
 			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
-			retry, heard := k.b.listen(), k.b.listen() // the two come in any order
+			retry, signals := k.b.listen(), k.b.listen() // the two signals arrive in any order
 			k.a.wantGranted(c)
 			k.b.wantPlace(first, 1)
 			k.b.wantPlace(second, 2)
 			k.a.mustReleaseWith(withValue(c, "5"))
 			retry.awaitRetry(first)
-			heard.wantSignal(driver.SignalGranted, second)
+			signals.wantSignal(driver.SignalGranted, second)
 			k.b.wantValueNotBelow(first, "5")
 		})
 	}

@@ -12,30 +12,30 @@ import (
 // value returns an option that sets the value of the name from the grant on.
 func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
 
-// valueBelow makes the claim one that is granted only while the value is below v.
+// valueBelow sets the condition that the value is below v.
 func valueBelow(v string) option { return func(c *driver.Claim) { c.ValueBelow = []byte(v) } }
 
-// rising makes the claim one that is granted only while the value is below the one that
-// it writes.
+// rising sets the value v, and the condition that the present value is below v.
 func rising(v string) option {
 	return func(c *driver.Claim) { c.Value, c.ValueBelow = []byte(v), []byte(v) }
 }
 
-// withValue returns the lease of a claim, for a renewal or a release that writes.
+// withValue returns the lease of a claim, for a renewal or a release with a value.
 func withValue(c driver.Claim, v string) driver.LeaseRef {
 	l := lease(c)
 	l.Value = []byte(v)
 	return l
 }
 
-// granted gets the claim, and returns it.
+// mustAcquire acquires the claim with the first client, and returns it.
 func (k *kit) mustAcquire(c driver.Claim) driver.Claim {
 	k.Helper()
 	k.a.wantGranted(c)
 	return c
 }
 
-// finds wants the kit's name to keep a value, written under this fence; 0 means any.
+// wantValue requires this value of the kit's name, written with this fence; 0 means any
+// fence.
 func (d *client) wantValue(v string, fence uint64) driver.Entry {
 	d.k.Helper()
 	return d.wantValueOf(d.k.name, v, fence)
@@ -50,7 +50,7 @@ func (d *client) wantValueOf(name, v string, fence uint64) driver.Entry {
 	return e
 }
 
-// refusedFor wants the claim refused because of the value of its name.
+// wantValueNotBelow requires that the claim is refused because of the value of its name.
 func (d *client) wantValueNotBelow(c driver.Claim, v string) *driver.ValueNotBelowError {
 	d.k.Helper()
 	g, err := d.Acquire(d.k.ctx, c)
@@ -64,7 +64,7 @@ func (d *client) wantValueNotBelow(c driver.Claim, v string) *driver.ValueNotBel
 	return refused
 }
 
-// writes renews a lease with its value.
+// mustRenewWith renews a lease with its value.
 func (d *client) mustRenewWith(l driver.LeaseRef) {
 	d.k.Helper()
 	if err := d.renewAll(l)[0]; err != nil {
@@ -72,7 +72,7 @@ func (d *client) mustRenewWith(l driver.LeaseRef) {
 	}
 }
 
-// endsWith releases a lease with its value.
+// mustReleaseWith releases a lease with its value.
 func (d *client) mustReleaseWith(l driver.LeaseRef) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, l); err != nil {
@@ -97,17 +97,17 @@ func (l *listener) awaitRetry(c driver.Claim) {
 	missing := l.k.afterSignalTimeout()
 	for {
 		select {
-		case s := <-l.heard:
+		case s := <-l.signals:
 			if s.Kind == driver.SignalRetry && (s.Token == c.Token || s.Token.IsZero()) {
 				return
 			}
 		case <-missing:
-			l.k.failMissing("no signal to retry came")
+			l.k.failMissing("no SignalRetry arrived")
 		}
 	}
 }
 
-// together runs f n times at once.
+// inParallel runs f in n goroutines.
 func (k *kit) inParallel(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -116,8 +116,7 @@ func (k *kit) inParallel(n int, f func(i int)) {
 	all.Wait()
 }
 
-// untilAnswered asks until the claim is granted, or refused for another reason than other
-// claims.
+// untilAnswered repeats the claim until the answer is not a HeldError.
 func (k *kit) untilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
 	for {
 		g, err := d.Acquire(k.ctx, c)

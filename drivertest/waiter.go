@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// waiter is a client of its own with one goroutine that waits for the kit's name.
+// waiter is a new client with one goroutine that waits for the kit's name.
 type waiter struct {
 	k     *kit
 	c     *pawl.Client
@@ -22,15 +22,15 @@ type outcome struct {
 	err   error
 }
 
-// waiter starts one, and returns when the backend has answered "held".
+// waiter starts a waiter, and returns after the backend's first answer "held".
 func (k *kit) waiter(o *pawl.Options) *waiter {
 	k.Helper()
 	if o == nil {
 		o = &pawl.Options{}
 	}
-	told := make(chan struct{})
+	isQueued := make(chan struct{})
 	var once sync.Once
-	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(told) }) }}
+	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(isQueued) }) }}
 	w := &waiter{k: k, c: k.newClient(o), ctx: newEndable(k.ctx), ended: make(chan outcome, 1)}
 	k.Cleanup(func() { w.endCtx(context.Canceled) })
 	go func() {
@@ -38,7 +38,7 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 		w.ended <- outcome{lease, err}
 	}()
 	select {
-	case <-told:
+	case <-isQueued:
 	case o := <-w.ended:
 		k.Fatalf("Lock ended with %v; want it to wait", o.err)
 	case <-time.After(k.clientPatience()):
@@ -48,10 +48,10 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	return w
 }
 
-// gets wants the waiter to be granted the name.
+// wantGranted requires that the waiter gets the name.
 func (w *waiter) wantGranted() *pawl.Lease {
 	w.k.Helper()
-	o, ok := happens(w.k, w.ended)
+	o, ok := waitFor(w.k, w.ended)
 	if !ok {
 		w.k.Fatal("the waiter was not granted the name")
 	}
@@ -61,10 +61,10 @@ func (w *waiter) wantGranted() *pawl.Lease {
 	return o.lease
 }
 
-// fails wants the wait to end with an error.
+// wantError requires that the wait ends with an error.
 func (w *waiter) wantError() error {
 	w.k.Helper()
-	o, ok := happens(w.k, w.ended)
+	o, ok := waitFor(w.k, w.ended)
 	if !ok {
 		w.k.Fatal("the wait did not end")
 	}
@@ -74,17 +74,17 @@ func (w *waiter) wantError() error {
 	return o.err
 }
 
-// ends ends the ctx of the wait.
+// endCtx ends the ctx of the wait.
 func (w *waiter) endCtx(err error) { w.ctx.end(err) }
 
-// settles waits until the waiter's client has finished its background work.
+// settle waits until the waiter's client has finished its background work.
 func (w *waiter) settle() {
 	w.k.Helper()
 	w.k.closeClient(w.c)
 }
 
-// endable is a ctx that a test ends, with any error, so that a deadline passes exactly
-// when the test has everything in place.
+// endable is a ctx that a test ends with any error, so that a deadline passes at the
+// right moment.
 type endable struct {
 	context.Context
 	done chan struct{}

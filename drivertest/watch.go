@@ -6,139 +6,139 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testWatch runs if Properties().PushesChanges says that changes are reported. As with
-// signals, nothing may depend on them.
+// testWatch runs if Properties().PushesChanges is true. As with signals, only speed may
+// depend on reports.
 func testWatch(s *suite) {
 	s.test("EachChangeIsReported", func(k *kit) {
-		seen := k.watch(k.name)
+		watched := k.watch(k.name)
 		c, waiter, behind := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		g := k.a.wantGranted(c)
-		seen.wantReport("a grant")
+		watched.wantReport("a grant")
 		k.a.mustRenewWith(withValue(c, "v"))
-		seen.wantReport("a value")
+		watched.wantReport("a value")
 		k.a.wantPlace(waiter, 1)
-		seen.wantReport("a waiter")
+		watched.wantReport("a waiter")
 		k.a.wantPlace(behind, 2)
-		seen.wantReport("a waiter behind another")
+		watched.wantReport("a waiter behind another")
 		k.a.mustRelease(behind)
-		seen.wantReport("a waiter behind another that left")
+		watched.wantReport("a waiter behind another that left")
 		k.a.mustRelease(waiter)
-		seen.wantReport("a waiter that left")
+		watched.wantReport("a waiter that left")
 		if s.canBreak {
 			k.a.mustBreak(g.Fence, 0, driver.Owner{})
-			seen.wantReport("a break")
+			watched.wantReport("a break")
 			k.a.wantGranted(c)
-			seen.wantReport("a grant after that")
+			watched.wantReport("a grant after that")
 		}
 		k.a.wantGranted(k.mutex(force))
-		seen.wantReport("a grant by force")
+		watched.wantReport("a grant by force")
 	})
 
 	s.test("EachChangeOfASharedNameIsReported", func(k *kit) {
-		seen := k.watch(k.name)
+		watched := k.watch(k.name)
 		one, two, writer := k.reader(), k.reader(), k.mutex(queue(long))
 		k.a.wantGranted(one)
-		seen.wantReport("a reader")
+		watched.wantReport("a reader")
 		k.a.wantGranted(two)
-		seen.wantReport("a second reader")
+		watched.wantReport("a second reader")
 		k.a.wantPlace(writer, 1)
-		seen.wantReport("a writer that waits")
+		watched.wantReport("a writer that waits")
 		k.a.mustRelease(one)
-		seen.wantReport("a reader that left")
+		watched.wantReport("a reader that left")
 		k.a.mustRelease(two)
-		seen.wantReport("the grant to the writer")
+		watched.wantReport("the grant to the writer")
 		k.a.mustRelease(writer)
-		seen.wantReport("a release")
+		watched.wantReport("a release")
 	})
 
 	s.test("TheClientsOwnChangesAreReported", func(k *kit) {
-		seen, c := k.watch(k.name), k.mutex()
+		watched, c := k.watch(k.name), k.mutex()
 		k.b.wantGranted(c)
-		seen.wantReport("its own grant")
+		watched.wantReport("its own grant")
 		k.b.mustRelease(c)
-		seen.wantReport("its own release")
+		watched.wantReport("its own release")
 	})
 
 	s.test("AnExpiryIsReportedWhenItIsFound", func(k *kit) {
-		seen := k.watch(k.name)
+		watched := k.watch(k.name)
 		k.a.wantGranted(k.mutex(ttl(k.u)))
-		seen.wantReport("a grant")
+		watched.wantReport("a grant")
 		k.advancePast(k.u)
-		seen.settle()
+		watched.settle()
 		k.a.wantGranted(k.mutex())
-		seen.wantReport("the next grant")
+		watched.wantReport("the next grant")
 	})
 
 	s.test("AChangeBeforeTheWatchHasBegunIsReported", func(k *kit) {
-		seen := k.watchFrom(k.b, k.name)
+		watched := k.watchFrom(k.b, k.name)
 		k.a.wantGranted(k.mutex())
-		seen.wantReport("what came at once")
+		watched.wantReport("a change just after Watch")
 	})
 
 	s.test("RenewalsAreNotReported", func(k *kit) {
-		seen := k.watch(k.name)
+		watched := k.watch(k.name)
 		c, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(c)
 		k.a.wantPlace(waiter, 1)
-		seen.wantReport("a grant")
+		watched.wantReport("a grant")
 		k.a.mustRenew(c)
 		k.a.wantPlace(waiter, 1)
-		seen.wantNoReport()
+		watched.wantNoReport()
 		k.a.mustRelease(c)
-		seen.wantReport("a release")
+		watched.wantReport("a release")
 	})
 
 	s.test("OtherNamesAreNotReported", func(k *kit) {
-		seen, other := k.watch(k.name), k.watch(k.name+"/other")
-		seen.settle()
+		watched, other := k.watch(k.name), k.watch(k.name+"/other")
+		watched.settle()
 		k.a.wantGranted(k.mutex(on(k.name + "/other")))
-		other.wantReport("its own")
-		seen.wantNoReport()
+		other.wantReport("the change of its name")
+		watched.wantNoReport()
 	})
 
 	s.test("AStoppedWatchReportsNothing", func(k *kit) {
-		stopped, seen := k.watch(k.name), k.watch(k.name)
+		stopped, watched := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
 		stopped.stop() // a second call does nothing
 		stopped.settle()
 		k.a.wantGranted(k.mutex())
-		seen.wantReport("who still watches")
+		watched.wantReport("a change to the other watch")
 		stopped.wantNoReport()
 	})
 
 	s.test("AWatchMayBeginAgain", func(k *kit) {
 		for range 3 {
-			seen, c := k.watch(k.name), k.mutex()
+			watched, c := k.watch(k.name), k.mutex()
 			k.a.wantGranted(c)
-			seen.wantReport("a grant")
-			seen.stop()
+			watched.wantReport("a grant")
+			watched.stop()
 			k.a.mustRelease(c)
 		}
 	})
 
 	s.test("NothingIsReportedAfterClose", func(k *kit) {
 		d := k.open()
-		closed, seen := k.watchFrom(d, k.name), k.watch(k.name)
+		closed, watched := k.watchFrom(d, k.name), k.watch(k.name)
 		k.mustClose(d)
 		closed.settle()
 		k.a.wantGranted(k.mutex())
-		seen.wantReport("who is still open")
+		watched.wantReport("a change to the open client")
 		closed.wantNoReport()
-		closed.stop() // it does nothing
+		closed.stop() // does nothing
 		k.watchFrom(d, k.name).stop()
 	})
 }
 
 // A watching is one call of Watch.
 type watching struct {
-	k    *kit
-	d    *client
-	told chan struct{}
-	stop func()
+	k     *kit
+	d     *client
+	calls chan struct{}
+	stop  func()
 }
 
-// watch watches a name from the second client, and waits until changes are reported: a
-// driver may begin to listen after Watch has returned.
+// watch watches a name with the second client, and waits until changes are reported,
+// because a driver may subscribe after Watch has returned.
 func (k *kit) watch(name string) *watching {
 	k.Helper()
 	w := k.watchFrom(k.b, name)
@@ -154,10 +154,10 @@ func (k *kit) watch(name string) *watching {
 
 // watchFrom watches a name, and does not wait.
 func (k *kit) watchFrom(d *client, name string) *watching {
-	w := &watching{k: k, d: d, told: make(chan struct{}, 1024)}
+	w := &watching{k: k, d: d, calls: make(chan struct{}, 1024)}
 	w.stop = d.Driver.(driver.Watcher).Watch(name, func() {
 		select {
-		case w.told <- struct{}{}:
+		case w.calls <- struct{}{}:
 		default:
 		}
 	})
@@ -165,20 +165,20 @@ func (k *kit) watchFrom(d *client, name string) *watching {
 	return w
 }
 
-// tells waits until a change is reported, and takes the calls that come with it.
+// wantReport waits until a change is reported, and discards the calls for it.
 func (w *watching) wantReport(what string) {
 	w.k.Helper()
 	w.await(what, func() {})
 }
 
-// await calls again from time to time until a change is reported. While the driver's
-// Properties say that changes are not reported, none is missing: the driver tells when
-// they are reported again.
+// await calls again now and then, until a change is reported. While PushesChanges is
+// false, no report is missing: the driver calls the watch when changes are reported
+// again.
 func (w *watching) await(what string, again func()) {
 	w.k.Helper()
 	for began := time.Now(); ; again() {
 		select {
-		case <-w.told:
+		case <-w.calls:
 			w.settle()
 			return
 		case <-time.After(w.k.s.Patience / 10):
@@ -189,9 +189,9 @@ func (w *watching) await(what string, again func()) {
 	}
 }
 
-// quietTime is the time without a call after which a change is over. With an injected
-// clock the driver reports a change before the step returns, unless the harness sets
-// ReportsLater.
+// quietTime is the time without a call after which all calls for a change have arrived.
+// With an injected clock the driver reports a change before the step returns, unless the
+// harness sets ReportsLater.
 const quietTime = 100 * time.Millisecond
 
 func (w *watching) waitQuietTime() {
@@ -201,25 +201,25 @@ func (w *watching) waitQuietTime() {
 	}
 }
 
-// settles takes the calls until the change is over.
+// settle discards calls until none comes within quietTime.
 func (w *watching) settle() {
 	for {
 		w.waitQuietTime()
-		n := len(w.told)
+		n := len(w.calls)
 		if n == 0 {
 			return
 		}
 		for range n {
-			<-w.told
+			<-w.calls
 		}
 	}
 }
 
-// silent wants no change to have been reported.
+// wantNoReport requires that no change was reported.
 func (w *watching) wantNoReport() {
 	w.k.Helper()
 	w.waitQuietTime()
-	if n := len(w.told); n > 0 {
-		w.k.Errorf("it was told %d times of what it does not watch", n)
+	if n := len(w.calls); n > 0 {
+		w.k.Errorf("%d calls without a change of a watched name", n)
 	}
 }
