@@ -121,7 +121,7 @@ func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
 			t.Errorf("%s: failed: %s; want only %s of the basics, and what to look at:\n%s", name, strings.Join(failed, ", "), want, out)
 		}
 	}
-	if _, out := runSubtests(t, exe, noNetwork, nil); !strings.Contains(out, "say with NoNetwork that") {
+	if _, out := runSubtests(t, exe, noNetwork, nil); !strings.Contains(out, "set NoNetwork") {
 		t.Errorf("the harness has no network, and is told:\n%s", out)
 	}
 }
