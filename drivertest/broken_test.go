@@ -19,13 +19,13 @@ import (
 // faultEnv names the fault that TestSuite runs the suite on.
 const faultEnv = "PAWL_DRIVERTEST_FAULT"
 
-// parallelEnv says how many subtests run at a time.
+// parallelEnv sets how many subtests run at a time.
 const parallelEnv = "PAWL_DRIVERTEST_PARALLEL"
 
-// noNetwork is the fault of a harness.
+// noNetwork is a fault of the harness, not of a driver.
 const noNetwork = "the harness has no network"
 
-// topics are all the broken drivers; they are in faults_*_test.go by topic.
+// topics has the faults of each faults_*_test.go.
 var topics = [][]fault{
 	acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
 	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, farFaults, ticketFaults, valueFaults, watchFaults, allFaults,
@@ -33,13 +33,13 @@ var topics = [][]fault{
 
 var faults = slices.Concat(topics...)
 
-// A broken driver usually keeps its process waiting for something that never comes, so
-// there may be more such processes than processors.
+// With a broken driver, a process mostly waits for what never comes, so more of them than
+// processors may run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := os.Getenv(parallelEnv)
 	if parallel == "" {
-		drivertest.Room() // of the suite's own subtests there may be more
+		drivertest.Room() // the suite's own subtests have another limit
 		parallel = strconv.Itoa(2 * runtime.GOMAXPROCS(0))
 	}
 	if err := flag.Set("test.parallel", parallel); err != nil {
@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSuite runs the suite on the healthy driver that the broken ones are made of; and,
-// in a process that TestEveryFaultIsFound starts, on one of them.
+// TestSuite runs the suite on a driver without a fault; and, in a process that
+// TestEveryFaultIsFound starts, on one with the fault in faultEnv.
 func TestSuite(t *testing.T) {
 	h := newServer(&fault{}).harness()
 	if name := os.Getenv(faultEnv); name == noNetwork {
@@ -58,25 +58,25 @@ func TestSuite(t *testing.T) {
 		for _, f := range faults {
 			if f.name == name {
 				h = newServer(&f).harness().Thorough()
-				h.Patience = 60 * time.Millisecond // memory is quick: what has not come by then never comes
+				h.Patience = 60 * time.Millisecond // memory is fast: what has not come by then never comes
 			}
 		}
 	}
 	drivertest.Run(t, h)
 }
 
-// TestSuiteInRealTime runs it as on a server: most of what the suite does differently
-// there is in the topic End.
+// TestSuiteInRealTime runs the suite with the machine's clock, as on a server. Most of
+// what differs is in the topic End.
 func TestSuiteInRealTime(t *testing.T) {
 	s := newServer(&fault{ticks: true})
 	drivertest.Run(t, s.harness())
 	if n := s.connected(); n != 0 { // the caller may close its server now
-		t.Errorf("Run has returned, and %d clients of its subtests are open", n)
+		t.Errorf("Run has returned, but %d clients of its subtests are still open", n)
 	}
 }
 
-// TestEveryFaultIsFound proves that the suite can fail: on each broken driver, at the
-// subtests that name what is wrong with it. With -short it is one driver of each topic.
+// TestEveryFaultIsFound checks that the suite fails on each broken driver, in the
+// subtests that the fault names. With -short it runs one fault of each topic.
 func TestEveryFaultIsFound(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -105,9 +105,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// The suite reports a basic fault of a backend, and nothing else. To the author of a
-// harness without a network it says what to do.
-func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
+// If a basic subtest fails, the suite reports only that. A harness without a network gets
+// an error with the advice to set NoNetwork.
+func TestSuiteReportsOnlyBasicFailures(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -118,16 +118,16 @@ func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
 	} {
 		failed, out := runSubtests(t, exe, name, nil)
 		if !slices.Equal(failed, []string{"Basics", "Basics/" + want}) || !strings.Contains(out, "look at: ") {
-			t.Errorf("%s: failed: %s; want only %s of the basics, and what to look at:\n%s", name, strings.Join(failed, ", "), want, out)
+			t.Errorf("%s: failed: %s; want only Basics/%s, and a \"look at\" text:\n%s", name, strings.Join(failed, ", "), want, out)
 		}
 	}
 	if _, out := runSubtests(t, exe, noNetwork, nil); !strings.Contains(out, "set NoNetwork") {
-		t.Errorf("the harness has no network, and is told:\n%s", out)
+		t.Errorf("without a network, the harness gets no advice to set NoNetwork:\n%s", out)
 	}
 }
 
-// A subtest of the basics that waits for those before it has the room of one that runs.
-func TestTheBasicsEndWhereOneSubtestRunsAtATime(t *testing.T) {
+// A basic subtest that waits for those before it must not take the only slot.
+func TestBasicsEndIfOneSubtestRunsAtATime(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -141,11 +141,11 @@ func TestTheBasicsEndWhereOneSubtestRunsAtATime(t *testing.T) {
 	}
 }
 
-func TestFaultsHaveNamesOfTheirOwn(t *testing.T) {
+func TestFaultNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range faults {
 		if f.name == "" || seen[f.name] || len(f.wants) == 0 {
-			t.Errorf("%q has no name, the name of another, or wants nothing", f.name)
+			t.Errorf("%q: want a unique name, and subtests that must fail", f.name)
 		}
 		seen[f.name] = true
 	}
@@ -156,14 +156,14 @@ var runLine = regexp.MustCompile(`(?m)^(=== .*| *--- PASS.*)\n`)
 
 var failLine = regexp.MustCompile(`(?m)^ *--- FAIL: TestSuite/(\S+)`)
 
-// runSuite runs this test binary again, with one fault, and returns which of the subtests
-// that are to fail did.
+// runSuite runs this test binary with one fault and only the subtests that must fail. It
+// returns those that did.
 func runSuite(t *testing.T, exe string, f *fault) (failed []string, out string) {
 	t.Helper()
 	return runSubtests(t, exe, f.name, f.wants)
 }
 
-// runSubtests is that with some of the suite's subtests; an empty some means all.
+// runSubtests is runSuite with the subtests in some; an empty some means all.
 func runSubtests(t *testing.T, exe, fault string, some []string) (failed []string, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -187,7 +187,7 @@ func runSubtests(t *testing.T, exe, fault string, some []string) (failed []strin
 		t.Errorf("the suite passed")
 	}
 	if strings.Contains(out, "panic: ") || ctx.Err() != nil {
-		t.Errorf("the suite did not end as it should: %v", err)
+		t.Errorf("the suite panicked or took too long: %v", err)
 	}
 	for _, m := range failLine.FindAllStringSubmatch(out, -1) {
 		failed = append(failed, m[1])

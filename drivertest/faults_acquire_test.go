@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// acquires makes a fault of a function that replaces Acquire.
-func acquires(acquire func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
+// replaceAcquire returns a fault's driver with another Acquire.
+func replaceAcquire(acquire func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return acquirer{d, acquire} }
 }
 
-// claims makes a fault of a function that changes what is claimed.
-func claims(change func(d *faulty, c *driver.Claim)) func(*faulty) driver.Driver {
-	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+// changeClaim returns a fault's driver that changes each claim.
+func changeClaim(change func(d *faulty, c *driver.Claim)) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
 			change(d, &c)
 		}
@@ -27,8 +27,8 @@ func claims(change func(d *faulty, c *driver.Claim)) func(*faulty) driver.Driver
 var acquireFaults = []fault{{
 	name:  "a repeated token gets a second grant",
 	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/TheSameTokenAskedAtOnceIsOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
-		if c.Weight != driver.Exclusive { // a mutex would be held by itself, which is another fault
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
+		if c.Weight != driver.Exclusive { // a mutex would block its own repeat, which is another fault
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
 				for i := range e.Holders {
 					if e.Holders[i].Token == c.Token {
@@ -40,7 +40,7 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "a repeated token is held up by itself", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedAsksAnswerWithTheSameGrant"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if d.held(c.Name, c.Token) != nil {
 			c.Token, c.Queue = driver.NewToken(), false
 		}
@@ -48,7 +48,7 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "a repeat does not make it last", wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
 			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.now()) {
 				c.TTL = max(time.Duration(h.Expires-locktable.At(d.table.server.now()))*time.Microsecond, driver.MinTTL)
@@ -63,8 +63,8 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "an owner gets in twice", wants: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		for _, h := range d.look(c.Name).Holders {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		for _, h := range d.stored(c.Name).Holders {
 			if h.Owner.Client == c.Owner.Client && h.Owner.Client != "" && !h.Token.IsZero() {
 				return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 			}
@@ -75,7 +75,7 @@ var acquireFaults = []fault{{
 	name: "tokens are compared by half", wants: []string{"Acquire/TokensAreComparedWhole"},
 	driver: func(d *faulty) driver.Driver {
 		return releaser{d, func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-			for _, h := range d.look(l.Name).Holders {
+			for _, h := range d.stored(l.Name).Holders {
 				if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
 					l.Token = h.Token
 				}
@@ -85,7 +85,7 @@ var acquireFaults = []fault{{
 	},
 }, {
 	name: "a try lengthens the holder's time", wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && c.Validate() == nil {
 			d.edit(c.Name, func(e *locktable.Entry, now locktable.Instant) {
@@ -98,13 +98,13 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "a refusal does not name the holder", wants: []string{"Acquire/TheSecondIsRefusedAndTheErrorNamesTheHolder"},
-	driver: refusals(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
+	driver: changeHeldError(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
 }, {
 	name: "a refusal looks at the holder who was granted first",
 	wants: []string{
 		"Expiry/RetryAfterIsWhenTheFirstOfSeveralHoldersExpires", "Expiry/ARefusalCountsTheHoldersAndNamesTheOneThatEndsFirst",
 	},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if held, ok := err.(*driver.HeldError); ok && held.Holders > 1 {
 			if e, err := d.Inspect(ctx, c.Name); err == nil && len(e.Holders) > 1 {
@@ -115,43 +115,43 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "a refusal does not say until when", wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
-	driver: refusals(func(held *driver.HeldError) { held.RetryAfter = 0 }),
+	driver: changeHeldError(func(held *driver.HeldError) { held.RetryAfter = 0 }),
 }, {
 	name: "a refusal forgets the lock-delay", wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: refusals(func(held *driver.HeldError) {
+	driver: changeHeldError(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 {
 			held.RetryAfter = min(held.RetryAfter, held.Holder.ExpiresIn)
 		}
 	}),
 }, {
 	name: "a refusal does not look at the queue", wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
-	driver: refusals(func(held *driver.HeldError) {
+	driver: changeHeldError(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holder.ExpiresIn {
 			held.RetryAfter = held.Holder.ExpiresIn
 		}
 	}),
 }, {
 	name: "a refusal does not say the last fence", wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
-	driver: refusals(func(held *driver.HeldError) { held.Fence = 0 }),
+	driver: changeHeldError(func(held *driver.HeldError) { held.Fence = 0 }),
 }, {
 	name: "the caller's limit is ignored", wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
-		if hs := d.look(c.Name).Holders; len(hs) > 0 && c.Limit != driver.Unlimited {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
+		if hs := d.stored(c.Name).Holders; len(hs) > 0 && c.Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),
 }, {
 	name: "weights are counted as one", wants: []string{"Semaphore/WeightsAreAddedUp"},
-	driver: claims(func(_ *faulty, c *driver.Claim) {
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.Limit != driver.Unlimited {
 			c.Weight = 1
 		}
 	}),
 }, {
 	name: "weights overflow", wants: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		sum := int32(c.Weight)
-		for _, h := range d.look(c.Name).Holders {
+		for _, h := range d.stored(c.Name).Holders {
 			sum += int32(h.Weight)
 		}
 		if sum < 0 {
@@ -160,8 +160,8 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "a name is checked and taken in two steps", wants: []string{"Concurrent/TriesAdmitOneAtATime"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if len(d.look(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.Unlimited {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if len(d.stored(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.Unlimited {
 			return d.Acquire(ctx, c)
 		}
 		for range 10 {
@@ -175,10 +175,9 @@ var acquireFaults = []fault{{
 	}),
 }}
 
-// refusals makes a fault of a function that changes the answer to a claim that is not
-// granted.
-func refusals(change func(*driver.HeldError)) func(*faulty) driver.Driver {
-	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+// changeHeldError returns a fault's driver that changes the HeldErrors of claims.
+func changeHeldError(change func(*driver.HeldError)) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if held, ok := err.(*driver.HeldError); ok {
 			change(held)

@@ -9,25 +9,25 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A hasty driver has its AcquireAll replaced.
-type hasty struct {
+// allAcquirer is a driver with another AcquireAll.
+type allAcquirer struct {
 	*faulty
 	all func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error)
 }
 
-func (h *hasty) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+func (h *allAcquirer) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	if err := driver.ValidateAll(claims); err != nil {
 		return nil, err
 	}
 	return h.all(ctx, h.faulty, claims)
 }
 
-// alls makes a fault of a function that replaces AcquireAll.
-func alls(all func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error)) func(*faulty) driver.Driver {
-	return func(d *faulty) driver.Driver { return &hasty{d, all} }
+// replaceAcquireAll returns a fault's driver with another AcquireAll.
+func replaceAcquireAll(all func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return &allAcquirer{d, all} }
 }
 
-// oneByOne makes the claims in turn, and leaves what it got if one is refused.
+// oneByOne makes the claims in turn. If one is refused, it keeps the leases that it got.
 func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, _ error) {
 	for _, c := range claims {
 		g, err := d.Acquire(ctx, c)
@@ -41,10 +41,10 @@ func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []d
 
 var allFaults = []fault{{
 	name: "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NoWaiterIsPassed"},
-	driver: alls(oneByOne),
+	driver: replaceAcquireAll(oneByOne),
 }, {
 	name: "some are granted, and given back", wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := oneByOne(ctx, d, claims)
 		for i := range claims {
 			if err != nil {
@@ -55,7 +55,7 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "the last that is in the way is named", wants: []string{"All/TheFirstThatIsInTheWayIsNamed"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := d.AcquireAll(ctx, claims)
 		if held, ok := errors.AsType[*driver.HeldError](err); ok {
 			held.Name = claims[len(claims)-1].Name
@@ -64,13 +64,13 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "those who wait for one of several are passed", wants: []string{"All/NoWaiterIsPassed"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
 		d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
 		return grants, err
 	}),
 }, {
 	name: "one alone is refused", wants: []string{"All/OneAloneIsGrantedAsByAcquire"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		if len(claims) == 1 {
 			return nil, errors.ErrUnsupported
 		}
@@ -78,7 +78,7 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "all have one fence", wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := d.AcquireAll(ctx, claims)
 		for i := range grants {
 			grants[i].Fence = grants[0].Fence
@@ -87,7 +87,7 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "the same tokens get new grants", wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		for _, c := range claims {
 			_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
 		}
@@ -95,7 +95,7 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "they never expire", wants: []string{"All/TheyAreLeasesLikeAnyOther"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		forever := append([]driver.Claim(nil), claims...)
 		for i := range forever {
 			forever[i].TTL = driver.MaxTTL
@@ -108,10 +108,10 @@ var allFaults = []fault{{
 	}),
 }, {
 	name: "a refused one undoes what it has passed on", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
-	driver: alls(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		before := make([]*locktable.Entry, len(claims))
 		for i, c := range claims {
-			before[i] = d.look(c.Name)
+			before[i] = d.stored(c.Name)
 		}
 		grants, err := d.AcquireAll(ctx, claims)
 		for i, c := range claims {
@@ -130,5 +130,5 @@ var allFaults = []fault{{
 	},
 }, {
 	name: "several claims have no end", wants: []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !p.several }},
+	network: network{late: func(p *request, _ []*request, late bool) bool { return late && !p.isAll }},
 }}

@@ -7,20 +7,20 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// immortal is a driver whose Close is not as it should be.
-type immortal struct {
+// closer is a driver with another Close.
+type closer struct {
 	*faulty
 	end func(d *faulty) error
 }
 
-func (i immortal) Close() error { return i.end(i.faulty) }
+func (i closer) Close() error { return i.end(i.faulty) }
 
-// closes makes a fault of a function that replaces Close.
-func closes(end func(d *faulty) error) func(*faulty) driver.Driver {
-	return func(d *faulty) driver.Driver { return immortal{d, end} }
+// replaceClose returns a fault's driver with another Close.
+func replaceClose(end func(d *faulty) error) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return closer{d, end} }
 }
 
-// emptyDoctor is a driver whose findings are empty, and that goes on finding after Close.
+// emptyDoctor is a driver with an empty finding, even after Close.
 type emptyDoctor struct{ *faulty }
 
 func (emptyDoctor) Diagnose(context.Context) ([]driver.Finding, error) {
@@ -32,7 +32,7 @@ var endFaults = []fault{{
 	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
 	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(context.WithoutCancel(ctx), c)
 		if ctx.Err() != nil {
 			return driver.Grant{}, ctx.Err()
@@ -41,12 +41,12 @@ var endFaults = []fault{{
 	}),
 }, {
 	name: "a ctx that is over is not looked at", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		return d.Release(context.WithoutCancel(ctx), l)
 	}),
 }, {
 	name: "the end of the ctx ends the lease", wants: []string{"Ctx/ThatEndsAfterTheCallDoesNotEndTheLease"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if _, bounded := ctx.Deadline(); bounded && err == nil {
 			context.AfterFunc(ctx, func() { _ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}) })
@@ -55,12 +55,12 @@ var endFaults = []fault{{
 	}),
 }, {
 	name: "a closed driver goes on", wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
-	driver: closes(func(*faulty) error { return nil }),
+	driver: replaceClose(func(*faulty) error { return nil }),
 }, {
 	name: "a second Close is an error", wants: []string{"Close/ASecondTimeDoesNothing"},
 	driver: func(d *faulty) driver.Driver {
 		closed := false
-		return immortal{d, func(d *faulty) error {
+		return closer{d, func(d *faulty) error {
 			if closed {
 				return driver.ErrClosed
 			}
@@ -70,13 +70,13 @@ var endFaults = []fault{{
 	},
 }, {
 	name: "Close releases what the client holds", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
-	driver: closes(func(d *faulty) error {
+	driver: replaceClose(func(d *faulty) error {
 		var names []string
 		for e := range d.List(context.Background(), "") {
 			names = append(names, e.Name)
 		}
 		for _, name := range names {
-			for _, h := range d.look(name).Holders {
+			for _, h := range d.stored(name).Holders {
 				if h.Inbox == d.Inbox() {
 					_ = d.Release(context.Background(), driver.LeaseRef{Name: name, Token: h.Token})
 				}
@@ -86,7 +86,7 @@ var endFaults = []fault{{
 	}),
 }, {
 	name: "Close ends the places of the client", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
-	driver: closes(func(d *faulty) error {
+	driver: replaceClose(func(d *faulty) error {
 		for e := range d.List(context.Background(), "") {
 			d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {
 				var rest []locktable.Waiter

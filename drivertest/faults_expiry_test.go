@@ -70,7 +70,7 @@ var expiryFaults = []fault{{
 }, {
 	name:  "a promoted grant lasts a TTL at once",
 	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
-	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
+	step:  changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
 }, {
 	name: "a promoted grant lasts a QueueTTL from the passing on", wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -89,13 +89,13 @@ var expiryFaults = []fault{{
 	},
 }, {
 	name: "a promoted grant shows what its place had left as its TTL", wants: []string{"Promotion/HasTheTTLOfItsClaim"},
-	step: promotions(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
+	step: changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
 }, {
 	name: "a promoted grant forgets its owner", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
-	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
+	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
 }, {
 	name: "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
 }, {
 	name: "a lock-delay counts from when the expiry is found", wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -108,7 +108,7 @@ var expiryFaults = []fault{{
 	},
 }, {
 	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
-	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
+	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
 	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForWaitersThatWereNotGranted"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -131,9 +131,9 @@ var expiryFaults = []fault{{
 	},
 }}
 
-// promotions makes a fault of a function that changes a lease that was just passed on to
-// a waiter.
-func promotions(change func(h *locktable.Holder, now locktable.Instant)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+// changePromotedLease returns a fault's step that changes each lease that it grants to a
+// waiter.
+func changePromotedLease(change func(h *locktable.Holder, now locktable.Instant)) func(*server, *locktable.Entry, locktable.Instant, apply) {
 	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
 		for _, s := range e.Signals {

@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// raw is a driver that passes on what its client library says.
-type raw struct {
+// errEdit is a driver that changes the errors of Acquire.
+type errEdit struct {
 	*remote
 	change func(err *driver.Error) error
 }
 
-func (r raw) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (r errEdit) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := r.remote.Acquire(ctx, c)
 	if failed, ok := errors.AsType[*driver.Error](err); ok {
 		err = r.change(failed)
@@ -25,32 +25,32 @@ func (r raw) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	return g, err
 }
 
-// inOrder is a driver whose calls go one after the other.
-type inOrder struct {
+// serialDriver is a driver that makes one Acquire at a time.
+type serialDriver struct {
 	*remote
 	mu *sync.Mutex
 }
 
-func (o inOrder) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (o serialDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.remote.Acquire(ctx, c)
 }
 
-// asking is a driver that asks the server where it should not.
-type asking struct {
+// askingDriver is a driver that asks the server where it should not.
+type askingDriver struct {
 	*remote
 	properties, watch bool
 }
 
-func (a asking) Properties() driver.Properties {
+func (a askingDriver) Properties() driver.Properties {
 	if a.properties {
 		_, _ = a.remote.Inspect(context.Background(), "x")
 	}
 	return a.remote.Properties()
 }
 
-func (a asking) Watch(name string, f func()) (stop func()) {
+func (a askingDriver) Watch(name string, f func()) (stop func()) {
 	if a.watch {
 		_, _ = a.remote.Inspect(context.Background(), name)
 	}
@@ -59,35 +59,35 @@ func (a asking) Watch(name string, f func()) (stop func()) {
 
 var farFaults = []fault{{
 	name: "errors are passed on as they are", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far: func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
+	far: func(r *remote) driver.Driver { return errEdit{r, func(err *driver.Error) error { return err.Err }} },
 }, {
 	name: "an error does not say on which name", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
-		return raw{r, func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }}
+		return errEdit{r, func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }}
 	},
 }, {
 	name: "an error does not say what was done", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
-		return raw{r, func(err *driver.Error) error {
+		return errEdit{r, func(err *driver.Error) error {
 			return &driver.Error{Backend: err.Backend, Name: err.Name, Err: err.Err}
 		}}
 	},
 }, {
 	name: "an unreachable server is reported as held", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
 	far: func(r *remote) driver.Driver {
-		return raw{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
+		return errEdit{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
 	},
 }, {
 	name:  "the clock is coarse, and a release leaves nothing", // as of a store that should have DelaysWrites
 	wants: []string{"End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+	network: network{late: func(p *request, _ []*request, late bool) bool {
 		return late && time.Since(p.end) > time.Second
 	}},
 	ticks: true,
 }, {
 	name:  "windows stay as narrow as they were", // as if a store never called RecordOutside of its clock
 	wants: []string{"End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+	network: network{late: func(p *request, _ []*request, late bool) bool {
 		return late || p.claim != nil && time.Since(p.sent) > 50*time.Millisecond
 	}},
 	ticks: true,
@@ -96,18 +96,18 @@ var farFaults = []fault{{
 	wants: []string{
 		"Trouble/AReleaseWhoseAnswerIsLostIsNoLoss", "Trouble/ABreakWhoseAnswerIsLostIsNotRefused",
 	},
-	network: network{again: func(_ *remote, _ *parcel, send func() error) error { return send() }},
+	network: network{onLostAnswer: func(_ *remote, _ *request, send func() error) error { return send() }},
 }, {
 	name: "a claim that is sent again is held by itself",
 	wants: []string{
 		"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce", "Trouble/AForceWhoseAnswerIsLostIsGrantedOnce",
 	},
-	network: network{again: func(_ *remote, p *parcel, send func() error) error {
+	network: network{onLostAnswer: func(_ *remote, p *request, send func() error) error {
 		return cmp.Or[error](send(), &driver.HeldError{Name: p.name, Holders: 1})
 	}},
 }, {
 	name: "a claim that is sent again gets another fence than is stored", wants: []string{"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce"},
-	network: network{again: func(r *remote, p *parcel, send func() error) error {
+	network: network{onLostAnswer: func(r *remote, p *request, send func() error) error {
 		err := send()
 		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
 			for i := range e.Holders {
@@ -118,7 +118,7 @@ var farFaults = []fault{{
 	}},
 }, {
 	name: "a claim that is sent again has two places", wants: []string{"Trouble/AClaimToQueueWhoseAnswerIsLostHasOnePlace"},
-	network: network{again: func(r *remote, p *parcel, send func() error) error {
+	network: network{onLostAnswer: func(r *remote, p *request, send func() error) error {
 		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, w := range e.Queue {
 				w.Token = driver.NewToken()
@@ -129,7 +129,7 @@ var farFaults = []fault{{
 	}},
 }, {
 	name: "a renewal that is sent again finds nothing", wants: []string{"Trouble/ARenewalWhoseAnswerIsLostIsNoLoss"},
-	network: network{again: func(_ *remote, p *parcel, send func() error) error {
+	network: network{onLostAnswer: func(_ *remote, p *request, send func() error) error {
 		if p.op == "renew" {
 			return driver.ErrNoSuchLease
 		}
@@ -137,19 +137,19 @@ var farFaults = []fault{{
 	}},
 }, {
 	name: "calls go one after the other", wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
-	far: func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
+	far: func(r *remote) driver.Driver { return serialDriver{r, &sync.Mutex{}} },
 }, {
 	name: "Properties asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far: func(r *remote) driver.Driver { return asking{r, true, false} },
+	far: func(r *remote) driver.Driver { return askingDriver{r, true, false} },
 }, {
 	name: "Watch asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
-	far: func(r *remote) driver.Driver { return asking{r, false, true} },
+	far: func(r *remote) driver.Driver { return askingDriver{r, false, true} },
 }, {
 	name: "the client has a network of its own", wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
 	far: func(r *remote) driver.Driver { return r.faulty },
 }, {
 	name: "a short TTL is refused", wants: []string{"Properties/TheShortestTTLIsGranted"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.TTL < 2*driver.MinTTL {
 			return driver.Grant{}, &driver.InvalidError{Argument: "TTL", Problem: "is too short", Allowed: "more"}
 		}
@@ -157,13 +157,13 @@ var farFaults = []fault{{
 	}),
 }, {
 	name: "every claim is granted", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
 		return d.Acquire(ctx, c)
 	}),
 }, {
 	name: "Acquire waits until it is granted", wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for {
 			g, err := d.Acquire(ctx, c)
 			if !errors.Is(err, driver.ErrHeld) {
@@ -174,7 +174,7 @@ var farFaults = []fault{{
 	}),
 }, {
 	name: "a call goes on for ever, whatever its ctx says", wants: []string{"Basics/AReleaseLetsTheNextIn"},
-	driver: releases(func(context.Context, *faulty, driver.LeaseRef) error {
+	driver: replaceRelease(func(context.Context, *faulty, driver.LeaseRef) error {
 		select {}
 	}),
 }}

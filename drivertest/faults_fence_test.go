@@ -9,7 +9,7 @@ import (
 
 var fenceFaults = []fault{{
 	name: "a release resets the fence", wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		d.resetFence(l.Name)
 		return err
@@ -26,12 +26,12 @@ var fenceFaults = []fault{{
 	},
 }, {
 	name: "a break resets the fence", wants: []string{"Fence/RisesAcrossBreaks"},
-	driver: breaks(func(d *faulty, name string, _ *uint64) {
+	driver: beforeBreak(func(d *faulty, name string, _ *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
 	}),
 }, {
 	name: "force keeps the fence", wants: []string{"Fence/RisesAcrossForce", "Force/TakesTheNameInOneStep"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
 		}
@@ -39,16 +39,16 @@ var fenceFaults = []fault{{
 }, {
 	name:  "two holders get the same fence",
 	wants: []string{"Fence/RisesAmongHoldersSideBySide", "Fence/ConcurrentGrantsHaveDistinctFences", "Acquire/EachAcquisitionHasAnIdentityOfItsOwn"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
-		if hs := d.look(c.Name).Holders; err == nil && len(hs) > 1 && g.Fence == hs[1].Fence {
+		if hs := d.stored(c.Name).Holders; err == nil && len(hs) > 1 && g.Fence == hs[1].Fence {
 			g.Fence = hs[0].Fence
 		}
 		return g, err
 	}),
 }, {
 	name: "a promoted waiter gets the fence before", wants: []string{"Fence/RisesAlongTheQueue", "Queue/ServesInTheOrderOfArrival"},
-	step: promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
+	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
 }, {
 	name: "the fence is the time and nothing else", wants: []string{"Fence/RisesWhenTheClockRunsBack", "Fence/RisesAcrossReleases"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -70,7 +70,7 @@ var fenceFaults = []fault{{
 	},
 }, {
 	name: "readers and permits get ranges", wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
 			g.Fences = max(g.Fences, c.Fences)
@@ -79,7 +79,7 @@ var fenceFaults = []fault{{
 	}),
 }, {
 	name: "a range is forgotten by a repeat", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		again := d.held(c.Name, c.Token) != nil
 		g, err := d.Acquire(ctx, c)
 		if err == nil && again {

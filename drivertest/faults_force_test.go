@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// breaks makes a fault of a function that does something before a break, and may change
-// its fence.
-func breaks(change func(d *faulty, name string, fence *uint64)) func(*faulty) driver.Driver {
+// beforeBreak returns a fault's driver that calls change before each break; it may change
+// the fence.
+func beforeBreak(change func(d *faulty, name string, fence *uint64)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver {
 		return breaker{d, func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 			if driver.ValidateName(name) == nil && driver.ValidateDelay("", delay) == nil && ctx.Err() == nil {
@@ -21,13 +21,13 @@ func breaks(change func(d *faulty, name string, fence *uint64)) func(*faulty) dr
 	}
 }
 
-// forced makes a fault of what happens in a forced claim's step.
-func forced(step func(e *locktable.Entry, acquire func())) func(*faulty) driver.Driver {
-	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
+// changeForcedStep returns a fault's driver that runs step around each forced claim.
+func changeForcedStep(step func(e *locktable.Entry, acquire func())) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
 		if c.Validate() != nil || ctx.Err() != nil || !c.Force || d.held(c.Name, c.Token) != nil {
 			return d.Acquire(ctx, c)
 		}
-		e := d.look(c.Name)
+		e := d.stored(c.Name)
 		step(e, func() { g, err = d.Acquire(ctx, c) })
 		d.edit(c.Name, func(stored *locktable.Entry, _ locktable.Instant) {
 			if e.Changed {
@@ -43,7 +43,7 @@ func forced(step func(e *locktable.Entry, acquire func())) func(*faulty) driver.
 
 var forceFaults = []fault{{
 	name: "force breaks only the first holder", wants: []string{"Force/BreaksEveryReaderAndPermit"},
-	driver: forced(func(e *locktable.Entry, acquire func()) {
+	driver: changeForcedStep(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Broken = []locktable.Broken{{}}
 		if e.Changed = len(e.Holders) > 1; e.Changed {
@@ -52,31 +52,31 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.Force = false }),
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Force = false }),
 }, {
 	name: "force empties the queue", wants: []string{"Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = nil })
 		}
 	}),
 }, {
 	name: "force repeated breaks itself", wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			_ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
 		}
 	}),
 }, {
 	name: "force does not name the new holder", wants: []string{"Force/NamesTheNewHolderToTheOldOne"},
-	driver: forced(func(e *locktable.Entry, acquire func()) {
+	driver: changeForcedStep(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Changed, e.Broken = false, nil
 	}),
 }, {
 	name: "force leaves the name closed", wants: []string{"Force/TakesANameThatIsClosed"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		closed := d.look(c.Name).Closed
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		closed := d.stored(c.Name).Closed
 		g, err := d.Acquire(ctx, c)
 		if c.Force && err == nil {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = closed })
@@ -85,15 +85,15 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "a break ignores the fence", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
-	driver: breaks(func(d *faulty, name string, fence *uint64) {
-		if hs := d.look(name).Holders; len(hs) > 0 {
+	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
+		if hs := d.stored(name).Holders; len(hs) > 0 {
 			*fence = hs[0].Fence
 		}
 	}),
 }, {
 	name: "a break knows the first fence of a range only", wants: []string{"Break/MatchesEveryFenceOfARun"},
-	driver: breaks(func(d *faulty, name string, fence *uint64) {
-		for _, h := range d.look(name).Holders {
+	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
+		for _, h := range d.stored(name).Holders {
 			if *fence > h.Fence {
 				*fence = 0
 			}
@@ -101,8 +101,8 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARun"},
-	driver: breaks(func(d *faulty, name string, fence *uint64) {
-		for _, h := range d.look(name).Holders {
+	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
+		for _, h := range d.stored(name).Holders {
 			if *fence == h.Fence+uint64(h.Fences) {
 				*fence = h.Fence
 			}
@@ -110,7 +110,7 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "a break ends every lease", wants: []string{"Break/OfOneHolderLeavesTheOthers"},
-	driver: breaks(func(d *faulty, name string, fence *uint64) {
+	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, h := range e.Holders {
 				if h.Fence == *fence {
@@ -121,10 +121,10 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
+	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
 	name: "a break does not name the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
+	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
 	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -133,7 +133,7 @@ var forceFaults = []fault{{
 	},
 }, {
 	name: "only the first answer after a break names the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, l := range leases {
 			if err == nil {
@@ -144,12 +144,12 @@ var forceFaults = []fault{{
 	}),
 }, {
 	name: "a later break opens the name", wants: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
-	driver: breaks(func(d *faulty, name string, _ *uint64) {
+	driver: beforeBreak(func(d *faulty, name string, _ *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
 	}),
 }, {
 	name: "a broken holder's release opens the name", wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if ctx.Err() == nil && err != nil && driver.ValidateName(l.Name) == nil {
 			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
@@ -158,8 +158,8 @@ var forceFaults = []fault{{
 	}),
 }}
 
-// broke makes a fault of a function that changes the entry after a break.
-func broke(change func(e *locktable.Entry, by driver.Owner)) func(*faulty) driver.Driver {
+// afterBreak returns a fault's driver that changes the entry after each break.
+func afterBreak(change func(e *locktable.Entry, by driver.Owner)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver {
 		return breaker{d, func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 			err := d.Break(ctx, name, fence, delay, by)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// reader is a driver whose reading is not as it should be.
+// reader is a driver with another Inspect or List.
 type reader struct {
 	*faulty
 	entry func(e *driver.Entry, stored *locktable.Entry)
@@ -25,7 +25,7 @@ type reader struct {
 func (r reader) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	e, err := r.Driver.Inspect(ctx, name)
 	if err == nil && r.entry != nil {
-		r.entry(&e, r.look(name))
+		r.entry(&e, r.stored(name))
 	}
 	return e, err
 }
@@ -37,12 +37,12 @@ func (r reader) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry,
 	return r.list(ctx, r.faulty, prefix)
 }
 
-func entries(change func(e *driver.Entry, stored *locktable.Entry)) func(*faulty) driver.Driver {
+func changeEntry(change func(e *driver.Entry, stored *locktable.Entry)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return reader{faulty: d, entry: change} }
 }
 
-// lists makes a fault of a function that changes all that is listed.
-func lists(change func(all []driver.Entry, prefix string) []driver.Entry) func(*faulty) driver.Driver {
+// changeList returns a fault's driver that applies change to the entries of all names.
+func changeList(change func(all []driver.Entry, prefix string) []driver.Entry) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver {
 		return reader{faulty: d, list: func(ctx context.Context, d *faulty, prefix string) iter.Seq2[driver.Entry, error] {
 			return func(yield func(driver.Entry, error) bool) {
@@ -66,58 +66,58 @@ func lists(change func(all []driver.Entry, prefix string) []driver.Entry) func(*
 
 var inspectFaults = []fault{{
 	name: "expired holders are shown", wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		if len(stored.Holders) > len(e.Holders) {
 			e.Holders = stored.Public(stored.Holders[0].Since, e.Name).Holders
 		}
 	}),
 }, {
 	name: "labels are lost", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed"},
-	driver: entries(func(e *driver.Entry, _ *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, _ *locktable.Entry) {
 		for i := range e.Waiters {
 			e.Waiters[i].Owner.Labels = nil
 		}
 	}),
 }, {
 	name: "since is the last renewal", wants: []string{"Inspect/SinceIsTheGrantAndNotTheRenewal"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].Since = stored.Holders[i].Expires.Time().Add(-time.Hour)
 		}
 	}),
 }, {
 	name: "the time left stands still", wants: []string{"Inspect/TheTimeLeftRunsDown"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].ExpiresIn = stored.Holders[i].Since.Until(stored.Holders[i].Expires)
 		}
 	}),
 }, {
 	name: "an unknown name is an error", wants: []string{"Inspect/AnUnknownNameIsAnEmptyEntry"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		if stored.Fence == 0 {
 			e.Name, e.Fence = "", 1
 		}
 	}),
 }, {
 	name: "labels are shared with the caller", wants: []string{"Inspect/IsTheCallersOwnCopy"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].Owner = stored.Holders[i].Owner
 		}
 	}),
 }, {
 	name: "the queue is shown backwards", wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: entries(func(e *driver.Entry, _ *locktable.Entry) { slices.Reverse(e.Waiters) }),
+	driver: changeEntry(func(e *driver.Entry, _ *locktable.Entry) { slices.Reverse(e.Waiters) }),
 }, {
 	name: "the prefix is a LIKE pattern", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		parts := strings.FieldsFunc(prefix, func(r rune) bool { return r == '%' || r == '_' })
 		return slices.DeleteFunc(all, func(e driver.Entry) bool { return len(parts) > 0 && !strings.HasPrefix(e.Name, parts[0]) })
 	}),
 }, {
 	name: "the prefix is a glob", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			ok, _ := path.Match(strings.ReplaceAll(prefix, "/", "\x00")+"*", strings.ReplaceAll(e.Name, "/", "\x00"))
 			return !ok
@@ -125,34 +125,34 @@ var inspectFaults = []fault{{
 	}),
 }, {
 	name: "the prefix is folded", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			return !strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
 		})
 	}),
 }, {
 	name: "a listing ends before U+10FFFF", wants: []string{"List/APrefixEndsWhereTheNextBegins"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		return slices.DeleteFunc(all, func(e driver.Entry) bool {
 			return !strings.HasPrefix(e.Name, prefix) || e.Name >= prefix+"\U0010ffff"
 		})
 	}),
 }, {
 	name: "a listing is not in order", wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		slices.SortFunc(all, func(a, b driver.Entry) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 		return all
 	}),
 }, {
 	name: "a listing stops after a page", wants: []string{"List/ManyNamesComeOnceEach"},
-	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		return all[:min(len(all), 100)]
 	}),
 }, {
 	name: "a token stands in an error", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if errors.Is(err, driver.ErrNoSuchLease) {
 			err = fmt.Errorf("%w: token %s", err, hex.EncodeToString(l.Token[:]))
@@ -161,7 +161,7 @@ var inspectFaults = []fault{{
 	}),
 }, {
 	name: "a token stands in an entry", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
-	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Waiters {
 			e.Waiters[i].Owner.Host = string(stored.Queue[i].Token[:])
 		}

@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// unaware makes a fault of the claims whose end the server does not look at.
-func unaware(which func(p *parcel) bool) network {
-	return network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !which(p) }}
+// ignoreEnd is a network whose server ignores the end of some requests.
+func ignoreEnd(which func(p *request) bool) network {
+	return network{late: func(p *request, _ []*request, late bool) bool { return late && !which(p) }}
 }
 
-// claimsThat are those which fit.
-func claimsThat(fit func(c *driver.Claim) bool) func(p *parcel) bool {
-	return func(p *parcel) bool { return p.claim != nil && fit(p.claim) }
+// isClaimThat returns a function that reports whether a request is a fitting claim.
+func isClaimThat(fit func(c *driver.Claim) bool) func(p *request) bool {
+	return func(p *request) bool { return p.claim != nil && fit(p.claim) }
 }
 
-// outlives makes a fault of a driver whose request goes on after the call. Those with
-// little time are slow.
-func outlives(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+// acquireAfterCall is an Acquire whose claim arrives after the call, if that has little
+// time.
+func acquireAfterCall(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 	if time.Until(driver.End(ctx)) > 50*time.Millisecond || ctx.Err() != nil {
 		return d.Acquire(ctx, c)
 	}
@@ -31,14 +31,14 @@ func outlives(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, err
 	return driver.Grant{}, ctx.Err()
 }
 
-// forgetful is a driver that knows that a token was not held, and does not ask again.
-type forgetful struct {
+// releaseCacher is a driver that does not ask again about a token that was not held.
+type releaseCacher struct {
 	*faulty
 	mu   *sync.Mutex
 	gone map[driver.Token]bool
 }
 
-func (f forgetful) Release(ctx context.Context, l driver.LeaseRef) error {
+func (f releaseCacher) Release(ctx context.Context, l driver.LeaseRef) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gone[l.Token] {
@@ -52,46 +52,46 @@ func (f forgetful) Release(ctx context.Context, l driver.LeaseRef) error {
 var lateFaults = []fault{{
 	name:    "the end is not looked at when trying",
 	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", "End/WithoutADeadlineTheEndIsMaxRequestAway"},
-	network: unaware(claimsThat(func(c *driver.Claim) bool { return !c.Queue && !c.Force })),
+	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return !c.Queue && !c.Force })),
 }, {
 	name:    "the end is not looked at when queueing",
 	wants:   []string{"End/AClaimToQueueThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
-	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Queue })),
+	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Queue })),
 }, {
 	name:    "the end is not looked at when forcing",
 	wants:   []string{"End/AForceThatComesAfterItsEndChangesNothing", "End/ALateRepeatOfAForceBreaksNoLaterHolder", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
-	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Force })),
+	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Force })),
 }, {
 	name: "the end is not looked at when the token is known",
 	wants: []string{
 		"End/ALateRepeatDoesNotMakeALeaseLast", "End/ALateRepeatDoesNotKeepAPlace", "End/ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL",
 		"End/ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", "End/ALateRepeatOfAWaiterThatLeftDoesNotQueueAgain",
 	},
-	network: unaware(func(p *parcel) bool { return p.known }),
+	network: ignoreEnd(func(p *request) bool { return p.known }),
 }, {
 	name: "the end of a release is not looked at", wants: []string{"End/AReleaseWithAnEndDoesNothingAfterIt"},
-	network: unaware(func(p *parcel) bool { return p.claim == nil }),
+	network: ignoreEnd(func(p *request) bool { return p.claim == nil }),
 }, {
 	name: "a release with an end is always late", wants: []string{"End/AReleaseWithAnEndReleasesBeforeIt"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
-		return late || p.onEnd && p.claim == nil
+	network: network{late: func(p *request, _ []*request, late bool) bool {
+		return late || p.hasEnd && p.claim == nil
 	}},
 }, {
 	name: "what was held up is always late", wants: []string{"End/WhatComesBeforeItsEndIsAnswered"},
-	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
+	network: network{late: func(p *request, others []*request, late bool) bool {
 		return late || slices.Contains(others, p)
 	}},
 }, {
 	name: "a token that was not held is not released again", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
-	driver: func(d *faulty) driver.Driver { return forgetful{d, &sync.Mutex{}, map[driver.Token]bool{}} },
+	driver: func(d *faulty) driver.Driver { return releaseCacher{d, &sync.Mutex{}, map[driver.Token]bool{}} },
 }, {
 	name: "those that come together have the end of the last", wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
-	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
-		return late && !slices.ContainsFunc(others, func(o *parcel) bool { return o.end.After(p.end.Add(time.Second / 2)) })
+	network: network{late: func(p *request, others []*request, late bool) bool {
+		return late && !slices.ContainsFunc(others, func(o *request) bool { return o.end.After(p.end.Add(time.Second / 2)) })
 	}},
 }, {
 	name: "without a deadline there is no end", wants: []string{"End/WithoutADeadlineTheEndIsMaxRequestAway"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+	network: network{late: func(p *request, _ []*request, late bool) bool {
 		return late && !p.unbounded
 	}},
 }, {
@@ -109,9 +109,9 @@ var lateFaults = []fault{{
 	}},
 }, {
 	name: "what comes after the last release of its token is granted", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
-	network: unaware(claimsThat(func(c *driver.Claim) bool { return true })),
+	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return true })),
 }, {
 	name: "a request outlives its call", wants: []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
-	driver: acquires(outlives),
+	driver: replaceAcquire(acquireAfterCall),
 	local:  true,
 }}

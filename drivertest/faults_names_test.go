@@ -8,20 +8,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// renamed is a driver that stores something other than the name.
-type renamed struct {
+// renamer is a driver that stores each name as another.
+type renamer struct {
 	*faulty
 	to func(string) string
 }
 
-func (r renamed) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (r renamer) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if driver.ValidateName(c.Name) == nil {
 		c.Name = r.to(c.Name)
 	}
 	return r.Driver.Acquire(ctx, c)
 }
 
-func (r renamed) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (r renamer) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	leases = append([]driver.LeaseRef(nil), leases...)
 	for i := range leases {
 		if driver.ValidateName(leases[i].Name) == nil {
@@ -31,14 +31,14 @@ func (r renamed) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return r.Driver.Renew(ctx, leases)
 }
 
-func (r renamed) Release(ctx context.Context, l driver.LeaseRef) error {
+func (r renamer) Release(ctx context.Context, l driver.LeaseRef) error {
 	if driver.ValidateName(l.Name) == nil {
 		l.Name = r.to(l.Name)
 	}
 	return r.Driver.Release(ctx, l)
 }
 
-func (r renamed) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (r renamer) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if driver.ValidateName(name) != nil {
 		return r.Driver.Inspect(ctx, name)
 	}
@@ -47,31 +47,31 @@ func (r renamed) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	return e, err
 }
 
-func (r renamed) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+func (r renamer) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if driver.ValidateName(name) == nil {
 		name = r.to(name)
 	}
 	return r.Driver.Break(ctx, name, fence, delay, by)
 }
 
-func names(to func(string) string) func(*faulty) driver.Driver {
-	return func(d *faulty) driver.Driver { return renamed{d, to} }
+func storeAs(to func(string) string) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return renamer{d, to} }
 }
 
 var nameFaults = []fault{{
 	name: "case is folded", wants: []string{"Names/AreComparedByteForByte"},
-	driver: names(strings.ToLower),
+	driver: storeAs(strings.ToLower),
 }, {
 	name: "trailing spaces are dropped", wants: []string{"Names/AreComparedByteForByte"},
-	driver: names(func(s string) string {
+	driver: storeAs(func(s string) string {
 		return strings.TrimRight(s, " ") + strings.Repeat(" ", min(1, len(s)-len(strings.TrimLeft(s, " "))))
 	}),
 }, {
 	name: "names are normalised", wants: []string{"Names/AreComparedByteForByte"},
-	driver: names(func(s string) string { return strings.ReplaceAll(s, "e\u0301", "\u00e9") }),
+	driver: storeAs(func(s string) string { return strings.ReplaceAll(s, "e\u0301", "\u00e9") }),
 }, {
 	name: "the hash tag is the name", wants: []string{"Names/AreComparedByteForByte"},
-	driver: names(func(s string) string {
+	driver: storeAs(func(s string) string {
 		if _, after, ok := strings.Cut(s, "{"); ok {
 			if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
 				return tag
@@ -81,13 +81,13 @@ var nameFaults = []fault{{
 	}),
 }, {
 	name: "names are cut off", wants: []string{"Names/MayHave255Bytes"},
-	driver: names(func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }),
+	driver: storeAs(func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }),
 }, {
 	name: "names are paths", wants: []string{"Names/AreComparedByteForByte"},
-	driver: names(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
+	driver: storeAs(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
 }, {
 	name: "names of a session are in an encoding of its own", wants: []string{"Sessions/Session1SeesTheNamesOfTheOthers", "Sessions/ManyNamesAtOnceAreTheSameNames"},
-	session: names(func(s string) string {
+	session: storeAs(func(s string) string {
 		latin1 := make([]rune, len(s))
 		for i := range len(s) {
 			latin1[i] = rune(s[i])
@@ -96,7 +96,7 @@ var nameFaults = []fault{{
 	}),
 }, {
 	name: "bad names are mended", wants: []string{"Invalid/NamesAreRefused"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if driver.ValidateName(c.Name) != nil {
 			c.Name = "mended" + string(c.Token[:1])
 			if c.Name = strings.ToValidUTF8(c.Name, "x"); driver.ValidateName(c.Name) != nil {
@@ -108,14 +108,14 @@ var nameFaults = []fault{{
 	}),
 }, {
 	name: "bad claims are mended", wants: []string{"Invalid/ClaimsAreRefusedAndLeaveNothing", "Invalid/ClaimsAreRefusedAlikeWhileTheNameIsHeld"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		c.TTL = min(max(c.TTL, driver.MinTTL), driver.MaxTTL)
 		return d.Acquire(ctx, c)
 	}),
 }, {
 	name: "a bad claim is refused as held", wants: []string{"Invalid/ClaimsAreRefusedAlikeWhileTheNameIsHeld"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if c.Validate() != nil && len(d.look(c.Name).Holders) > 0 {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.Validate() != nil && len(d.stored(c.Name).Holders) > 0 {
 			return driver.Grant{}, &driver.HeldError{Name: c.Name}
 		}
 		return d.Acquire(ctx, c)

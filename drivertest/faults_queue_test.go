@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// passing makes a fault of claims that do not see the waiters.
-func passing(who func(d *faulty, c driver.Claim) bool) func(*faulty) driver.Driver {
-	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
+// hideQueueFrom returns a fault's driver that hides the waiters from some claims.
+func hideQueueFrom(who func(d *faulty, c driver.Claim) bool) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
 		if c.Validate() != nil || ctx.Err() != nil || !who(d, c) {
 			return d.Acquire(ctx, c)
 		}
@@ -19,9 +19,9 @@ func passing(who func(d *faulty, c driver.Claim) bool) func(*faulty) driver.Driv
 	})
 }
 
-// queued makes a fault of a function that changes the queue before a claim is looked at.
-func queued(change func(e *locktable.Entry, c driver.Claim, place int)) func(*faulty) driver.Driver {
-	return claims(func(d *faulty, c *driver.Claim) {
+// changeQueue returns a fault's driver that changes the queue before each claim.
+func changeQueue(change func(e *locktable.Entry, c driver.Claim, place int)) func(*faulty) driver.Driver {
+	return changeClaim(func(d *faulty, c *driver.Claim) {
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
 			place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == c.Token })
 			change(e, *c, place)
@@ -32,36 +32,36 @@ func queued(change func(e *locktable.Entry, c driver.Claim, place int)) func(*fa
 var queueFaults = []fault{{
 	name:   "readers pass a waiting writer",
 	wants:  []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: passing(func(_ *faulty, c driver.Claim) bool { return c.Weight == 1 && c.Limit == driver.Unlimited }),
+	driver: hideQueueFrom(func(_ *faulty, c driver.Claim) bool { return c.Weight == 1 && c.Limit == driver.Unlimited }),
 }, {
 	name: "a try passes those who wait", wants: []string{"Queue/ATryFailsWhileAClaimWaits"},
-	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
+	driver: hideQueueFrom(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
 }, {
 	name: "small claims pass large ones", wants: []string{"Queue/NoClaimPassesAWaiterThatNeedsMore"},
-	driver: passing(func(d *faulty, c driver.Claim) bool {
-		q := d.look(c.Name).Queue
+	driver: hideQueueFrom(func(d *faulty, c driver.Claim) bool {
+		q := d.stored(c.Name).Queue
 		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.Unlimited
 	}),
 }, {
 	name: "a dead holder's name goes to the next claim", wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToTheNextClaim"},
-	driver: passing(func(d *faulty, c driver.Claim) bool {
+	driver: hideQueueFrom(func(d *faulty, c driver.Claim) bool {
 		now := locktable.At(d.table.server.now())
-		return slices.ContainsFunc(d.look(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
+		return slices.ContainsFunc(d.stored(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 	}),
 }, {
 	name:  "a claim that should wait is granted",
 	wants: []string{"Queue/PlacesCountFromOneAndMoveUp", "Concurrent/TheQueueAdmitsOneAtATimeInTheOrderOfFences", "Client/AMutexIsHeldByOneGoroutineOfAllClients"},
-	driver: queued(func(e *locktable.Entry, c driver.Claim, _ int) {
+	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, _ int) {
 		if c.Queue {
 			e.Holders = nil
 		}
 	}),
 }, {
 	name: "the queue is forgotten", wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
-	driver: queued(func(e *locktable.Entry, _ driver.Claim, _ int) { e.Queue = nil }),
+	driver: changeQueue(func(e *locktable.Entry, _ driver.Claim, _ int) { e.Queue = nil }),
 }, {
 	name: "the last one in is served first", wants: []string{"Queue/ServesInTheOrderOfArrival", "Queue/AskingAgainNeitherMovesNorAddsAPlace"},
-	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place > 0 {
 			w := e.Queue[place]
 			e.Queue = slices.Insert(slices.Delete(e.Queue, place, place+1), 0, w)
@@ -69,14 +69,14 @@ var queueFaults = []fault{{
 	}),
 }, {
 	name: "a repeat goes to the end", wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherQueueTTL"},
-	driver: queued(func(e *locktable.Entry, _ driver.Claim, place int) {
+	driver: changeQueue(func(e *locktable.Entry, _ driver.Claim, place int) {
 		if place >= 0 {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
 	name: "a repeat takes a second place", wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace"},
-	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && c.Queue {
 			e.Queue = slices.Insert(e.Queue, place, e.Queue[place])
 			e.Queue[place].Token = driver.NewToken()
@@ -100,21 +100,21 @@ var queueFaults = []fault{{
 	},
 }, {
 	name: "a repeat with a try loses the place", wants: []string{"Place/ARepeatWithATryDoesNotLoseIt"},
-	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && !c.Queue {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
 	name: "a try takes a place", wants: []string{"Queue/ATryNeverQueues", "Acquire/ATryLeavesNothingBehind"},
-	driver: claims(func(_ *faulty, c *driver.Claim) {
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if !c.Queue {
 			c.Queue, c.QueueTTL = true, c.TTL
 		}
 	}),
 }, {
 	name: "places count from zero", wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
-	driver: refusals(func(held *driver.HeldError) { held.Position = max(held.Position-1, 0) }),
+	driver: changeHeldError(func(held *driver.HeldError) { held.Position = max(held.Position-1, 0) }),
 }, {
 	name: "one at a time is let in", wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
@@ -127,8 +127,8 @@ var queueFaults = []fault{{
 	},
 }, {
 	name: "a waiter's limit is the holder's", wants: []string{"Semaphore/AWaiterIsHeldToItsOwnLimit"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
-		if hs := d.look(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.Unlimited && hs[0].Limit != driver.Unlimited {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
+		if hs := d.stored(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.Unlimited && hs[0].Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),

@@ -9,26 +9,26 @@ import (
 
 var raiseFaults = []fault{{
 	name: "a fence is not raised", wants: []string{"Raise/MakesTheFenceAtLeastWhatIsAskedFor"},
-	driver: raises(func(_ context.Context, d *faulty, l driver.LeaseRef, _ uint64) (uint64, error) {
+	driver: replaceRaiseFence(func(_ context.Context, d *faulty, l driver.LeaseRef, _ uint64) (uint64, error) {
 		return d.held(l.Name, l.Token).Fence, nil
 	}),
 }, {
 	name: "raising extends the lease", wants: []string{"Raise/NeitherCreatesNorExtends"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		_, _ = d.Renew(ctx, []driver.LeaseRef{l})
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
 	name: "a raised fence is forgotten with the lease", wants: []string{"Raise/TheNextGrantIsAboveIt"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
-		last := d.look(l.Name).Fence
+	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		last := d.stored(l.Name).Fence
 		got, err := d.RaiseFence(ctx, l, fence)
 		d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = last })
 		return got, err
 	}),
 }}
 
-// raiser is a client whose RaiseFence is another one.
+// raiser is a client with another RaiseFence.
 type raiser struct {
 	*faulty
 	raise func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error)
@@ -41,6 +41,6 @@ func (d *raiser) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	return d.raise(ctx, d.faulty, l, fence)
 }
 
-func raises(f func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error)) func(*faulty) driver.Driver {
+func replaceRaiseFence(f func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return &raiser{d, f} }
 }

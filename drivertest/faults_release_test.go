@@ -8,14 +8,15 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// releases makes a fault of a function that replaces Release.
-func releases(release func(ctx context.Context, d *faulty, l driver.LeaseRef) error) func(*faulty) driver.Driver {
+// replaceRelease returns a fault's driver with another Release.
+func replaceRelease(release func(ctx context.Context, d *faulty, l driver.LeaseRef) error) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return releaser{d, release} }
 }
 
-// keeps changes what is left of a lease that was released before its minimum hold.
-func keeps(change func(kept, was *locktable.Holder)) func(*faulty) driver.Driver {
-	return releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+// changeKeptLease returns a fault's driver that changes what its minimum hold keeps of a
+// released lease.
+func changeKeptLease(change func(kept, was *locktable.Holder)) func(*faulty) driver.Driver {
+	return replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		was := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
 		if was != nil {
@@ -34,15 +35,15 @@ func keeps(change func(kept, was *locktable.Holder)) func(*faulty) driver.Driver
 var releaseFaults = []fault{{
 	name:  "a release frees by name",
 	wants: []string{"Release/StaleReleaseDoesNotFreeTheNewHolder", "Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Force/TheOldHolderCanTouchNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if hs := d.look(l.Name).Holders; len(hs) > 0 {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		if hs := d.stored(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
 	name: "a release is only noted", wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if d.held(l.Name, l.Token) != nil {
 			return ctx.Err()
 		}
@@ -50,7 +51,7 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "a release frees all the permits", wants: []string{"Release/FreesItsOwnPermitOnly", "MinHold/IsForOnePermitOnly"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if err == nil {
 			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
@@ -60,7 +61,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a second release says that it was held",
 	wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Release/OfAnExpiredLeaseSaysNotHeld", "Release/OfAnUnknownNameSaysNotHeldAndCreatesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if err := d.Release(ctx, l); err != driver.ErrNoSuchLease {
 			return err
 		}
@@ -68,15 +69,15 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "a waiter cannot leave", wants: []string{"Release/LeavesTheQueue", "Release/CancellingAHundredWaitersLeavesNothing", "Client/ACancelledWaitLeavesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if slices.ContainsFunc(d.look(l.Name).Queue, func(w locktable.Waiter) bool { return w.Token == l.Token }) {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		if slices.ContainsFunc(d.stored(l.Name).Queue, func(w locktable.Waiter) bool { return w.Token == l.Token }) {
 			return ctx.Err()
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
 	name: "a release does not pass the name on", wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterGetsASignalWithItsFence"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) (err error) {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) (err error) {
 		if d.held(l.Name, l.Token) == nil {
 			return d.Release(ctx, l)
 		}
@@ -85,17 +86,16 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "a cancelled waiter loses the turn of the next", wants: []string{"Release/PassesOnAGrantThatNeverReachedItsWaiter"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		// A grant that its waiter has not asked for yet is taken for a place in the
-		// queue.
-		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.look(l.Name).Queue) > 0 {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		// Treats a grant that its waiter has not asked for yet as a place in the queue.
+		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.stored(l.Name).Queue) > 0 {
 			return ctx.Err()
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
 	name: "the zero token releases what is kept", wants: []string{"Release/TheZeroTokenReleasesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if l.Token.IsZero() && d.held(l.Name, l.Token) != nil {
 			return nil
 		}
@@ -103,7 +103,7 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "the minimum hold is ignored", wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold = 0
 		}
@@ -111,7 +111,7 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "the minimum hold counts from the release", wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold += h.Since.Until(locktable.At(d.table.server.now()))
 		}
@@ -119,7 +119,7 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "the minimum hold is cut off at the TTL", wants: []string{"MinHold/MayOutlastTheTTL"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold = min(l.MinHold, h.Since.Until(h.Expires))
 		}
@@ -127,13 +127,13 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "what is kept still has its token", wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
-	driver: keeps(func(kept, was *locktable.Holder) { kept.Token = was.Token }),
+	driver: changeKeptLease(func(kept, was *locktable.Holder) { kept.Token = was.Token }),
 }, {
 	name: "a lock-delay follows what was kept", wants: []string{"MinHold/EndsWithoutALockDelay"},
-	driver: keeps(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
+	driver: changeKeptLease(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
 }, {
 	name: "a lock-delay follows a release", wants: []string{"LockDelay/IsNotForARelease"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
 		if h != nil && h.LockDelay > 0 {

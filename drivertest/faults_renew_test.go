@@ -8,15 +8,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// renews makes a fault of a function that replaces Renew.
-func renews(renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error)) func(*faulty) driver.Driver {
+// replaceRenew returns a fault's driver with another Renew.
+func replaceRenew(renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return renewer{d, renew} }
 }
 
-// before makes a fault of a function that does something with each lease of a batch that
-// is fine.
-func before(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
-	return renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+// changeRenewal returns a fault's driver that calls do for each valid lease of a batch.
+func changeRenewal(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
+	return replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		changed := append([]driver.LeaseRef(nil), leases...)
 		for i := range changed {
 			if driver.ValidateName(changed[i].Name) == nil && driver.ValidateTTL("", changed[i].TTL) == nil {
@@ -29,21 +28,21 @@ func before(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver 
 
 var renewFaults = []fault{{
 	name: "a renewal does not compare the token", wants: []string{"Renew/StaleTokenDoesNotRenewTheNewHolder", "Acquire/TokensAreComparedWhole"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
-		if hs := d.look(l.Name).Holders; len(hs) > 0 {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
+		if hs := d.stored(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
 	}),
 }, {
 	name: "a renewal creates a lease", wants: []string{"Renew/NeverCreates"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
-		if e := d.look(l.Name); len(e.Holders)+len(e.Queue) == 0 && !l.Token.IsZero() {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
+		if e := d.stored(l.Name); len(e.Holders)+len(e.Queue) == 0 && !l.Token.IsZero() {
 			_, _ = d.Acquire(context.Background(), driver.Claim{Name: l.Name, Token: l.Token, Weight: 1, Limit: 1, TTL: l.TTL})
 		}
 	}),
 }, {
 	name: "a renewal revives an expired lease", wants: []string{"Renew/NeverRevivesAnExpiredLease", "Expiry/ARenewalAtTheVeryInstantIsTooLate"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Token == l.Token && !h.Token.IsZero() {
@@ -54,7 +53,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "a renewal shortens", wants: []string{"Renew/NeverShortens", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Token == l.Token && !h.Token.IsZero() && h.Expires > now {
@@ -65,10 +64,10 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "a renewal keeps the TTL of the claim", wants: []string{"Inspect/TheTTLIsTheOneLastAskedFor", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		before := map[driver.Token]time.Duration{}
 		for _, l := range leases {
-			for _, h := range d.look(l.Name).Holders {
+			for _, h := range d.stored(l.Name).Holders {
 				before[h.Token] = h.TTL
 			}
 		}
@@ -86,10 +85,10 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
-	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.TTL = driver.MinTTL }),
+	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) { l.TTL = driver.MinTTL }),
 }, {
 	name: "a renewal extends all the leases of a name", wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Expires > now {
@@ -100,7 +99,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "half of a batch is lost", wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/EveryLeaseOfALargeBatchIsRenewed"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		half := (len(leases) + 1) / 2
 		answers, err := d.Renew(ctx, leases[:half])
 		if err == nil {
@@ -110,7 +109,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "a batch stops at 256", wants: []string{"Renew/EveryLeaseOfALargeBatchIsRenewed"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		some := leases[:min(len(leases), 256)]
 		answers, err := d.Renew(ctx, some)
 		if err == nil {
@@ -120,7 +119,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "a batch is answered by name", wants: []string{"Renew/ANameMayStandInABatchSeveralTimes"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		byName := map[string]error{}
 		for i := range answers {
@@ -133,7 +132,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "one lost lease fails the whole batch", wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/NeverCreates"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, a := range answers {
 			if a != nil {
@@ -144,7 +143,7 @@ var renewFaults = []fault{{
 	}),
 }, {
 	name: "the zero token renews what is kept", wants: []string{"Renew/TheZeroTokenRenewsNothing"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for i := range answers {
 			if leases[i].Token.IsZero() && d.held(leases[i].Name, driver.Token{}) != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// unless makes a fault of the signals that never come.
-func unless(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []locktable.Signal {
+// dropSignals returns a fault's signal function that drops some signals.
+func dropSignals(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []locktable.Signal {
 	return func(_ *server, s locktable.Signal) []locktable.Signal {
 		if drop(s) {
 			return nil
@@ -19,14 +19,14 @@ func unless(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []
 
 var signalFaults = []fault{{
 	name: "signals never come", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence", "Signals/ABrokenHolderGetsASignalOfItsLoss"},
-	signal: unless(func(locktable.Signal) bool { return true }),
+	signal: dropSignals(func(locktable.Signal) bool { return true }),
 }, {
 	name: "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderGetsASignalOfItsLoss", "Signals/ABrokenHolderGetsASignalOfItsLoss", "Signals/APromotedHolderGetsASignalOfItsLoss"},
-	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
+	signal: dropSignals(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
 }, {
 	name:   "a grant is not signalled",
 	wants:  []string{"Signals/AWaiterGetsASignalWhenTheOneAheadLeaves", "Signals/AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", "Signals/AWaiterGetsASignalWhenTheHolderIsBroken"},
-	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
+	signal: dropSignals(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
 }, {
 	name: "a signal is for the wrong token", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
 	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
@@ -62,16 +62,16 @@ var signalFaults = []fault{{
 	},
 }, {
 	name: "every client gets every signal", wants: []string{"Signals/NoClientGetsSignalsForTokensOfAnotherClient"},
-	signal: func(s *server, sig locktable.Signal) []locktable.Signal { return s.everybody(sig.Signal) },
+	signal: func(s *server, sig locktable.Signal) []locktable.Signal { return s.toAllClients(sig.Signal) },
 }, {
 	name: "a stopped listener still gets signals", wants: []string{"Signals/EveryListenerGetsSignalsUntilItIsStopped"},
-	driver: func(d *faulty) driver.Driver { return deafless{d} },
+	driver: func(d *faulty) driver.Driver { return endlessListener{d} },
 }}
 
-// deafless never stops a listener.
-type deafless struct{ *faulty }
+// endlessListener is a driver that never stops a listener.
+type endlessListener struct{ *faulty }
 
-func (d deafless) Listen(f func(driver.Signal)) func() {
+func (d endlessListener) Listen(f func(driver.Signal)) func() {
 	d.Driver.Listen(f)
 	return func() {}
 }

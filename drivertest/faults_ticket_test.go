@@ -10,10 +10,10 @@ import (
 
 var ticketFaults = []fault{{
 	name: "tickets are not heeded", wants: []string{"Ticket/AWaiterStandsAsIfItHadComeThen", "Ticket/ItCountsForMaxLeadAndNoMore"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.Ticket = 0 }),
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Ticket = 0 }),
 }, {
 	name: "an old ticket is the first of all", wants: []string{"Ticket/ItCountsForMaxLeadAndNoMore"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, now locktable.Instant) {
 			place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == c.Token })
@@ -25,19 +25,19 @@ var ticketFaults = []fault{{
 	}),
 }, {
 	name: "a repeat with another ticket moves", wants: []string{"Ticket/ARepeatKeepsItsPlaceWhateverItsTicket"},
-	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && c.Ticket != 0 {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
 	name: "a ticket from the future is the first of all", wants: []string{"Ticket/OneFromTheFutureIsNow"},
-	driver: claims(func(d *faulty, c *driver.Claim) {
+	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Ticket > uint64(locktable.At(d.table.server.now())) {
 			c.Ticket = 1
 		}
 	}),
 }, {
 	name: "a try with a ticket passes those who wait", wants: []string{"Ticket/ItDoesNotHelpATry"},
-	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force && c.Ticket != 0 }),
+	driver: hideQueueFrom(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force && c.Ticket != 0 }),
 }}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// stepped makes a fault of a function that changes the entry after each step.
-func stepped(change func(e *locktable.Entry, was locktable.Value)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+// afterStep returns a fault's step that changes the entry after each step.
+func afterStep(change func(e *locktable.Entry, was locktable.Value)) func(*server, *locktable.Entry, locktable.Instant, apply) {
 	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		was := e.Value
 		f(now)
@@ -18,9 +18,9 @@ func stepped(change func(e *locktable.Entry, was locktable.Value)) func(*server,
 	}
 }
 
-// releasing makes a fault of what a release does to the lease that it is given.
-func releasing(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
-	return releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+// changeRelease returns a fault's driver that changes the lease of each release.
+func changeRelease(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
+	return replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if driver.ValidateValue(l.Value) == nil {
 			change(d, &l)
 		}
@@ -28,8 +28,8 @@ func releasing(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.
 	})
 }
 
-// writesAnyway makes the name keep what a claim would have written.
-func writesAnyway(d *faulty, name string, value []byte) {
+// forceValue stores a value under the name's last fence, without a lease.
+func forceValue(d *faulty, name string, value []byte) {
 	d.edit(name, func(e *locktable.Entry, now locktable.Instant) {
 		if value != nil && len(value) <= driver.MaxValue && e.Fence > 0 {
 			e.Value = locktable.Value{Bytes: bytes.Clone(value), Fence: e.Fence, At: now}
@@ -37,10 +37,10 @@ func writesAnyway(d *faulty, name string, value []byte) {
 	})
 }
 
-// refusedFor makes a fault of claims that are refused for the value, or would be.
-func refusedFor(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
-	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		e := d.look(c.Name)
+// onValueNotBelow returns a fault's driver that passes claims refused for the value to f.
+func onValueNotBelow(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		e := d.stored(c.Name)
 		if c.Validate() != nil || ctx.Err() != nil || c.ValueBelow == nil || e.Value.Bytes == nil ||
 			bytes.Compare(e.Value.Bytes, c.ValueBelow) < 0 || d.held(c.Name, c.Token) != nil {
 			return d.Acquire(ctx, c)
@@ -75,106 +75,106 @@ var valueFaults = []fault{{
 }, {
 	name:   "a grant writes no value",
 	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
 }, {
 	name: "a renewal writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
-	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
+	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
 	name: "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
-	driver: releasing(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
+	driver: changeRelease(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
 	name: "no value is an empty one", wants: []string{"Value/NoneLeavesWhatThereIs"},
-	driver: before(func(_ *faulty, l *driver.LeaseRef) {
+	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) {
 		if l.Value == nil {
 			l.Value = []byte{}
 		}
 	}),
 }, {
 	name: "an empty value is none", wants: []string{"Value/AnEmptyOneIsNotNone"},
-	step: stepped(func(e *locktable.Entry, was locktable.Value) {
+	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if e.Value.Bytes != nil && len(e.Value.Bytes) == 0 {
 			e.Value = was
 		}
 	}),
 }, {
 	name: "a value ends at a zero", wants: []string{"Value/AnyBytesAreKept"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0}) }),
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0}) }),
 }, {
 	name: "a value has 512 bytes at most", wants: []string{"Value/AnyBytesAreKept"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
 	}),
 }, {
 	name: "a value has the fence of the last grant", wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if e.Value.Bytes != nil {
 			e.Value.Fence = e.Fence
 		}
 	}),
 }, {
 	name: "a value goes with its lease", wants: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
-	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if len(e.Holders) == 0 {
 			e.Value = locktable.Value{}
 		}
 	}),
 }, {
 	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfAHolderIsAGrant"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
-			writesAnyway(d, c.Name, c.Value)
+			forceValue(d, c.Name, c.Value)
 		}
 		return g, err
 	}),
 }, {
 	name: "a claim that is refused writes its value", wants: []string{"Value/OnlyAHolderWrites", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && ctx.Err() == nil && c.Validate() == nil {
-			writesAnyway(d, c.Name, c.Value)
+			forceValue(d, c.Name, c.Value)
 		}
 		return g, err
 	}),
 }, {
 	name: "a renewal writes without a lease", wants: []string{"Value/OnlyAHolderWrites", "Value/ItOutlivesItsLease"},
-	driver: before(func(d *faulty, l *driver.LeaseRef) {
+	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		if driver.ValidateValue(l.Value) == nil {
-			writesAnyway(d, l.Name, l.Value)
+			forceValue(d, l.Name, l.Value)
 		}
 	}),
 }, {
 	name: "a waiter that leaves writes", wants: []string{"Value/OnlyAHolderWrites"},
-	driver: releasing(func(d *faulty, l *driver.LeaseRef) {
+	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		if d.held(l.Name, l.Token) == nil {
-			writesAnyway(d, l.Name, l.Value)
+			forceValue(d, l.Name, l.Value)
 		}
 	}),
 }, {
 	name: "the first of several keeps its value", wants: []string{"Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
-	step: stepped(func(e *locktable.Entry, was locktable.Value) {
+	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if len(e.Holders) > 1 && was.Bytes != nil {
 			e.Value = was
 		}
 	}),
 }, {
 	name: "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
-	driver: broke(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
+	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
 	name:   "no claim is refused for the value",
 	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: claims(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
 	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
-	driver: claims(func(_ *faulty, c *driver.Claim) {
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
 			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
 		}
 	}),
 }, {
 	name: "values are compared by their length first", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if v := d.look(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if v := d.stored(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
 			if len(v) < len(c.ValueBelow) {
 				c.ValueBelow = bytes.Repeat([]byte{0xff}, 8)
 			} else {
@@ -185,22 +185,22 @@ var valueFaults = []fault{{
 	}),
 }, {
 	name: "what is written is what is compared", wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
-	driver: claims(func(_ *faulty, c *driver.Claim) {
+	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil {
 			c.ValueBelow = c.Value
 		}
 	}),
 }, {
 	name: "a holder that repeats is refused for its value", wants: []string{"Value/ARepeatOfAHolderIsAGrant"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if v := d.look(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if v := d.stored(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
 			return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 		}
 		return d.Acquire(ctx, c)
 	}),
 }, {
 	name: "a force that is refused for the value breaks", wants: []string{"Value/AForceThatIsNotAboveItBreaksNoLease"},
-	driver: refusedFor(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: onValueNotBelow(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
 		}
@@ -208,18 +208,18 @@ var valueFaults = []fault{{
 	}),
 }, {
 	name: "a claim refused for the value keeps its place", wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
-	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		v := d.look(c.Name).Value
+	driver: onValueNotBelow(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		v := d.stored(c.Name).Value
 		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
 	name: "a claim refused for the value is refused as held", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
-	driver: refusedFor(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: onValueNotBelow(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
 		return driver.Grant{}, &driver.HeldError{Name: c.Name}
 	}),
 }, {
 	name: "a waiter's condition is looked at when it comes only", wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
 			for i := range e.Queue {
@@ -240,8 +240,8 @@ var valueFaults = []fault{{
 	},
 }, {
 	name: "a waiter writes what it asked for first", wants: []string{"Value/AWaiterWritesWhatItAskedForLast"},
-	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		for _, w := range d.look(c.Name).Queue {
+	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		for _, w := range d.stored(c.Name).Queue {
 			if w.Token == c.Token {
 				c.Value = w.Value
 			}
@@ -260,35 +260,35 @@ var valueFaults = []fault{{
 	},
 }, {
 	name: "a value's fence is not raised", wants: []string{"Value/ItsFenceIsRaisedWithItsLease"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
-		was := d.look(l.Name).Value
+	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		was := d.stored(l.Name).Value
 		got, err := d.RaiseFence(ctx, l, fence)
 		d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Value.Fence = was.Fence })
 		return got, err
 	}),
 }, {
 	name: "each raise writes", wants: []string{"Value/OnlyTheFirstRaiseWritesIt"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		got, err := d.RaiseFence(ctx, l, fence)
 		if l.Value != nil {
-			writesAnyway(d, l.Name, l.Value)
+			forceValue(d, l.Name, l.Value)
 		}
 		return got, err
 	}),
 }, {
 	name: "a raise writes where the value is of another lease", wants: []string{"Value/ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
-		if d.held(l.Name, l.Token).Fence != d.look(l.Name).Value.Fence {
-			writesAnyway(d, l.Name, l.Value)
+	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		if d.held(l.Name, l.Token).Fence != d.stored(l.Name).Value.Fence {
+			forceValue(d, l.Name, l.Value)
 		}
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
 	name: "the end of what writes a value is not looked at", wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
-	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+	network: network{late: func(p *request, _ []*request, late bool) bool {
 		return late && p.claim != nil
 	}},
 }, {
 	name: "the end of a claim with a value is not looked at", wants: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
-	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Value != nil })),
+	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Value != nil })),
 }}

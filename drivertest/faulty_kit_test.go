@@ -14,34 +14,34 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// server is a backend that can be broken: memlock's entries, with signals of its own in
-// between.
+// server is a backend with a fault: memlock's entries, with signals that the server sends
+// itself.
 type server struct {
 	fault *fault
 	clock *memlock.Clock
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	memory  *memlock.Memory
 	clients map[string]*locktable.Driver // by inbox
 	wiped   time.Time                    // when the data was lost last
 	last    int
 }
 
-// A fault is the defect of a driver. All of its functions may be nil, for a healthy one.
+// A fault is a defect of a driver. Without functions it has no effect.
 type fault struct {
 	name  string
-	wants []string // the subtests that name it, and must fail
+	wants []string // the subtests that must fail
 
 	driver func(d *faulty) driver.Driver                                       // wraps a client
 	step   func(s *server, e *locktable.Entry, now locktable.Instant, f apply) // wraps each atomic step
-	signal func(s *server, sig locktable.Signal) []locktable.Signal            // what is sent instead of sig
+	signal func(s *server, sig locktable.Signal) []locktable.Signal            // returns what is sent instead of sig
 
-	session func(d *faulty) driver.Driver // wraps a client whose session is another
+	session func(d *faulty) driver.Driver // wraps a client with other session settings
 
 	far     func(r *remote) driver.Driver // wraps a client on the suite's network
-	network network                       // between a client that can be held up and the server
-	local   bool                          // it says that no request outlives its call
-	ticks   bool                          // its clock is the clock of the machine
+	network network                       // between such a client and the server
+	local   bool                          // the harness sets NoNetwork
+	ticks   bool                          // its clock is the machine's
 }
 
 // apply is the algorithm's part of an atomic step.
@@ -68,7 +68,7 @@ func (s *server) harness() drivertest.Harness {
 	}
 	if h.NoNetwork = s.fault.local; !s.fault.local {
 		h.OpenThrough = func(_ testing.TB, n *drivertest.Network) driver.Driver {
-			r := &remote{faulty: s.fresh(), network: s.fault.network, over: n}
+			r := &remote{faulty: s.newClient(), network: s.fault.network, net: n}
 			if s.fault.far != nil {
 				return s.fault.far(r)
 			}
@@ -93,23 +93,23 @@ func (s *server) now() time.Time {
 }
 
 func (s *server) open() driver.Driver {
-	d := s.fresh()
+	d := s.newClient()
 	if s.fault.driver != nil {
 		return s.fault.driver(d)
 	}
 	return d
 }
 
-// session is a client whose session is another.
+// session returns a client with other session settings.
 func (s *server) session(testing.TB) driver.Driver {
 	if s.fault.session != nil {
-		return s.fault.session(s.fresh())
+		return s.fault.session(s.newClient())
 	}
 	return s.open()
 }
 
-// fresh is a client with nothing in front of it.
-func (s *server) fresh() *faulty {
+// newClient returns a client without a fault around it.
+func (s *server) newClient() *faulty {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -119,8 +119,8 @@ func (s *server) fresh() *faulty {
 	return d
 }
 
-// leave takes an inbox away.
-func (s *server) leave(inbox string) {
+// removeInbox stops delivery to an inbox.
+func (s *server) removeInbox(inbox string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, inbox)
@@ -133,8 +133,8 @@ func (s *server) connected() int {
 	return len(s.clients)
 }
 
-// It addresses a signal to all clients.
-func (s *server) everybody(sig driver.Signal) (all []locktable.Signal) {
+// toAllClients addresses a signal to each client.
+func (s *server) toAllClients(sig driver.Signal) (all []locktable.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for inbox := range s.clients {
@@ -168,12 +168,12 @@ type table struct {
 	inbox  string
 }
 
-// Update runs each step inside the fault, and takes the signals out of the entry, because
-// the clients of this memory are not memlock's own.
+// Update runs each step through the fault. It takes the signals out of the entry, because
+// memlock does not know this memory's clients.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	err := t.memory.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) {
-		signals = append(signals, t.inside(e, now, func(now locktable.Instant) { f(i, e, now) })...)
+		signals = append(signals, t.runStep(e, now, func(now locktable.Instant) { f(i, e, now) })...)
 	})
 	t.server.deliver(signals)
 	return err
@@ -183,7 +183,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	var signals []locktable.Signal
 	err := t.memory.UpdateAll(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) (ok bool) {
-		sent := t.inside(e, now, func(now locktable.Instant) { ok = f(i, e, now) })
+		sent := t.runStep(e, now, func(now locktable.Instant) { ok = f(i, e, now) })
 		signals = append(signals, sent...)
 		return ok
 	})
@@ -191,7 +191,7 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	return err
 }
 
-func (t *table) inside(e *locktable.Entry, now locktable.Instant, step apply) (signals []locktable.Signal) {
+func (t *table) runStep(e *locktable.Entry, now locktable.Instant, step apply) (signals []locktable.Signal) {
 	s := t.server
 	if s.fault.step != nil {
 		s.fault.step(s, e, now, step)
@@ -210,11 +210,11 @@ func (t *table) inside(e *locktable.Entry, now locktable.Instant, step apply) (s
 }
 
 func (t *table) Close() error {
-	t.server.leave(t.inbox)
+	t.server.removeInbox(t.inbox)
 	return nil
 }
 
-// faulty is a client. Faults embed it and do one thing wrong.
+// faulty is a client. Faults embed it and change one thing.
 type faulty struct {
 	*locktable.GroupedDriver
 	table *table
@@ -227,15 +227,15 @@ func (d *faulty) edit(name string, f func(e *locktable.Entry, now locktable.Inst
 	})
 }
 
-// look reads an entry as it is stored.
-func (d *faulty) look(name string) *locktable.Entry {
+// stored returns the entry as the table has it.
+func (d *faulty) stored(name string) *locktable.Entry {
 	e, _, _ := d.table.Read(context.Background(), name)
 	return e
 }
 
 // held finds the lease of a token.
 func (d *faulty) held(name string, t driver.Token) *locktable.Holder {
-	for _, h := range d.look(name).Holders {
+	for _, h := range d.stored(name).Holders {
 		if h.Token == t {
 			return &h
 		}
@@ -243,8 +243,7 @@ func (d *faulty) held(name string, t driver.Token) *locktable.Holder {
 	return nil
 }
 
-// withoutQueue does something as if no claim waited, and then puts the waiters back in
-// front.
+// withoutQueue hides the waiters while do runs, and then puts them back in front.
 func (d *faulty) withoutQueue(name string, do func()) {
 	var hidden []locktable.Waiter
 	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { hidden, e.Queue = e.Queue, nil })
@@ -252,7 +251,7 @@ func (d *faulty) withoutQueue(name string, do func()) {
 	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = append(hidden, e.Queue...) })
 }
 
-// The wrappers that most faults are: one method that is not as it should be.
+// Wrappers that replace one method.
 type (
 	acquirer struct {
 		*faulty

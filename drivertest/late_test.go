@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
+func TestLateSubtestRunsAgain(t *testing.T) {
 	for name, fails := range map[string]func(k *kit){
 		"Errorf": func(k *kit) { k.Errorf("%d was late", 1) },
 		"Error":  func(k *kit) { k.Error(1, "was late") },
@@ -34,7 +34,7 @@ func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 					k.b.wantGranted(k.mutex())
 				})
 				if len(units) != maxTries || units[0] != time.Second || units[maxTries-1] != 8*time.Second {
-					t.Errorf("run with units of %v", units)
+					t.Errorf("the subtest ran with units of %v; want %d tries, from 1s to 8s", units, maxTries)
 				}
 			})
 		})
@@ -54,9 +54,8 @@ func (d slowDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, 
 	return d.Driver.Acquire(ctx, c)
 }
 
-// A machine may be so slow that one of the basics uses up its time with answers that all
-// come.
-func TestABasicSubtestWithSlowAnswersIsRunAgain(t *testing.T) {
+// On a slow machine a basic subtest may run out of time although every answer comes.
+func TestBasicSubtestWithSlowAnswersRunsAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s, tried := inMemory(t), 0
 		s.topic.name, s.Clock = basics, nil
@@ -73,18 +72,18 @@ func TestABasicSubtestWithSlowAnswersIsRunAgain(t *testing.T) {
 			}
 		})
 		if tried != 2 {
-			t.Errorf("it was run %d times; want 2", tried)
+			t.Errorf("the subtest ran %d times; want 2", tried)
 		}
 	})
 }
 
-func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
+func TestPausesOfTheSubtestAreNotLateness(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
 		k.advancePast(4 * time.Second)
 		k.advance(time.Second)
 		if late := k.lateness(); late != 0 {
-			t.Errorf("%v late", late)
+			t.Errorf("%v late; want 0", late)
 		}
 		time.Sleep(10 * time.Second)
 		if late := k.lateness(); late != 10*time.Second {
@@ -101,11 +100,11 @@ func TestNoRandomCaseBeginsAfterAMinute(t *testing.T) {
 		}
 	})
 	if n != 3 {
-		t.Errorf("%d cases were begun, and a minute was over in the third", n)
+		t.Errorf("%d cases began; want 3, because the minute ended in the third", n)
 	}
 }
 
-func TestAFailureIsSaidWithTheLineOfTheSubtest(t *testing.T) {
+func TestFailuresNameTheLineOfTheSubtest(t *testing.T) {
 	n := &notes{}
 	func() { n.add("it did not work") }()
 	if got := n.take(); len(got) != 1 || got[0] == "it did not work" {

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A quorum answers when a majority has. At the node that lags, the next claim may come
-// before this one, and then the nodes agree on a higher fence than one server gives.
+// A quorum answers once a majority has. At a slow node the next claim may arrive before
+// this one; then the nodes agree on a higher fence than a single server grants.
 func TestAQuorumMayGrantAHigherFence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &random{k: &kit{s: &suite{Harness: Harness{WritesLate: true}}}, fences: map[string][]pair{}, fencesEqual: true}

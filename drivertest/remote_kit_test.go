@@ -11,40 +11,40 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 )
 
-// remote is a client whose requests go over a network, in which they can be held up: the
-// call returns when its ctx ends, and the request still arrives. So the server looks
-// whether its end has passed.
+// remote is a client whose requests go over a network that can delay them: the call
+// returns when its ctx ends, and the request still arrives. So the server checks the
+// request's end.
 type remote struct {
 	*faulty
 	network network
-	over    *drivertest.Network
+	net     *drivertest.Network
 
 	mu   sync.Mutex // protects held
-	held []*parcel  // what was under way for a while
+	held []*request // requests that the network has delayed
 }
 
-// network is a fault of the network, or of a client that uses it. All fields may be nil.
+// network is a fault of the network, or of its client. All fields may be nil.
 type network struct {
-	late   func(p *parcel, others []*parcel, late bool) bool   // whether the server takes it for late
-	arrive func(ctx context.Context, done <-chan struct{})     // waits for the answer, instead of until ctx ends
-	again  func(r *remote, p *parcel, send func() error) error // what becomes of a request whose answer was lost
+	late         func(p *request, others []*request, late bool) bool  // reports whether the server treats p as late
+	arrive       func(ctx context.Context, done <-chan struct{})      // waits for the answer, instead of until ctx ends
+	onLostAnswer func(r *remote, p *request, send func() error) error // returns p's result after its answer was lost
 }
 
-// parcel is one request under way.
-type parcel struct {
+// request is one request on its way.
+type request struct {
 	op, name  string
 	sent      time.Time
-	claim     *driver.Claim // if it is one
-	several   bool          // it is several of them
-	onEnd     bool          // it has an end
+	claim     *driver.Claim // nil if it is no single claim
+	isAll     bool          // it is an AcquireAll
+	hasEnd    bool          // the server must check end
 	end       time.Time     // on the server's clock
-	known     bool          // its token was there when it was sent
+	known     bool          // its token held or waited when it was sent
 	unbounded bool          // its ctx had no deadline
 }
 
-// send makes a request: when it arrives, it runs do, with late saying whether it is too
-// late. It returns the result of do, or the ctx's error.
-func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.Context, late bool) (T, error)) (T, error) {
+// send sends a request. When it arrives, send runs do; late reports whether the request
+// came after its end. It returns the result of do, or the ctx's error.
+func send[T any](ctx context.Context, r *remote, p *request, do func(ctx context.Context, late bool) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -54,7 +54,7 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 	_, bounded := ctx.Deadline()
 	p.unbounded, p.sent = !bounded, time.Now()
 	p.end = now().Add(time.Until(driver.End(ctx)))
-	arrives, err := r.over.Send()
+	arrives, err := r.net.Send()
 	if err != nil {
 		return none, &driver.Error{Backend: "memory", Op: driver.Op(p.op), Name: p.name, Err: err}
 	}
@@ -69,15 +69,15 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 	go func() {
 		defer close(done)
 		<-arrives
-		late := p.onEnd && !now().Before(p.end)
+		late := p.hasEnd && !now().Before(p.end)
 		if r.network.late != nil {
-			late = r.network.late(p, r.under(), late)
+			late = r.network.late(p, r.heldRequests(), late)
 		}
 		answer, err = do(context.WithoutCancel(ctx), late)
-		if lost := r.over.Answer(); lost != nil {
+		if lost := r.net.Answer(); lost != nil {
 			answer, err = none, &driver.Error{Backend: "memory", Op: driver.Op(p.op), Name: p.name, Err: lost}
-			if r.network.again != nil {
-				err = r.network.again(r, p, func() error {
+			if r.network.onLostAnswer != nil {
+				err = r.network.onLostAnswer(r, p, func() error {
 					answer, err = do(context.WithoutCancel(ctx), late)
 					return err
 				})
@@ -103,7 +103,7 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 	}
 }
 
-func (r *remote) under() []*parcel {
+func (r *remote) heldRequests() []*request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held
@@ -113,8 +113,8 @@ func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	known := r.stands(c)
-	return send(ctx, r, &parcel{op: "acquire", name: c.Name, claim: &c, onEnd: true, known: known}, func(ctx context.Context, late bool) (driver.Grant, error) {
+	known := r.holdsOrWaits(c)
+	return send(ctx, r, &request{op: "acquire", name: c.Name, claim: &c, hasEnd: true, known: known}, func(ctx context.Context, late bool) (driver.Grant, error) {
 		if late {
 			return driver.Grant{}, errLate
 		}
@@ -126,7 +126,7 @@ func (r *remote) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	if err := driver.ValidateAll(claims); err != nil {
 		return nil, err
 	}
-	return send(ctx, r, &parcel{op: "acquire", several: true, onEnd: true}, func(ctx context.Context, late bool) ([]driver.Grant, error) {
+	return send(ctx, r, &request{op: "acquire", isAll: true, hasEnd: true}, func(ctx context.Context, late bool) ([]driver.Grant, error) {
 		if late {
 			return nil, errLate
 		}
@@ -134,12 +134,12 @@ func (r *remote) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	})
 }
 
-// stands reports whether the claim's token holds or waits.
-func (r *remote) stands(c driver.Claim) bool {
+// holdsOrWaits reports whether the claim's token has a lease or a place in the queue.
+func (r *remote) holdsOrWaits(c driver.Claim) bool {
 	if r.faulty.held(c.Name, c.Token) != nil {
 		return true
 	}
-	for _, w := range r.look(c.Name).Queue {
+	for _, w := range r.stored(c.Name).Queue {
 		if w.Token == c.Token {
 			return true
 		}
@@ -151,7 +151,7 @@ var errLate = &driver.Error{Backend: "memory", Op: "acquire", Err: context.Deadl
 
 func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	writes := slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Value != nil })
-	return send(ctx, r, &parcel{op: "renew", onEnd: writes}, func(ctx context.Context, late bool) ([]error, error) {
+	return send(ctx, r, &request{op: "renew", hasEnd: writes}, func(ctx context.Context, late bool) ([]error, error) {
 		if late {
 			return nil, errLate
 		}
@@ -160,7 +160,7 @@ func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 }
 
 func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
-	_, err := send(ctx, r, &parcel{op: "release", name: l.Name, onEnd: l.HasEnd || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
+	_, err := send(ctx, r, &request{op: "release", name: l.Name, hasEnd: l.HasEnd || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
 		if late {
 			return struct{}{}, errLate
 		}
@@ -170,13 +170,13 @@ func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (r *remote) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return send(ctx, r, &parcel{op: "inspect", name: name}, func(ctx context.Context, _ bool) (driver.Entry, error) {
+	return send(ctx, r, &request{op: "inspect", name: name}, func(ctx context.Context, _ bool) (driver.Entry, error) {
 		return r.faulty.Inspect(ctx, name)
 	})
 }
 
 func (r *remote) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	_, err := send(ctx, r, &parcel{op: "break", name: name}, func(ctx context.Context, _ bool) (struct{}, error) {
+	_, err := send(ctx, r, &request{op: "break", name: name}, func(ctx context.Context, _ bool) (struct{}, error) {
 		return struct{}{}, r.faulty.Break(ctx, name, fence, delay, by)
 	})
 	return err

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// inMemory is a suite on a backend whose time is real, as far as it can tell.
+// inMemory returns a suite that treats memlock as a backend in real time.
 func inMemory(t *testing.T) *suite {
 	m := memlock.NewMemory(nil)
 	return &suite{T: t, running: newRunning(), Harness: Harness{

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-func TestATicketThatCameTooLateIsTriedAgain(t *testing.T) {
+func TestLateTicketIsTriedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
 		tried, undone := 0, 0
