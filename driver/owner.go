@@ -61,7 +61,7 @@ func (o Owner) Equal(p Owner) bool {
 func (o Owner) String() string {
 	text := o.ShortString()
 	for _, d := range o.Details() {
-		text += " " + plain(d[0]) + "=" + plain(d[1])
+		text += " " + safeText(d[0]) + "=" + safeText(d[1])
 	}
 	return text
 }
@@ -77,26 +77,26 @@ func (o Owner) Details() (all [][2]string) {
 // ShortString returns the owner without its details: host:pid, or "id at host:pid" if the
 // client was given an id, or the id if there is no host.
 func (o Owner) ShortString() string {
-	where := plain(o.Host)
+	where := safeText(o.Host)
 	if o.PID != 0 {
 		where = fmt.Sprintf("%s:%d", where, o.PID)
 	}
 	switch {
 	case where == "":
-		return cmp.Or(plain(o.Client), "somebody")
+		return cmp.Or(safeText(o.Client), "somebody")
 	case randomID.MatchString(o.Client):
 		return where
 	}
-	return plain(o.Client) + " at " + where // the user chose this id, and searches for it
+	return safeText(o.Client) + " at " + where // the user chose this id, and searches for it
 }
 
 // randomID matches an empty id, and a random id of pawl.New. People know neither.
 var randomID = regexp.MustCompile(`^(~[0-9a-f]{16})?$`)
 
-// plain returns s as it is if a terminal shows it as it is, and quoted otherwise. Other
-// people write labels and host names, and these must not move the cursor, hide text, or
-// forge a line or a label.
-func plain(s string) string {
+// safeText returns s as it is if a terminal shows it as it is, and quoted otherwise.
+// Other people write labels and host names, and these must not move the cursor, hide
+// text, or forge a line or a label.
+func safeText(s string) string {
 	if visible.Text(s) != s || strings.ContainsAny(s, "\" =\uFFFD") {
 		return visible.Text(strconv.QuoteToGraphic(s))
 	}

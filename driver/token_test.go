@@ -28,11 +28,11 @@ func TestTokensAreDrawnAtRandom(t *testing.T) {
 	}
 }
 
-// leaks recognizes the bytes of secret in every notation.
+// hasSecret recognizes the bytes of secret in every notation.
 var secret = driver.Token([]byte("SECRETSECRETSECR"))
 
-// leaks reports whether s has a part of the secret: as text, hex, numbers, or base64.
-func leaks(s string) bool {
+// hasSecret reports whether s has a part of the secret: as text, hex, numbers, or base64.
+func hasSecret(s string) bool {
 	list := strings.Trim(fmt.Sprint(secret[:3]), "[]") // 83 69 67
 	for _, form := range []string{
 		"SECR", hex.EncodeToString(secret[:3]), strings.ToUpper(hex.EncodeToString(secret[:3])),
@@ -65,12 +65,12 @@ func tokenValues() map[string]any {
 func TestNoVerbPrintsAToken(t *testing.T) {
 	for name, v := range tokenValues() {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%#x", "no verb", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%20v", "%-8.3s", "%!"} {
-			if s := fmt.Sprintf(verb, v); leaks(s) {
+			if s := fmt.Sprintf(verb, v); hasSecret(s) {
 				t.Errorf("%s of %s prints %q", verb, name, s)
 			}
 		}
 		for how, s := range map[string]string{"Sprint": fmt.Sprint(v), "Sprintln": fmt.Sprintln(v)} {
-			if leaks(s) {
+			if hasSecret(s) {
 				t.Errorf("%s of %s prints %q", how, name, s)
 			}
 		}
@@ -82,16 +82,16 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 
 func TestNoEncoderWritesAToken(t *testing.T) {
 	for name, v := range tokenValues() {
-		if b, err := json.Marshal(v); err != nil || leaks(string(b)) {
+		if b, err := json.Marshal(v); err != nil || hasSecret(string(b)) {
 			t.Errorf("JSON of %s is %s, %v", name, b, err)
 		}
-		if b, _ := xml.Marshal(v); leaks(string(b)) {
+		if b, _ := xml.Marshal(v); hasSecret(string(b)) {
 			t.Errorf("XML of %s is %s", name, b)
 		}
 		var b bytes.Buffer
 		slog.New(slog.NewTextHandler(&b, nil)).Info("text", "v", v)
 		slog.New(slog.NewJSONHandler(&b, nil)).Info("json", "v", v, slog.Group("g", "v", v))
-		if leaks(b.String()) {
+		if hasSecret(b.String()) {
 			t.Errorf("slog of %s writes %s", name, b.String())
 		}
 	}

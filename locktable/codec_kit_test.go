@@ -44,7 +44,7 @@ func seedEntries(t tb) []*locktable.Entry {
 	marked.Marks = []locktable.Mark{{Token: tokenOf("mark"), Inbox: "in", Until: 13}}
 	all := []*locktable.Entry{{}, fullEntry(), headFits, lasting, marked}
 	l := newFixture(t)
-	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), forced(permits("e", 1, 2))} {
+	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), withForce(permits("e", 1, 2))} {
 		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
 		c.Value = []byte{byte(i)}
 		_, _ = l.acquire(c)

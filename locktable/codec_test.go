@@ -172,7 +172,7 @@ func TestAnOwnerWithAFieldOfALaterVersionIsRefused(t *testing.T) {
 func TestEachSeedOfFuzzDecodeIsAnEntry(t *testing.T) {
 	for i, e := range seedEntries(t) {
 		if got, err := locktable.Decode(e.Append(nil)); err != nil || !bytes.Equal(got.Append(nil), e.Append(nil)) {
-			t.Errorf("seed %d: %s is decoded to %+v, %v", i, show(e), got, err)
+			t.Errorf("seed %d: %s is decoded to %+v, %v", i, entryText(e), got, err)
 		}
 	}
 }

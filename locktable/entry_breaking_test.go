@@ -22,7 +22,7 @@ func TestBreak(t *testing.T) {
 		},
 		"OnlySomeBrokenLeasesAreRemembered": func(l *fixture) {
 			for i := range 5000 {
-				c := forced(mutex(fmt.Sprint("w", i)))
+				c := withForce(mutex(fmt.Sprint("w", i)))
 				c.TTL = driver.MaxTTL
 				if _, held := l.e.Acquire(l.now, c, ""); held != nil {
 					l.t.Fatalf("refused: %v", held)

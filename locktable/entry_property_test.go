@@ -55,8 +55,8 @@ func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 			}
 			c := o.claim
 			before := string(l.e.Append(nil))
-			first := answerOf(l.e.Acquire(l.now, &c, c.Owner.Client))
-			again := answerOf(l.acquire(&c))
+			first := answerText(l.e.Acquire(l.now, &c, c.Owner.Client))
+			again := answerText(l.acquire(&c))
 			if first != again || string(l.e.Append(nil)) != before || len(l.e.Signals) > 0 {
 				t.Fatalf("%v\nis answered %s\nand then    %s", o, first, again)
 			}
@@ -74,15 +74,15 @@ func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 				c := o.claim
 				c.Queue, c.QueueTTL, c.Force = false, 0, false
 				whole, halves := clone(l.e), clone(l.e)
-				want := answerOf(whole.Acquire(l.now, &c, ""))
+				want := answerText(whole.Acquire(l.now, &c, ""))
 				err := halves.Refuses(l.now, &c)
-				got, signals := answerOf(driver.Grant{}, err), halves.Signals
+				got, signals := answerText(driver.Grant{}, err), halves.Signals
 				if err == nil {
-					got = answerOf(halves.Acquire(l.now, &c, ""))
+					got = answerText(halves.Acquire(l.now, &c, ""))
 					signals = append(signals, halves.Signals...)
 				}
 				if got != want || !slices.Equal(signals, whole.Signals) || !bytes.Equal(halves.Append(nil), whole.Append(nil)) {
-					t.Fatalf("%v\nat once: %s, %s\nin two:  %s, %s", o, want, show(whole), got, show(halves))
+					t.Fatalf("%v\nat once: %s, %s\nin two:  %s, %s", o, want, entryText(whole), got, entryText(halves))
 				}
 			}
 			l.do(o)

@@ -34,7 +34,7 @@ func TestValue(t *testing.T) {
 				l.sleep(20 * sec)
 				ended := endLease()
 				if l.e.Forgettable(ended.Add(5*sec)-1, 5*sec) || !l.e.Forgettable(ended.Add(30*sec), 5*sec) {
-					l.t.Fatalf("%s at %d: forgotten too soon, or never: %s", end, ended, show(l.e))
+					l.t.Fatalf("%s at %d: forgotten too soon, or never: %s", end, ended, entryText(l.e))
 				}
 			}
 		},

@@ -62,7 +62,7 @@ func try(c *driver.Claim) *driver.Claim {
 	return c
 }
 
-func forced(c *driver.Claim) *driver.Claim {
+func withForce(c *driver.Claim) *driver.Claim {
 	c.Force = true
 	return c
 }
@@ -72,7 +72,7 @@ func with(c *driver.Claim, f func(c *driver.Claim)) *driver.Claim {
 	return c
 }
 
-func whose(t driver.Token) string {
+func tokenName(t driver.Token) string {
 	if t.IsZero() {
 		return "nobody"
 	}
@@ -88,7 +88,7 @@ func (l *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
 	l.t.Helper()
 	var grant driver.Grant
 	var err error
-	l.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
+	l.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, tokenName(c.Token)) })
 	h := l.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -96,11 +96,11 @@ func (l *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
 		l.checkValueError(c, err)
 		return grant, err
 	case held == nil && h == nil:
-		l.t.Fatalf("%s was granted fence %d, and does not hold", whose(c.Token), grant.Fence)
+		l.t.Fatalf("%s was granted fence %d, and does not hold", tokenName(c.Token), grant.Fence)
 	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
-		l.t.Fatalf("%s got %+v, and holds %+v", whose(c.Token), grant, *h)
+		l.t.Fatalf("%s got %+v, and holds %+v", tokenName(c.Token), grant, *h)
 	case held != nil && h != nil:
-		l.t.Fatalf("%s was refused, and holds", whose(c.Token))
+		l.t.Fatalf("%s was refused, and holds", tokenName(c.Token))
 	case held != nil:
 		l.checkHeld(c, held)
 	}
@@ -115,7 +115,7 @@ func (l *fixture) renew(who string, d time.Duration) error {
 func (l *fixture) renewRef(r driver.LeaseRef) error {
 	l.t.Helper()
 	var err error
-	who, d := whose(r.Token), r.TTL
+	who, d := tokenName(r.Token), r.TTL
 	l.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
 	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
 		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
@@ -131,7 +131,7 @@ func (l *fixture) release(who string, minHold time.Duration) error {
 func (l *fixture) releaseRef(r driver.LeaseRef) error {
 	l.t.Helper()
 	var err error
-	who := whose(r.Token)
+	who := tokenName(r.Token)
 	l.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
 	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
 		l.t.Fatalf("%s released, and still holds or waits", who)
@@ -166,7 +166,7 @@ func (l *fixture) wantGranted(c *driver.Claim) driver.Grant {
 	l.t.Helper()
 	g, err := l.acquire(c)
 	if err != nil {
-		l.t.Fatalf("%s is refused: %v", whose(c.Token), err)
+		l.t.Fatalf("%s is refused: %v", tokenName(c.Token), err)
 	}
 	return g
 }
@@ -176,7 +176,7 @@ func (l *fixture) wantHeld(c *driver.Claim) *driver.HeldError {
 	g, err := l.acquire(c)
 	held, ok := errors.AsType[*driver.HeldError](err)
 	if !ok {
-		l.t.Fatalf("%s got fence %d, or the error %v; want a HeldError", whose(c.Token), g.Fence, err)
+		l.t.Fatalf("%s got fence %d, or the error %v; want a HeldError", tokenName(c.Token), g.Fence, err)
 	}
 	return held
 }
@@ -223,7 +223,7 @@ func runEach(t *testing.T, tests map[string]func(l *fixture)) {
 	}
 }
 
-func show(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }
+func entryText(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }
 
 // heldOf returns the HeldError of Acquire's results, or nil.
 func heldOf(_ driver.Grant, err error) *driver.HeldError {

@@ -66,17 +66,17 @@ func (l *fixture) checkState() {
 	held, last := int64(0), uint64(0)
 	for _, h := range l.e.Holders {
 		if held += int64(h.Weight); held > int64(h.Limit) {
-			l.t.Fatalf("%s was granted %d of %d, and the sum is %d: %s", whose(h.Token), h.Weight, h.Limit, held, show(l.e))
+			l.t.Fatalf("%s was granted %d of %d, and the sum is %d: %s", tokenName(h.Token), h.Weight, h.Limit, held, entryText(l.e))
 		}
 		if h.Fence <= last || h.Fences < 1 {
-			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", whose(h.Token), h.Fence, h.Fences, show(l.e))
+			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", tokenName(h.Token), h.Fence, h.Fences, entryText(l.e))
 		}
 		last = h.Fence + uint64(h.Fences) - 1
 		if h.Expires <= l.now {
-			l.t.Fatalf("%s expired and still holds", whose(h.Token))
+			l.t.Fatalf("%s expired and still holds", tokenName(h.Token))
 		}
 		if !h.Token.IsZero() && seen[h.Token] {
-			l.t.Fatalf("%s is in the entry twice: %s", whose(h.Token), show(l.e))
+			l.t.Fatalf("%s is in the entry twice: %s", tokenName(h.Token), entryText(l.e))
 		}
 		seen[h.Token] = true
 	}
@@ -85,24 +85,24 @@ func (l *fixture) checkState() {
 	}
 	for i, w := range l.e.Queue {
 		if i > 0 && w.Since < l.e.Queue[i-1].Since {
-			l.t.Fatalf("%s arrived before the waiter ahead of it: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s arrived before the waiter ahead of it: %s", tokenName(w.Token), entryText(l.e))
 		}
 		if w.Expires <= l.now {
-			l.t.Fatalf("%s still waits in a place that has expired", whose(w.Token))
+			l.t.Fatalf("%s still waits in a place that has expired", tokenName(w.Token))
 		}
 		if w.Token.IsZero() || seen[w.Token] {
-			l.t.Fatalf("%s is in the entry twice: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s is in the entry twice: %s", tokenName(w.Token), entryText(l.e))
 		}
 		seen[w.Token] = true
 	}
 	for _, b := range l.e.Broken {
 		if b.Until <= l.now {
-			l.t.Fatalf("the break of %s is remembered after its lease would have ended", whose(b.Token))
+			l.t.Fatalf("the break of %s is remembered after its lease would have ended", tokenName(b.Token))
 		}
 	}
 	if len(l.e.Queue) > 0 && l.e.Closed <= l.now {
 		if w := l.e.Queue[0]; held+int64(w.Weight) <= int64(w.Limit) {
-			l.t.Fatalf("%s is the head of the queue and fits, but waits: %s", whose(w.Token), show(l.e))
+			l.t.Fatalf("%s is the head of the queue and fits, but waits: %s", tokenName(w.Token), entryText(l.e))
 		}
 	}
 }
@@ -116,13 +116,13 @@ func (l *fixture) checkFences(before *locktable.Entry) {
 	}
 	for _, h := range l.newHolders(before) {
 		if h.Fence <= l.lastFence || h.Fence <= before.Fence {
-			l.t.Fatalf("%s is granted fence %d after fence %d", whose(h.Token), h.Fence, max(l.lastFence, before.Fence))
+			l.t.Fatalf("%s is granted fence %d after fence %d", tokenName(h.Token), h.Fence, max(l.lastFence, before.Fence))
 		}
 		if l.now > 0 && h.Fence < uint64(l.now) {
-			l.t.Fatalf("%s is granted fence %d, below the clock %d", whose(h.Token), h.Fence, l.now)
+			l.t.Fatalf("%s is granted fence %d, below the clock %d", tokenName(h.Token), h.Fence, l.now)
 		}
 		if end := l.now.Add(l.e.Uncertainty); h.Since != end {
-			l.t.Fatalf("%s holds since %d, and it is %d at the latest", whose(h.Token), h.Since, end)
+			l.t.Fatalf("%s holds since %d, and it is %d at the latest", tokenName(h.Token), h.Since, end)
 		}
 		l.lastFence = h.Fence + uint64(h.Fences) - 1
 	}
@@ -155,24 +155,24 @@ func (l *fixture) checkHolders(a action, before *locktable.Entry) {
 		switch {
 		case i < 0:
 			if !(own && a.what == "release") && !isBroken && !(a.force && !own) {
-				l.t.Fatalf("%s by %s freed the lease of %s", a.what, whose(a.token), whose(h.Token))
+				l.t.Fatalf("%s by %s freed the lease of %s", a.what, tokenName(a.token), tokenName(h.Token))
 			}
 		case own && (a.what == "acquire" || a.what == "renew"):
 			if l.e.Holders[i].Expires < h.Expires {
-				l.t.Fatalf("%s shortened the lease of %s", a.what, whose(h.Token))
+				l.t.Fatalf("%s shortened the lease of %s", a.what, tokenName(h.Token))
 			}
 			h.Expires, h.TTL = l.e.Holders[i].Expires, a.ttl
 			h.Wrote = h.Wrote || a.value != nil && a.what == "renew"
 			fallthrough
 		case !own:
 			if !reflect.DeepEqual(l.e.Holders[i], h) {
-				l.t.Fatalf("%s by %s changed the lease %+v to %+v", a.what, whose(a.token), h, l.e.Holders[i])
+				l.t.Fatalf("%s by %s changed the lease %+v to %+v", a.what, tokenName(a.token), h, l.e.Holders[i])
 			}
 		}
 	}
 	if delay > l.now && !a.force { // even if this step is the first to notice that holder's expiry
 		if n := l.newHolders(before); len(n) > 0 {
-			l.t.Fatalf("%s is granted a name that is closed for %v", whose(n[0].Token), l.now.Until(delay))
+			l.t.Fatalf("%s is granted a name that is closed for %v", tokenName(n[0].Token), l.now.Until(delay))
 		}
 		if l.e.Closed < delay {
 			l.t.Fatalf("the name opens %v too early", l.e.Closed.Until(delay))
@@ -191,8 +191,8 @@ func (l *fixture) checkQueue(a action, before *locktable.Entry) {
 			asksAgain = true
 			continue
 		}
-		retried = retried && l.place(whose(w.Token)) == 0
-		refused := w.Token == a.token && a.conditional && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
+		retried = retried && l.place(tokenName(w.Token)) == 0
+		refused := w.Token == a.token && a.conditional && l.place(tokenName(a.token)) == 0 && l.holder(a.token) == nil
 		if w.Expires > l.now && !(retried && w.ValueBelow != nil) && !refused {
 			expect = append(expect, w.Token)
 		}
@@ -219,7 +219,7 @@ func (l *fixture) checkQueue(a action, before *locktable.Entry) {
 		expect = append(expect, a.token) // it joined at the end, or found no waiter ahead
 	}
 	if !slices.Equal(got, expect) {
-		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, whose(a.token), names(got), names(expect))
+		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, tokenName(a.token), tokenNames(got), tokenNames(expect))
 	}
 }
 
@@ -227,9 +227,9 @@ func (l *fixture) gotRetry(inbox string, t driver.Token) bool {
 	return slices.Contains(l.e.Signals, locktable.Signal{Inbox: inbox, Signal: driver.Signal{Kind: driver.SignalRetry, Token: t}})
 }
 
-func names(ts []driver.Token) (out []string) {
+func tokenNames(ts []driver.Token) (out []string) {
 	for _, t := range ts {
-		out = append(out, whose(t))
+		out = append(out, tokenName(t))
 	}
 	return out
 }
@@ -257,7 +257,7 @@ func (l *fixture) checkSignals(a action, before *locktable.Entry) {
 		}
 		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.SignalLost, Token: h.Token}})
 		if l.countBroken(l.e, h.Token) == 0 {
-			l.t.Fatalf("%s broke the lease of %s, and the entry does not remember that", a.what, whose(h.Token))
+			l.t.Fatalf("%s broke the lease of %s, and the entry does not remember that", a.what, tokenName(h.Token))
 		}
 	}
 	waited := func(t driver.Token) bool {
@@ -278,12 +278,12 @@ func (l *fixture) checkSignals(a action, before *locktable.Entry) {
 	}
 	for _, s := range want {
 		if !slices.Contains(l.e.Signals, s) {
-			l.t.Fatalf("%s by %s: signal %+v to %q is missing", a.what, whose(a.token), s.Signal, s.Inbox)
+			l.t.Fatalf("%s by %s: signal %+v to %q is missing", a.what, tokenName(a.token), s.Signal, s.Inbox)
 		}
 	}
 	for _, s := range l.e.Signals { // a waiter that is promoted and leaves in one step also gets a signal
 		if !slices.Contains(want, s) && !waited(s.Token) {
-			l.t.Fatalf("%s by %s: signal %+v to %q is sent without a reason", a.what, whose(a.token), s.Signal, s.Inbox)
+			l.t.Fatalf("%s by %s: signal %+v to %q is sent without a reason", a.what, tokenName(a.token), s.Signal, s.Inbox)
 		}
 	}
 }
@@ -302,13 +302,13 @@ func (l *fixture) checkValue(a action, before *locktable.Entry) {
 		}
 	}
 	if written := got.At == l.now; got.Bytes != nil && old.Bytes != nil && got.At < last && !written {
-		l.t.Fatalf("%s by %s: the value has the time %d, and a lease ended at %d", a.what, whose(a.token), got.At, last)
+		l.t.Fatalf("%s by %s: the value has the time %d, and a lease ended at %d", a.what, tokenName(a.token), got.At, last)
 	}
 	if got.Fence == old.Fence && bytes.Equal(got.Bytes, old.Bytes) && (got.At == old.At || got.At == last || got.At == l.now) {
 		return
 	}
 	if got.Bytes == nil || got.Fence > l.e.Fence || got.At != l.now {
-		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, whose(a.token), got, old)
+		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, tokenName(a.token), got, old)
 	}
 	for _, h := range append(slices.Clone(before.Holders), l.e.Holders...) {
 		if h.Fence == got.Fence && h.Token == a.token && bytes.Equal(got.Bytes, a.value) {
@@ -317,11 +317,11 @@ func (l *fixture) checkValue(a action, before *locktable.Entry) {
 	}
 	for _, w := range before.Queue { // a waiter may have held only during the step
 		own := w.Token == a.token && bytes.Equal(got.Bytes, a.value)
-		if (own || bytes.Equal(got.Bytes, w.Value)) && l.place(whose(w.Token)) == 0 {
+		if (own || bytes.Equal(got.Bytes, w.Value)) && l.place(tokenName(w.Token)) == 0 {
 			return
 		}
 	}
-	l.t.Fatalf("%s by %s wrote %+v: %s", a.what, whose(a.token), got, show(l.e))
+	l.t.Fatalf("%s by %s wrote %+v: %s", a.what, tokenName(a.token), got, entryText(l.e))
 }
 
 // checkValueError checks that a claim is refused because the value is not below its
@@ -330,10 +330,10 @@ func (l *fixture) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
 	v, _ := errors.AsType[*driver.ValueNotBelowError](err)
 	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.ValueBelow == nil || bytes.Compare(v.Value, c.ValueBelow) < 0 {
-		l.t.Fatalf("%s is refused with %+v, below %q", whose(c.Token), v, c.ValueBelow)
+		l.t.Fatalf("%s is refused with %+v, below %q", tokenName(c.Token), v, c.ValueBelow)
 	}
-	if l.holder(c.Token) != nil || l.place(whose(c.Token)) != 0 {
-		l.t.Fatalf("%s is refused for the value, and holds or waits", whose(c.Token))
+	if l.holder(c.Token) != nil || l.place(tokenName(c.Token)) != 0 {
+		l.t.Fatalf("%s is refused for the value, and holds or waits", tokenName(c.Token))
 	}
 }
 
@@ -342,14 +342,14 @@ func (l *fixture) checkStored(before *locktable.Entry) {
 	l.t.Helper()
 	stored := l.e.Append(nil)
 	if !l.e.Changed && !bytes.Equal(stored, before.Append(nil)) {
-		l.t.Fatalf("Changed is not set, and the entry went from %s to %s", show(before), show(l.e))
+		l.t.Fatalf("Changed is not set, and the entry went from %s to %s", entryText(before), entryText(l.e))
 	}
 	back, err := locktable.Decode(stored)
 	if err != nil {
-		l.t.Fatalf("the stored form cannot be decoded: %v: %s", err, show(l.e))
+		l.t.Fatalf("the stored form cannot be decoded: %v: %s", err, entryText(l.e))
 	}
 	if !bytes.Equal(back.Append(nil), stored) || back.Fence != l.e.Fence || len(back.Holders) != len(l.e.Holders) {
-		l.t.Fatalf("stored %s, decoded %s", show(l.e), show(back))
+		l.t.Fatalf("stored %s, decoded %s", entryText(l.e), entryText(back))
 	}
 }
 
@@ -359,20 +359,20 @@ func (l *fixture) checkVisible(a action, before *locktable.Entry) {
 	l.t.Helper()
 	isVisible := l.public(before) != l.public(l.e)
 	if isVisible && !l.e.Visible {
-		l.t.Fatalf("Visible is not set, and the entry went from %s to %s", show(before), show(l.e))
+		l.t.Fatalf("Visible is not set, and the entry went from %s to %s", entryText(before), entryText(l.e))
 	}
 	// A place that expired and is taken again may look unchanged: with a ticket, its time
 	// is the same.
 	placeExpired := slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Expires <= l.now })
 	if l.e.Visible && !isVisible && a.value == nil && !placeExpired {
-		l.t.Fatalf("Visible is set, but nothing visible changed: from %s to %s", show(before), show(l.e))
+		l.t.Fatalf("Visible is set, but nothing visible changed: from %s to %s", entryText(before), entryText(l.e))
 	}
 	var g locktable.VisibleState
 	if !g.Changed(before.Append(nil)) || g.Changed(before.Append(nil)) {
-		l.t.Fatalf("Changed is not true for the first state, and false for the same one: %s", show(before))
+		l.t.Fatalf("Changed is not true for the first state, and false for the same one: %s", entryText(before))
 	}
 	if changed := g.Changed(l.e.Append(nil)); isVisible && !changed && !placeExpired || changed && !isVisible && before.Closed == l.e.Closed {
-		l.t.Fatalf("the visible state has changed: %v, from %s to %s", changed, show(before), show(l.e))
+		l.t.Fatalf("the visible state has changed: %v, from %s to %s", changed, entryText(before), entryText(l.e))
 	}
 }
 
@@ -391,7 +391,7 @@ func (l *fixture) public(e *locktable.Entry) string {
 	for i := range e.Queue {
 		e.Queue[i].Expires, e.Queue[i].TTL, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].ValueBelow = 0, 0, 0, nil, nil
 	}
-	return show(e) + released
+	return entryText(e) + released
 }
 
 // checkHeld checks a HeldError. RetryAfter must not be too late: without requests of
@@ -399,9 +399,9 @@ func (l *fixture) public(e *locktable.Entry) string {
 func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	l.t.Helper()
 	if held.RetryAfter <= 0 {
-		l.t.Fatalf("RetryAfter is %v, although the claim is refused: %s", held.RetryAfter, show(l.e))
+		l.t.Fatalf("RetryAfter is %v, although the claim is refused: %s", held.RetryAfter, entryText(l.e))
 	}
-	if place := l.place(whose(c.Token)); held.Position != place {
+	if place := l.place(tokenName(c.Token)); held.Position != place {
 		l.t.Fatalf("position is %d, want %d", held.Position, place)
 	}
 	at := l.now.Add(held.RetryAfter)
@@ -416,7 +416,7 @@ func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 		changes = changes || w.Expires <= at && w.Token != c.Token
 	}
 	if !changes {
-		l.t.Fatalf("RetryAfter is %v, and nothing changes then: %s", held.RetryAfter, show(l.e))
+		l.t.Fatalf("RetryAfter is %v, and nothing changes then: %s", held.RetryAfter, entryText(l.e))
 	}
 	for _, then := range instants {
 		for _, then := range []locktable.Instant{then - 1, then} {
@@ -431,7 +431,7 @@ func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 			}
 			if _, err := e.Acquire(then, c, ""); err == nil {
 				l.t.Fatalf("%v: RetryAfter is %v, and a claim after %v is granted: %s", op{what: "acquire", claim: *c},
-					l.now.Until(at), l.now.Until(then), show(l.e))
+					l.now.Until(at), l.now.Until(then), entryText(l.e))
 			}
 		}
 	}

@@ -167,14 +167,14 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	c := o.claim
 	if s := m.claimOf(c.Token, "holds"); s != nil {
 		s.until, s.TTL = max(s.until, now.Add(c.TTL)), c.TTL
-		return answerOf(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
+		return answerText(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
 	}
 	waiting := m.claimOf(c.Token, "waits")
 	if m.valueNotBelow(c.ValueBelow) {
 		if waiting != nil {
 			m.leaveQueue(waiting)
 		}
-		return answerOf(driver.Grant{}, &driver.ValueNotBelowError{Value: m.value, Fence: m.valueFence})
+		return answerText(driver.Grant{}, &driver.ValueNotBelowError{Value: m.value, Fence: m.valueFence})
 	}
 	if c.Force && waiting != nil {
 		m.leaveQueue(waiting)
@@ -191,7 +191,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		s := &modelClaim{Claim: c}
 		m.claims = append(m.claims, s)
 		m.grant(now, s, now.Add(c.TTL), c.MinFence)
-		return answerOf(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
+		return answerText(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
 		waiting = &modelClaim{Claim: c, stage: "waits", arrived: arrived}
@@ -220,7 +220,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 			Owner: s.Owner, Fence: s.fence, Permits: s.Weight, Limit: s.Limit, TTL: s.TTL, ExpiresIn: left, Released: s.stage == "kept",
 		}
 	}
-	return answerOf(driver.Grant{}, held)
+	return answerText(driver.Grant{}, held)
 }
 
 // leaveQueue removes a waiter from the queue.

@@ -24,13 +24,13 @@ func (o op) String() string {
 	switch c := o.claim; o.what {
 	case "acquire":
 		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d from %d, ticket %d, value %q above %q",
-			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.ValueBelow)
+			tokenName(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.ValueBelow)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
 	case "sleep", "forget":
 		return fmt.Sprintf("%s %v", o.what, o.d)
 	default:
-		return fmt.Sprintf("%s %s %v, value %q", o.what, whose(c.Token), o.d, c.Value)
+		return fmt.Sprintf("%s %s %v, value %q", o.what, tokenName(c.Token), o.d, c.Value)
 	}
 }
 
@@ -116,7 +116,7 @@ func claimOf(choose chooser) driver.Claim {
 // ownerOf returns the owner of the claims with a token. Each of its fields has another
 // value.
 func ownerOf(t driver.Token) driver.Owner {
-	who := whose(t)
+	who := tokenName(t)
 	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}
 }
 
@@ -151,7 +151,7 @@ func (l *fixture) do(o op) string {
 	var answer string
 	switch c := o.claim; o.what {
 	case "acquire":
-		answer = answerOf(l.acquire(&c))
+		answer = answerText(l.acquire(&c))
 	case "renew":
 		answer = errText(l.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 	case "release":
@@ -173,7 +173,7 @@ func (l *fixture) do(o op) string {
 	return answer
 }
 
-func answerOf(g driver.Grant, err error) string {
+func answerText(g driver.Grant, err error) string {
 	if v, ok := errors.AsType[*driver.ValueNotBelowError](err); ok {
 		return fmt.Sprintf("refused for the value %q of fence %d", v.Value, v.Fence)
 	}

@@ -87,7 +87,7 @@ func (r *rowTable) do(now locktable.Instant, o op) (string, error) {
 		r.tries++
 		switch c := o.claim; o.what {
 		case "acquire":
-			answer = answerOf(e.Acquire(now, &c, whose(c.Token)))
+			answer = answerText(e.Acquire(now, &c, tokenName(c.Token)))
 		case "renew":
 			answer = errText(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 		case "release":
@@ -123,7 +123,7 @@ func (r *rowTable) whole(t tb) []byte {
 	}
 	for _, w := range r.queue {
 		if w.Expires < e.Overflow.FirstExpiry || w.Since > e.Overflow.Last {
-			t.Fatalf("%s arrived at %d and expires at %d, outside of %+v", whose(w.Token), w.Since, w.Expires, e.Overflow)
+			t.Fatalf("%s arrived at %d and expires at %d, outside of %+v", tokenName(w.Token), w.Since, w.Expires, e.Overflow)
 		}
 	}
 	if n := len(r.queue); n > 0 && n <= r.short || len(e.Queue) > r.long {
@@ -149,7 +149,7 @@ func compareWithRows(t tb, l *fixture, r *rowTable, o op) {
 		t.Fatalf("%v\nin the entry the change is visible: %v, in rows: %v", o, l.e.Visible, r.visible)
 	}
 	if !bytes.Equal(r.whole(t), l.e.Append(nil)) {
-		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, show(l.e), r.whole(t))
+		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, entryText(l.e), r.whole(t))
 	}
 }
 

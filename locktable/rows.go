@@ -85,14 +85,14 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 	if err != nil {
 		return nil, QueueChanges{}, err
 	}
-	e, loaded, err := run(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
+	e, loaded, err := runWithWaiters(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
 		// An operator may have deleted rows of waiters. Count the rows that are left.
 		if overflow, expired, err = expire(rows, s.Name, Overflow{}, now); err == nil {
 			e, err = decode(stored)
 		}
 		if err == nil {
-			e, loaded, err = run(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
+			e, loaded, err = runWithWaiters(rows, s, e, stored, overflow, overflow.Len < waiting, now, f)
 		}
 	}
 	if err != nil {
@@ -115,10 +115,10 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 	return e, m, err
 }
 
-// run runs f on an entry that has the first waiters and the step's own place. If f needs
-// more (Entry.NeedsMore), run loads more waiters and runs f again. It returns the entry
-// and all waiters that it loaded. expired means that places have expired.
-func run(rows Rows, s Step, e *Entry, stored []byte, overflow Overflow, expired bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
+// runWithWaiters runs f on an entry that has the first waiters and the step's own place.
+// If f needs more (Entry.NeedsMore), it loads more waiters and runs f again. It returns
+// the entry and all waiters that it loaded. expired means that places have expired.
+func runWithWaiters(rows Rows, s Step, e *Entry, stored []byte, overflow Overflow, expired bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
 	for first := e.firstCount(now); ; first = max(1, 4*first) {
 		if e.Overflow = overflow; overflow.Len > 0 {
 			if loaded, err = e.loadQueue(rows, s, min(first, overflow.Len), now); err != nil {
@@ -282,11 +282,11 @@ func changesOf(loaded []Waiter, e *Entry, own driver.Token) (m QueueChanges) {
 
 // differs reports whether a repeated claim has changed the waiter.
 func (w *Waiter) differs(now *Waiter) bool {
-	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.ValueBelow, now.ValueBelow)
+	return w.Expires != now.Expires || w.TTL != now.TTL || w.Fences != now.Fences || !equalValues(w.Value, now.Value) || !equalValues(w.ValueBelow, now.ValueBelow)
 }
 
-// same reports whether two values are equal. A nil value is not equal to an empty one.
-func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
+// equalValues reports whether two values are equal. Nil does not equal an empty value.
+func equalValues(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func decode(stored []byte) (*Entry, error) {
 	if len(stored) == 0 {

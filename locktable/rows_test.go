@@ -103,7 +103,7 @@ func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 				{what: "acquire", claim: *mutex("new")},
 				{what: "release", claim: *mutex("client4")},
 			} {
-				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.what, whose(o.claim.Token)), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.what, tokenName(o.claim.Token)), func(t *testing.T) {
 					r, now := newRowTable(t, 4, mutex)
 					r.queue = r.queue[:len(r.queue)-deleted]
 					for _, o := range []op{o, {what: "release", claim: *mutex("holder")}, {what: "release", claim: *mutex("client1")}} {
@@ -149,7 +149,7 @@ func TestLeftoverRowsOfADeletedNameAreDropped(t *testing.T) {
 		must(r.do(now+1, op{what: "acquire", claim: *mutex(who)}))(t)
 	}
 	if len(r.queue) != 1 || r.queue[0].Token != tokenOf("b") {
-		t.Fatalf("%d waiters, the first is %s", len(r.queue), whose(r.queue[0].Token))
+		t.Fatalf("%d waiters, the first is %s", len(r.queue), tokenName(r.queue[0].Token))
 	}
 	r.whole(t)
 }

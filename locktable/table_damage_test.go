@@ -24,7 +24,7 @@ func TestADamagedEntryIsAPermanentErrorAndNeverGranted(t *testing.T) {
 			t.Errorf("%s is answered %#v", op, err)
 		}
 	}
-	if _, err := d.Acquire(t.Context(), *forced(mutex("a"))); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := d.Acquire(t.Context(), *withForce(mutex("a"))); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a forced claim: %v", err)
 	}
 	equal(t, "row", string(s.rows["job"]), string(damaged))

@@ -200,7 +200,7 @@ func TestADeletedMarkIsMadeAgain(t *testing.T) {
 			t.Error("the watch was not called")
 		}
 		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
-			t.Errorf("%v, and it was not told once", err)
+			t.Errorf("error %v; want none, and one call of the watch", err)
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestANameThatCannotBeMarkedDoesNotAffectOthers(t *testing.T) {
 		calls, _ := watch(x, "job")
 		calls()
 		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
-			t.Errorf("%v, and it was not told once", err)
+			t.Errorf("error %v; want none, and one call of the watch", err)
 		}
 		if x.Properties().PushesChanges {
 			t.Error("PushesChanges is true, although changes of one name are not reported")

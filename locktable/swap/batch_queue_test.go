@@ -62,13 +62,13 @@ func startSwaps(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (
 	return all.Wait
 }
 
-func gatherer(answerTime time.Duration, maxFit int) (*swapQueue, *requests) {
+func newTestQueue(answerTime time.Duration, maxFit int) (*swapQueue, *requests) {
 	r := &requests{answerTime: answerTime}
 	return &swapQueue{store: r, fit: func(all []Swap) int { return min(len(all), maxFit) }}, r
 }
 
-// underWay returns the number of requests under way, once all goroutines are blocked.
-func underWay(q *swapQueue) int {
+// requestsInFlight returns their number, once all goroutines are blocked.
+func requestsInFlight(q *swapQueue) int {
 	synctest.Wait()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,12 +77,12 @@ func underWay(q *swapQueue) int {
 
 func TestSwapsThatGatherShareTheNextRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		q, r := gatherer(time.Millisecond, 60)
+		q, r := newTestQueue(time.Millisecond, 60)
 		startSwaps(t, t.Context(), q, 0, 10)()
 		if len(r.sent) != 3 || len(r.sent[2]) != 8 {
 			t.Errorf("requests %v; want two swaps alone, and the others together", r.sent)
 		}
-		if n := underWay(q); n > 0 {
+		if n := requestsInFlight(q); n > 0 {
 			t.Errorf("%d requests are under way", n)
 		}
 	})
@@ -91,7 +91,7 @@ func TestSwapsThatGatherShareTheNextRequest(t *testing.T) {
 // A swap that does not fit into a request does not wait for the answer to it.
 func TestSwapsThatDoNotFitAreSentAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		q, r := gatherer(time.Millisecond, 3)
+		q, r := newTestQueue(time.Millisecond, 3)
 		began := time.Now()
 		startSwaps(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took != 2*time.Millisecond {
@@ -109,7 +109,7 @@ func TestAWrongFitDelaysNoSwap(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			startSwaps(t, ctx, q, 0, 10)()
-			if n := underWay(q); n > 0 {
+			if n := requestsInFlight(q); n > 0 {
 				t.Errorf("with a Fit of %d, %d requests are under way", fits, n)
 			}
 		})
@@ -119,7 +119,7 @@ func TestAWrongFitDelaysNoSwap(t *testing.T) {
 // Swaps do not wait for slow answers to earlier requests.
 func TestSlowAnswersDoNotDelayOtherSwaps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		q, _ := gatherer(time.Second, 60)
+		q, _ := newTestQueue(time.Second, 60)
 		began := time.Now()
 		startSwaps(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took > time.Second+gatherTime {
@@ -132,7 +132,7 @@ func TestSlowAnswersDoNotDelayOtherSwaps(t *testing.T) {
 // Otherwise the request goes on for its other callers, and ends when all have given up.
 func TestACallerOfASharedRequestGivesUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		q, r := gatherer(time.Second, 60)
+		q, r := newTestQueue(time.Second, 60)
 		staying, leaveAll := context.WithCancel(t.Context())
 		defer leaveAll()
 		wait := startSwaps(t, staying, q, 0, 2)
@@ -153,7 +153,7 @@ func TestACallerOfASharedRequestGivesUp(t *testing.T) {
 		leaveAll()
 		wait()
 		waitLast()
-		if n := underWay(q); r.canceled != 3 || n != 0 {
+		if n := requestsInFlight(q); r.canceled != 3 || n != 0 {
 			t.Errorf("%d were canceled, %d are under way; want all canceled", r.canceled, n)
 		}
 	})

@@ -30,8 +30,8 @@ func TestAClaimDoesNotPauseForAReleasedLease(t *testing.T) {
 	})
 }
 
-// losingRaces returns the times at which the swaps of a claim arrive if all fail.
-func losingRaces(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
+// failedSwapTimes returns the times at which the swaps of a claim arrive if all fail.
+func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
 	t.Helper()
 	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		defer backoff.Seed(seed)()
@@ -56,7 +56,7 @@ func losingRaces(t *testing.T, seed uint64, within time.Duration) (at []time.Tim
 func TestTheClaimsPausesGrowWithItsFailedSwaps(t *testing.T) {
 	const fast = 2 * trip // from one swap to the next without a pause: an answer and a load
 	for seed := range uint64(20) {
-		at, end := losingRaces(t, seed, 40*trip)
+		at, end := failedSwapTimes(t, seed, 40*trip)
 		for i := 1; i+1 < len(at); i++ { // the first swap is from an outdated value
 			pause, left := at[i+1].Sub(at[i])-fast, end.Sub(at[i])-oneWay
 			most := min(3*trip<<(i-1), 96*trip, left/4)
