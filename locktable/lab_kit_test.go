@@ -96,11 +96,11 @@ func (l *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
 		l.checkValueError(c, err)
 		return grant, err
 	case held == nil && h == nil:
-		l.t.Fatalf("%s was granted fence %d, and does not hold", tokenName(c.Token), grant.Fence)
+		l.t.Fatalf("%s was granted fence %d, but has no lease", tokenName(c.Token), grant.Fence)
 	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
-		l.t.Fatalf("%s got %+v, and holds %+v", tokenName(c.Token), grant, *h)
+		l.t.Fatalf("%s was granted %+v, but its lease is %+v", tokenName(c.Token), grant, *h)
 	case held != nil && h != nil:
-		l.t.Fatalf("%s was refused, and holds", tokenName(c.Token))
+		l.t.Fatalf("%s was refused, but has a lease", tokenName(c.Token))
 	case held != nil:
 		l.checkHeld(c, held)
 	}
@@ -118,7 +118,7 @@ func (l *fixture) renewRef(r driver.LeaseRef) error {
 	who, d := tokenName(r.Token), r.TTL
 	l.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
 	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
-		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
+		l.t.Fatalf("the renewal by %s returned %v, but its lease is now %+v", who, err, h)
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (l *fixture) releaseRef(r driver.LeaseRef) error {
 	who := tokenName(r.Token)
 	l.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
 	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
-		l.t.Fatalf("%s released, and still holds or waits", who)
+		l.t.Fatalf("%s released, but still holds or waits", who)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (l *fixture) checkState() {
 	held, last := int64(0), uint64(0)
 	for _, h := range l.e.Holders {
 		if held += int64(h.Weight); held > int64(h.Limit) {
-			l.t.Fatalf("%s was granted %d of %d, and the sum is %d: %s", tokenName(h.Token), h.Weight, h.Limit, held, entryText(l.e))
+			l.t.Fatalf("%s has weight %d and limit %d, but the weights up to it add up to %d: %s", tokenName(h.Token), h.Weight, h.Limit, held, entryText(l.e))
 		}
 		if h.Fence <= last || h.Fences < 1 {
 			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", tokenName(h.Token), h.Fence, h.Fences, entryText(l.e))
@@ -81,7 +81,7 @@ func (l *fixture) checkState() {
 		seen[h.Token] = true
 	}
 	if last > l.e.Fence {
-		l.t.Fatalf("fence %d was granted, above the last fence %d", last, l.e.Fence)
+		l.t.Fatalf("fence %d was granted, but the last fence is %d", last, l.e.Fence)
 	}
 	for i, w := range l.e.Queue {
 		if i > 0 && w.Since < l.e.Queue[i-1].Since {
@@ -122,7 +122,7 @@ func (l *fixture) checkFences(before *locktable.Entry) {
 			l.t.Fatalf("%s is granted fence %d, below the clock %d", tokenName(h.Token), h.Fence, l.now)
 		}
 		if end := l.now.Add(l.e.Uncertainty); h.Since != end {
-			l.t.Fatalf("%s holds since %d, and it is %d at the latest", tokenName(h.Token), h.Since, end)
+			l.t.Fatalf("%s holds since %d; want %d, the latest possible time", tokenName(h.Token), h.Since, end)
 		}
 		l.lastFence = h.Fence + uint64(h.Fences) - 1
 	}
@@ -257,7 +257,7 @@ func (l *fixture) checkSignals(a action, before *locktable.Entry) {
 		}
 		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.SignalLost, Token: h.Token}})
 		if l.countBroken(l.e, h.Token) == 0 {
-			l.t.Fatalf("%s broke the lease of %s, and the entry does not remember that", a.what, tokenName(h.Token))
+			l.t.Fatalf("%s broke the lease of %s, but the entry does not remember that", a.what, tokenName(h.Token))
 		}
 	}
 	waited := func(t driver.Token) bool {
@@ -302,13 +302,13 @@ func (l *fixture) checkValue(a action, before *locktable.Entry) {
 		}
 	}
 	if written := got.At == l.now; got.Bytes != nil && old.Bytes != nil && got.At < last && !written {
-		l.t.Fatalf("%s by %s: the value has the time %d, and a lease ended at %d", a.what, tokenName(a.token), got.At, last)
+		l.t.Fatalf("%s by %s: the value has the time %d, but a lease ended at %d", a.what, tokenName(a.token), got.At, last)
 	}
 	if got.Fence == old.Fence && bytes.Equal(got.Bytes, old.Bytes) && (got.At == old.At || got.At == last || got.At == l.now) {
 		return
 	}
 	if got.Bytes == nil || got.Fence > l.e.Fence || got.At != l.now {
-		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, tokenName(a.token), got, old)
+		l.t.Fatalf("%s by %s: the value is %+v, and was %+v", a.what, tokenName(a.token), got, old)
 	}
 	for _, h := range append(slices.Clone(before.Holders), l.e.Holders...) {
 		if h.Fence == got.Fence && h.Token == a.token && bytes.Equal(got.Bytes, a.value) {
@@ -330,10 +330,10 @@ func (l *fixture) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
 	v, _ := errors.AsType[*driver.ValueNotBelowError](err)
 	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.ValueBelow == nil || bytes.Compare(v.Value, c.ValueBelow) < 0 {
-		l.t.Fatalf("%s is refused with %+v, below %q", tokenName(c.Token), v, c.ValueBelow)
+		l.t.Fatalf("%s is refused with %+v, although that is below %q", tokenName(c.Token), v, c.ValueBelow)
 	}
 	if l.holder(c.Token) != nil || l.place(tokenName(c.Token)) != 0 {
-		l.t.Fatalf("%s is refused for the value, and holds or waits", tokenName(c.Token))
+		l.t.Fatalf("%s is refused for the value, but still holds or waits", tokenName(c.Token))
 	}
 }
 
@@ -342,7 +342,7 @@ func (l *fixture) checkStored(before *locktable.Entry) {
 	l.t.Helper()
 	stored := l.e.Append(nil)
 	if !l.e.Changed && !bytes.Equal(stored, before.Append(nil)) {
-		l.t.Fatalf("Changed is not set, and the entry went from %s to %s", entryText(before), entryText(l.e))
+		l.t.Fatalf("Changed is not set, but the entry changed from %s to %s", entryText(before), entryText(l.e))
 	}
 	back, err := locktable.Decode(stored)
 	if err != nil {
@@ -359,7 +359,7 @@ func (l *fixture) checkVisible(a action, before *locktable.Entry) {
 	l.t.Helper()
 	isVisible := l.public(before) != l.public(l.e)
 	if isVisible && !l.e.Visible {
-		l.t.Fatalf("Visible is not set, and the entry went from %s to %s", entryText(before), entryText(l.e))
+		l.t.Fatalf("Visible is not set, but the entry changed from %s to %s", entryText(before), entryText(l.e))
 	}
 	// A place that expired and is taken again may look unchanged: with a ticket, its time
 	// is the same.
@@ -416,7 +416,7 @@ func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 		changes = changes || w.Expires <= at && w.Token != c.Token
 	}
 	if !changes {
-		l.t.Fatalf("RetryAfter is %v, and nothing changes then: %s", held.RetryAfter, entryText(l.e))
+		l.t.Fatalf("RetryAfter is %v, but nothing changes then: %s", held.RetryAfter, entryText(l.e))
 	}
 	for _, then := range instants {
 		for _, then := range []locktable.Instant{then - 1, then} {
@@ -430,7 +430,7 @@ func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 				}
 			}
 			if _, err := e.Acquire(then, c, ""); err == nil {
-				l.t.Fatalf("%v: RetryAfter is %v, and a claim after %v is granted: %s", op{what: "acquire", claim: *c},
+				l.t.Fatalf("%v: RetryAfter is %v, but a claim after %v is granted: %s", op{what: "acquire", claim: *c},
 					l.now.Until(at), l.now.Until(then), entryText(l.e))
 			}
 		}
@@ -449,14 +449,14 @@ func (l *fixture) raise(who string, fence uint64) (uint64, error) {
 	h := l.holder(tokenOf(who))
 	switch {
 	case errors.Is(err, driver.ErrNoSuchLease) != (h == nil):
-		l.t.Fatalf("raising the fence of %s is answered %v, and its lease is %+v", who, err, h)
+		l.t.Fatalf("Raise for %s returned %v, but its lease is %+v", who, err, h)
 	case l.e.Fence < before.Fence:
 		l.t.Fatalf("the last fence fell from %d to %d", before.Fence, l.e.Fence)
 	case err != nil:
 		l.lastFence = max(l.lastFence, l.e.Fence)
 		return got, err
 	case h.Fence != got || got < fence:
-		l.t.Fatalf("Raise for %s returned the fence %d for %d, and the lease has %d", who, got, fence, h.Fence)
+		l.t.Fatalf("Raise for %s returned fence %d; want at least %d, and the lease's %d", who, got, fence, h.Fence)
 	}
 	for _, o := range before.Holders {
 		if o.Token != h.Token || o.Fence == got {
@@ -466,10 +466,10 @@ func (l *fixture) raise(who string, fence uint64) (uint64, error) {
 			l.t.Fatalf("the fence of %s was raised to %d, after %d", who, got, before.Fence)
 		}
 		if l.e.Fence != got+uint64(h.Fences)-1 {
-			l.t.Fatalf("the last fence is %d, and %s was raised to %d with %d fences", l.e.Fence, who, got, h.Fences)
+			l.t.Fatalf("the last fence is %d, but %s was raised to %d with %d fences", l.e.Fence, who, got, h.Fences)
 		}
 		if o.Fence = got; o.Expires != h.Expires || o.Fences != h.Fences || o.Since != h.Since {
-			l.t.Fatalf("Raise made %+v of %+v", *h, o)
+			l.t.Fatalf("the lease after Raise is %+v, before it %+v", *h, o)
 		}
 	}
 	l.lastFence = max(l.lastFence, l.e.Fence)

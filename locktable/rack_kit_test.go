@@ -119,7 +119,7 @@ func (r *rowTable) whole(t tb) []byte {
 		}
 	}
 	if e.Overflow.Len != len(r.queue) {
-		t.Fatalf("there are %d waiters, and the entry counts %d", len(r.queue), e.Overflow.Len)
+		t.Fatalf("there are %d rows, but the entry counts %d", len(r.queue), e.Overflow.Len)
 	}
 	for _, w := range r.queue {
 		if w.Expires < e.Overflow.FirstExpiry || w.Since > e.Overflow.Last {

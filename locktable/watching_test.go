@@ -72,18 +72,18 @@ func TestVisibleChangesCallTheWatch(t *testing.T) {
 			t.Error("the watch was not called when it began")
 		}
 		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
-			t.Errorf("a grant, %v, did not call the watch once", err)
+			t.Errorf("a grant (error %v) did not call the watch once", err)
 		}
 		if _, err := y.Renew(t.Context(), []driver.LeaseRef{lease("a")}); err != nil || calls() != 0 {
-			t.Errorf("a renewal, %v, called the watch", err)
+			t.Errorf("a renewal (error %v) called the watch", err)
 		}
 		if _, err := y.Acquire(t.Context(), *with(mutex("a"), func(c *driver.Claim) { c.Name = "other" })); err != nil || calls() != 0 {
-			t.Errorf("a change of another name, %v, called the watch", err)
+			t.Errorf("a change of another name (error %v) called the watch", err)
 		}
 		stop()
 		synctest.Wait()
 		if err := y.Release(t.Context(), lease("a")); err != nil || calls() != 0 {
-			t.Errorf("a release, %v, called a stopped watch", err)
+			t.Errorf("a release (error %v) called a stopped watch", err)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestAcquireAllCallsAWatchOnce(t *testing.T) {
 				e.mu.Unlock()
 				_, err := x.AcquireAll(t.Context(), claims)
 				if n := calls(); (err == nil) != (what == "granted") || n != 1 {
-					t.Errorf("%v, and the watch was called %d times, want once", err, n)
+					t.Errorf("error %v, %d calls of the watch; want none, and one call", err, n)
 				}
 			})
 		})
@@ -139,7 +139,7 @@ func TestMarksAreRenewed(t *testing.T) {
 			t.Errorf("%d calls without a change", n)
 		}
 		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || calls() != 1 {
-			t.Errorf("%v, and no single call after five minutes", err)
+			t.Errorf("error %v; want none, and one call after five minutes", err)
 		}
 		stop()
 		stopOther()
