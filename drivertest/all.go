@@ -128,7 +128,7 @@ func testAll(s *suite) {
 		}
 		var cases [2][]driver.Claim
 		var waiters [2]driver.Claim
-		var watches [2]*watching
+		var watches [2]*watchCall
 		for at := range cases {
 			cases[at] = k.several(k.mutex, k.mutex)
 			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
@@ -142,7 +142,7 @@ func testAll(s *suite) {
 		}
 		for at := range cases {
 			if s.canWatch {
-				watches[at].settle()
+				watches[at].discardCalls()
 			}
 		}
 		k.advancePast(k.u)
@@ -225,7 +225,7 @@ func testAll(s *suite) {
 	if !s.NoNetwork {
 		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
 			slow := k.openSlow()
-			for _, w := range k.lateWays() {
+			for _, w := range k.lateCtxEnds() {
 				claims := k.several(k.mutex, k.mutex)
 				letArrive := slow.hold()
 				k.wantGiveUp(w, slow.newCall("AcquireAll", func(ctx context.Context) error {

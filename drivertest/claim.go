@@ -31,7 +31,7 @@ func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 	for _, o := range options {
 		o(&c)
 	}
-	k.remember(c)
+	k.recordClaim(c)
 	return c
 }
 

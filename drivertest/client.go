@@ -18,7 +18,7 @@ type client struct {
 
 // Acquire records the claim, for the clean-up, and the time of the answer.
 func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	d.k.remember(c)
+	d.k.recordClaim(c)
 	defer func() {
 		if ctx.Err() == nil {
 			d.k.answered.Store(int64(time.Since(d.k.began)))

@@ -32,7 +32,7 @@ func testLateClaims(s *suite) {
 	} {
 		s.test(name, func(k *kit) {
 			slow := k.openSlow()
-			for _, w := range k.lateWays() {
+			for _, w := range k.lateCtxEnds() {
 				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
 				slow.useOnce(free.Name)
 				g := k.a.wantGranted(k.mutex(on(held.Name)))
@@ -195,7 +195,7 @@ func testLateRepeats(s *suite) {
 		k.a.wantGranted(k.mutex())
 		slow.wantGranted(c)
 		letArrive := slow.hold()
-		k.wantGiveUp(k.ways()[0], slow.acquireCall(c))
+		k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
 		k.b.mustRelease(c)
 		next := k.mutex()
 		g := k.b.wantGranted(next)
@@ -212,7 +212,7 @@ func testLateRepeats(s *suite) {
 func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
 	letArrive := slow.hold()
-	k.wantGiveUp(k.ways()[0], slow.acquireCall(c))
+	k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
 	for _, r := range released {
 		k.b.mustRelease(r)
 	}
@@ -228,7 +228,7 @@ func testLateReleases(s *suite) {
 		slow, held, queued := k.openSlow(), k.mutex(), k.mutex(queue(long))
 		slow.wantGranted(held)
 		slow.wantPlace(queued, 1)
-		for _, w := range k.lateWays() {
+		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.hold()
 			k.wantGiveUp(w, slow.releaseWithEndCall(held), slow.releaseWithEndCall(queued))
 			k.advancePast(2 * k.shortTimeout())
@@ -245,7 +245,7 @@ func testLateReleases(s *suite) {
 		g := slow.wantGranted(held)
 		k.advancePast(0)
 		letArrive := slow.hold()
-		k.wantGiveUp(k.ways()[0], slow.releaseWithEndCall(held))
+		k.wantGiveUp(k.ctxEnds()[0], slow.releaseWithEndCall(held))
 		k.advancePast(2 * k.shortTimeout())
 		letArrive()
 		k.awaitArrival()
@@ -272,7 +272,7 @@ func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
 		slow, held := k.openSlow(), k.mutex(on(k.nth(9)))
 		g := slow.wantGranted(held)
-		for i, w := range k.ways() {
+		for i, w := range k.ctxEnds() {
 			letArrive := slow.hold()
 			k.wantGiveUp(w, slow.callsAll(k.nth(i), held, g.Fence+1)...)
 			letArrive()
@@ -284,7 +284,7 @@ func testGivenUp(s *suite) {
 		letArrive := far.hold()
 		first := far.acquireCall(k.mutex())
 		first.begin(k.ctx)
-		for _, w := range k.ways() {
+		for _, w := range k.ctxEnds() {
 			k.wantGiveUp(w, far.acquireCall(k.mutex(on(k.nth(1)))), far.acquireCall(k.mutex(on(k.nth(2)))))
 		}
 		letArrive()

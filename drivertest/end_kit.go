@@ -133,26 +133,26 @@ func (c *call) wait() error {
 	return c.err
 }
 
-// way is one way for a ctx to end.
-type way struct {
+// ctxEnd is a way for a ctx to end.
+type ctxEnd struct {
 	name   string
 	cancel bool // it is canceled before its deadline
 }
 
-func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
+func (k *kit) ctxEnds() []ctxEnd { return []ctxEnd{{"deadline", false}, {"cancelled", true}} }
 
-// lateWays returns the ways for a test that waits for the end of requests. The end is the
-// same for both, so -short tests only the canceled ctx.
-func (k *kit) lateWays() []way {
+// lateCtxEnds returns the ctxEnds for a test that waits for the end of requests. The end
+// is the same for both, so -short tests only the canceled ctx.
+func (k *kit) lateCtxEnds() []ctxEnd {
 	if k.s.short {
-		return k.ways()[1:]
+		return k.ctxEnds()[1:]
 	}
-	return k.ways()
+	return k.ctxEnds()
 }
 
 // wantGiveUp makes calls with a ctx that ends while the requests are delayed. The calls
 // must return soon after that.
-func (k *kit) wantGiveUp(w way, calls ...*call) {
+func (k *kit) wantGiveUp(w ctxEnd, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 	defer cancel()

@@ -16,13 +16,13 @@ import (
 // kit has the tools of a subtest: its clients, its clock and its checks.
 type kit struct {
 	*testing.T
-	s     *suite
-	ctx   context.Context
-	whole context.Context // the ctx of the whole subtest; ctx may be that of one random case
-	until atomic.Int64    // the subtest must have ended then, in ns since 1970
-	u     time.Duration   // Harness.Unit, or longer, see late.go
-	name  string          // a name that no other subtest uses
-	a, b  *client         // two clients that share only the backend
+	s          *suite
+	ctx        context.Context
+	subtestCtx context.Context // the ctx of the subtest; ctx may be that of one random case
+	deadline   atomic.Int64    // of the subtest, in ns since 1970
+	u          time.Duration   // Harness.Unit, or longer, see late.go
+	name       string          // a name that no other subtest uses
+	a, b       *client         // two clients that share only the backend
 
 	claims sync.Map // the claims that may still hold or wait, by token and name
 
@@ -32,17 +32,17 @@ type kit struct {
 	answered atomic.Int64 // the time at which the last Acquire returned, in ns since began
 }
 
-// run and serial make names that no other subtest and no earlier run on the same server
+// runID and serial make names that no other subtest and no earlier run on the same server
 // has used.
 var (
-	run    = rand.Text()[:8]
+	runID  = rand.Text()[:8]
 	serial atomic.Int64
 )
 
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.caseContext(t, u)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, whole: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
+	k := &kit{T: t, s: s, ctx: ctx, subtestCtx: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
 	k.setDeadline(ctx)
 	k.a, k.b = k.open(), k.open()
 
@@ -93,13 +93,13 @@ func (s *suite) fewer(n int) int {
 // setDeadline sets the time by which the subtest must have ended: the deadline of ctx.
 func (k *kit) setDeadline(ctx context.Context) {
 	end, _ := ctx.Deadline()
-	k.until.Store(end.UnixNano())
+	k.deadline.Store(end.UnixNano())
 }
 
-// remember records a claim, so that the suite can release it at the end, because other
+// recordClaim records a claim, so that the suite can release it at the end, because other
 // tests may share the server. With an injected clock the backend is only for the test,
 // and needs no clean-up.
-func (k *kit) remember(c driver.Claim) {
+func (k *kit) recordClaim(c driver.Claim) {
 	if k.s.Clock == nil {
 		k.claims.Store(string(c.Token[:])+c.Name, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
@@ -109,20 +109,20 @@ func (k *kit) remember(c driver.Claim) {
 // its limit, because a driver may hang.
 func (k *kit) releaseClaims() {
 	limit := 10 * time.Second
-	if k.whole.Err() != nil { // the driver hangs
+	if k.subtestCtx.Err() != nil { // the driver hangs
 		limit = 2 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	left := make(chan struct{})
+	released := make(chan struct{})
 	go func() {
-		defer close(left)
+		defer close(released)
 		defer cancel()
 		for _, l := range k.claims.Range {
 			_ = k.b.Driver.Release(ctx, l.(driver.LeaseRef)) // always a LeaseRef
 		}
 	}()
 	select {
-	case <-left:
+	case <-released:
 	case <-ctx.Done():
 	}
 }

@@ -45,7 +45,7 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			k.notes.add("a call has not returned, although its ctx has ended:\n" + subtestStacks())
 		}
 		failures := k.notes.take()
-		if len(failures) > 0 && s.isOver() && k.whole.Err() != nil {
+		if len(failures) > 0 && s.isOver() && k.subtestCtx.Err() != nil {
 			t.Skip("not finished: " + alreadyFailed)
 		}
 		late := k.lateness()
@@ -108,7 +108,7 @@ const alreadyFailed = "another subtest failed some time ago"
 func (k *kit) waitForReturn(done <-chan struct{}) bool {
 	ended := k.s.ended
 	for {
-		left := time.Until(time.Unix(0, k.until.Load())) + k.s.Patience
+		left := time.Until(time.Unix(0, k.deadline.Load())) + k.s.Patience
 		select {
 		case <-done: // maybe it ended while the process did not run
 			return true
@@ -122,7 +122,7 @@ func (k *kit) waitForReturn(done <-chan struct{}) bool {
 			return true
 		case <-ended:
 			ended = nil
-			k.until.Store(min(k.until.Load(), time.Now().UnixNano()))
+			k.deadline.Store(min(k.deadline.Load(), time.Now().UnixNano()))
 		case <-time.After(left):
 		}
 	}
@@ -273,7 +273,7 @@ func (k *kit) Fatalf(format string, args ...any) {
 // isStuck reports whether the subtest used up its time in a wait for one answer or event.
 // It was not stuck if Acquire returned shortly before: then all answers were slow.
 func (k *kit) isStuck() bool {
-	return k.whole.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
+	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }
 
 // lateness returns how much longer the subtest took than its own waits. A stuck subtest

@@ -85,10 +85,10 @@ const (
 // cases runs f on random cases, each with the time limit of a subtest. isTooLong reports
 // whether the subtest has taken so long that the case must end.
 func (k *kit) cases(f func(t *rapid.T, isTooLong func() bool)) {
-	whole, done, failed := k.ctx, 0, false
+	subtestCtx, done, failed := k.ctx, 0, false
 	isTooLong := func() bool { return time.Since(k.began) > randomTime }
 	defer func() {
-		if k.ctx = whole; isTooLong() {
+		if k.ctx = subtestCtx; isTooLong() {
 			k.T.Logf("the answers took so long that the subtest ended after %v, with %d random cases", randomTime, done)
 		}
 	}()

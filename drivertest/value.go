@@ -428,7 +428,7 @@ func testValueLate(s *suite) {
 	s.test("ARenewalOrAReleaseThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(value("one"))
 		g := slow.wantGranted(c)
-		for _, w := range k.lateWays() {
+		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.hold()
 			k.wantGiveUp(w, slow.renewCall(withValue(c, "late")), slow.releaseCall(withValue(c, "late")))
 			k.advancePast(2 * k.shortTimeout())
@@ -443,7 +443,7 @@ func testValueLate(s *suite) {
 	s.test("AClaimThatComesAfterItsEndWritesNothing", func(k *kit) {
 		slow := k.openSlow()
 		k.b.mustRelease(k.mustAcquire(k.mutex(value("one"))))
-		for _, w := range k.lateWays() {
+		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.hold()
 			k.wantGiveUp(w, slow.acquireCall(k.mutex(value("late"))), slow.acquireCall(k.mutex(value("late"), force)))
 			k.advancePast(2 * k.shortTimeout())

@@ -64,7 +64,7 @@ func testWatch(s *suite) {
 		k.a.wantGranted(k.mutex(ttl(k.u)))
 		watched.wantReport("a grant")
 		k.advancePast(k.u)
-		watched.settle()
+		watched.discardCalls()
 		k.a.wantGranted(k.mutex())
 		watched.wantReport("the next grant")
 	})
@@ -90,7 +90,7 @@ func testWatch(s *suite) {
 
 	s.test("OtherNamesAreNotReported", func(k *kit) {
 		watched, other := k.watch(k.name), k.watch(k.name+"/other")
-		watched.settle()
+		watched.discardCalls()
 		k.a.wantGranted(k.mutex(on(k.name + "/other")))
 		other.wantReport("the change of its name")
 		watched.wantNoReport()
@@ -100,7 +100,7 @@ func testWatch(s *suite) {
 		stopped, watched := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
 		stopped.stop() // a second call does nothing
-		stopped.settle()
+		stopped.discardCalls()
 		k.a.wantGranted(k.mutex())
 		watched.wantReport("a change to the other watch")
 		stopped.wantNoReport()
@@ -120,7 +120,7 @@ func testWatch(s *suite) {
 		d := k.open()
 		closed, watched := k.watchFrom(d, k.name), k.watch(k.name)
 		k.mustClose(d)
-		closed.settle()
+		closed.discardCalls()
 		k.a.wantGranted(k.mutex())
 		watched.wantReport("a change to the open client")
 		closed.wantNoReport()
@@ -129,8 +129,8 @@ func testWatch(s *suite) {
 	})
 }
 
-// A watching is one call of Watch.
-type watching struct {
+// A watchCall is one call of Watch.
+type watchCall struct {
 	k     *kit
 	d     *client
 	calls chan struct{}
@@ -139,7 +139,7 @@ type watching struct {
 
 // watch watches a name with the second client, and waits until changes are reported,
 // because a driver may subscribe after Watch has returned.
-func (k *kit) watch(name string) *watching {
+func (k *kit) watch(name string) *watchCall {
 	k.Helper()
 	w := k.watchFrom(k.b, name)
 	change := func() {
@@ -153,8 +153,8 @@ func (k *kit) watch(name string) *watching {
 }
 
 // watchFrom watches a name, and does not wait.
-func (k *kit) watchFrom(d *client, name string) *watching {
-	w := &watching{k: k, d: d, calls: make(chan struct{}, 1024)}
+func (k *kit) watchFrom(d *client, name string) *watchCall {
+	w := &watchCall{k: k, d: d, calls: make(chan struct{}, 1024)}
 	w.stop = d.Driver.(driver.Watcher).Watch(name, func() {
 		select {
 		case w.calls <- struct{}{}:
@@ -166,7 +166,7 @@ func (k *kit) watchFrom(d *client, name string) *watching {
 }
 
 // wantReport waits until a change is reported, and discards the calls for it.
-func (w *watching) wantReport(what string) {
+func (w *watchCall) wantReport(what string) {
 	w.k.Helper()
 	w.await(what, func() {})
 }
@@ -174,12 +174,12 @@ func (w *watching) wantReport(what string) {
 // await calls again now and then, until a change is reported. While PushesChanges is
 // false, no report is missing: the driver calls the watch when changes are reported
 // again.
-func (w *watching) await(what string, again func()) {
+func (w *watchCall) await(what string, again func()) {
 	w.k.Helper()
 	for began := time.Now(); ; again() {
 		select {
 		case <-w.calls:
-			w.settle()
+			w.discardCalls()
 			return
 		case <-time.After(w.k.s.Patience / 10):
 		}
@@ -194,15 +194,15 @@ func (w *watching) await(what string, again func()) {
 // harness sets ReportsLater.
 const quietTime = 100 * time.Millisecond
 
-func (w *watching) waitQuietTime() {
+func (w *watchCall) waitQuietTime() {
 	w.k.Helper()
 	if w.k.s.Clock == nil || w.k.s.ReportsLater {
 		w.k.sleep(quietTime)
 	}
 }
 
-// settle discards calls until none comes within quietTime.
-func (w *watching) settle() {
+// discardCalls discards calls until none comes within quietTime.
+func (w *watchCall) discardCalls() {
 	for {
 		w.waitQuietTime()
 		n := len(w.calls)
@@ -216,7 +216,7 @@ func (w *watching) settle() {
 }
 
 // wantNoReport requires that no change was reported.
-func (w *watching) wantNoReport() {
+func (w *watchCall) wantNoReport() {
 	w.k.Helper()
 	w.waitQuietTime()
 	if n := len(w.calls); n > 0 {
