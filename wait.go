@@ -185,7 +185,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
-		a.w.RecordHeld(held, c.byOthers(held))
+		a.w.RecordHeld(held, c.heldByOthers(held))
 		if moved {
 			a.polls = 0
 			a.callObserver(func(o *Observer) { o.reportQueued(cl, held) })

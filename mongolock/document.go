@@ -73,7 +73,7 @@ const maxDocumentBytes = 16 << 20
 // checkSize returns an error for a claim whose entry is too large for one more claim. A
 // document has the new value, the previous value, and the columns for people.
 func (t *store) checkSize(s *swap.Swap) error {
-	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabelSize+64) <= t.most {
+	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabelSize+64) <= t.maxBytes {
 		return nil
 	}
 	return &engine.ConfigError{

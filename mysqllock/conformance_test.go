@@ -22,8 +22,8 @@ func TestConformance(t *testing.T) {
 		return d
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Open:     over,
-		Sessions: sessions(s, database),
+		Open:     newDriver,
+		Sessions: sessionOpeners(s, database),
 		OtherStores: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))) },

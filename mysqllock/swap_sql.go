@@ -104,7 +104,7 @@ func (s *store) swapBatch(ctx context.Context, swaps []swap.Swap, out []swap.Swa
 		}
 	}
 	if len(unsure) == 0 {
-		s.clock.RecordInside(swaps[which[0]].Window)
+		s.clock.RecordInside(swaps[indexes[0]].Window)
 		return nil
 	}
 	return sqlswap.LoadResults(ctx, s.Load, swaps, out, unsure, func(i int) {

@@ -33,7 +33,7 @@ func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
-	return engine.DriverOrError(build(pool{p}, o, place(p.Config().ConnConfig)))
+	return engine.DriverOrError(build(pool{p}, o, location(p.Config().ConnConfig)))
 }
 
 // NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's

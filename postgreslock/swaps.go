@@ -178,9 +178,9 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 		if err := rows.Scan(into...); err != nil {
 			return false, err
 		}
-		took = true
+		changed = true
 		s.clock.RecordInside(w)
-		if received := time.Now(); received.Sub(sent) < slow { // a wait for a row would falsify the round-trip time
+		if received := time.Now(); received.Sub(sent) < slowThreshold { // not after a wait for a row: it is no round trip
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
 	}
