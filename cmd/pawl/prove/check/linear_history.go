@@ -12,7 +12,7 @@ import (
 type nameHistory struct {
 	name     *name
 	leases   []lease // in the order in which they began; a step of a lease has its index
-	refusals []step  // the refused tries
+	refusals []step  // of tries
 }
 
 // lease is a granted claim: it began and ended on the server within these times.
