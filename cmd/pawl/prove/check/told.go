@@ -30,7 +30,7 @@ func (w *world) lostNotTold(n *name) {
 			continue
 		}
 		if running := max(superseded, w.stops.lastTouch(a.Worker, a.Lost)); a.Lost > running {
-			w.Numbers.WorstTold = max(w.Numbers.WorstTold, time.Duration(a.Lost-running))
+			w.Numbers.MaxLossDelay = max(w.Numbers.MaxLossDelay, time.Duration(a.Lost-running))
 		}
 		latest := w.stops.postpone(a.Worker, superseded, superseded+maxLossDelay, maxLossDelay)
 		until := w.lookedUntil(a)

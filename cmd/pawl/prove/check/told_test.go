@@ -48,9 +48,9 @@ func TestLostNotTold(t *testing.T) {
 	})
 }
 
-func TestWorstTold(t *testing.T) {
+func TestMaxLossDelay(t *testing.T) {
 	v := verdict(t, hold(1, 0, 10, 0, 1, lost(900, 1250, 1250, 9000)), hold(2, 5, 1200, 1300, 2))
-	if got, want := v.Numbers.WorstTold, 50*time.Millisecond; got != want {
-		t.Errorf("WorstTold = %v, want %v", got, want)
+	if got, want := v.Numbers.MaxLossDelay, 50*time.Millisecond; got != want {
+		t.Errorf("MaxLossDelay = %v, want %v", got, want)
 	}
 }

@@ -92,9 +92,9 @@ type Numbers struct {
 	HandoverMedian time.Duration
 	Handovers      int
 
-	// WorstTold is the longest time from a grant that ended a lease until the holder of
-	// the lease saw the loss. The time in which the holder was stopped does not count.
-	WorstTold time.Duration
+	// MaxLossDelay is the longest time from a grant that ended a lease until the lease's
+	// holder saw the loss. The time in which the holder was stopped does not count.
+	MaxLossDelay time.Duration
 
 	Took time.Duration // from the first line to the last
 }

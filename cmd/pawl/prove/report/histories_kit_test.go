@@ -305,7 +305,7 @@ func (s *simulation) close() {
 	n.QueuePairs, n.PorcupineOperations, n.PorcupineNames, n.PorcupinePieces = n.Leases/2, n.Leases*2, len(s.names), n.Leases/20
 	n.CalmRate, n.FaultRate = 212.4, 148.9
 	n.WaitMedian, n.WaitP99, n.WaitMax = 1234*time.Microsecond, 812*time.Millisecond, 4*time.Second
-	n.Handovers, n.HandoverMedian, n.WorstTold = n.Leases/3, 410*time.Microsecond, 1810*time.Millisecond
+	n.Handovers, n.HandoverMedian, n.MaxLossDelay = n.Leases/3, 410*time.Microsecond, 1810*time.Millisecond
 }
 
 // overlap plants a second holder: a mutex is granted while another claim holds it.

@@ -31,7 +31,7 @@ func (p *page) numbers() markup.HTML {
 			fact("Wait, longest", some(n.WaitMax)),
 			fact("Release to next grant, median", some(n.HandoverMedian)),
 			fact("Handovers", number(n.Handovers)),
-			fact("Until a holder saw its loss, longest", some(n.WorstTold)),
+			fact("Until a holder saw its loss, longest", some(n.MaxLossDelay)),
 			fact("Times this machine kept a process from running", number(n.Pauses)),
 			fact("of these, longest", some(n.LongestPause)),
 			fact("Leases a second, calm", rate(n.CalmRate)),
