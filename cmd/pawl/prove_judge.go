@@ -51,7 +51,7 @@ func (p *proof) sayVerdict(v *check.Verdict, out, file string) error {
 	}
 	p.sayViolations(v)
 	if len(v.Violations) == 0 {
-		for _, b := range v.Blind {
+		for _, b := range v.Weaknesses {
 			fmt.Fprintf(p.v.out, "proves nothing: %s\n", b)
 		}
 	}
@@ -61,7 +61,7 @@ func (p *proof) sayVerdict(v *check.Verdict, out, file string) error {
 	switch {
 	case len(v.Violations) > 0:
 		return &exit{code: exitUnsound, err: errors.New("the locks did not hold; the report shows where")}
-	case len(v.Blind) > 0:
+	case len(v.Weaknesses) > 0:
 		return &exit{code: exitOther, err: errors.New("the run proves nothing, for the reasons above; give it more time, or other faults")}
 	}
 	_, err := fmt.Fprintln(p.v.out, "the locks held")

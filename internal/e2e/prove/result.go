@@ -81,7 +81,7 @@ func (r *result) row(engine string) string {
 		faults = append(faults, fmt.Sprintf("%s %d", kind, n.FaultsByKind[kind]))
 	}
 	return fmt.Sprintf("| %s | %d | %s | %d | %d | %d | %s | %s | %v | %d |", engine, n.Leases, strings.Join(faults, ", "),
-		n.Lost, n.TakenOver, n.Stale, r.violations(), strings.Join(r.verdict.Blind, " "), r.took.Round(time.Second), r.run.Seed)
+		n.Lost, n.TakenOver, n.Stale, r.violations(), strings.Join(r.verdict.Weaknesses, " "), r.took.Round(time.Second), r.run.Seed)
 }
 
 // violations counts those of each rule.
@@ -101,8 +101,8 @@ func (r *result) failure() error {
 	switch {
 	case len(r.verdict.Violations) > 0:
 		return fmt.Errorf("%s: %s (%s)", r.verdict.Violations[0].Rule, r.verdict.Violations[0].Text, r.report)
-	case len(r.verdict.Blind) > 0:
-		return fmt.Errorf("it proves nothing: %s (%s)", r.verdict.Blind[0], r.report)
+	case len(r.verdict.Weaknesses) > 0:
+		return fmt.Errorf("it proves nothing: %s (%s)", r.verdict.Weaknesses[0], r.report)
 	case r.code != 0:
 		return fmt.Errorf("exit code %d (%s)", r.code, r.report)
 	}

@@ -6,7 +6,7 @@
 // favour.
 //
 // A history can also be too poor to prove anything, because no fault did anything or no
-// lease was lost. The package says that, too: see Verdict.Blind.
+// lease was lost. The package says that, too: see Verdict.Weaknesses.
 package check
 
 import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -29,6 +29,6 @@ func Run(h *history.History) *Verdict {
 	w.allOrNothing()
 	w.calmLoss()
 	w.count()
-	w.blindness() // reads what count has counted
+	w.addWeaknesses() // reads what count has counted
 	return w.verdict()
 }

@@ -112,10 +112,10 @@ func TestBlind(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := Run(historyOf(tt.lines))
-			if all := strings.Join(v.Blind, "\n"); !strings.Contains(all, tt.want) {
+			if all := strings.Join(v.Weaknesses, "\n"); !strings.Contains(all, tt.want) {
 				t.Errorf("it is blind because\n%s\nwant %q", all, tt.want)
 			}
-			if len(v.Violations)+len(v.Blind) == 0 {
+			if len(v.Violations)+len(v.Weaknesses) == 0 {
 				t.Error("it is OK")
 			}
 		})

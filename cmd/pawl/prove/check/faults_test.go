@@ -53,10 +53,10 @@ func TestPausesAreCounted(t *testing.T) {
 	if n := v.Numbers; n.Pauses != 2 || n.Paused != 400*time.Millisecond || n.LongestPause != 400*time.Millisecond || n.FaultsByKind[history.Pause] != 0 {
 		t.Errorf("%d pauses, %v in all, %v at the longest, %v", n.Pauses, n.Paused, n.LongestPause, n.FaultsByKind)
 	}
-	if s := strings.Join(v.Blind, " "); strings.Contains(s, busy) {
+	if s := strings.Join(v.Weaknesses, " "); strings.Contains(s, busy) {
 		t.Error(s)
 	}
-	if s := strings.Join(of(6000).Blind, " "); !strings.Contains(s, busy) {
+	if s := strings.Join(of(6000).Weaknesses, " "); !strings.Contains(s, busy) {
 		t.Error(s)
 	}
 }

@@ -20,7 +20,7 @@ func (w *world) leftovers() {
 	}
 	for _, n := range w.Run.Names {
 		if !inspected[n.Name] {
-			w.Blind = append(w.Blind, fmt.Sprintf("The last state of %q was not read, so it may still have holders or waiters.", n.Name))
+			w.Weaknesses = append(w.Weaknesses, fmt.Sprintf("The last state of %q was not read, so it may still have holders or waiters.", n.Name))
 		}
 	}
 }

@@ -21,8 +21,8 @@ func TestRightHistories(t *testing.T) {
 // A simulated run of some minutes has enough in it to prove something.
 func TestSimulationIsNotBlind(t *testing.T) {
 	v := checked(simulate(1, 8, ms(200_000), history.Stop, history.Kill, history.Silence))
-	if len(v.Violations)+len(v.Blind) > 0 {
-		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Blind)
+	if len(v.Violations)+len(v.Weaknesses) > 0 {
+		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Weaknesses)
 	}
 	t.Logf("%+v", v.Numbers)
 }

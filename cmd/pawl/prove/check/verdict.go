@@ -20,9 +20,9 @@ type Verdict struct {
 	// not kept.
 	Count map[string]int
 
-	// Blind has the reasons for which the history would prove nothing even without a
-	// violation. Each is a sentence; the report has the first one in its headline.
-	Blind []string
+	// Weaknesses has the reasons why the history proves nothing even without a violation.
+	// Each is a sentence; the report shows the first one in its headline.
+	Weaknesses []string
 
 	// Announced is the number of overlaps that Run.Forgets excuses.
 	Announced int

@@ -65,7 +65,7 @@ func TestVerdicts(t *testing.T) {
 	})
 	t.Run("blind", func(t *testing.T) {
 		m := makeHistory(small)
-		m.v.Blind = []string{"No worker was ever stopped.", "No lease was lost."}
+		m.v.Weaknesses = []string{"No worker was ever stopped.", "No lease was lost."}
 		wantWords(t, write(t, m), "Proves nothing: no worker was ever stopped.", "No lease was lost.")
 	})
 	t.Run("planted", func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestAHistoryWithoutClaims(t *testing.T) {
-	m := &madeHistory{v: &check.Verdict{Blind: []string{"No lease was granted."}}}
+	m := &madeHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
 	m.lines = []history.Line{{Run: &history.Run{Format: 1}}, {End: &history.End{}}}
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 	m.lines = nil
@@ -141,7 +141,7 @@ func TestHostileTexts(t *testing.T) {
 	r.Version, r.Begun, r.Command, r.Backend, r.Lock, r.Planted, r.Faults = evil, evil, evil, evil, evil, evil, []string{evil}
 	m.v.Violations = []check.Violation{{Rule: check.Overlap, Name: evil, Text: evil, From: 1, Claims: []int64{1}}, {Rule: check.RunFailed, Text: evil}}
 	m.v.Count = map[string]int{check.Overlap: 1, check.RunFailed: 1}
-	m.v.Blind = []string{evil}
+	m.v.Weaknesses = []string{evil}
 	m.v.Numbers.FaultsByKind = map[string]int{evil: 3}
 	for _, l := range m.lines {
 		switch {

@@ -16,8 +16,8 @@ func (p *page) outcome() (line, kind string) {
 	switch {
 	case len(v.Violations) > 0:
 		return "FAILED: " + p.headline(&v.Violations[p.gravest]), "bad"
-	case len(v.Blind) > 0:
-		return "Proves nothing: " + strings.ToLower(v.Blind[0][:1]) + visible.Text(v.Blind[0][1:]), "some"
+	case len(v.Weaknesses) > 0:
+		return "Proves nothing: " + strings.ToLower(v.Weaknesses[0][:1]) + visible.Text(v.Weaknesses[0][1:]), "some"
 	}
 	return "Held: " + counted(v.Numbers.Leases, "lease") + ", " + counted(faults, "fault") + ", no violation.", "good"
 }
@@ -61,13 +61,13 @@ func (p *page) checked() markup.HTML {
 func (p *page) remarks() markup.HTML {
 	var all []markup.HTML
 	remark := func(kind, sentence string) { all = append(all, text("li", sentence, class("notice "+kind))) }
-	blind := p.v.Blind
-	if p.violations == 0 && len(blind) > 0 {
-		blind = blind[1:] // the headline has the first
-	} else if len(blind) > 0 {
+	weaknesses := p.v.Weaknesses
+	if p.violations == 0 && len(weaknesses) > 0 {
+		weaknesses = weaknesses[1:] // the headline has the first
+	} else if len(weaknesses) > 0 {
 		remark("some", "Besides, the run would prove nothing:")
 	}
-	for _, b := range blind {
+	for _, b := range weaknesses {
 		remark("some", visible.Text(b))
 	}
 	if p.Run.Planted != "" {

@@ -15,10 +15,10 @@ const (
 	pausedRatio     = 10  // the machine may pause a process for one part in this many of the time
 )
 
-// blindness finds reasons why a history without a violation proves nothing.
-func (w *world) blindness() {
+// addWeaknesses adds the reasons why a history without a violation proves nothing.
+func (w *world) addWeaknesses() {
 	n := &w.Numbers
-	say := func(format string, args ...any) { w.Blind = append(w.Blind, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { w.Weaknesses = append(w.Weaknesses, fmt.Sprintf(format, args...)) }
 	if w.End.Interrupted {
 		say("The run was interrupted after %s.", at(w.End.At))
 		return // the other reasons follow from that
