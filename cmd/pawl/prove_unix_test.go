@@ -61,7 +61,7 @@ func TestProveFindsPlantedBugs(t *testing.T) {
 	for bug, rules := range map[string][]string{
 		"release-without-token": {"calm-loss", "overlap"},
 		"fence-falls":           {"fence-falls"},
-		"loss-not-told":         {"lost-not-told", "overlap"},
+		"loss-not-told":         {"loss-not-seen", "overlap"},
 	} {
 		t.Run(bug, func(t *testing.T) {
 			b := newSerialLab(t)

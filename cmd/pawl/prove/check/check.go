@@ -18,7 +18,7 @@ func Run(h *history.History) *Verdict {
 		w.overlap(n)
 		w.fences(n)
 		w.releaseLied(n)
-		w.lostNotTold(n)
+		w.lossNotSeen(n)
 		w.order(n)
 		w.idle(n)
 		w.linearizable(n)

@@ -18,7 +18,7 @@ func TestPauses(t *testing.T) {
 		}, ""},
 		{"told late, after a pause of another process", []any{
 			fault(history.Pause, 3, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
-		}, LostNotTold},
+		}, LossNotSeen},
 		{"told late, after a pause of the controller, which has the registers", []any{
 			fault(history.Pause, server, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},

@@ -174,7 +174,7 @@ var mutations = map[string]mutation{
 			return ""
 		}
 		a.Lost, a.Told, a.Released, a.Freed, a.Release = 0, 0, 0, 0, ""
-		return LostNotTold
+		return LossNotSeen
 	},
 }
 

@@ -9,7 +9,7 @@ const (
 	StaleAccepted   = "stale-accepted"     // a write was accepted after one with a greater fence
 	PlainLostInCalm = "plain-lost-in-calm" // an update was lost without a fault that explains it
 	ReleaseLied     = "release-lied"       // a release said that the lease was held, but it was over
-	LostNotTold     = "lost-not-told"      // a lease was over, and its holder did not learn that in time
+	LossNotSeen     = "loss-not-seen"      // a lease was over, and its holder did not learn that in time
 	Order           = "order"              // a claim was served before one that had asked earlier
 	Idle            = "idle"               // a name was free, and its waiters kept waiting
 	Linearizable    = "linearizable"       // no order of the claims and releases of a name explains their answers

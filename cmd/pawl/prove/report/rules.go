@@ -52,7 +52,7 @@ func rulesOf(s *story, v *check.Verdict) []rule {
 			"The register that checks fences has the value that its accepted writes give."},
 		{check.PlainLostInCalm, "an update of %s was lost without a fault", len(s.Writes), "write", "",
 			"The register that checks nothing lost no update that no fault explains."},
-		{check.LostNotTold, "a holder of %s did not see its loss", lost, "lost lease", "",
+		{check.LossNotSeen, "a holder of %s did not see its loss", lost, "lost lease", "",
 			"A holder saw that its lease was over within a second of the next grant, if its process ran."},
 		{check.ReleaseLied, "a release of %s was wrong", released, "release", "",
 			"A release that said “held until now” was right."},

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The time limits of the rule LostNotTold.
+// The time limits of the rule LossNotSeen.
 const (
 	maxLossDelay = int64(time.Second)     // to see the loss, after another holder has got the name
 	maxWakeDelay = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
 )
 
-// lostNotTold finds holders that worked on though another had got the name, and holders
+// lossNotSeen finds holders that worked on though another had got the name, and holders
 // that the lock did not wake up. A holder that is stopped sees nothing; it must see the
 // loss when it goes on.
-func (w *world) lostNotTold(n *name) {
+func (w *world) lossNotSeen(n *name) {
 	next := w.successors(n)
 	for _, a := range n.granted {
 		w.notWoken(n, a)
@@ -44,7 +44,7 @@ func (w *world) lostNotTold(n *name) {
 		} else {
 			text, args = text+"saw only at %s that its own lease was over.", append(args, at(a.Lost))
 		}
-		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: superseded, To: until, Claims: ids(a, b)}, text, args...)
+		w.add(Violation{Rule: LossNotSeen, Name: n.Name, From: superseded, To: until, Claims: ids(a, b)}, text, args...)
 	}
 }
 
@@ -77,7 +77,7 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 	}
 	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+maxWakeDelay, maxWakeDelay)
 	if woken := w.firstOf(c.Told, c.Released, c.Died); woken > latest {
-		w.add(Violation{Rule: LostNotTold, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
+		w.add(Violation{Rule: LossNotSeen, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
 			"%s had lost %q at %s, and the lock had not woken it up %s later.",
 			upper{c}, n.Name, at(c.Lost), length(woken-c.Lost))
 	}
