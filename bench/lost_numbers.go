@@ -99,7 +99,7 @@ func (c loser) lost(w *history.Write) bool {
 
 // tell counts a holder that was lost, and returns when the holder knew of the loss.
 func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
-	for _, t := range []int64{holder.Lost, holder.Told} {
+	for _, t := range []int64{holder.Lost, holder.Woken} {
 		if t > 0 && (knew == 0 || t < knew) {
 			knew = t
 		}

@@ -33,8 +33,8 @@ func mishap(c *history.Claim) (when int64, what string) {
 	switch {
 	case c.Lost != 0:
 		return c.Lost, "its lease was lost" + because(c.Why)
-	case c.Told != 0:
-		return c.Told, "the lock told it that its lease was lost" + because(c.Why)
+	case c.Woken != 0:
+		return c.Woken, "the lock woke it up because its lease was lost" + because(c.Why)
 	case c.Release == history.Late:
 		return c.Freed, "its release found that the lease was over"
 	case c.Release == history.Unknown:

@@ -72,7 +72,7 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	case c.Answer != history.Granted:
 		return w.waitEnd(c)
 	case c.Lost != 0:
-		return max(c.Lost, c.Told, c.Believed)
+		return max(c.Lost, c.Woken, c.Believed)
 	}
 	return w.Last
 }

@@ -13,16 +13,16 @@ func TestPauses(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	calm := &history.Phase{Phase: history.Calm, From: 0, To: ms(9500)}
 	checkCases(t, []historyCase{
-		{"told late, after a pause", []any{
+		{"seen late, after a pause", []any{
 			fault(history.Pause, 1, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},
-		{"told late, after a pause of another process", []any{
+		{"seen late, after a pause of another process", []any{
 			fault(history.Pause, 3, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, LossNotSeen},
-		{"told late, after a pause of the controller, which has the registers", []any{
+		{"seen late, after a pause of the controller, which has the registers", []any{
 			fault(history.Pause, server, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},
-		{"told late, after a stop that the machine made longer", []any{
+		{"seen late, after a stop that the machine made longer", []any{
 			fault(history.Stop, 1, 950, 4000), fault(history.Pause, 1, 940, 6000),
 			hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},

@@ -78,9 +78,9 @@ func how(how string) change       { return func(c *history.Claim) { c.How = how 
 func believed(until int64) change { return func(c *history.Claim) { c.Believed = ms(until) } }
 
 // lost makes a lease one that its holder lost, and that it released too late.
-func lost(believed, lost, told, released int64) change {
+func lost(believed, lost, woken, released int64) change {
 	return func(c *history.Claim) {
-		c.Believed, c.Lost, c.Told = ms(believed), ms(lost), ms(told)
+		c.Believed, c.Lost, c.Woken = ms(believed), ms(lost), ms(woken)
 		c.Released, c.Freed, c.Release = ms(released), ms(released+1), history.Late
 	}
 }

@@ -76,7 +76,7 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 		return
 	}
 	latest := w.stops.postpone(c.Worker, c.Lost, c.Lost+maxWakeDelay, maxWakeDelay)
-	if woken := w.firstOf(c.Told, c.Released, c.Died); woken > latest {
+	if woken := w.firstOf(c.Woken, c.Released, c.Died); woken > latest {
 		w.add(Violation{Rule: LossNotSeen, Name: n.Name, From: c.Lost, To: woken, Claims: ids(c)},
 			"%s had lost %q at %s, and the lock had not woken it up %s later.",
 			upper{c}, n.Name, at(c.Lost), length(woken-c.Lost))

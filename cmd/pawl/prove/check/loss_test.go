@@ -10,20 +10,20 @@ import (
 func TestLossNotSeen(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	other := func(r *history.Run) { r.Lock = "another" }
-	notWoken := func(c *history.Claim) { c.Told = 0 }
+	notWoken := func(c *history.Claim) { c.Woken = 0 }
 	checkCases(t, []historyCase{
-		{"told in time", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 1100, 9000)), next}, ""},
-		{"told a little late", []any{hold(1, 0, 10, 0, 1, lost(900, 2200, 2200, 9000)), next}, ""},
-		{"told too late", []any{hold(1, 0, 10, 0, 1, lost(900, 2201, 2201, 9000)), next}, LossNotSeen},
-		{"never told", []any{hold(1, 0, 10, 0, 1, lost(900, 0, 0, 9000)), next}, LossNotSeen},
+		{"seen in time", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 1100, 9000)), next}, ""},
+		{"seen a little late", []any{hold(1, 0, 10, 0, 1, lost(900, 2200, 2200, 9000)), next}, ""},
+		{"seen too late", []any{hold(1, 0, 10, 0, 1, lost(900, 2201, 2201, 9000)), next}, LossNotSeen},
+		{"never seen", []any{hold(1, 0, 10, 0, 1, lost(900, 0, 0, 9000)), next}, LossNotSeen},
 		{"released meanwhile", []any{hold(1, 0, 10, 0, 1, lost(900, 0, 0, 1500)), next}, ""},
 		{"dead, and the controller noticed late", []any{hold(1, 0, 10, 0, 1, died(900, 9000)), next}, ""},
-		{"never told, and dead later", []any{hold(1, 0, 10, 0, 1, died(4000, 9000)), next}, "linearizable loss-not-seen overlap"},
+		{"never seen, and dead later", []any{hold(1, 0, 10, 0, 1, died(4000, 9000)), next}, "linearizable loss-not-seen overlap"},
 		{"dead meanwhile", []any{hold(1, 0, 10, 0, 1, died(900, 1500)), next}, ""},
 		{"stopped meanwhile", []any{
 			fault(history.Stop, 1, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},
-		{"stopped, and told too late", []any{
+		{"stopped, and seen too late", []any{
 			fault(history.Stop, 1, 950, 6000), hold(1, 0, 10, 0, 1, lost(900, 7001, 7001, 9000)), next,
 		}, LossNotSeen},
 		{"another was stopped", []any{

@@ -173,7 +173,7 @@ var mutations = map[string]mutation{
 		if a == nil || m.end < b.Got+ms(4000) {
 			return ""
 		}
-		a.Lost, a.Told, a.Released, a.Freed, a.Release = 0, 0, 0, 0, ""
+		a.Lost, a.Woken, a.Released, a.Freed, a.Release = 0, 0, 0, 0, ""
 		return LossNotSeen
 	},
 }

@@ -31,8 +31,8 @@ func (w *world) count() {
 		if c.Lost != 0 || c.Release == history.Late {
 			n.Lost++
 		}
-		if c.Told != 0 {
-			n.Told++
+		if c.Woken != 0 {
+			n.Woken++
 		}
 		if c.Died != 0 {
 			n.Died++

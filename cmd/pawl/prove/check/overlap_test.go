@@ -8,7 +8,7 @@ import (
 
 func TestOverlap(t *testing.T) {
 	// The first holders released too late, so the rules of releases find no violation.
-	late := func(c *history.Claim) { c.Release, c.Lost, c.Told = history.Late, c.Believed+1, c.Believed+1 }
+	late := func(c *history.Claim) { c.Release, c.Lost, c.Woken = history.Late, c.Believed+1, c.Believed+1 }
 	forgets := func(r *history.Run) { r.Forgets = true }
 	checkCases(t, []historyCase{
 		{"one after the other", []any{hold(1, 0, 10, 20, 1), hold(2, 5, 21, 30, 2)}, ""},

@@ -363,7 +363,7 @@ func (s *sim) section(w *simWorker, l *simLease) {
 		if s.now < l.term {
 			l.Believed = s.now
 		} else if l.Lost == 0 {
-			l.Lost, l.Told = s.now, s.now
+			l.Lost, l.Woken = s.now, s.now
 		}
 		if s.now >= end || l.Lost != 0 {
 			s.on(w, l.Life, s.Int64N(ms(1)), func() { s.write(w, l) })

@@ -58,7 +58,7 @@ type Numbers struct {
 	LongestPause time.Duration
 
 	Lost      int // leases whose holder saw that they were lost
-	Told      int // leases whose holder was woken up, because they were lost
+	Woken     int // leases whose holder the lock woke up because of their loss
 	Died      int // leases whose process ended before they were over
 	TakenOver int // grants of a name after a lease on it that was lost, or whose holder died
 

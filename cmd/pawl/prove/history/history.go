@@ -109,8 +109,8 @@ type Claim struct {
 	Fence    uint64 `json:"fence,omitempty"`    // with Granted
 	Believed int64  `json:"believed,omitempty"` // before the last look that found it held
 	Lost     int64  `json:"lost,omitempty"`     // after the first look that found it lost
-	Told     int64  `json:"told,omitempty"`     // after the lock notified the holder of the loss
-	Why      string `json:"why,omitempty"`      // with Lost or Told
+	Woken    int64  `json:"woken,omitempty"`    // after the lock notified the holder of the loss
+	Why      string `json:"why,omitempty"`      // with Lost or Woken
 
 	Released int64  `json:"released,omitempty"` // before the call that releases
 	Freed    int64  `json:"freed,omitempty"`    // after that call
@@ -123,7 +123,7 @@ type Claim struct {
 
 // Last returns the latest of the times of a claim.
 func (c *Claim) Last() int64 {
-	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Told, c.Released, c.Freed, c.Died)
+	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Woken, c.Released, c.Freed, c.Died)
 }
 
 // The modes, which say how much of the name a claim takes.

@@ -65,7 +65,7 @@ func (m *madeHistory) repeated(claims int) *history.History {
 		for _, old := range once {
 			c := *old
 			c.ID += round
-			for _, t := range []*int64{&c.Asked, &c.Answered, &c.Got, &c.Believed, &c.Lost, &c.Told, &c.Released, &c.Freed, &c.Died} {
+			for _, t := range []*int64{&c.Asked, &c.Answered, &c.Got, &c.Believed, &c.Lost, &c.Woken, &c.Released, &c.Freed, &c.Died} {
 				if *t != 0 {
 					*t += round * 10e6
 				}
@@ -262,12 +262,12 @@ func (s *simulation) hold(c *history.Claim) (over, free int64) {
 }
 
 func (s *simulation) lose(c *history.Claim, f history.Fault, at int64) (over, free int64) {
-	c.Believed, c.Lost, c.Told = at, at+ttl*9/10, at+ttl*9/10+1e6
+	c.Believed, c.Lost, c.Woken = at, at+ttl*9/10, at+ttl*9/10+1e6
 	if f.Kind == history.Stop {
-		c.Lost, c.Told = max(f.To, c.Lost), max(f.To, c.Lost)+1e6
+		c.Lost, c.Woken = max(f.To, c.Lost), max(f.To, c.Lost)+1e6
 	}
 	c.Why = "the lease was not renewed in time: context deadline exceeded"
-	c.Released = c.Told + 1e6
+	c.Released = c.Woken + 1e6
 	if f.Kind == history.Overstay {
 		c.Released += ttl
 		s.fence++
@@ -278,7 +278,7 @@ func (s *simulation) lose(c *history.Claim, f history.Fault, at int64) (over, fr
 	}
 	c.Freed, c.Release = c.Released+5e5, history.Late
 	s.m.v.Numbers.Lost++
-	s.m.v.Numbers.Told++
+	s.m.v.Numbers.Woken++
 	s.m.v.Numbers.TakenOver++
 	return c.Freed, at + ttl
 }

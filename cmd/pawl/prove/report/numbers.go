@@ -21,7 +21,7 @@ func (p *page) numbers() markup.HTML {
 			fact("Wait timed out", number(n.TimedOut)),
 			fact("No answer, or an error", number(n.Unknown)),
 			fact("Lost, and seen by the holder", number(n.Lost)),
-			fact("of these, woken up by the lock", number(n.Told)),
+			fact("of these, woken up by the lock", number(n.Woken)),
 			fact("Held by a process that died", number(n.Died)),
 			fact("Taken over by the next claim", number(n.TakenOver)),
 		),

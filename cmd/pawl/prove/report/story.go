@@ -40,7 +40,7 @@ func endOf(c *history.Claim) int {
 		return endAsking
 	case c.Got == 0:
 		return endNone
-	case c.Lost != 0, c.Told != 0, c.Release == history.Late:
+	case c.Lost != 0, c.Woken != 0, c.Release == history.Late:
 		return endLost
 	case c.Release == history.OK:
 		return endReleased

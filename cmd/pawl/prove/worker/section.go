@@ -12,9 +12,9 @@ import (
 // A holding is the hold of an actor in one section: one lease, or the leases of an All.
 type holding struct {
 	*actor
-	claims []*history.Claim
-	leases []Lease
-	toldAt []int64
+	claims  []*history.Claim
+	leases  []Lease
+	wokenAt []int64
 }
 
 // section works under the leases, and releases them.
@@ -23,7 +23,7 @@ func (a *actor) section(claims []*history.Claim, leases []Lease) {
 		c.Fence = leases[i].Fence()
 		a.send(Message{Open: c})
 	}
-	s := &holding{actor: a, claims: claims, leases: leases, toldAt: make([]int64, len(leases))}
+	s := &holding{actor: a, claims: claims, leases: leases, wokenAt: make([]int64, len(leases))}
 	over := make(chan struct{})
 	listening := make(chan struct{})
 	go s.listen(over, listening)
@@ -39,11 +39,11 @@ func (s *holding) listen(over, listening chan struct{}) {
 	for i, l := range s.leases {
 		select {
 		case <-l.Done():
-			s.toldAt[i] = s.now()
+			s.wokenAt[i] = s.now()
 		case <-over:
 			select {
 			case <-l.Done(): // just now
-				s.toldAt[i] = s.now()
+				s.wokenAt[i] = s.now()
 			default:
 			}
 		}
@@ -89,16 +89,16 @@ func (s *holding) work() {
 		os.Exit(Crashed)
 	}
 	writesLate := s.stays || s.chance(50) && !s.Heeds
-	told := s.now()
+	lastMessage := s.now()
 	for end := s.now() + int64(s.length()); s.now() < end; time.Sleep(lookEvery) {
 		if !s.look() && !s.stays {
 			break
 		}
-		if at := s.now(); at-told > int64(stillEvery) {
+		if at := s.now(); at-lastMessage > int64(stillEvery) {
 			for _, c := range s.claims {
 				s.send(Message{Still: &Still{c.ID, c.Believed}})
 			}
-			told = at
+			lastMessage = at
 		}
 	}
 	held := s.look()
@@ -150,7 +150,7 @@ func (s *holding) release() {
 	}
 	freed := s.now()
 	for i, c := range s.claims {
-		c.Freed, c.Told = freed, s.toldAt[i]
+		c.Freed, c.Woken = freed, s.wokenAt[i]
 		switch {
 		case errs[i] == nil:
 			c.Release = history.OK

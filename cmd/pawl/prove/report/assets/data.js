@@ -33,7 +33,7 @@ const NONE = 0, RELEASED = 1, LOST = 2, DIED = 3, UNKNOWN = 4, ASKING = 5;
     }
     const sure = end === RELEASED ? claims.released[i] : Math.max(got, claims.believed[i]);
     let known = sure;
-    if (end === LOST) known = Math.max(sure, first(claims.lost[i], claims.told[i], claims.freed[i]));
+    if (end === LOST) known = Math.max(sure, first(claims.lost[i], claims.woken[i], claims.freed[i]));
     if (end === DIED) known = Math.max(sure, claims.died[i]);
     if (end === UNKNOWN) known = Math.max(sure, claims.released[i], claims.freed[i]);
     claims.sure[i] = sure;

@@ -18,7 +18,7 @@ const claimInWords = (i) => {
     say("Fence", fenceOf(i) || "none");
     say("Sure until", `${moment(at("sure"))} (held ${length(at("sure") - at("got"))})`);
     if (at("lost")) say("Saw its loss", since(at("lost"), at("sure")), "lost");
-    if (at("told")) say("Woken up: lost", since(at("told"), at("sure")), "lost");
+    if (at("woken")) say("Woken up: lost", since(at("woken"), at("sure")), "lost");
     if (c.end[i] === LOST && at("last") > at("known")) say("Worked on", `for ${length(at("last") - at("known"))} after that`, "lost");
     if (at("released")) say("Released", moment(at("released")) + (at("freed") ? `, answered ${length(at("freed") - at("released"))} later: ${texts[at("release")]}` : ", no answer"));
   } else {
