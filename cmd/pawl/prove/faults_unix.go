@@ -18,7 +18,7 @@ import (
 // the server. It returns when all of them are over.
 func (c *controller) doFaults(ctx context.Context) {
 	of := func(server bool) []string {
-		return slices.DeleteFunc(slices.Clone(c.Faults), func(k string) bool { return slices.Contains(history.OfServer, k) != server })
+		return slices.DeleteFunc(slices.Clone(c.Faults), func(k string) bool { return slices.Contains(history.ServerFaults, k) != server })
 	}
 	var hands sync.WaitGroup
 	defer hands.Wait()

@@ -74,9 +74,9 @@ func Names() []history.Name {
 // Possible lists the kinds that can be done: to processes always; to the network if a
 // proxy can stand in it; to the server as far as it is in the user's hands.
 func Possible(network bool, s ServerOptions) []string {
-	kinds := slices.Clone(history.OfProcesses)
+	kinds := slices.Clone(history.ProcessFaults)
 	if network {
-		kinds = append(kinds, history.OfNetwork...)
+		kinds = append(kinds, history.NetworkFaults...)
 	}
 	if s.Command != "" || s.PID > 0 {
 		kinds = append(kinds, history.ServerStop)

@@ -133,7 +133,7 @@ func (c *controller) run(ctx context.Context) error {
 
 // startSlots starts all workers.
 func (c *controller) startSlots() error {
-	network := slices.ContainsFunc(c.Faults, func(k string) bool { return slices.Contains(history.OfNetwork, k) })
+	network := slices.ContainsFunc(c.Faults, func(k string) bool { return slices.Contains(history.NetworkFaults, k) })
 	for i := range c.Workers {
 		s := &slot{controller: c, worker: i, ack: make(chan string, 16)}
 		if network {

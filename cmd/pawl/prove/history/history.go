@@ -212,13 +212,13 @@ const (
 
 // The kinds of the run's faults, by the thing that suffers them.
 var (
-	OfProcesses = []string{Stop, Kill, Crash, Overstay}
-	OfNetwork   = []string{Cut, Delay, Reorder, Swallow, Silence}
-	OfServer    = []string{ServerStop, ServerKill, ServerRestart, FailOver}
+	ProcessFaults = []string{Stop, Kill, Crash, Overstay}
+	NetworkFaults = []string{Cut, Delay, Reorder, Swallow, Silence}
+	ServerFaults  = []string{ServerStop, ServerKill, ServerRestart, FailOver}
 )
 
 // Kinds returns all kinds of the run's faults.
-func Kinds() []string { return slices.Concat(OfProcesses, OfNetwork, OfServer) }
+func Kinds() []string { return slices.Concat(ProcessFaults, NetworkFaults, ServerFaults) }
 
 // PauseAtLeast is the shortest Pause that a run with this TTL writes down.
 func PauseAtLeast(ttl time.Duration) time.Duration {

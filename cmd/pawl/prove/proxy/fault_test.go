@@ -366,7 +366,7 @@ func TestNoStreamHasAGap(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for i := range 60 {
-		kind := history.OfNetwork[i%len(history.OfNetwork)]
+		kind := history.NetworkFaults[i%len(history.NetworkFaults)]
 		f := Fault{Kind: kind, Most: 3 * time.Millisecond, Seed: random.Uint64()}
 		end := p.Begin(f)
 		for begin := time.Now(); time.Since(begin) < 10*time.Millisecond; time.Sleep(time.Millisecond) {

@@ -185,7 +185,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // Close ends connections in any state: idle, silent, delayed, full, and about to connect.
 func TestCloseEndsEverything(t *testing.T) {
-	for _, kind := range append(slices.Clone(history.OfNetwork), "none") {
+	for _, kind := range append(slices.Clone(history.NetworkFaults), "none") {
 		t.Run(kind, func(t *testing.T) { checkClose(t, kind) })
 	}
 }

@@ -34,7 +34,7 @@ func TestLocksOfARealServer(t *testing.T) {
 		return lease.Release(ctx)
 	}
 	noError(t, lock(patience))
-	for _, kind := range history.OfNetwork {
+	for _, kind := range history.NetworkFaults {
 		end := p.Begin(Fault{Kind: kind, Most: 50 * time.Millisecond, Seed: 1})
 		during := lock(time.Second)
 		hit := end()
