@@ -151,8 +151,8 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 			URL: urls[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
 			Clients: 2, Actors: 2, Names: names, Heeds: true, Section: lostSection,
 		},
-		Command: []string{self}, For: o.long, Workers: lostWorkers,
-		Faults: lostFaults, Hands: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
+		Command: []string{self}, Duration: o.long, Workers: lostWorkers,
+		Faults: lostFaults, MaxFaults: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
 		Run: history.Run{Lock: c.lock(), Fenced: c.fenced}, History: file, Stderr: said,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	})

@@ -76,27 +76,27 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 			URL: url, Namespace: namespaces, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
 			Clients: 2, Actors: 2, Names: prove.Names(), Planted: p.planted,
 		},
-		Command: []string{self, workerVerb}, For: time.Duration(p.duration), Workers: int(p.workers),
-		Faults: kinds, Hands: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
-		Run:     history.Run{Version: version(), Command: p.repeatCommand(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.mayForget},
+		Command: []string{self, workerVerb}, Duration: time.Duration(p.time), Workers: int(p.workers),
+		Faults: kinds, MaxFaults: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
+		Run:     history.Run{Version: version(), Command: p.repeat(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.forgets},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
 	if isMemory(url) { // processes share no memory, and the clients of one process share a memory by its name
 		o.Workers, o.Clients, o.URL = 1, int(p.workers), "mem:prove"
 	}
-	insp := &inspector{url: url, namespaces: namespaces, names: o.Names, ttl: o.TTL, serverStarted: p.server.Command != ""}
-	o.Begin, o.Left = func(ctx context.Context, run *history.Run) error {
-		err := insp.begin(ctx, run)
+	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
+	o.Begin, o.Leftovers = func(ctx context.Context, run *history.Run) error {
+		err := look.begin(ctx, run)
 		if err == nil {
-			p.v.say("%s: %v with %d workers; the report will be in %s", run.Backend, o.For, o.Workers, out)
+			p.v.say("%s: %v with %d workers; the report will be in %s", run.Backend, o.Duration, o.Workers, out)
 		}
 		return err
 	}, insp.leftClaims
 	if p.v.onTerminal {
-		o.Done = p.progress
+		o.OnProgress = p.progress
 	}
 	err = prove.Run(ctx, o)
-	if o.Done != nil {
+	if o.OnProgress != nil {
 		fmt.Fprint(p.v.err, "\r\x1b[K") // remove the line of the progress
 	}
 	err = errors.Join(err, file.Close())

@@ -14,46 +14,46 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// doFaults causes faults until ctx ends: Hands at a time to workers, and one at a time to
-// the server. It returns when all of them are over.
+// doFaults causes faults until ctx ends: MaxFaults at a time to workers, and one at a
+// time to the server. It returns when all of them are over.
 func (c *controller) doFaults(ctx context.Context) {
-	of := func(server bool) []string {
+	chosen := func(server bool) []string {
 		return slices.DeleteFunc(slices.Clone(c.Faults), func(k string) bool { return slices.Contains(history.ServerFaults, k) != server })
 	}
-	var hands sync.WaitGroup
-	defer hands.Wait()
-	if kinds := of(false); len(kinds) > 0 {
-		for i := range c.Hands {
-			hands.Go(func() { c.faultWorkers(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), kinds) })
+	var faults sync.WaitGroup
+	defer faults.Wait()
+	if kinds := chosen(false); len(kinds) > 0 {
+		for i := range c.MaxFaults {
+			faults.Go(func() { c.faultWorkers(ctx, rand.New(rand.NewPCG(c.Seed, uint64(i)+1)), kinds) })
 		}
 	}
-	if kinds := of(true); len(kinds) > 0 {
-		hands.Go(func() { c.faultServer(ctx, rand.New(rand.NewPCG(c.Seed, 0)), kinds) })
+	if kinds := chosen(true); len(kinds) > 0 {
+		faults.Go(func() { c.faultServer(ctx, rand.New(rand.NewPCG(c.Seed, 0)), kinds) })
 	}
 }
 
-// faultWorkers does one fault after the other to workers, until ctx ends. It takes the
-// kinds in a random order, all of them before one comes again.
+// faultWorkers causes one fault after the other to workers, until ctx ends. It uses all
+// kinds in a random order, and then all of them again in another one.
 func (c *controller) faultWorkers(ctx context.Context, dice *rand.Rand, kinds []string) {
-	var deck []string
+	var pending []string
 	for sleep(ctx, between(dice, c.TTL/10, c.TTL)); ctx.Err() == nil; sleep(ctx, between(dice, c.TTL/20, c.TTL/2)) {
-		if len(deck) == 0 {
-			deck = slices.Clone(kinds)
-			dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		if len(pending) == 0 {
+			pending = slices.Clone(kinds)
+			dice.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
 		}
 		s := c.slots[dice.IntN(len(c.slots))]
 		if !s.busy.TryLock() {
 			continue
 		}
 		if _, ready := s.current(); ready {
-			s.injectFault(ctx, dice, deck[0])
-			deck = deck[1:]
+			s.injectFault(ctx, dice, pending[0])
+			pending = pending[1:]
 		}
 		s.busy.Unlock()
 	}
 }
 
-// injectFault does one fault to the worker.
+// injectFault causes one fault to the worker.
 func (s *slot) injectFault(ctx context.Context, dice *rand.Rand, kind string) {
 	if kind == history.Stop || kind == history.Kill || kind == history.Silence {
 		s.awaitHold(ctx, s.TTL/2)
@@ -74,8 +74,8 @@ func (s *slot) injectFault(ctx context.Context, dice *rand.Rand, kind string) {
 	case kind == history.Crash, kind == history.Overstay:
 		f.Hit = s.orderFault(ctx, p, kind)
 	default:
-		most := between(dice, s.TTL/4, 2*s.TTL)
-		end := s.proxy.Begin(proxy.Fault{Kind: kind, Most: most, Seed: dice.Uint64()})
+		maxDelay := between(dice, s.TTL/4, 2*s.TTL)
+		end := s.proxy.Begin(proxy.Fault{Kind: kind, MaxDelay: maxDelay, Seed: dice.Uint64()})
 		d := between(dice, s.TTL/4, 2*s.TTL)
 		if kind == history.Cut {
 			d = between(dice, 0, s.TTL/4)
@@ -87,10 +87,10 @@ func (s *slot) injectFault(ctx context.Context, dice *rand.Rand, kind string) {
 	s.noteFault(f)
 }
 
-// awaitHold waits for a moment in which the worker holds something, because a fault at
-// another moment costs it no lease.
-func (s *slot) awaitHold(ctx context.Context, most time.Duration) {
-	for begun := time.Now(); time.Since(begun) < most && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+// awaitHold waits until the worker holds something, but no longer than timeout, because a
+// fault at another moment costs the worker no lease.
+func (s *slot) awaitHold(ctx context.Context, timeout time.Duration) {
+	for begun := time.Now(); time.Since(begun) < timeout && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		held := false
 		for _, c := range s.open {

@@ -15,37 +15,37 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// Options say what is run.
+// Options configure a run.
 type Options struct {
-	worker.Config // of all workers: Run sets Worker, Life, Epoch and FirstID, and Rate is of all together
+	worker.Config // Run sets Worker, Life, Epoch and FirstID; Rate is the sum of all workers
 
 	Command     []string // of a worker, which reads its Config
-	For         time.Duration
+	Duration    time.Duration
 	Workers     int
 	Faults      []string // the kinds
-	Hands       int      // the number of faults of workers at one time
-	CheckFences bool     // one number of a register checks fences; without that, the run has a planted bug
+	MaxFaults   int      // the number of faults of workers at one time
+	CheckFences bool     // one number of a register checks fences; false is a planted bug
 	Server      ServerOptions
 
-	// Begin looks, before the workers start, whether the names are free. It sets the
-	// database's name and place, and its version.
+	// Begin checks, before the workers start, that the names are free. It sets Backend
+	// and Server of run.
 	Begin func(ctx context.Context, run *history.Run) error
 
-	// Left returns the holders and waiters that the names still have after the run.
-	Left func() ([]history.Left, error)
+	// Leftovers returns the holders and waiters that the names still have after the run.
+	Leftovers func() ([]history.Left, error)
 
-	Run     history.Run // Version, Command, Lock, Ordered, Fenced and Forgets; Run sets the rest
-	History io.Writer
-	Stderr  io.Writer                        // of the workers
-	Say     func(format string, args ...any) // prints what the run is doing
-	Done    func(Progress)                   // called regularly during the run
+	Run        history.Run // Version, Command, Lock, Ordered, Fenced and Forgets; Run sets the rest
+	History    io.Writer
+	Stderr     io.Writer                        // of the workers
+	Say        func(format string, args ...any) // prints what the run is doing
+	OnProgress func(Progress)                   // called regularly during the run; may be nil
 }
 
-// ServerOptions say what may be done to the server.
+// ServerOptions say how the run may disturb the server.
 type ServerOptions struct {
 	Command  string // starts the server, for the shell; empty if the server runs already
-	PID      int    // the process of the server, if the run may stop it; otherwise 0
-	FailOver string // the command that fails it over; empty if there is none
+	PID      int    // the process of a server that the run may stop; 0 if it may not
+	FailOver string // the command that fails the server over; empty if there is none
 }
 
 // Progress is the progress of a run.
@@ -56,8 +56,8 @@ type Progress struct {
 	Faults int
 }
 
-// Names are the locks of a run: three that many want, two whose names differ in case
-// only, a read/write lock, a semaphore and an election.
+// Names returns the locks of a run: three mutexes, two more whose names differ only in
+// case, a read/write lock, a semaphore and an election.
 func Names() []history.Name {
 	return []history.Name{
 		{Name: "a", Kind: history.Mutex, Limit: 1},
@@ -71,8 +71,8 @@ func Names() []history.Name {
 	}
 }
 
-// Possible lists the kinds that can be done: to processes always; to the network if a
-// proxy can stand in it; to the server as far as it is in the user's hands.
+// Possible lists the kinds of faults that a run can cause. network means that a proxy can
+// stand before the server. s says which faults of the server the run can cause.
 func Possible(network bool, s ServerOptions) []string {
 	kinds := slices.Clone(history.ProcessFaults)
 	if network {

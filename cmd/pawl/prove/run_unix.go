@@ -122,11 +122,11 @@ func (c *controller) run(ctx context.Context) error {
 		}
 	}()
 	err := c.waitReady(ctx)
-	calm := max(c.For/calmRatio, 3*time.Second)
+	calm := max(c.Duration/calmRatio, 3*time.Second)
 	if err == nil {
 		sleep(ctx, warmUp)
 		c.runPhase(ctx, history.Calm, calm, func(context.Context) {})
-		c.runPhase(ctx, history.Faults, c.For-calm, c.doFaults)
+		c.runPhase(ctx, history.Faults, c.Duration-calm, c.doFaults)
 	}
 	return errors.Join(err, c.drain())
 }
@@ -191,11 +191,11 @@ func (c *controller) progress(ctx context.Context, phase string, of time.Duratio
 			return
 		case <-tick.C:
 		}
-		if c.Done != nil {
+		if c.OnProgress != nil {
 			c.mu.Lock()
 			p := Progress{Phase: phase, At: time.Since(begun), Of: of, Leases: c.leases, Faults: c.faults}
 			c.mu.Unlock()
-			c.Done(p)
+			c.OnProgress(p)
 		}
 	}
 }
@@ -215,8 +215,8 @@ func (c *controller) drain() error {
 		c.each((*process).kill)
 		c.running.Wait()
 	}
-	if c.Left != nil {
-		left, leftErr := c.Left()
+	if c.Leftovers != nil {
+		left, leftErr := c.Leftovers()
 		err = errors.Join(err, leftErr)
 		for _, l := range left {
 			l.At = c.now()

@@ -24,9 +24,9 @@ import (
 //     either direction. At the end the proxy either delivers what it has held back, or
 //     resets all connections; Seed decides.
 type Fault struct {
-	Kind string
-	Most time.Duration // the longest delay with Delay, and the only one with Reorder
-	Seed uint64        // decides all that is random
+	Kind     string
+	MaxDelay time.Duration // the longest delay of Delay; Reorder delays by just this
+	Seed     uint64        // of all random decisions
 }
 
 // activeFault is a fault that has begun. The mutex of the proxy protects it. Methods that
@@ -125,9 +125,9 @@ func (r *activeFault) delay(l *link) (d time.Duration) {
 		r.hit++
 		return 0
 	case r.Kind == history.Delay:
-		d = time.Duration(r.random.Int64N(int64(r.Most) + 1))
+		d = time.Duration(r.random.Int64N(int64(r.MaxDelay) + 1))
 	case r.Kind == history.Reorder && r.delays[l]:
-		d = r.Most
+		d = r.MaxDelay
 	}
 	if d > 0 {
 		r.hit++

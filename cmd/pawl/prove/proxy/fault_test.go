@@ -48,7 +48,7 @@ func TestDelayKeepsTheOrder(t *testing.T) {
 	w := p.worker(t)
 	const pieces, milliseconds = 25, 20
 	begin := time.Now()
-	end := p.Begin(Fault{Kind: history.Delay, Most: milliseconds * time.Millisecond, Seed: 7})
+	end := p.Begin(Fault{Kind: history.Delay, MaxDelay: milliseconds * time.Millisecond, Seed: 7})
 	for i := range pieces {
 		w.isAnswered(fmt.Sprint(i))
 	}
@@ -61,7 +61,7 @@ func TestDelayKeepsTheOrder(t *testing.T) {
 	}
 
 	// Many pieces are on their way at the same time.
-	defer p.Begin(Fault{Kind: history.Delay, Most: 5 * time.Millisecond, Seed: 8})()
+	defer p.Begin(Fault{Kind: history.Delay, MaxDelay: 5 * time.Millisecond, Seed: 8})()
 	go func() {
 		for i := range 200 {
 			_, _ = fmt.Fprintln(w, i)
@@ -84,7 +84,7 @@ func TestTheEndOfADelayDelivers(t *testing.T) {
 				w.isAnswered("hello")
 				e.hasHeard(t, "hello")
 			}
-			end := p.Begin(Fault{Kind: kind, Most: 1000 * time.Hour, Seed: 3})
+			end := p.Begin(Fault{Kind: kind, MaxDelay: 1000 * time.Hour, Seed: 3})
 			a.says("one")
 			a.says("two")
 			b.says("one")
@@ -113,7 +113,7 @@ func TestReorderLetsARequestOvertakeAnother(t *testing.T) {
 			w.isAnswered("hello")
 			e.hasHeard(t, "hello")
 		}
-		end := p.Begin(Fault{Kind: history.Reorder, Most: late, Seed: s})
+		end := p.Begin(Fault{Kind: history.Reorder, MaxDelay: late, Seed: s})
 		p.locked(func() bool {
 			workers[p.fault.delays[one.link]], workers[p.fault.delays[two.link]] = one, two
 			return true
@@ -164,7 +164,7 @@ func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 	}
 	all := targets()
 	p.eventually(t, func() bool { return len(p.links) == 6 })
-	defer p.Begin(Fault{Kind: history.Reorder, Most: time.Hour})()
+	defer p.Begin(Fault{Kind: history.Reorder, MaxDelay: time.Hour})()
 	all = append(all, targets()...)
 	p.eventually(t, func() bool {
 		late := 0
@@ -190,7 +190,7 @@ func TestARequestThatWasGivenUpArrives(t *testing.T) {
 			w := p.worker(t)
 			w.isAnswered("hello")
 			e.hasHeard(t, "hello")
-			end := p.Begin(Fault{Kind: kind, Most: 30 * time.Millisecond, Seed: seed(false)})
+			end := p.Begin(Fault{Kind: kind, MaxDelay: 30 * time.Millisecond, Seed: seed(false)})
 			w.says("lock")
 			p.hits(t, 1) // with Swallow it has arrived already
 			_ = w.Close()
@@ -367,7 +367,7 @@ func TestNoStreamHasAGap(t *testing.T) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for i := range 60 {
 		kind := history.NetworkFaults[i%len(history.NetworkFaults)]
-		f := Fault{Kind: kind, Most: 3 * time.Millisecond, Seed: random.Uint64()}
+		f := Fault{Kind: kind, MaxDelay: 3 * time.Millisecond, Seed: random.Uint64()}
 		end := p.Begin(f)
 		for begin := time.Now(); time.Since(begin) < 10*time.Millisecond; time.Sleep(time.Millisecond) {
 			if random.IntN(50) == 0 {

@@ -197,7 +197,7 @@ func checkClose(t *testing.T, kind string) {
 	busy.isAnswered("hello")
 	var end func() int
 	if kind != "none" {
-		end = p.Begin(Fault{Kind: kind, Most: patience})
+		end = p.Begin(Fault{Kind: kind, MaxDelay: patience})
 	}
 	fresh := p.tryWorker(t)
 	if kind != history.Cut {

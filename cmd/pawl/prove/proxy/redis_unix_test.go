@@ -35,7 +35,7 @@ func TestLocksOfARealServer(t *testing.T) {
 	}
 	noError(t, lock(patience))
 	for _, kind := range history.NetworkFaults {
-		end := p.Begin(Fault{Kind: kind, Most: 50 * time.Millisecond, Seed: 1})
+		end := p.Begin(Fault{Kind: kind, MaxDelay: 50 * time.Millisecond, Seed: 1})
 		during := lock(time.Second)
 		hit := end()
 		t.Logf("%s: %d hit, %v", kind, hit, during)

@@ -83,9 +83,9 @@ func (a *actor) single(name history.Name, mode string, weight int) {
 	defer cancel()
 	a.begin(c)
 	client := a.client
-	limited, can := client.(Limiter)
+	limiter, can := client.(Limiter)
 	if a.stays = can && mode == history.Whole && a.overstay.CompareAndSwap(true, false); a.stays {
-		client = limited.Limited(a.TTL)
+		client = limiter.WithMaxHold(a.TTL)
 	}
 	lease, err := client.Claim(ctx, name, mode, weight, how == history.Try)
 	if a.answered(err, c) {

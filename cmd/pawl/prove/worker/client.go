@@ -29,10 +29,10 @@ type Client interface {
 	Close() error
 }
 
-// A Limiter is a client that can limit the time for which its claims are held. When that
-// time is over, the holder has lost its lease, even if it still works.
+// A Limiter is a client that can limit the time for which its claims are held. After that
+// time the holder has lost its lease, even if it still works.
 type Limiter interface {
-	Limited(d time.Duration) Client
+	WithMaxHold(d time.Duration) Client
 }
 
 // A Lease is a granted claim.

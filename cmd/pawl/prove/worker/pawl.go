@@ -77,8 +77,8 @@ type pawlClient struct {
 	options []pawl.LockOption
 }
 
-// Limited is part of Limiter.
-func (p *pawlClient) Limited(d time.Duration) Client {
+// WithMaxHold is part of Limiter.
+func (p *pawlClient) WithMaxHold(d time.Duration) Client {
 	return &pawlClient{p.locks, p.bug, []pawl.LockOption{pawl.WithMaxHold(d)}}
 }
 
