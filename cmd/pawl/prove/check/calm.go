@@ -2,9 +2,9 @@ package check
 
 import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
 
-// calmLoss finds leases that were lost, and claims that failed, before the first fault.
-// A claim that was asked for before the calm part may have failed because processes were
-// starting.
+// calmLoss finds leases that were lost, and claims that failed, in the calm phase before
+// the first fault. It skips claims that were asked for before the calm phase, because the
+// processes may still have been starting.
 func (w *world) calmLoss() {
 	begun, calmEnd, ok := w.Phase(history.Calm)
 	if !ok {
@@ -21,8 +21,8 @@ func (w *world) calmLoss() {
 	}
 }
 
-// mishap returns an event of a claim that only a fault may cause, and the time when a
-// worker saw it. If there was none, what is empty.
+// mishap returns an event of a claim that only a fault can cause, and the time when a
+// worker saw it; 0 if there was no such event.
 func mishap(c *history.Claim) (when int64, what string) {
 	because := func(s string) string {
 		if s == "" {

@@ -1,12 +1,11 @@
-// Package check decides whether a history of pawl prove is right. It shares nothing with
-// the product: it knows only what a lock promises, and what the history says.
+// Package check decides whether a history of pawl prove is correct. It shares no code
+// with the product: it knows only the promises of a lock, and reads the history.
 //
-// A rule either finds that the history breaks it, or finds nothing. It never guesses
-// against the lock: of two readings of the history it takes the one that is in the lock's
-// favour.
+// A rule reports only certain violations. If the history has two readings, the rule takes
+// the one in which the lock is correct.
 //
-// A history can also be too poor to prove anything, because no fault did anything or no
-// lease was lost. The package says that, too: see Verdict.Weaknesses.
+// A history may prove nothing, for example if no fault had an effect or no lease was
+// lost. Verdict.Weaknesses then has the reasons.
 package check
 
 import "github.com/pawl-go/pawl/cmd/pawl/prove/history"
@@ -29,6 +28,6 @@ func Run(h *history.History) *Verdict {
 	w.allOrNothing()
 	w.calmLoss()
 	w.count()
-	w.addWeaknesses() // reads what count has counted
+	w.addWeaknesses() // after count, whose Numbers it reads
 	return w.verdict()
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// class is the part of a claim that decides beside which others it can be held.
+// class has the properties of a claim that decide which other claims can be held at the
+// same time.
 type class struct {
 	mode   string
 	weight int
@@ -14,7 +15,7 @@ type class struct {
 
 func classOf(c *history.Claim) class { return class{c.Mode, c.Weight} }
 
-// excludes reports whether two claims of a name cannot be held at one time.
+// excludes reports whether two claims of a name cannot be held at the same time.
 func (n *name) excludes(a, b *history.Claim) bool {
 	switch {
 	case a.Mode == history.Whole || b.Mode == history.Whole:
@@ -25,9 +26,9 @@ func (n *name) excludes(a, b *history.Claim) bool {
 	return false
 }
 
-// against returns the holders beside which a claim cannot be held. If a claim for permits
-// finds too few, these are all holders of permits.
-func (n *name) against(holders []*history.Claim, c *history.Claim) (no []*history.Claim) {
+// conflicting returns the holders that conflict with a claim. If too few permits are free
+// for the claim, all holders of permits conflict with it.
+func (n *name) conflicting(holders []*history.Claim, c *history.Claim) (all []*history.Claim) {
 	free := n.Limit
 	for _, h := range holders {
 		if h.Mode == history.Permits {
@@ -36,21 +37,22 @@ func (n *name) against(holders []*history.Claim, c *history.Claim) (no []*histor
 	}
 	for _, h := range holders {
 		if n.excludes(h, c) || h.Mode == history.Permits && c.Mode == history.Permits && c.Weight > free {
-			no = append(no, h)
+			all = append(all, h)
 		}
 	}
-	return no
+	return all
 }
 
-// alone reports whether the holder of a claim has the name for itself.
-func (n *name) alone(c *history.Claim) bool {
+// isExclusive reports whether a claim excludes all other holders of the name.
+func (n *name) isExclusive(c *history.Claim) bool {
 	return c.Mode == history.Whole || c.Mode == history.Permits && c.Weight >= n.Limit
 }
 
 // wasSure reports whether the holder of a granted claim was sure for some time.
 func wasSure(c *history.Claim) bool { return c.Believed > c.Got }
 
-// waitEnd returns the time at which a wait ended: with an answer, or with the process.
+// waitEnd returns the time at which a claim stopped waiting: its answer, the death of its
+// process, or the end of the history.
 func (w *world) waitEnd(c *history.Claim) int64 {
 	switch {
 	case c.Answered != 0:
@@ -77,12 +79,12 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 	return w.Last
 }
 
-// maxLateness is the time within which the server handles a request that its client has
-// given up, unless a fault is in the way.
+// maxLateness is the longest time after which the server handles a request that its
+// client has given up, unless a fault delays it.
 const maxLateness = int64(2 * time.Second)
 
-// gone returns the time after which the server cannot have anything of a claim, because
-// it was released, or because a lease of it would have expired.
+// gone returns the time after which the server has no lease or place of a claim, because
+// the claim was released or its lease has expired.
 func (w *world) gone(c *history.Claim) int64 {
 	last := w.lastMoment(c)
 	switch {
@@ -100,8 +102,8 @@ func (w *world) gone(c *history.Claim) int64 {
 	return late + 2*w.Run.TTL + maxLateness
 }
 
-// gaveUp reports whether a claim was given up while no fault was in its way. The server
-// has nothing of such a claim a moment later.
+// gaveUp reports whether a claim was given up while no fault delayed it. Soon after that
+// the server has no place of such a claim.
 func (w *world) gaveUp(c *history.Claim) bool {
 	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+maxLateness)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A checker that shared code with the product could share its bugs.
+// If the checker shared code with the product, it could share its bugs.
 func TestSharesNothingWithTheProduct(t *testing.T) {
 	const module = "github.com/pawl-go/pawl"
 	own := []string{module + "/cmd/pawl/prove/check", module + "/cmd/pawl/prove/history"}

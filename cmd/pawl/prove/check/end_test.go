@@ -29,7 +29,7 @@ func TestAllOrNothing(t *testing.T) {
 			wait(1, 0, 10, history.TimedOut, group), wait(2, 0, 10, history.TimedOut, group, other),
 		}, ""},
 		{"some", []any{hold(1, 0, 10, 20, 1, group), wait(2, 0, 10, history.TimedOut, group, other)}, AllOrNothing},
-		{"its process died before it had said all", []any{
+		{"its process died before it had reported all grants", []any{
 			hold(1, 0, 10, 0, 1, group, died(11, 12)),
 			wait(2, 0, 0, history.Unknown, group, other, func(c *history.Claim) { c.Died = ms(12) }),
 		}, ""},
@@ -44,16 +44,16 @@ func TestCalmLoss(t *testing.T) {
 		return wait(1, at-10, at, history.Unknown, func(c *history.Claim) { c.Error = strings.Join(why, "") })
 	}
 	checkCases(t, []historyCase{
-		{"all is well", []any{calm, stop, hold(1, 0, 10, 20, 1)}, ""},
+		{"no mishap", []any{calm, stop, hold(1, 0, 10, 20, 1)}, ""},
 		{"a lease is lost", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(20, 30, 30, 40))}, CalmLoss},
 		{"a lease is lost because a renewal had no answer", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(20, 30, 30, 40), func(c *history.Claim) {
 			c.Why = "backend unreachable: no answer in time"
 		})}, ""},
-		{"a lease is lost by a fault", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(3990, 4500, 4500, 4510))}, ""},
+		{"a fault causes the loss of a lease", []any{calm, stop, hold(1, 0, 10, 0, 1, lost(3990, 4500, 4500, 4510))}, ""},
 		{"a claim fails", []any{calm, stop, failed(3000)}, CalmLoss},
 		{"a claim has no answer", []any{calm, stop, failed(3000, "no answer in time")}, ""},
-		{"a claim fails in a fault", []any{calm, stop, failed(4100)}, ""},
-		{"a claim fails after the calm", []any{calm, failed(5100)}, ""},
+		{"a claim fails during a fault", []any{calm, stop, failed(4100)}, ""},
+		{"a claim fails after the calm phase", []any{calm, failed(5100)}, ""},
 		{"a release comes too late", []any{
 			calm, hold(1, 0, 10, 20, 1, func(c *history.Claim) { c.Release = history.Late }),
 		}, CalmLoss},
@@ -62,8 +62,7 @@ func TestCalmLoss(t *testing.T) {
 	})
 }
 
-// The time in which a fault keeps the server down says nothing about the workers.
-func TestRateUnderFaultsIsOfTheTimeInWhichTheServerRuns(t *testing.T) {
+func TestFaultRateExcludesTheServersDowntime(t *testing.T) {
 	for _, tt := range []struct {
 		fault *history.Fault
 		want  float64
@@ -81,7 +80,7 @@ func TestRateUnderFaultsIsOfTheTimeInWhichTheServerRuns(t *testing.T) {
 	}
 }
 
-func TestBlind(t *testing.T) {
+func TestWeaknesses(t *testing.T) {
 	chosen := func(kinds ...string) *history.Run {
 		return run(func(r *history.Run) { r.Faults = kinds })
 	}
@@ -104,7 +103,7 @@ func TestBlind(t *testing.T) {
 		{"no pairs", good, "No two claims waited"},
 		{"no wait", good, "No claim ever waited"},
 		{"no write", good, "No holder wrote"},
-		{"the end", good[:1], `The last state of "a mutex" was not read`},
+		{"the last state is missing", good[:1], `The last state of "a mutex" was not read`},
 		{"slow", lines(
 			chosen(history.Cut), hold(1, 0, 10, 20, 1), &history.Phase{Phase: history.Calm, To: ms(1000)},
 			&history.Phase{Phase: history.Faults, From: ms(1000), To: ms(2000)},
@@ -113,10 +112,10 @@ func TestBlind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v := Run(historyOf(tt.lines))
 			if all := strings.Join(v.Weaknesses, "\n"); !strings.Contains(all, tt.want) {
-				t.Errorf("it is blind because\n%s\nwant %q", all, tt.want)
+				t.Errorf("the weaknesses are\n%s\nwant %q", all, tt.want)
 			}
 			if len(v.Violations)+len(v.Weaknesses) == 0 {
-				t.Error("it is OK")
+				t.Error("the history has neither a violation nor a weakness")
 			}
 		})
 	}

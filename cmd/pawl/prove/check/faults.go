@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// reconnectTime and two TTLs are the time in which clients reach a server that was
-	// away, and have their places in its queues again. The clients of a cluster have to
-	// find its nodes.
+	// After a fault of the server, clients need reconnectTime and two TTLs to reach it
+	// and to have their places in its queues again. Clients of a cluster must find its
+	// nodes first.
 	reconnectTime = int64(3 * time.Second)
 
 	// maxCrashTime is the longest time between the recorded end of a Crash and the end of
 	// the process.
 	maxCrashTime = int64(time.Second)
 
-	// The server counts as slow for this time before a request ended without an answer.
+	// The server counts as slow during unansweredFor before a request ended without an
+	// answer.
 	unansweredFor = int64(time.Second)
 )
 
-// sortFaults keeps the faults that did something.
+// sortFaults sorts the faults that had an effect into timelines.
 func (w *world) sortFaults() {
 	var all, stops, network, dataLosses, pauses []history.Fault
 	w.firstFault = math.MaxInt64
@@ -33,15 +34,15 @@ func (w *world) sortFaults() {
 			continue
 		}
 		w.firstFault = min(w.firstFault, f.From)
-		if f.Hit <= 0 { // or it happened after the controller had stopped waiting for it
+		if f.Hit <= 0 { // no effect before the controller stopped waiting for it
 			continue
 		}
 		w.Numbers.FaultsByKind[f.Kind]++
 		switch f.Kind {
 		case history.Overstay:
-			continue // it keeps no claim waiting
+			continue // it delays no claim
 		case history.Crash:
-			// It begins when the controller orders it, for the next section.
+			// From is the time of the order; the worker crashes in its next section.
 			f.From, f.To = f.To-maxCrashTime, f.To+maxCrashTime
 		case history.Stop:
 			stops = append(stops, f)
@@ -60,12 +61,12 @@ func (w *world) sortFaults() {
 	}
 	w.countPauses(pauses, newTimeline(stops))
 	all = append(all, pauses...)
-	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.ofAll(pauses)...)), newTimeline(network)
+	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.addForWorkers(pauses)...)), newTimeline(network)
 	w.dataLosses = newTimeline(dataLosses)
-	w.faults = newTimeline(append(all, w.slow()...))
+	w.faults = newTimeline(append(all, w.slowTimes()...))
 }
 
-// countPauses counts the pauses that no fault made.
+// countPauses counts the pauses that no fault caused.
 func (w *world) countPauses(pauses []history.Fault, stops timeline) {
 	n, paused := &w.Numbers, map[int]time.Duration{}
 	for _, p := range pauses {
@@ -79,9 +80,9 @@ func (w *world) countPauses(pauses []history.Fault, stops timeline) {
 	}
 }
 
-// ofAll repeats the controller's pauses for each worker, because a holder waits for the
-// controller, which has the registers.
-func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
+// addForWorkers adds the controller's pauses for each worker, because holders wait for
+// the controller, which has the registers.
+func (w *world) addForWorkers(pauses []history.Fault) (all []history.Fault) {
 	workers := map[int]bool{}
 	for _, c := range w.Claims {
 		workers[c.Worker] = true
@@ -97,22 +98,22 @@ func (w *world) ofAll(pauses []history.Fault) (all []history.Fault) {
 	return all
 }
 
-// slow finds requests that had no answer in time, although no fault was in their way: the
-// server or the machine was too slow then. The lock is not to blame for that, so it
-// counts as a fault of the run.
-func (w *world) slow() (all []history.Fault) {
+// slowTimes returns faults for the requests that had no answer in time although no fault
+// delayed them. The server or the machine was too slow then, for which no rule may blame
+// the lock.
+func (w *world) slowTimes() (all []history.Fault) {
 	for _, c := range w.Claims {
-		from, to, why := c.Asked, c.Answered, c.Error
+		from, to, reason := c.Asked, c.Answered, c.Error
 		switch {
 		case c.Release == history.Unknown:
 			from, to = c.Released, c.Freed
 		case c.Lost != 0: // a renewal was not answered
-			from, to, why = max(c.Got, c.Lost-w.Run.TTL), c.Lost, c.Why
+			from, to, reason = max(c.Got, c.Lost-w.Run.TTL), c.Lost, c.Why
 		case c.Answer != history.Unknown:
 			continue
 		}
 		late := max(from, to-unansweredFor)
-		if to == 0 || !unanswered(why) || w.touchedClaim(c, late-settleTime, to) {
+		if to == 0 || !unanswered(reason) || w.touchedClaim(c, late-settleTime, to) {
 			continue
 		}
 		w.Numbers.Unanswered++

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A process that the machine pauses is excused like one that a fault stops.
+// The checker excuses a process that the machine pauses as one that a fault stops.
 func TestPauses(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	calm := &history.Phase{Phase: history.Calm, From: 0, To: ms(9500)}
@@ -26,10 +26,10 @@ func TestPauses(t *testing.T) {
 			fault(history.Stop, 1, 950, 4000), fault(history.Pause, 1, 940, 6000),
 			hold(1, 0, 10, 0, 1, lost(900, 6001, 6001, 9000)), next,
 		}, ""},
-		{"lost in the calm, in a pause", []any{
+		{"lost in the calm phase, during a pause", []any{
 			calm, fault(history.Pause, 1, 15, 1400), hold(1, 0, 10, 0, 1, lost(20, 30, 30, 40)),
 		}, ""},
-		{"lost in the calm, after it", []any{
+		{"lost in the calm phase, after a pause", []any{
 			calm, fault(history.Pause, 2, 0, 300), hold(1, 900, 1000, 0, 1, lost(1020, 1030, 1030, 1040)),
 		}, CalmLoss},
 		{"in the wrong order, after a pause of the machine", []any{
@@ -38,9 +38,9 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// They are counted, unless a fault made them, and too many prove nothing.
+// The checker counts pauses that no fault caused. After too many, a run proves nothing.
 func TestPausesAreCounted(t *testing.T) {
-	of := func(longest int64) *Verdict {
+	withPause := func(longest int64) *Verdict {
 		return verdict(t,
 			run(func(r *history.Run) { r.Workers = 2 }),
 			fault(history.Stop, 1, 1000, 3000), fault(history.Pause, 1, 1000, 3000),
@@ -48,15 +48,15 @@ func TestPausesAreCounted(t *testing.T) {
 			&history.End{At: ms(20000)},
 		)
 	}
-	const busy = "it is too busy"
-	v := of(400)
+	const tooBusy = "it is too busy"
+	v := withPause(400)
 	if n := v.Numbers; n.Pauses != 2 || n.Paused != 400*time.Millisecond || n.LongestPause != 400*time.Millisecond || n.FaultsByKind[history.Pause] != 0 {
-		t.Errorf("%d pauses, %v in all, %v at the longest, %v", n.Pauses, n.Paused, n.LongestPause, n.FaultsByKind)
+		t.Errorf("%d pauses, %v together, the longest %v; faults: %v", n.Pauses, n.Paused, n.LongestPause, n.FaultsByKind)
 	}
-	if s := strings.Join(v.Weaknesses, " "); strings.Contains(s, busy) {
+	if s := strings.Join(v.Weaknesses, " "); strings.Contains(s, tooBusy) {
 		t.Error(s)
 	}
-	if s := strings.Join(of(6000).Weaknesses, " "); !strings.Contains(s, busy) {
+	if s := strings.Join(withPause(6000).Weaknesses, " "); !strings.Contains(s, tooBusy) {
 		t.Error(s)
 	}
 }

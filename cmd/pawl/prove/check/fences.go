@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// fences finds grants of a name with the same fence, and fences that fall: a claim that
-// was asked for after another grant must have the greater fence.
+// fences finds grants of a name with the same fence, and fences that fall: a claim asked
+// for after a grant must get a greater fence than that grant.
 func (w *world) fences(n *name) {
 	if !w.Run.Fenced {
 		return
 	}
-	var a *history.Claim // the claim before b
+	var a *history.Claim // the claim before b, by fence
 	for _, b := range slices.SortedStableFunc(slices.Values(n.granted), func(a, b *history.Claim) int { return cmp.Compare(a.Fence, b.Fence) }) {
 		if a != nil && a.Fence == b.Fence {
 			w.add(Violation{Rule: FenceTwice, Name: n.Name, From: a.Got, To: b.Got, Claims: ids(a, b)},
@@ -22,7 +22,7 @@ func (w *world) fences(n *name) {
 		}
 		a = b
 	}
-	var greatest *history.Claim // the claim with the greatest fence among the grants before c was asked for
+	var greatest *history.Claim // has the greatest fence of the grants before c was asked for
 	granted := n.granted
 	for _, c := range n.claims {
 		for ; len(granted) > 0 && granted[0].Got < c.Asked; granted = granted[1:] {

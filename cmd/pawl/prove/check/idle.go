@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// maxIdle is the time beyond a TTL for which a free name may have waiters; after a
-	// fault, beyond two TTLs, because a waiter's place or lease may have to end first.
+	// A free name may have waiters for a TTL and maxIdle. After a fault it may have them
+	// for two TTLs and maxIdle, because a place or a lease may have to expire first.
 	maxIdle = int64(3 * time.Second)
 
 	// idleSettleTime is the time after a fault in which it may still delay a grant.
 	idleSettleTime = int64(time.Second)
 )
 
-// interval is a time in which the name may be taken, or in which a fault lasts.
+// interval is a period in which a name may be taken, or in which a fault lasts.
 type interval struct{ from, to int64 }
 
-// idle finds waiters that kept waiting while the name was free: they missed a wake-up.
+// idle finds waiters that kept waiting while the name was free, as after a missed
+// wake-up.
 func (w *world) idle(n *name) {
 	var until int64 // the name may be taken until then
 	for _, t := range append(w.takenTimes(n), interval{w.Last, w.Last}) {
@@ -31,10 +32,10 @@ func (w *world) idle(n *name) {
 	}
 }
 
-// takenTimes returns the times in which a claim may have had the name, or a place in its
-// queue, ordered by their beginning. A claim that failed may have been granted without
-// its client's knowledge, and a client that died may have left a lease or a place. A
-// claim's time begins at the end of its wait, because checkWaiters checks the wait.
+// takenTimes returns the intervals in which a claim may have had the name, or a place in
+// its queue, ordered by their begin. A failed claim may have been granted without its
+// client's knowledge, and a dead client may have left a lease or a place. An interval
+// begins at the end of the claim's wait, because checkWaiters checks the wait.
 func (w *world) takenTimes(n *name) []interval {
 	all := make([]interval, 0, len(n.claims))
 	for _, c := range n.claims {
@@ -42,7 +43,7 @@ func (w *world) takenTimes(n *name) []interval {
 		switch {
 		case c.Answer == history.Held:
 			continue
-		case c.How == history.All: // it may hold one name while it waits for another
+		case c.How == history.All: // it may hold this name while it waits for another
 			t.from = c.Asked
 		case c.Answer == history.Granted:
 			t.from = c.Got
@@ -80,14 +81,15 @@ func (w *world) checkWaiters(n *name, from, to int64) {
 			continue
 		}
 		w.add(Violation{Rule: Idle, Name: n.Name, From: a, To: b, Claims: ids(c)},
-			"%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault was in the way.",
+			"%s asked for %q at %s and waited until %s. From %s to %s no claim could hold the name, and no fault could delay the grant.",
 			upper{c}, n.Name, at(c.Asked), at(w.waitEnd(c)), at(a), at(b))
 		return
 	}
 }
 
-// waitsForNothing returns a part of the interval in which a claim has no reason to wait:
-// no fault touches it or a claim before it. If there is no such part, a and b are equal.
+// waitsForNothing returns a part of the interval that is long enough and in which no
+// fault touches the claim or a claim before it. If there is no such part, a and b are
+// equal.
 func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
 	if to-from <= w.Run.TTL+maxIdle {
 		return 0, 0

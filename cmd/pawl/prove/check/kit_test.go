@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The names that are locked in these histories.
+// The names of the locks in these histories.
 const (
 	mutex = "a mutex"
 	rw    = "an rw"
 	three = "three permits"
 )
 
-// ms is a time of a history: milliseconds after its begin.
+// ms converts milliseconds after the begin to a time of a history.
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
-// run is the first line of a history that is made by hand. Its leases last one second.
+// run returns the first line of a handwritten history. Its leases last one second.
 func run(change ...func(*history.Run)) *history.Run {
 	r := &history.Run{
 		Format: history.Format, Lock: "pawl", TTL: ms(1000), Ordered: true, Fenced: true,
@@ -39,8 +39,8 @@ func run(change ...func(*history.Run)) *history.Run {
 // A change sets fields of a claim.
 type change func(*history.Claim)
 
-// hold is a claim of the mutex that was granted, believed and released. Its times are in
-// milliseconds, and its worker has the number of its ID.
+// hold returns a claim of the mutex that was granted and released. Its times are in
+// milliseconds, and its ID is the number of its worker.
 func hold(id, asked, got, until int64, fence uint64, changes ...change) *history.Claim {
 	c := &history.Claim{
 		ID: id, Worker: int(id), Life: 1, Name: mutex, Mode: history.Whole, Weight: 1, How: history.Wait,
@@ -53,7 +53,7 @@ func hold(id, asked, got, until int64, fence uint64, changes ...change) *history
 	return c
 }
 
-// wait is a claim of the mutex that was not granted.
+// wait returns a claim of the mutex that was not granted.
 func wait(id, asked, answered int64, answer string, changes ...change) *history.Claim {
 	c := &history.Claim{
 		ID: id, Worker: int(id), Life: 1, Name: mutex, Mode: history.Whole, Weight: 1, How: history.Wait,
@@ -77,7 +77,7 @@ func by(worker int) change        { return func(c *history.Claim) { c.Worker = w
 func how(how string) change       { return func(c *history.Claim) { c.How = how } }
 func believed(until int64) change { return func(c *history.Claim) { c.Believed = ms(until) } }
 
-// lost makes a lease one that its holder lost, and that it released too late.
+// lost means that the holder lost its lease, and released it too late.
 func lost(believed, lost, woken, released int64) change {
 	return func(c *history.Claim) {
 		c.Believed, c.Lost, c.Woken = ms(believed), ms(lost), ms(woken)
@@ -85,7 +85,7 @@ func lost(believed, lost, woken, released int64) change {
 	}
 }
 
-// died makes a lease one whose process ended.
+// died means that the process of the holder died.
 func died(believed, died int64) change {
 	return func(c *history.Claim) {
 		c.Believed, c.Died = ms(believed), ms(died)
@@ -97,14 +97,14 @@ func fault(kind string, worker int, from, to int64) *history.Fault {
 	return &history.Fault{Kind: kind, Worker: worker, From: ms(from), To: ms(to), Hit: 1}
 }
 
-// lines makes a history of its parts. A name without a Left line gets one that says that
-// the name is empty.
+// lines makes a history of its parts. It adds a Left line without holders and waiters for
+// each name that has no Left line.
 func lines(parts ...any) []history.Line {
 	all := []history.Line{{}}
 	r := run()
 	left := map[string]bool{}
 	var end int64
-	var ends *history.End
+	var lastLine *history.End
 	for _, p := range parts {
 		var l history.Line
 		switch p := p.(type) {
@@ -129,7 +129,7 @@ func lines(parts ...any) []history.Line {
 		case *history.Left:
 			l.Left, left[p.Name] = p, true
 		case *history.End:
-			ends = p
+			lastLine = p
 			continue
 		}
 		all = append(all, l)
@@ -140,10 +140,10 @@ func lines(parts ...any) []history.Line {
 			all = append(all, history.Line{Left: &history.Left{At: end, Name: n.Name}})
 		}
 	}
-	if ends == nil {
-		ends = &history.End{At: end}
+	if lastLine == nil {
+		lastLine = &history.End{At: end}
 	}
-	return append(all, history.Line{End: ends})
+	return append(all, history.Line{End: lastLine})
 }
 
 func historyOf(lines []history.Line) *history.History {
@@ -159,11 +159,11 @@ func verdict(t testing.TB, parts ...any) *Verdict {
 	return Run(historyOf(lines(parts...)))
 }
 
-// A historyCase is a history, and the rules that it breaks.
+// A historyCase is a history and the rules that it breaks.
 type historyCase struct {
 	name  string
 	parts []any
-	want  string // rules, with spaces between; empty if it is right
+	want  string // rules, with spaces between; empty if the history is correct
 }
 
 func checkCases(t *testing.T, cases []historyCase) {
@@ -173,7 +173,7 @@ func checkCases(t *testing.T, cases []historyCase) {
 			v := verdict(t, tt.parts...)
 			got := slices.Sorted(maps.Keys(v.Count))
 			if want := slices.Sorted(slices.Values(strings.Fields(tt.want))); !slices.Equal(got, want) {
-				t.Errorf("it breaks %q, want %q:\n%s", got, want, texts(v))
+				t.Errorf("the history breaks the rules %q, want %q:\n%s", got, want, texts(v))
 			}
 		})
 	}

@@ -25,8 +25,7 @@ func (w *world) leftovers() {
 	}
 }
 
-// failures finds processes that ended in a way that no fault explains, and a run that
-// ended before its time.
+// failures finds processes whose end no fault explains, and a run that ended too early.
 func (w *world) failures() {
 	for _, p := range w.Workers {
 		switch p.End {

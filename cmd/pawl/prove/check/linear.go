@@ -15,17 +15,17 @@ const (
 	maxPieceSteps = 20_000 // a longer piece would need gigabytes
 )
 
-// linearizable looks for an order of all events of a name on the server that explains all
-// answers: porcupine finds one, or shows that there is none.
+// linearizable checks with porcupine that some order of all events of a name on the
+// server explains all answers.
 //
-// The steps of an order are the begins and ends of leases, and the refusals of tries. A
-// claim that failed or was given up may have held the name for a while. It is left out,
-// because it could only have kept others from the name. Refusals that such a claim may
-// explain are left out, too.
+// The steps of an order are the begins and ends of leases, and the refusals of tries. The
+// order omits claims that failed or were given up, and the refusals that they may
+// explain. Such a claim may have held the name for a while, but that only delays other
+// claims.
 func (w *world) linearizable(n *name) {
 	s := w.newNameHistory(n)
 	if clash := s.tighten(); clash != nil {
-		w.notLinearizable(n, *clash)
+		w.addNotLinearizable(n, *clash)
 		return
 	}
 	decided := true
@@ -38,8 +38,8 @@ func (w *world) linearizable(n *name) {
 		}
 		switch result {
 		case porcupine.Illegal:
-			w.illegal(n, s, piece)
-			return // the holders after this piece are not known
+			w.addIllegal(n, s, piece)
+			return // the state after this piece is unknown
 		case porcupine.Unknown:
 			w.Numbers.PorcupineGaveUp++
 			decided = false
@@ -51,9 +51,9 @@ func (w *world) linearizable(n *name) {
 	}
 }
 
-// illegal reports a piece that no order explains. It names the first step that cannot be
-// placed in the longest order that explains the others.
-func (w *world) illegal(n *name, s *nameHistory, p *piece) {
+// addIllegal reports a piece that no order explains. It names the first step that does
+// not fit into the longest partial order.
+func (w *world) addIllegal(n *name, s *nameHistory, p *piece) {
 	_, info := porcupine.CheckOperationsVerbose(s.model(p), p.operations(), maxPieceTime)
 	var longest []int
 	for _, partial := range info.PartialLinearizations() {
@@ -80,12 +80,12 @@ func (w *world) illegal(n *name, s *nameHistory, p *piece) {
 			about = append(about, st.claim)
 		}
 	}
-	w.notLinearizable(n, Violation{From: first.from, To: first.to, Claims: ids(about...),
+	w.addNotLinearizable(n, Violation{From: first.from, To: first.to, Claims: ids(about...),
 		Text: fmt.Sprintf("%s %s between %s and %s, and that does not fit.", upper{c}, first.kind, at(first.from), at(first.to))})
 }
 
-// notLinearizable reports a violation whose text is the reason.
-func (w *world) notLinearizable(n *name, v Violation) {
+// addNotLinearizable reports a violation whose text is the reason.
+func (w *world) addNotLinearizable(n *name, v Violation) {
 	v.Rule, v.Name, v.To = Linearizable, n.Name, max(v.From, v.To)
 	w.add(v, "No order of the grants and releases of %q explains the answers. %s", n.Name, v.Text)
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// nameHistory has the steps that happened to a name on the server, and the times at which
-// they may have happened.
+// nameHistory has the steps of a name on the server, with the times at which they may
+// have happened.
 type nameHistory struct {
 	name     *name
-	leases   []lease // in the order in which they began; a step of a lease has its index
+	leases   []lease // in the order of their begins; step.lease is an index here
 	refusals []step  // of tries
 }
 
-// lease is a granted claim: it began and ended on the server within these times.
+// lease is a granted claim, with the bounds of its begin and its end on the server.
 type lease struct {
 	claim              *history.Claim
 	beginFrom, beginTo int64
 	endFrom, endTo     int64
 }
 
-// newNameHistory orders the leases by their fences. Without fences it orders them by the
-// times when their holders learned of them, and leaves out leases that may have ended
-// before. It then assumes that each lease began at that time. That does no harm, because
-// a lease that begins later leaves more room for the others.
+// newNameHistory orders the leases by their fences. Without fences it orders them by Got,
+// as if each lease began then, and omits leases that may have ended before Got. Assuming
+// a later begin cannot cause a violation, because it leaves more room for other leases.
 func (w *world) newNameHistory(n *name) *nameHistory {
 	s := &nameHistory{name: n}
 	for _, c := range n.granted {
@@ -58,16 +57,16 @@ func (w *world) lease(c *history.Claim) lease {
 		l.endFrom, l.endTo = c.Released, c.Freed
 	}
 	if last := w.lastMoment(c); w.forgot(c, last) {
-		// It may have ended before its holder knew of it, when the server lost it.
+		// The server may have lost the lease before its holder learned of the grant.
 		l.endFrom = c.Asked
 		l.endTo = last + 2*w.Run.TTL + maxLateness
 	}
 	return l
 }
 
-// ended returns the time after which nothing of a claim is on the server. A client whose
-// own clock says that the lease is over may release without a request to the server, so
-// the lease may last longer.
+// ended returns the time after which the server has no lease or place of a claim. A
+// client whose own clock says that the lease is over may release it without a request, so
+// the lease then lasts longer.
 func (w *world) ended(c *history.Claim) int64 {
 	if c.Release == history.Late {
 		return w.gone(c) + 2*w.Run.TTL + maxLateness
@@ -75,11 +74,11 @@ func (w *world) ended(c *history.Claim) int64 {
 	return w.gone(c)
 }
 
-// refusals returns the refused tries that only a lease can explain: no other claim was
-// pending, and no claim that failed may have left something.
+// refusals returns the refused tries that only a lease can explain. Meanwhile no other
+// claim was pending, and no failed claim may have left a lease or a place.
 func (w *world) refusals(n *name) []step {
 	var refusals []step
-	var explainedUntil int64 // until then, an earlier claim may explain a refusal
+	var explainedUntil int64 // an earlier claim may explain a refusal before this time
 	for i, c := range n.claims {
 		until := w.waitEnd(c)
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// step is one thing that happened to a name on the server, between from and to.
+// step is one event of a name on the server, which happened between from and to.
 type step struct {
 	kind     stepKind
 	claim    *history.Claim
@@ -27,7 +27,7 @@ const (
 	tryRefused
 )
 
-// String returns the step as the end of a sentence about its claim.
+// String returns the predicate of a sentence about the step's claim.
 func (k stepKind) String() string {
 	return [...]string{"was granted", "ended", "was refused"}[k]
 }
@@ -81,7 +81,7 @@ func (s *nameHistory) step(c lockState, st *step) (possible bool, after lockStat
 	return false, c
 }
 
-// fits reports whether a claim can be held beside the leases that are held.
+// fits reports whether a claim can be granted beside the held leases.
 func (s *nameHistory) fits(c lockState, claim *history.Claim) bool {
 	weight := claim.Weight
 	for _, i := range c.held {
@@ -96,15 +96,15 @@ func (s *nameHistory) fits(c lockState, claim *history.Claim) bool {
 	return claim.Mode != history.Permits || weight <= s.name.Limit
 }
 
-// piece is a part of the history of a name: all its steps happened before the steps of
+// piece is a part of the history of a name. All its steps happened before the steps of
 // the next piece.
 type piece struct {
 	before lockState
 	steps  []step
 }
 
-// minPieceSteps is the smallest number of steps in a piece. Each piece has costs of its
-// own, so small pieces would be slow.
+// minPieceSteps is the smallest number of steps in a piece. Many small pieces would be
+// slow, because each call of porcupine has a fixed cost.
 const minPieceSteps = 64
 
 // pieces cuts the history where no step is in progress. All steps before the cut are then
@@ -128,8 +128,7 @@ func (s *nameHistory) pieces() iter.Seq[*piece] {
 	}
 }
 
-// steps returns all steps, in the order of the first times at which they may have
-// happened.
+// steps returns all steps, sorted by from.
 func (s *nameHistory) steps() []step {
 	steps := make([]step, 0, 2*len(s.leases)+len(s.refusals))
 	for i, l := range s.leases {

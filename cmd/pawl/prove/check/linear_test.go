@@ -20,7 +20,7 @@ func TestLinearizable(t *testing.T) {
 	checkCases(t, []historyCase{
 		{"a try is refused while another holds", []any{hold(1, 0, 10, 20, 1), refused(12, 13)}, ""},
 		{"a try is refused while another is granted", []any{hold(1, 0, 10, 20, 1), refused(5, 13)}, ""},
-		{"a try is refused, and the name is free", []any{hold(1, 0, 10, 20, 1), refused(23, 24)}, Linearizable},
+		{"a try is refused although the name is free", []any{hold(1, 0, 10, 20, 1), refused(23, 24)}, Linearizable},
 		{"a try is refused before the first grant", []any{refused(1, 2), hold(1, 5, 10, 20, 1)}, Linearizable},
 		{"a try is refused, and another waits", []any{
 			hold(1, 0, 10, 20, 1), wait(2, 15, 30, history.TimedOut), refused(23, 24),
@@ -31,16 +31,16 @@ func TestLinearizable(t *testing.T) {
 		{"a try is refused, and another has failed long ago", []any{
 			hold(1, 0, 10, 20, 1), wait(2, 15, 16, history.Unknown), refused(4017, 4018),
 		}, Linearizable},
-		{"a try is refused beside a lease of the dead", []any{
+		{"a try is refused while a dead holder's lease lasts", []any{
 			hold(1, 0, 10, 20, 1, died(15, 20)), refused(2000, 2001),
 		}, ""},
-		{"a try is refused long after the dead", []any{
+		{"a try is refused long after the holder's death", []any{
 			hold(1, 0, 10, 20, 1, died(15, 20)), refused(4021, 4022),
 		}, Linearizable},
 		{"a try for permits is refused", []any{
 			hold(1, 0, 10, 20, 1, permits(2)), refused(12, 13, permits(2)),
 		}, ""},
-		{"a try for permits is refused though they are there", []any{
+		{"a try for permits is refused although they are free", []any{
 			hold(1, 0, 10, 20, 1, permits(2)), refused(12, 13, permits(1)),
 		}, Linearizable},
 		{"a reader is refused beside a writer", []any{hold(1, 0, 10, 20, 1, writer), refused(12, 13, reader)}, ""},
@@ -48,16 +48,16 @@ func TestLinearizable(t *testing.T) {
 			hold(1, 0, 10, 20, 1, reader), refused(12, 13, reader),
 		}, Linearizable},
 
-		{"an answer comes after that of the next lease", []any{
+		{"an answer comes after the next lease's answer", []any{
 			hold(1, 0, 30, 0, 1, lost(0, 31, 31, 32)), hold(2, 5, 20, 25, 2),
 		}, ""},
-		{"a lease that ended by itself", []any{
+		{"a lease that expired", []any{
 			hold(1, 0, 10, 20, 1, lost(15, 40, 40, 41)), hold(2, 5, 30, 50, 2),
 		}, ""},
 		{"granted beside a lease that was released later", []any{
 			hold(1, 0, 10, 40, 1, believed(15)), hold(2, 5, 30, 50, 2, lost(0, 51, 51, 52)),
 		}, "linearizable release-lied"},
-		{"the fences say otherwise", []any{
+		{"the fences contradict the times", []any{
 			hold(1, 0, 10, 20, 2), hold(2, 5, 30, 50, 1),
 		}, Linearizable},
 
@@ -68,7 +68,7 @@ func TestLinearizable(t *testing.T) {
 		{"without fences, a permit too many", []any{
 			unfenced, hold(1, 0, 10, 40, 0, permits(3), believed(15)), hold(2, 5, 30, 50, 0, permits(2)),
 		}, "linearizable release-lied"},
-		{"without fences, a lease that may have ended before its answer", []any{
+		{"without fences, a lease that may have ended before Got", []any{
 			unfenced, hold(1, 0, 10, 40, 0, believed(15)), hold(2, 5, 30, 50, 0, lost(0, 51, 51, 52)),
 		}, ""},
 		{"without fences, a try that such a lease explains", []any{
@@ -77,7 +77,7 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// A piece begins with what the piece before it left.
+// A piece begins with the state after the piece before it.
 func TestPieces(t *testing.T) {
 	var claims []any
 	claims = append(claims, hold(1, 0, 1, 5000, 1, permits(1)))
@@ -93,17 +93,17 @@ func TestPieces(t *testing.T) {
 		t.Errorf("%d pieces with %d operations; want 10 or more with 2002", n.PorcupinePieces, n.PorcupineOperations)
 	}
 	if n := v.Numbers; n.PorcupineNames != 3 || n.PorcupineGaveUp != 0 {
-		t.Errorf("%d names were decided, and %d pieces were not; want 3 and 0", n.PorcupineNames, n.PorcupineGaveUp)
+		t.Errorf("porcupine decided %d names and gave up on %d pieces; want 3 and 0", n.PorcupineNames, n.PorcupineGaveUp)
 	}
 	claims = append(claims, wait(2000, 4100, 4101, history.Held, permits(1), how(history.Try)))
 	if v := verdict(t, claims...); v.Count[Linearizable] != 1 {
-		t.Error("a permit was free when the last claim was refused, and nothing says so")
+		t.Error("a permit was free when the last claim was refused, but the rule found no violation")
 	}
 }
 
-// Narrowed times explain the same as before: porcupine decides the same of all orders of
-// the same leases, without narrowed times and without an order that is known.
-func TestTightenChangesNothing(t *testing.T) {
+// Porcupine gives the same answer if it searches all orders of the leases, without the
+// narrowed times and the known order.
+func TestTightenKeepsTheAnswer(t *testing.T) {
 	for _, fenced := range []bool{true, false} {
 		dice := rand.New(rand.NewPCG(1, 2))
 		legal := 0
@@ -114,8 +114,8 @@ func TestTightenChangesNothing(t *testing.T) {
 			w.linearizable(w.names[2])
 			narrowed := w.Count[Linearizable] == 0
 			explained := explained(w, w.names[2])
-			// Without fences some leases are left out.
-			if narrowed != explained && (fenced || explained || !slices.ContainsFunc(claims, leftOut)) {
+			// Without fences, newNameHistory omits some leases.
+			if narrowed != explained && (fenced || explained || !slices.ContainsFunc(claims, omitted)) {
 				t.Fatalf("with fences: %t; narrowed: %t, not narrowed: %t\n%s", fenced, narrowed, explained, texts(w.verdict()))
 			}
 			if explained {
@@ -123,14 +123,14 @@ func TestTightenChangesNothing(t *testing.T) {
 			}
 		}
 		if legal < 300 || legal > 2700 {
-			t.Errorf("%d of 3000 histories are right; the test needs both kinds", legal)
+			t.Errorf("%d of 3000 histories are correct; the test needs both kinds", legal)
 		}
 	}
 }
 
-func leftOut(c *history.Claim) bool { return c.Answer == history.Granted && !lasted(c) }
+func omitted(c *history.Claim) bool { return c.Answer == history.Granted && !lasted(c) }
 
-// fewClaims are some claims for permits that may or may not fit.
+// fewClaims returns some claims for permits, with random times and answers.
 func fewClaims(dice *rand.Rand, fenced bool) []*history.Claim {
 	var claims []*history.Claim
 	for i := range 2 + dice.Int64N(4) {
@@ -152,7 +152,7 @@ func fewClaims(dice *rand.Rand, fenced bool) []*history.Claim {
 	return claims
 }
 
-// explained reports whether porcupine finds an order without any help.
+// explained reports whether porcupine finds an order without tighten and pieces.
 func explained(w *world, n *name) bool {
 	s := &nameHistory{name: n}
 	for _, c := range n.granted {
@@ -160,7 +160,7 @@ func explained(w *world, n *name) bool {
 	}
 	s.refusals = w.refusals(n)
 	type all struct {
-		held  string // an index, and so on
+		held  string // the indexes of the held leases, as runes
 		fence uint64
 	}
 	m := porcupine.Model{

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// tighten narrows the times of the leases to the times that their order allows. The same
-// histories can be explained as before, but they can be cut into smaller pieces.
-// Otherwise a claim that waits would join all events meanwhile to one piece.
+// tighten narrows the times of the leases to the times that their order allows. It does
+// not change which histories have an explanation, but allows smaller pieces. Otherwise a
+// long wait would put all events meanwhile into one piece.
 //
-// A lease begins after the leases before it in the order have begun, and after enough of
-// them may have ended. It begins before the leases after it begin, and ends before one
-// begins that excludes it. If no time is left, no order explains the answers, and tighten
-// returns the reason.
+// A lease begins after all earlier leases have begun, and after enough of them can have
+// ended. It begins before the next lease, and ends before a later lease that excludes it
+// begins. If no time is left, no order explains the answers, and tighten returns the
+// reason.
 func (s *nameHistory) tighten() (clash *Violation) {
 	if clash := s.narrowEarliest(); clash != nil {
 		return clash
@@ -28,7 +28,7 @@ func (s *nameHistory) tighten() (clash *Violation) {
 func (s *nameHistory) narrowEarliest() (clash *Violation) {
 	var held []int // leases that have begun, and surely have not ended
 	at := int64(0)
-	latest := -1 // the lease that sets at
+	latest := -1 // the lease that determines at
 	for k := range s.leases {
 		l := &s.leases[k]
 		if k > 0 && l.claim.Fence != 0 && l.claim.Fence == s.leases[k-1].claim.Fence {
@@ -38,7 +38,7 @@ func (s *nameHistory) narrowEarliest() (clash *Violation) {
 			at, latest = l.beginFrom, k
 		}
 		held = slices.DeleteFunc(held, func(j int) bool { return s.leases[j].endFrom <= at })
-		if j := s.room(held, l.claim); j >= 0 {
+		if j := s.lastToEnd(held, l.claim); j >= 0 {
 			at, latest = s.leases[j].endFrom, j
 		}
 		l.beginFrom = at
@@ -51,9 +51,9 @@ func (s *nameHistory) narrowEarliest() (clash *Violation) {
 	return nil
 }
 
-// room returns the lease that has to end, after others that end earlier, before a claim
-// fits beside the rest, or -1 if the claim fits now.
-func (s *nameHistory) room(held []int, c *history.Claim) int {
+// lastToEnd returns the last lease that must end before a claim fits beside the rest, if
+// leases end in the order of endFrom. It returns -1 if the claim fits now.
+func (s *nameHistory) lastToEnd(held []int, c *history.Claim) int {
 	slices.SortFunc(held, func(a, b int) int { return cmp.Compare(s.leases[a].endFrom, s.leases[b].endFrom) })
 	weight := c.Weight
 	for _, j := range held {
@@ -77,7 +77,7 @@ func (s *nameHistory) room(held []int, c *history.Claim) int {
 
 // narrowLatest narrows the latest times.
 func (s *nameHistory) narrowLatest() (clash *Violation) {
-	next := map[class]int{} // the first lease after k that asks for this
+	next := map[class]int{} // the first lease of the class after k
 	at, earliest := int64(math.MaxInt64), -1
 	for k := range slices.Backward(s.leases) {
 		l := &s.leases[k]
@@ -102,14 +102,14 @@ func (s *nameHistory) narrowLatest() (clash *Violation) {
 	return nil
 }
 
-// clashed says why the leases j and k leave no time for each other.
+// clashed returns a violation: the leases j and k leave no time for each other.
 func (s *nameHistory) clashed(j, k int) *Violation {
 	a, b := s.leases[min(j, k)].claim, s.leases[max(j, k)].claim
 	v := &Violation{From: min(a.Got, b.Got), To: max(a.Got, b.Got), Claims: ids(a, b)}
 	switch {
 	case j == k:
 		v.Claims = ids(a)
-		v.Text = fmt.Sprintf("%s got it at %s, and the leases after it leave no time for that.", upper{a}, at(a.Got))
+		v.Text = fmt.Sprintf("%s got it at %s, but the leases after it leave no time for that.", upper{a}, at(a.Got))
 	case a.Fence == 0:
 		v.Text = fmt.Sprintf("%s got it at %s, and %s got it at %s. Their times leave no room for both.",
 			upper{a}, at(a.Got), who{b}, at(b.Got))

@@ -10,13 +10,13 @@ import (
 
 // The time limits of the rule LossNotSeen.
 const (
-	maxLossDelay = int64(time.Second)     // to see the loss, after another holder has got the name
-	maxWakeDelay = int64(2 * time.Second) // for the lock to notify it, after it saw that the lease was lost
+	maxLossDelay = int64(time.Second)     // from another holder's grant until the holder sees its loss
+	maxWakeDelay = int64(2 * time.Second) // from then until the lock notifies the holder
 )
 
-// lossNotSeen finds holders that worked on though another had got the name, and holders
-// that the lock did not wake up. A holder that is stopped sees nothing; it must see the
-// loss when it goes on.
+// lossNotSeen finds holders that worked on although another had got the name, and holders
+// that the lock did not wake up. The time limit of a holder whose process is stopped
+// begins when the process continues.
 func (w *world) lossNotSeen(n *name) {
 	next := w.successors(n)
 	for _, a := range n.granted {
@@ -33,11 +33,11 @@ func (w *world) lossNotSeen(n *name) {
 			w.Numbers.MaxLossDelay = max(w.Numbers.MaxLossDelay, time.Duration(a.Lost-running))
 		}
 		latest := w.stops.postpone(a.Worker, superseded, superseded+maxLossDelay, maxLossDelay)
-		until := w.lookedUntil(a)
+		until := w.workedUntil(a)
 		if until <= latest {
 			continue
 		}
-		text := "%s held %q from %s on. %s got the name at %s. The first holder went on for %s, and it "
+		text := "%s held %q from %s on. %s got the name at %s. The first holder worked on for %s and "
 		args := []any{upper{a}, n.Name, at(a.Got), upper{b}, at(b.Got), length(until - superseded)}
 		if a.Lost == 0 {
 			text += "never saw that its own lease was over."
@@ -48,17 +48,15 @@ func (w *world) lossNotSeen(n *name) {
 	}
 }
 
-// lookedUntil returns the time at which a holder saw that its lease was lost, or at which
-// it stopped looking.
-func (w *world) lookedUntil(c *history.Claim) int64 {
+// workedUntil returns the time at which a holder saw its loss, released or died.
+func (w *world) workedUntil(c *history.Claim) int64 {
 	if c.Died != 0 && c.Lost == 0 && c.Released == 0 {
-		return max(c.Got, c.Believed) // it died soon after that
+		return max(c.Got, c.Believed) // it died soon after that; Died may be later
 	}
 	return w.firstOf(c.Lost, c.Released, c.Died)
 }
 
-// firstOf returns the earliest of these times, without those that are 0. If there is
-// none, it returns the end of the history.
+// firstOf returns the earliest of the times that are not 0, or the end of the history.
 func (w *world) firstOf(times ...int64) int64 {
 	first := w.Last
 	for _, t := range times {
@@ -69,8 +67,8 @@ func (w *world) firstOf(times ...int64) int64 {
 	return first
 }
 
-// notWoken reports a holder that saw the loss of its lease only because it polled. Of all
-// locks, only Pawl promises to notify its holders.
+// notWoken reports a holder that saw its loss only because it called Err. It checks only
+// Pawl, because no other lock promises to notify holders.
 func (w *world) notWoken(n *name, c *history.Claim) {
 	if c.Lost == 0 || w.Run.Lock != "pawl" {
 		return
@@ -84,8 +82,8 @@ func (w *world) notWoken(n *name, c *history.Claim) {
 }
 
 // successors returns, for each lease, the first grant that ended it: a grant that
-// excludes the lease, and that was certainly later. A later grant has a greater fence;
-// without fences it was asked for after the lease had been granted.
+// excludes the lease and was certainly later. A later grant has a greater fence; without
+// fences, it was asked for after the lease had been granted.
 func (w *world) successors(n *name) map[*history.Claim]*history.Claim {
 	begin := func(c *history.Claim) uint64 { return uint64(c.Asked) }
 	end := func(c *history.Claim) uint64 { return uint64(c.Got) }
@@ -97,7 +95,7 @@ func (w *world) successors(n *name) map[*history.Claim]*history.Claim {
 		return slices.SortedStableFunc(slices.Values(n.granted), func(a, b *history.Claim) int { return cmp.Compare(key(a), key(b)) })
 	}
 	grants := sorted(begin)
-	first := map[class]*history.Claim{} // the first of each class among the grants later than the lease
+	first := map[class]*history.Claim{} // the first later grant of each class
 	next := map[*history.Claim]*history.Claim{}
 	for _, lease := range slices.Backward(sorted(end)) {
 		for i := len(grants) - 1; i >= 0 && begin(grants[i]) > end(lease); i-- {

@@ -9,7 +9,7 @@ import (
 
 func TestLossNotSeen(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
-	other := func(r *history.Run) { r.Lock = "another" }
+	notPawl := func(r *history.Run) { r.Lock = "another" }
 	notWoken := func(c *history.Claim) { c.Woken = 0 }
 	checkCases(t, []historyCase{
 		{"seen in time", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 1100, 9000)), next}, ""},
@@ -36,14 +36,14 @@ func TestLossNotSeen(t *testing.T) {
 		{"beside a reader", []any{
 			hold(1, 0, 10, 0, 1, reader, lost(900, 0, 0, 9000)), hold(2, 5, 1200, 1300, 2, reader),
 		}, ""},
-		{"superseded before it knew of its grant", []any{
+		{"superseded before the holder knew of its grant", []any{
 			hold(1, 0, 1400, 0, 1, lost(0, 0, 0, 9000)), next,
 		}, LossNotSeen},
 
 		{"not woken", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), notWoken), next}, LossNotSeen},
-		{"not woken, and over soon", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 3000), notWoken), next}, ""},
+		{"not woken, but released soon", []any{hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 3000), notWoken), next}, ""},
 		{"another lock wakes no holder", []any{
-			run(other), hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), notWoken), next,
+			run(notPawl), hold(1, 0, 10, 0, 1, lost(900, 1100, 0, 9000), notWoken), next,
 		}, ""},
 	})
 }

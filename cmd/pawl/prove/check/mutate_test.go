@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A mutation breaks a history that was right. It returns names of rules, with a blank
-// between them, of which one must find it. It returns "" if the history has no place for
-// such a mutation.
+// A mutation breaks a correct history. It returns the names of rules, with blanks between
+// them, of which at least one must find a violation. It returns "" if it cannot break
+// this history.
 type mutation func(t *rapid.T, h *mutable) (rules string)
 
-// mutable is a history with its claims by name, as they were granted.
+// mutable is a copy of a history. granted has the grants of each name, in their order.
 type mutable struct {
 	lines   []history.Line
 	granted [][]*history.Claim
@@ -58,7 +58,7 @@ func newMutable(lines []history.Line) *mutable {
 	return m
 }
 
-// simulated are histories that are right. Most have a place for each mutation.
+// simulated returns correct histories. Each mutation can break most of them.
 var simulated = sync.OnceValue(func() (all [][]history.Line) {
 	for seed := uint64(0); len(all) < 5; seed++ {
 		lines := simulate(seed, 4+int(seed%5), ms(3000), history.Stop, history.Kill, history.Silence)
@@ -142,7 +142,7 @@ var mutations = map[string]mutation{
 			return ""
 		}
 		m.lines[i].Write.Accepted, m.lines[i].Write.Stale = true, false
-		return "stale-accepted register" // register, if the newer holder had not written yet
+		return "stale-accepted register" // the second one if the newer holder had not written yet
 	},
 	"a write is forgotten": func(t *rapid.T, m *mutable) string {
 		i := m.write(t, func(x *history.Write) bool { return x.Accepted })
@@ -178,7 +178,7 @@ var mutations = map[string]mutation{
 	},
 }
 
-// A history that breaks one rule is found, whatever else is in it.
+// The checker finds each mutation in a history.
 func TestMutations(t *testing.T) {
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
@@ -193,11 +193,11 @@ func TestMutations(t *testing.T) {
 				tried++
 				v := checked(m.lines)
 				if !slices.ContainsFunc(rules, func(r string) bool { return v.Count[r] > 0 }) {
-					t.Errorf("no violation of the rules %q; there are\n%s", rules, texts(v))
+					t.Errorf("no violation of the rules %q, only\n%s", rules, texts(v))
 				}
 			})
 			if tried == 0 {
-				t.Error("no history had a place for it")
+				t.Error("no history could be broken so")
 			}
 			t.Logf("tried %d times", tried)
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// count counts what happened, whether it is right or not.
+// count counts the events of the history, correct or not.
 func (w *world) count() {
 	n := &w.Numbers
 	n.Took = time.Duration(w.Last)
@@ -55,7 +55,7 @@ func (w *world) count() {
 	n.CalmRate, n.FaultRate = w.rate(history.Calm, 0), w.rate(history.Faults, w.down)
 }
 
-// quantile returns the value below which that percentage of the values is.
+// quantile returns the value below which the given percentage of the values lies.
 func quantile(sorted []int64, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -63,11 +63,11 @@ func quantile(sorted []int64, percent int) time.Duration {
 	return time.Duration(sorted[min(len(sorted)-1, len(sorted)*percent/100)])
 }
 
-// rate returns the number of leases that were granted in each second of a phase. off is
-// the part of the phase in which no lease could be granted.
-func (w *world) rate(phase string, off int64) float64 {
+// rate returns the grants per second in a phase. downtime is the part of the phase in
+// which the server was down.
+func (w *world) rate(phase string, downtime int64) float64 {
 	from, to, ok := w.Phase(phase)
-	if !ok || to-from <= off {
+	if !ok || to-from <= downtime {
 		return 0
 	}
 	leases := 0
@@ -78,5 +78,5 @@ func (w *world) rate(phase string, off int64) float64 {
 			}
 		}
 	}
-	return float64(leases) / time.Duration(to-from-off).Seconds()
+	return float64(leases) / time.Duration(to-from-downtime).Seconds()
 }

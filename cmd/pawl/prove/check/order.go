@@ -9,23 +9,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The margins of the order.
+// The tolerances of the rule Order.
 const (
-	// A claim that was asked for this much earlier reached the queue first.
+	// A claim that was asked for askMargin earlier reached the queue first.
 	askMargin = int64(time.Second)
 
-	// The server may have made the earlier of two grants although its waiter saw it this
-	// much later. If two claims hold side by side, no release lies between their grants.
-	// Then the limit is askMargin.
+	// Of two grants, the server may have made the first one although its waiter saw it
+	// up to grantMargin later. For claims that can be held together the limit is
+	// askMargin, because no release lies between their grants.
 	grantMargin = int64(100 * time.Millisecond)
 
-	// A fault that ended this long before a claim was asked for has no effect on it.
+	// A fault has no effect on a claim that was asked for settleTime after its end.
 	settleTime = int64(500 * time.Millisecond)
 )
 
 // order finds claims that were served before a claim that had asked earlier. It compares
-// only claims of one kind, and only of clients without another claim of the name, because
-// a client may pass a lease on among its own waiters.
+// only claims of the same class. It skips claims behind another claim of their client,
+// because a client may pass a lease on among its own waiters.
 func (w *world) order(n *name) {
 	if !w.Run.Ordered {
 		return
@@ -44,52 +44,52 @@ func (w *world) order(n *name) {
 		waits[k] = append(waits[k], c)
 	}
 	for _, k := range classes {
-		w.orderOf(n, waits[k])
+		w.compareWaits(n, waits[k])
 	}
 }
 
-// behindOwn returns the claims that may have waited behind another claim of the same
-// client that waited for the name or held it. If two were asked for at about the same
-// time, the second may have entered the client's own queue first. Then it was over first.
+// behindOwn returns the claims that may have waited behind another claim of their client.
+// Of two claims asked for at about the same time, the second may have entered the
+// client's own queue first; its wait then ended first.
 func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 	type client struct{ worker, life, client int }
-	type busy struct {
-		until int64            // until when an earlier claim of the client is there
-		near  []*history.Claim // its claims until now
+	type ownClaims struct {
+		until int64            // the end of the client's last claim
+		all   []*history.Claim // in the order of Asked
 	}
-	clients := map[client]busy{}
+	clients := map[client]ownClaims{}
 	behind := map[*history.Claim]bool{}
 	for _, c := range n.claims {
 		k := client{c.Worker, c.Life, c.Client}
-		b, ok := clients[k]
-		if ok && b.until >= c.Asked {
+		own, ok := clients[k]
+		if ok && own.until >= c.Asked {
 			behind[c] = true
 		}
-		for i := len(b.near) - 1; i >= 0 && b.near[i].Asked+askMargin >= c.Asked; i-- {
-			x := b.near[i]
+		for i := len(own.all) - 1; i >= 0 && own.all[i].Asked+askMargin >= c.Asked; i-- {
+			x := own.all[i]
 			if c.Answer != history.Held && w.waitEnd(x) >= c.Asked && (c.How == history.All || w.waitEnd(c) < w.waitEnd(x)) {
 				behind[x] = true
 			}
 		}
-		if last := w.lastMoment(c); !ok || last > b.until {
-			b.until = last
+		if last := w.lastMoment(c); !ok || last > own.until {
+			own.until = last
 		}
-		b.near = append(b.near, c)
-		clients[k] = b
+		own.all = append(own.all, c)
+		clients[k] = own
 	}
 	return behind
 }
 
-// orderOf compares claims of one class, which are in the order of Asked.
-func (w *world) orderOf(n *name, claims []*history.Claim) {
+// compareWaits compares claims of one class, which are in the order of Asked.
+func (w *world) compareWaits(n *name, claims []*history.Claim) {
 	served := slices.DeleteFunc(slices.Clone(claims), func(c *history.Claim) bool { return c.Answer != history.Granted })
-	// Count the pairs in which the queue could have been wrong.
+	// Count the pairs for which the queue could have been wrong.
 	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Asked }) {
 		if x.Answer == history.Granted && w.comparable(x, y) {
 			w.Numbers.QueuePairs++
 		}
 	}
-	// Find the pairs in which it was wrong.
+	// Find the pairs for which it was wrong.
 	slices.SortStableFunc(served, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
 	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Got + grantMargin }) {
 		grace := grantMargin
@@ -97,13 +97,13 @@ func (w *world) orderOf(n *name, claims []*history.Claim) {
 			grace = askMargin
 		}
 		if w.waitEnd(x) > y.Got+grace && w.comparable(x, y) && !w.stops.touched(x.Worker, y.Got, y.Got+grace) {
-			w.passed(n, x, y)
+			w.addPassed(n, x, y)
 		}
 	}
 }
 
-// waiting yields the pairs of a claim x that was asked for much earlier than the claim y,
-// and that still waited at a time of y. These times ascend.
+// waiting yields pairs of claims: x was asked for much earlier than y, and still waited
+// at time(y). These times ascend.
 func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Claim) int64) iter.Seq2[*history.Claim, *history.Claim] {
 	return func(yield func(x, y *history.Claim) bool) {
 		var waiting []*history.Claim
@@ -122,14 +122,14 @@ func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Cl
 	}
 }
 
-// comparable reports whether no fault and no queue within a client decides whether x or y
-// is served first.
+// comparable reports whether only the queue on the server decides whether x or y is
+// served first: neither a fault nor a queue within a client does.
 func (w *world) comparable(x, y *history.Claim) bool {
 	from := x.Asked - settleTime
 	return !sameClient(x, y) && !w.touchedClaim(x, from, y.Got) && !w.faults.touched(y.Worker, from, y.Got)
 }
 
-func (w *world) passed(n *name, x, y *history.Claim) {
+func (w *world) addPassed(n *name, x, y *history.Claim) {
 	text, args := "%s asked for %q at %s and ", []any{upper{x}, n.Name, at(x.Asked)}
 	if x.Answer == history.Granted {
 		text, args = text+"got it only at %s", append(args, at(x.Got))

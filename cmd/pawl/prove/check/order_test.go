@@ -20,7 +20,7 @@ func TestOrder(t *testing.T) {
 		{"in the wrong order", []any{holder, x(3250), y(3050)}, Order},
 		{"the first one was not served", []any{holder, wait(2, 100, 5000, history.TimedOut), y(3050)}, Order},
 		{"the first one gave up before", []any{holder, wait(2, 100, 3100, history.TimedOut), y(3050)}, ""},
-		{"overtaken by less than is tolerated", []any{holder, x(3140), y(3050)}, ""},
+		{"overtaken within the tolerance", []any{holder, x(3140), y(3050)}, ""},
 		{"asked at nearly the same time", []any{holder, x(3250), hold(3, 1100, 3050, 3060, 2)}, ""},
 		{"no queue", []any{run(unordered), holder, x(3250), y(3050)}, ""},
 		{"a try", []any{holder, x(3250), y(3050, how(history.Try))}, ""},
@@ -32,11 +32,11 @@ func TestOrder(t *testing.T) {
 			holder, &history.Fault{Kind: history.Cut, Worker: 2, From: ms(200), To: ms(300)}, x(3250), y(3050),
 		}, Order},
 		{"a fault after the wrong grant", []any{holder, fault(history.Cut, 2, 3100, 3200), x(3250), y(3050)}, Order},
-		{"of one client", []any{holder, x(3250, by(3)), y(3050)}, ""},
+		{"both of one client", []any{holder, x(3250, by(3)), y(3050)}, ""},
 		{"handed over within a client", []any{
 			holder, x(3250), hold(4, 50, 3001, 3040, 2, by(3)), y(3050),
 		}, ""},
-		{"the first one waits behind its own client's", []any{
+		{"the first one waits behind its own client's claim", []any{
 			holder, wait(4, 50, 5000, history.TimedOut, by(2), of(mutex, history.Whole, 1), how(history.All)), x(3250), y(3050),
 		}, ""},
 		{"its client asked for another claim a moment later, which was granted first", []any{
@@ -60,10 +60,10 @@ func TestOrder(t *testing.T) {
 		{"another claim of its client was asked for long after", []any{
 			holder, x(3250), wait(4, 1200, 5000, history.TimedOut, by(2)), y(3050),
 		}, Order},
-		{"of another kind", []any{
+		{"of different weights", []any{
 			hold(1, 0, 10, 3000, 1, permits(3)), x(3250, permits(2)), y(3050, permits(1)),
 		}, ""},
-		{"of one kind", []any{
+		{"of the same weight", []any{
 			hold(1, 0, 10, 3000, 1, permits(3)), x(3250, permits(2)), y(3050, permits(2)),
 		}, Order},
 	})
@@ -81,7 +81,7 @@ func TestQueuePairs(t *testing.T) {
 		}, 3},
 		{"no claim waits for another", []any{hold(2, 100, 110, 120, 2), hold(3, 1500, 1510, 1520, 3)}, 0},
 		{"soon after each other", []any{holder, hold(2, 100, 3010, 3020, 2), hold(3, 1000, 3030, 3040, 3)}, 0},
-		{"with a fault", []any{
+		{"with a fault of the first", []any{
 			holder, fault(history.Cut, 2, 200, 200), hold(2, 100, 3010, 3020, 2), hold(3, 1200, 3030, 3040, 3),
 		}, 0},
 	} {

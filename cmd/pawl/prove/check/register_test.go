@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// wrote is a write of claim id to the register of the mutex, which was accepted.
+// wrote returns an accepted write of claim id to the register of the mutex.
 func wrote(id, at int64, fence, read uint64, change ...func(*history.Write)) *history.Write {
 	x := &history.Write{
 		At: ms(at), Claim: id, Name: mutex, Fence: fence,
@@ -31,21 +31,21 @@ func TestRegister(t *testing.T) {
 		{"each adds one", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 1), wrote(3, 33, 3, 2)), ""},
 		{"a stale write is refused", with(wrote(2, 20, 2, 0), wrote(1, 22, 1, 0, stale), wrote(3, 33, 3, 1)), ""},
 		{"a stale write is accepted", with(wrote(2, 20, 2, 0), wrote(1, 22, 1, 1)), StaleAccepted},
-		{"a write that was refused had read before it", with(wrote(2, 20, 2, 3, changed), wrote(1, 22, 1, 0)),
+		{"a refused write still makes older writes stale", with(wrote(2, 20, 2, 3, changed), wrote(1, 22, 1, 0)),
 			"register stale-accepted"},
 		{"an update is lost", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 0)), Register},
-		{"a number comes from nowhere", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 2)), Register},
+		{"a number that the register never had", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 2)), Register},
 		{"the register had changed", with(wrote(1, 12, 1, 0), wrote(2, 22, 2, 0, changed)), Register},
 		{"another claim's fence", with(wrote(1, 12, 7, 0)), Register},
 		{"a write without a claim", with(wrote(9, 12, 1, 0)), Register},
 
-		{"plain and late", with(wrote(1, 18, 1, 0, plain)), ""},
-		{"plain, before all faults", with(wrote(1, 12, 1, 0, plain)), PlainLostInCalm},
-		{"plain, after a late write of another that a fault had stopped", []any{
+		{"a plain update lost by a late write", with(wrote(1, 18, 1, 0, plain)), ""},
+		{"a plain update lost before all faults", with(wrote(1, 12, 1, 0, plain)), PlainLostInCalm},
+		{"a plain update lost after a late write of another holder that was paused", []any{
 			hold(2, 5, 19, 30, 2, lost(15, 0, 0, 40)), hold(3, 0, 10, 40, 3), fault(history.Pause, 2, 6, 25), fault(history.Stop, 9, 9000, 9001),
 			wrote(2, 26, 2, 0), wrote(3, 28, 3, 1, plain),
 		}, ""},
-		{"plain, and after the order of a fault that the controller did not see happen", []any{
+		{"a plain update lost after the order of a fault without a reported effect", []any{
 			holders, &history.Fault{Kind: history.Overstay, Worker: 1, From: ms(11), To: ms(12)}, wrote(1, 14, 1, 0, plain),
 		}, ""},
 		{"readers exclude no reader", []any{

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// sim is a lock that keeps its promises, with workers and faults, in virtual time. It
-// writes the history that a run of pawl prove would write.
+// sim simulates a correct lock, with workers and faults, in virtual time. It writes a
+// history like a run of pawl prove.
 type sim struct {
 	*rand.Rand
 	now      int64
 	events   events
 	serial   int64
 	ttl      int64
-	until    int64 // the end of its time
+	until    int64 // the time after which no claim begins
 	kinds    []string
 	names    []*simName
 	workers  []*simWorker
@@ -36,23 +36,23 @@ type simName struct {
 	queue   []*simLease
 }
 
-// simLease is a claim on the server, and what its client thinks.
+// simLease is the state of a claim on the server and in its client.
 type simLease struct {
 	*history.Claim
 	name    *simName
-	expires int64  // of the lease or of the place
+	expires int64  // the end of the lease or of the place
 	granted uint64 // the fence
-	term    int64  // until when the client may trust it
-	dead    bool   // its client has gone
-	over    bool   // the client has got its answer, or gave up
+	term    int64  // the time until which the client may trust the lease
+	dead    bool   // the client is gone
+	over    bool   // the client has its answer, or gave up
 	read    simRegister
-	refused bool // the register refused to be read
-	then    func()
+	refused bool   // the register refused the read
+	then    func() // runs when the claim has ended
 }
 
 type simWorker struct {
 	index, life int
-	stopped     int64 // until then
+	stopped     int64 // the process does not run until then
 	silent      int64 // no answer arrives until then
 	current     *simLease
 }
@@ -84,7 +84,8 @@ func (s *sim) after(d int64, do func()) {
 // latency returns the time that one message takes, in nanoseconds.
 func (s *sim) latency() int64 { return 100_000 + s.Int64N(300_000) }
 
-// on runs what a process of a worker does, when it is not stopped.
+// on runs a step of a worker's process after d, when the process is not stopped. It skips
+// the step if the process has died.
 func (s *sim) on(w *simWorker, life int, d int64, do func()) {
 	s.after(d, func() {
 		switch {
@@ -97,8 +98,7 @@ func (s *sim) on(w *simWorker, life int, d int64, do func()) {
 	})
 }
 
-// simulate writes a history of a run of this length, of which the first quarter has no
-// faults.
+// simulate returns the history of a run of this length. Its first quarter has no faults.
 func simulate(seed uint64, workers int, length int64, kinds ...string) []history.Line {
 	s := &sim{
 		Rand: rand.New(rand.NewPCG(seed, 1)), ttl: ms(800), until: length, kinds: kinds, register: map[string]*simRegister{},
@@ -116,7 +116,7 @@ func simulate(seed uint64, workers int, length int64, kinds ...string) []history
 		s.on(w, 1, s.Int64N(ms(5)), func() { s.act(w) })
 	}
 	if len(s.kinds) > 0 {
-		s.after(calm, s.harm)
+		s.after(calm, s.injectFault)
 	}
 	for len(s.events) > 0 {
 		e, _ := heap.Pop(&s.events).(event)
@@ -135,7 +135,7 @@ func simulate(seed uint64, workers int, length int64, kinds ...string) []history
 		history.Line{End: &history.End{At: s.now}})
 }
 
-// finished reports whether no claim is made any more.
+// finished reports whether no more claims begin.
 func (s *sim) finished() bool { return s.now >= s.until }
 
 // act makes one claim.
@@ -183,7 +183,7 @@ func (n *simName) fits(c *history.Claim) bool {
 	return c.Mode == history.Shared || sum <= n.Limit
 }
 
-// request is the claim on the server.
+// request handles a claim on the server.
 func (s *sim) request(w *simWorker, l *simLease) {
 	switch n := l.name; {
 	case l.over || l.dead:
@@ -198,7 +198,7 @@ func (s *sim) request(w *simWorker, l *simLease) {
 	}
 }
 
-// keepPlace ends the place of a waiter that does not ask again.
+// keepPlace renews the place of a waiter, or ends it if its client does not ask again.
 func (s *sim) keepPlace(w *simWorker, l *simLease) {
 	s.after(s.ttl/3, func() {
 		switch {
@@ -210,7 +210,7 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 			l.name.queue = slices.DeleteFunc(l.name.queue, func(x *simLease) bool { return x == l })
 			s.serve(l.name)
 			if !l.dead {
-				s.on(w, l.Life, ms(1), func() { s.again(w, l) })
+				s.on(w, l.Life, ms(1), func() { s.requestAgain(w, l) })
 			}
 			return
 		}
@@ -218,14 +218,14 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 	})
 }
 
-// again is the request of a waiter whose place has ended.
-func (s *sim) again(w *simWorker, l *simLease) {
+// requestAgain sends the request of a waiter whose place has ended.
+func (s *sim) requestAgain(w *simWorker, l *simLease) {
 	if !l.over && l.Answered == 0 {
 		s.after(s.latency(), func() { s.request(w, l) })
 	}
 }
 
-// answer delivers an answer, if nothing keeps it back. Without it the claim is asked for
+// answer delivers an answer unless the client is dead or silent. The claim then waits
 // until the client gives up.
 func (s *sim) answer(w *simWorker, l *simLease, do func()) {
 	if l.dead {
@@ -251,11 +251,11 @@ func (s *sim) grant(w *simWorker, l *simLease) {
 		l.expires = s.now + s.ttl/2
 	}
 	s.expire(l)
-	s.granted(w, l)
+	s.answerGrant(w, l)
 }
 
-// granted is the answer of a grant.
-func (s *sim) granted(w *simWorker, l *simLease) {
+// answerGrant sends the answer of a grant.
+func (s *sim) answerGrant(w *simWorker, l *simLease) {
 	sent := s.now
 	s.answer(w, l, func() {
 		s.answered(w, l, history.Granted)
@@ -317,7 +317,7 @@ func (s *sim) answered(w *simWorker, l *simLease, answer string) {
 	}
 }
 
-// done writes the claim, and goes on.
+// done writes the claim, and continues with the worker's next claim.
 func (s *sim) done(w *simWorker, l *simLease) {
 	s.lines = append(s.lines, history.Line{Claim: l.Claim})
 	w.current = nil
@@ -377,7 +377,7 @@ func (s *sim) section(w *simWorker, l *simLease) {
 // Name is the name of the lock.
 func (l *simLease) Name() string { return l.name.Name.Name }
 
-// write is the write to the register, and the release after it.
+// write writes to the register, and releases the lease.
 func (s *sim) write(w *simWorker, l *simLease) {
 	r := s.register[l.Name()]
 	if l.Mode == history.Whole && !l.refused && (l.Lost == 0 || s.IntN(2) == 0) {
@@ -414,8 +414,8 @@ func (s *sim) write(w *simWorker, l *simLease) {
 	})
 }
 
-// harm makes a fault, and later another one.
-func (s *sim) harm() {
+// injectFault causes a fault, and later another one.
+func (s *sim) injectFault() {
 	if s.finished() {
 		return
 	}
@@ -428,7 +428,7 @@ func (s *sim) harm() {
 	case history.Silence:
 		f.To = s.now + s.ttl/2 + s.Int64N(2*s.ttl)
 		w.silent = max(w.silent, f.To)
-		// The client sends the request again that had no answer.
+		// The client repeats the request that had no answer.
 		s.on(w, w.life, f.To-s.now+ms(1), func() {
 			if l := w.current; l != nil && !l.over && l.name.holders[l.ID] == l {
 				s.grantAgain(w, l)
@@ -438,13 +438,13 @@ func (s *sim) harm() {
 		s.kill(w)
 	}
 	s.faults = append(s.faults, f)
-	s.after(s.Int64N(4*s.ttl), s.harm)
+	s.after(s.Int64N(4*s.ttl), s.injectFault)
 }
 
 // grantAgain repeats the answer of a grant that was lost.
 func (s *sim) grantAgain(w *simWorker, l *simLease) {
 	l.expires = s.now + s.ttl
-	s.granted(w, l)
+	s.answerGrant(w, l)
 }
 
 func (s *sim) kill(w *simWorker) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A lock that keeps its promises breaks no rule, whatever the faults are.
-func TestRightHistories(t *testing.T) {
+// The history of a correct lock breaks no rule, with all kinds of faults.
+func TestCorrectHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := checked(someHistory(t))
 		if len(v.Violations) > 0 {
@@ -18,11 +18,11 @@ func TestRightHistories(t *testing.T) {
 	})
 }
 
-// A simulated run of some minutes has enough in it to prove something.
-func TestSimulationIsNotBlind(t *testing.T) {
+// A simulated run of some minutes is long enough to have no weakness.
+func TestSimulationHasNoWeakness(t *testing.T) {
 	v := checked(simulate(1, 8, ms(200_000), history.Stop, history.Kill, history.Silence))
 	if len(v.Violations)+len(v.Weaknesses) > 0 {
-		t.Errorf("violations:\n%s\nblind: %q", texts(v), v.Weaknesses)
+		t.Errorf("violations:\n%s\nweaknesses: %q", texts(v), v.Weaknesses)
 	}
 	t.Logf("%+v", v.Numbers)
 }

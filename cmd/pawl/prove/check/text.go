@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The types of the arguments of [world.add] have a method String instead of being texts,
-// because most texts of a broken history are never needed.
+// Arguments of [world.add] have these types, because most texts of a broken history are
+// never formatted.
 type (
-	who    struct{ *history.Claim } // the holder or the waiter of a claim
+	who    struct{ *history.Claim } // the worker of a claim
 	upper  struct{ *history.Claim } // the same, at the begin of a sentence
-	list   []*history.Claim         // several of them, but not very many
+	list   []*history.Claim         // the workers of several claims, at most eight
 	at     int64                    // a time of the history
 	length int64                    // a duration in nanoseconds
 )
@@ -30,12 +30,12 @@ func (c who) String() string {
 func (c upper) String() string { return "W" + who(c).String()[1:] }
 
 func (claims list) String() string {
-	const most = 8
+	const maxListed = 8
 	var b strings.Builder
 	for i, c := range claims {
 		switch {
-		case i == most:
-			fmt.Fprintf(&b, " and %d more", len(claims)-most)
+		case i == maxListed:
+			fmt.Fprintf(&b, " and %d more", len(claims)-maxListed)
 			return b.String()
 		case i > 0 && i == len(claims)-1:
 			b.WriteString(" and ")
@@ -61,15 +61,15 @@ func (ns length) String() string {
 
 // ids returns the IDs of claims, at most twenty.
 func ids(claims ...*history.Claim) []int64 {
-	const most = 20
-	ids := make([]int64, 0, min(len(claims), most))
-	for _, c := range claims[:min(len(claims), most)] {
+	const maxIDs = 20
+	ids := make([]int64, 0, min(len(claims), maxIDs))
+	for _, c := range claims[:min(len(claims), maxIDs)] {
 		ids = append(ids, c.ID)
 	}
 	return ids
 }
 
-// plural returns a number of things.
+// plural returns a number and its noun.
 func plural(n int, one, many string) string {
 	switch n {
 	case 0:

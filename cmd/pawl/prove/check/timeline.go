@@ -9,17 +9,17 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// server is the Worker of faults of the server.
+// server is the value of Fault.Worker for the server.
 const server = -1
 
-// minTime is before every time of a history.
+// minTime is earlier than all times of a history.
 const minTime = math.MinInt64
 
 // timeline has the times of the faults of each worker, sorted by their beginning.
 type timeline map[int][]span
 
-// span is the time of a fault. latestEnd is the latest end of this fault and all earlier
-// ones.
+// span is the time of a fault. latestEnd is the latest end of this fault and of all
+// faults that began earlier.
 type span struct{ from, to, latestEnd int64 }
 
 func newTimeline(faults []history.Fault) timeline {
@@ -38,7 +38,7 @@ func newTimeline(faults []history.Fault) timeline {
 	return t
 }
 
-// lastTouch returns the latest instant, up to at, at which a fault of the worker lasted.
+// lastTouch returns the latest time, up to at, at which a fault of the worker lasted.
 func (t timeline) lastTouch(worker int, at int64) int64 {
 	spans := t[worker]
 	begun := sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
@@ -51,8 +51,8 @@ func (t timeline) lastTouch(worker int, at int64) int64 {
 // touched reports whether a fault of the worker lasted at some instant of the interval.
 func (t timeline) touched(worker int, from, to int64) bool { return t.lastTouch(worker, to) >= from }
 
-// postpone moves the time at behind the worker's faults that last at from or later: to
-// pause after the end of each fault that has begun by then.
+// postpone moves the time at behind the worker's faults that last at from or later. While
+// a fault has begun by at, it moves at to pause after the end of that fault.
 func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	for _, s := range t.lasting(worker, from) {
 		if s.from > at {
@@ -63,8 +63,8 @@ func (t timeline) postpone(worker int, from, at, pause int64) int64 {
 	return at
 }
 
-// lasting returns the worker's faults, starting with the first that lasts at that time or
-// later.
+// lasting returns the worker's faults, beginning with the first that lasts at the given
+// time or later.
 func (t timeline) lasting(worker int, at int64) []span {
 	spans := t[worker]
 	return spans[sort.Search(len(spans), func(i int) bool { return spans[i].latestEnd >= at }):]
@@ -76,8 +76,8 @@ func (w *world) touchedClaim(c *history.Claim, from, to int64) bool {
 	return w.faults.touched(c.Worker, from, to) || w.faults.touched(server, from, to)
 }
 
-// forgot reports whether the server may have forgotten a lease by that time. The holder
-// may have learned of the grant a little later than the server made it.
+// forgot reports whether the server may have lost a lease by the given time. The server
+// may have granted the lease up to maxLateness before its holder learned of it.
 func (w *world) forgot(c *history.Claim, by int64) bool {
 	return w.dataLosses.touched(server, max(c.Asked, c.Got-maxLateness), by)
 }

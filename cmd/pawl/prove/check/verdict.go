@@ -16,8 +16,7 @@ type Verdict struct {
 	// broken rule.
 	Violations []Violation
 
-	// Count is the number of violations that each rule found, including those that are
-	// not kept.
+	// Count is the number of violations of each rule, including the ones not kept.
 	Count map[string]int
 
 	// Weaknesses has the reasons why the history proves nothing even without a violation.
@@ -34,13 +33,13 @@ type Verdict struct {
 type Violation struct {
 	Rule   string  `json:"rule"`
 	Name   string  `json:"name"`   // of the lock; empty if it concerns no lock
-	Text   string  `json:"text"`   // who, what and when: one or two sentences
+	Text   string  `json:"text"`   // one or two sentences
 	From   int64   `json:"from"`   // when it began, as in the history
-	To     int64   `json:"to"`     // when it ended; From for a moment
-	Claims []int64 `json:"claims"` // the IDs of the claims that it is about
+	To     int64   `json:"to"`     // when it ended; equal to From for a single event
+	Claims []int64 `json:"claims"` // the IDs of the claims that it concerns
 }
 
-// Numbers counts the events of a history, those that break no rule included.
+// Numbers counts the events of a history, whether or not they break a rule.
 type Numbers struct {
 	Leases   int // claims that were granted
 	Refused  int // claims that were answered with Held
@@ -48,47 +47,45 @@ type Numbers struct {
 	Unknown  int
 
 	// Unanswered is the number of claims, renewals and releases that had no answer in
-	// time, although no fault was in their way.
+	// time although no fault delayed them.
 	Unanswered int
 
-	// Pauses is the number of times that the machine did not let a process run, for
+	// Pauses is the number of times that the machine kept a process from running for
 	// history.PauseAtLeast or longer.
 	Pauses       int
-	Paused       time.Duration // all pauses of the process that was paused longest
+	Paused       time.Duration // the sum for the worker with the longest sum
 	LongestPause time.Duration
 
 	Lost      int // leases whose holder saw that they were lost
 	Woken     int // leases whose holder the lock woke up because of their loss
-	Died      int // leases whose process ended before they were over
-	TakenOver int // grants of a name after a lease on it that was lost, or whose holder died
+	Died      int // leases whose process died before they were over
+	TakenOver int // grants after a lease that was lost or whose holder died
 
 	Writes    int // writes accepted by the register that checks fences
-	Stale     int // writes refused by the same register, because their fence was too small
-	PlainLost int // updates lost by the register that does not check
+	Stale     int // writes refused by the same register because of their fence
+	PlainLost int // updates lost by the register that checks no fences
 
-	// FaultsByKind is the number of faults of each kind that did something. Faults with a
-	// Hit of 0 are not in it.
+	// FaultsByKind is the number of faults of each kind, without faults whose Hit is 0.
 	FaultsByKind map[string]int
 
-	// QueuePairs is the number of pairs of claims for which the order in the queue could
-	// be checked.
+	// QueuePairs is the number of pairs of claims whose order in the queue could be
+	// checked.
 	QueuePairs int
 
 	PorcupineNames      int // names whose whole history porcupine decided
 	PorcupinePieces     int // the pieces into which their histories were cut
 	PorcupineOperations int
-	PorcupineGaveUp     int // pieces that took too long, or have too many operations
+	PorcupineGaveUp     int // pieces that took too long or have too many operations
 
 	CalmRate  float64 // leases a second in the calm phase
-	FaultRate float64 // leases a second in the phase with faults, while no fault kept the server down
+	FaultRate float64 // the same in the phase with faults, without the server's downtime
 
-	// Of claims that were granted.
-	WaitMedian time.Duration // from Asked to Got, of claims that waited
+	WaitMedian time.Duration // from Asked to Got, of granted claims that waited
 	WaitP99    time.Duration
 	WaitMax    time.Duration
 
-	// HandoverMedian is the median from a release to the grant of the next claim, where
-	// that claim had asked before the release.
+	// HandoverMedian is the median time from a release to the next grant, if the next
+	// claim was asked for before the release.
 	HandoverMedian time.Duration
 	Handovers      int
 
@@ -99,8 +96,8 @@ type Numbers struct {
 	Took time.Duration // from the first line to the last
 }
 
-// add notes a violation. It formats the text only if it keeps the violation, because a
-// broken history may have millions.
+// add counts a violation, and keeps the first ones. It formats only the texts of these,
+// because a broken history may have millions.
 func (w *world) add(v Violation, format string, args ...any) {
 	w.Count[v.Rule]++
 	if key := [2]string{v.Rule, v.Name}; len(w.found[key]) < maxViolations {
@@ -109,8 +106,8 @@ func (w *world) add(v Violation, format string, args ...any) {
 	}
 }
 
-// verdict returns the violations in the order of time: the first ones, and one of each
-// rule.
+// verdict returns the first violations in the order of time, with at least one of each
+// broken rule.
 func (w *world) verdict() *Verdict {
 	v := w.Verdict
 	for _, found := range w.found {

@@ -11,17 +11,17 @@ import (
 type world struct {
 	*history.History
 	byID   map[int64]*history.Claim
-	names  []*name // in the order of Run.Names, then as they come
+	names  []*name // in the order of Run.Names, then of the claims
 	byName map[string]*name
 
-	faults     timeline // the faults that keep claims waiting, and the times when the server was slow
-	firstFault int64    // the time when the first fault of any kind was ordered
+	faults     timeline // the faults that delay claims, and the times when the server was slow
+	firstFault int64    // the time when the first fault was ordered
 	down       int64    // how long faults kept the server down
-	stops      timeline // the faults that keep a worker from running
+	stops      timeline // the times when a worker did not run
 	network    timeline
-	dataLosses timeline // the faults that let the server lose writes, if Run.Forgets
+	dataLosses timeline // the faults in which the server may lose writes, if Run.Forgets
 
-	Verdict                           // except its violations
+	Verdict                           // without Violations
 	found   map[[2]string][]Violation // by rule and name; the first of each
 }
 
