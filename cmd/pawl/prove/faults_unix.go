@@ -42,14 +42,14 @@ func (c *controller) faultWorkers(ctx context.Context, dice *rand.Rand, kinds []
 			dice.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
 		}
 		s := c.slots[dice.IntN(len(c.slots))]
-		if !s.busy.TryLock() {
+		if !s.faultMu.TryLock() {
 			continue
 		}
 		if _, ready := s.current(); ready {
 			s.injectFault(ctx, dice, pending[0])
 			pending = pending[1:]
 		}
-		s.busy.Unlock()
+		s.faultMu.Unlock()
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *slot) awaitHold(ctx context.Context, timeout time.Duration) {
 	}
 }
 
-// orderFault orders a fault that the worker does in its next section, and waits for it.
+// orderFault orders a fault that the worker causes in its next section, and waits for it.
 func (s *slot) orderFault(ctx context.Context, p *process, kind string) (hit int) {
 	for len(s.ack) > 0 {
 		<-s.ack

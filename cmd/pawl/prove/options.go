@@ -1,8 +1,8 @@
-// Package prove runs worker processes that lock on a user's database, causes the faults
-// of production in them and in the database, and writes down what happened.
+// Package prove runs worker processes that lock on a user's database, causes faults in
+// them, their network and the database, and writes the history of the run to a file.
 //
-// The controller here shares nothing with the locks: it has processes, proxies, a
-// register and a file. Package check decides what the file shows.
+// The controller shares no code with the locks: it has processes, proxies, registers and
+// a file. Package check decides whether the history in the file is correct.
 package prove
 
 import (

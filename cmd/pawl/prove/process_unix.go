@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A process runs one life of a worker. A worker whose process ends gets a new one.
+// A process is one process of a worker. A worker whose process ends gets a new one.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -24,7 +24,7 @@ type process struct {
 	mu     sync.Mutex // protects orders
 	orders *json.Encoder
 
-	ended  chan struct{} // closed when the process is over, and its output was read to the end
+	ended  chan struct{} // closed when the process has ended and its output is read
 	killed atomic.Bool   // by a fault, or by the end of the run
 }
 
@@ -53,15 +53,15 @@ func startProcess(command []string, c worker.Config, stderr io.Writer) (*process
 	return p, nil
 }
 
-// order sends a line. A process that is gone does not read it.
+// order sends a line, which is lost if the process has ended.
 func (p *process) order(o worker.Order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.orders.Encode(o)
 }
 
-// messages calls f for each message until the process has ended.
-func (p *process) messages(f func(worker.Message)) {
+// readMessages calls f for each message until the process has ended.
+func (p *process) readMessages(f func(worker.Message)) {
 	for p.lines.Scan() {
 		var m worker.Message
 		if json.Unmarshal(p.lines.Bytes(), &m) == nil { // the last one may be cut off
@@ -79,7 +79,7 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Signal(unix.SIGKILL)
 }
 
-// wait returns the exit code; -1 if a signal ended it.
+// wait waits for the end, and returns the exit code, or -1 after a signal.
 func (p *process) wait() int {
 	_ = p.cmd.Wait()
 	close(p.ended)

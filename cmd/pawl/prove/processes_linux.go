@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// descendants lists the processes that a process has started, and those that these have
-// started. A server may put its processes into groups of their own, as PostgreSQL does.
+// descendants lists the children of a process, their children, and so on. Some servers,
+// for example PostgreSQL, put their children into other process groups.
 func descendants(pid int) (all []int) {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -2,5 +2,5 @@
 
 package prove
 
-// descendants lists none: a signal reaches the process group of the server only.
+// descendants returns nil here, so a signal reaches only the server's process group.
 func descendants(int) []int { return nil }

@@ -5,14 +5,14 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A register is the resource that a name protects. It keeps two numbers: one of them is
-// guarded by fences.
+// A register is the resource that a lock protects. It has two numbers, and checks fences
+// only for the first one.
 type register struct {
 	checked, plain uint64
-	greatest       uint64 // the greatest fence that it has seen
+	greatest       uint64 // the greatest fence seen
 }
 
-// serve handles one request. It returns a line for the history if it is a write.
+// serve handles one request. For a write it also returns a line for the history.
 func (r *register) serve(q *worker.Ask, checks bool) (worker.Answer, *history.Write) {
 	a := worker.Answer{Claim: q.Claim, Checked: r.checked, Plain: r.plain}
 	if a.Stale = checks && q.Fence < r.greatest; !a.Stale {

@@ -7,5 +7,5 @@ import (
 	"errors"
 )
 
-// Run cannot stop and continue processes here.
+// Run needs signals that stop and continue processes, which this system lacks.
 func Run(context.Context, Options) error { return errors.ErrUnsupported }

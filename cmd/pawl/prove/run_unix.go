@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	calmRatio     = 8           // the calm phase, which measures the usual rate, is one part in this many of the time
-	warmUp        = time.Second // before the calm part: processes that have just started are slow
-	idsPerProcess = 10_000_000  // IDs that are set aside for the claims of one process
+	calmRatio     = 8           // the calm phase, without faults, is one part of this many of the time
+	warmUp        = time.Second // before the calm phase, because new processes are slow
+	idsPerProcess = 10_000_000  // IDs reserved for the claims of one process
 )
 
 // A controller runs the workers, and causes the faults.
@@ -28,8 +28,8 @@ type controller struct {
 	Options
 	targets   []string
 	slots     []*slot
-	running   sync.WaitGroup // the slots
-	processes atomic.Int64   // the number of processes that were started
+	running   sync.WaitGroup // of the slots
+	processes atomic.Int64   // the number of started processes
 	draining  atomic.Bool
 
 	mu        sync.Mutex // protects the fields below
@@ -39,27 +39,27 @@ type controller struct {
 	leases    int
 	faults    int
 
-	// The server, if the run has started it. One goroutine at a time uses these fields.
+	// The server, if the run started it. One goroutine at a time uses these fields.
 	server      *exec.Cmd
 	serverEnded chan struct{}
 }
 
-// A slot is a worker through all its processes, which only its own goroutine starts.
+// A slot is a worker with all its processes. Only its own goroutine starts them.
 type slot struct {
 	*controller
 	worker int
 	proxy  *proxy.Proxy // nil if the network has no faults
 
-	busy sync.Mutex // one fault at a time
+	faultMu sync.Mutex // held while a fault of the worker lasts
 
 	mu      sync.Mutex
 	process *process
 	ready   bool
 	open    map[int64]*history.Claim
-	ack     chan string // receives the kind of each fault that the worker does itself
+	ack     chan string // receives the kind of each fault that the worker itself causes
 }
 
-// Run runs workers until ctx ends or the time is over.
+// Run runs workers for Duration, or until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	c := &controller{Options: o, registers: map[string]*register{}, lines: history.NewWriter(o.History)}
 	c.Epoch = worker.Now()
@@ -152,19 +152,19 @@ func (c *controller) startSlots() error {
 
 // waitReady waits until all workers have opened their clients.
 func (c *controller) waitReady(ctx context.Context) error {
-	const patience = 60 * time.Second
+	const timeout = 60 * time.Second
 	isStarting := func(s *slot) bool { _, ready := s.current(); return !ready }
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		switch {
 		case ctx.Err() != nil, !slices.ContainsFunc(c.slots, isStarting):
-			return nil //nolint:nilerr // the run says that it was interrupted
-		case time.Since(begun) > patience:
-			return fmt.Errorf("the workers could not open the database within %v", patience)
+			return nil //nolint:nilerr // the last line of the history reports the interruption
+		case time.Since(begun) > timeout:
+			return fmt.Errorf("the workers could not open the database within %v", timeout)
 		}
 	}
 }
 
-// runPhase waits until a phase of the length d is over. Meanwhile it runs during.
+// runPhase runs during for a phase of the length d, and returns after both have ended.
 func (c *controller) runPhase(ctx context.Context, phase string, d time.Duration, during func(context.Context)) {
 	if ctx.Err() != nil || d <= 0 {
 		return
@@ -174,14 +174,14 @@ func (c *controller) runPhase(ctx context.Context, phase string, d time.Duration
 	defer cancel()
 	var faults sync.WaitGroup
 	faults.Go(func() { during(within) })
-	c.progress(within, phase, d)
+	c.reportProgress(within, phase, d)
 	faults.Wait()
 	p.To = c.now()
 	c.write(history.Line{Phase: &p})
 }
 
-// progress reports the progress of the phase, of the length of, until ctx ends.
-func (c *controller) progress(ctx context.Context, phase string, of time.Duration) {
+// reportProgress reports the progress of a phase of the length of until ctx ends.
+func (c *controller) reportProgress(ctx context.Context, phase string, of time.Duration) {
 	begun := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -200,7 +200,7 @@ func (c *controller) progress(ctx context.Context, phase string, of time.Duratio
 	}
 }
 
-// drain waits until all workers have ended, and records holders and waiters that remain.
+// drain waits until all workers have ended, and records remaining holders and waiters.
 func (c *controller) drain() error {
 	p := history.Phase{Phase: history.Drain, From: c.now()}
 	c.draining.Store(true)
@@ -208,10 +208,10 @@ func (c *controller) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*c.TTL+60*time.Second)
 	defer cancel()
 	go func() { c.running.Wait(); cancel() }()
-	c.progress(ctx, history.Drain, 0)
+	c.reportProgress(ctx, history.Drain, 0)
 	var err error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = errors.New("workers did not end: they were killed")
+		err = errors.New("some workers did not end in time and were killed")
 		c.each((*process).kill)
 		c.running.Wait()
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/proxy"
 )
 
-// startServer starts the server if it is the run's, in a process group, and waits until
-// it listens.
+// startServer starts the server in its own process group if Options has a command for it,
+// and waits until it listens.
 func (c *controller) startServer(ctx context.Context) error {
 	if c.Server.Command == "" {
 		return nil
@@ -32,11 +32,11 @@ func (c *controller) startServer(ctx context.Context) error {
 	}
 	c.server, c.serverEnded = cmd, ended
 	go func() { _ = cmd.Wait(); close(ended) }()
-	return c.listens(ctx)
+	return c.waitListening(ctx)
 }
 
-// listens waits until each node of the server takes connections.
-func (c *controller) listens(ctx context.Context) error {
+// waitListening waits until each node of the server accepts connections.
+func (c *controller) waitListening(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	for _, t := range c.targets {
@@ -47,7 +47,7 @@ func (c *controller) listens(ctx context.Context) error {
 				break
 			}
 			if ctx.Err() != nil {
-				return fmt.Errorf("the server does not listen on %s a minute after --server-cmd has started it", t)
+				return fmt.Errorf("the server that --server-cmd started does not listen on %s after a minute", t)
 			}
 			select {
 			case <-c.serverEnded:
@@ -59,15 +59,15 @@ func (c *controller) listens(ctx context.Context) error {
 	return nil
 }
 
-// signal sends a signal to the server, or to its process group if the run has started it.
-// Except with SIGTERM, it also signals all descendants, and returns these.
+// signal sends a signal to the server, or to its process group if the run started it.
+// Unless the signal is SIGTERM, all descendants get it, too; signal returns these.
 func (c *controller) signal(s syscall.Signal) (all []int) {
 	pid, group := c.Server.PID, c.Server.PID
 	if c.server != nil {
 		pid, group = c.server.Process.Pid, -c.server.Process.Pid
 	}
 	if s != unix.SIGTERM {
-		if s == unix.SIGKILL { // a process that the server starts meanwhile would survive
+		if s == unix.SIGKILL { // so that the server starts no process meanwhile
 			_ = unix.Kill(group, unix.SIGSTOP)
 		}
 		all = descendants(pid)
@@ -79,14 +79,14 @@ func (c *controller) signal(s syscall.Signal) (all []int) {
 	return all
 }
 
-// killServer kills all processes of the server, and waits until they are gone, because
-// PostgreSQL does not start while a process of an earlier server has the same data.
+// killServer kills all processes of the server, and waits until they have ended, because
+// PostgreSQL does not start while an old process still uses its data directory.
 func (c *controller) killServer() {
 	all := c.signal(unix.SIGKILL)
 	<-c.serverEnded
-	const patience = 5 * time.Second // init may not ask for a process that has ended
-	there := func(pid int) bool { return unix.Kill(pid, 0) == nil }
-	for begun := time.Now(); time.Since(begun) < patience && slices.ContainsFunc(all, there); {
+	const timeout = 5 * time.Second // a container's init may never reap an ended process
+	exists := func(pid int) bool { return unix.Kill(pid, 0) == nil }
+	for begun := time.Now(); time.Since(begun) < timeout && slices.ContainsFunc(all, exists); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -104,12 +104,12 @@ func (c *controller) stopServer() {
 	}
 }
 
-// faultServer does one fault after the other to the server. A fault disturbs all workers,
-// so the pause after it is longer than the fault.
+// faultServer causes one fault of the server after the other. The pause after a fault is
+// longer than the fault, because the fault disturbs all workers.
 func (c *controller) faultServer(ctx context.Context, dice *rand.Rand, kinds []string) {
-	var lasted time.Duration
+	var lastFault time.Duration // the duration of the last fault
 	for i := dice.IntN(len(kinds)); ; i++ {
-		if sleep(ctx, max(between(dice, c.TTL, 4*c.TTL), 2*lasted)); ctx.Err() != nil {
+		if sleep(ctx, max(between(dice, c.TTL, 4*c.TTL), 2*lastFault)); ctx.Err() != nil {
 			return
 		}
 		f := history.Fault{Kind: kinds[i%len(kinds)], Worker: -1, From: c.now(), Hit: 1}
@@ -130,7 +130,7 @@ func (c *controller) faultServer(ctx context.Context, dice *rand.Rand, kinds []s
 			err = c.failOver()
 		}
 		f.To = c.now()
-		lasted = time.Duration(f.To - f.From)
+		lastFault = time.Duration(f.To - f.From)
 		if err != nil {
 			f.Hit = 0
 			c.Say("the server: %s: %v", f.Kind, err)

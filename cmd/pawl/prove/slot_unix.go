@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// runProcesses starts one process after the other, until the run drains.
+// runProcesses runs one process after the other until the run drains.
 func (s *slot) runProcesses() {
 	for life := 1; ; life++ {
 		if s.draining.Load() {
@@ -48,7 +48,7 @@ func (s *slot) readMessages(p *process) (end string) {
 	if s.draining.Load() {
 		p.order(worker.Order{Do: "drain"})
 	}
-	p.messages(func(m worker.Message) {
+	p.readMessages(func(m worker.Message) {
 		switch {
 		case m.Ready:
 			s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *slot) readMessages(p *process) (end string) {
 		case m.Fault != "":
 			select {
 			case s.ack <- m.Fault:
-			default: // no fault waits for it any more
+			default: // orderFault no longer waits for it
 			}
 		case m.Error != "":
 			end = m.Error
@@ -103,7 +103,7 @@ func (s *slot) readMessages(p *process) (end string) {
 	return end
 }
 
-// record writes a line of the worker down.
+// record writes a line of the worker to the history.
 func (s *slot) record(l history.Line) {
 	c := l.Claim
 	if c == nil {
@@ -121,7 +121,7 @@ func (s *slot) record(l history.Line) {
 	s.writeLocked(l)
 }
 
-// ask asks the register of a name.
+// ask sends a request to the register of a name.
 func (s *slot) ask(q *worker.Ask) *worker.Answer {
 	s.controller.mu.Lock()
 	defer s.controller.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *slot) ask(q *worker.Ask) *worker.Answer {
 	return &a
 }
 
-// current returns the process, and whether it is at work.
+// current returns the process, and whether it has opened its clients.
 func (s *slot) current() (p *process, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

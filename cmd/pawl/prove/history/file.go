@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// Writer writes lines. It is not safe for several goroutines.
+// Writer writes lines. It is not safe for concurrent use.
 type Writer struct {
 	buffer *bufio.Writer
 	lines  *json.Encoder
 }
 
-// NewWriter returns a writer to w. Flush writes what it has buffered.
+// NewWriter returns a writer to w with a buffer; see Flush.
 func NewWriter(w io.Writer) *Writer {
 	b := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(b)
@@ -25,12 +25,12 @@ func NewWriter(w io.Writer) *Writer {
 // Write writes a line.
 func (w *Writer) Write(l Line) error { return w.lines.Encode(l) }
 
-// Flush writes what is buffered.
+// Flush writes the buffered lines.
 func (w *Writer) Flush() error { return w.buffer.Flush() }
 
-// Read reads a file. It returns an error if a line cannot be read, if the file was
-// written in another format, or if it was cut off. Equal texts of claims and writes share
-// their memory: a history of a million claims has few different ones.
+// Read reads a history. It returns an error if a line is invalid, if the file has another
+// format, or if it was cut off. Equal texts of claims and writes share their memory,
+// because a history of a million claims has few different ones.
 func Read(r io.Reader) (*History, error) {
 	h, known := &History{}, map[string]string{}
 	share := func(texts ...*string) {
@@ -53,7 +53,7 @@ func Read(r io.Reader) (*History, error) {
 		case err != nil:
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		case n == 1 && l.Run == nil:
-			return nil, errors.New("line 1 does not say what was run: this is no history of pawl prove")
+			return nil, errors.New("this is no history of pawl prove: line 1 does not describe a run")
 		case n == 1 && l.Run.Format != Format:
 			return nil, fmt.Errorf("the history has format %d; this pawl reads format %d", l.Run.Format, Format)
 		}
@@ -67,7 +67,7 @@ func Read(r io.Reader) (*History, error) {
 	}
 }
 
-// A History has the lines of a file, in its order, by their kinds.
+// A History has the lines of a file by their kinds, in the order of the file.
 type History struct {
 	Run     Run
 	Phases  []Phase
@@ -104,7 +104,7 @@ func (h *History) Add(l Line) {
 	h.Last = max(h.Last, last)
 }
 
-// Phase returns the time of a phase; ok is false if the run did not reach it.
+// Phase returns the times of a phase; ok is false if the run did not reach it.
 func (h *History) Phase(phase string) (from, to int64, ok bool) {
 	for _, p := range h.Phases {
 		if p.Phase == phase {

@@ -1,9 +1,8 @@
-// Package history is the format of the file that a run of pawl prove writes: JSON, one
-// line for each thing that happened. It imports nothing of Pawl, so that a checker of it
-// does not either.
+// Package history is the format of the file that a run of pawl prove writes: one line of
+// JSON for each event. It imports nothing of Pawl, so that the checker does not either.
 //
-// All times are nanoseconds of the monotonic clock of the host, from the begin of the
-// run. All processes of a run read the same clock. A time of 0 means: never.
+// All times are in nanoseconds from the begin of the run, on the monotonic clock of the
+// host, which all processes of a run share. A time of 0 means never.
 package history
 
 import (
@@ -11,22 +10,22 @@ import (
 	"time"
 )
 
-// Format is the version of the lines. A reader refuses another one.
+// Format is the version of the format. Read refuses other versions.
 const Format = 1
 
 // A Line is one line of the file. Exactly one of its fields is set.
 type Line struct {
 	Run    *Run    `json:"run,omitempty"`    // the first line
-	Phase  *Phase  `json:"phase,omitempty"`  // at the end of each phase
+	Phase  *Phase  `json:"phase,omitempty"`  // written at the end of each phase
 	Claim  *Claim  `json:"claim,omitempty"`  // written when the claim is over
-	Write  *Write  `json:"write,omitempty"`  // written when the register has answered
+	Write  *Write  `json:"write,omitempty"`  // written when the register answers
 	Fault  *Fault  `json:"fault,omitempty"`  // written when the fault is over
 	Worker *Worker `json:"worker,omitempty"` // written when the process has ended
 	Left   *Left   `json:"left,omitempty"`   // written after the last worker has closed
 	End    *End    `json:"end,omitempty"`    // the last line; a file without it was cut off
 }
 
-// Run says what was run, and how to repeat it.
+// Run describes a run, and how to repeat it.
 type Run struct {
 	Format  int      `json:"format"`
 	Version string   `json:"version"`          // of pawl
@@ -43,7 +42,7 @@ type Run struct {
 	Names   []Name   `json:"names"`
 
 	// Forgets means that the server may lose its last writes when it is killed or fails
-	// over, so that two holders are possible then, as the documents say.
+	// over. Then two holders are possible, as the documentation says.
 	Forgets bool `json:"forgets,omitempty"`
 
 	// Ordered means that claims are served first come, first served.
@@ -78,37 +77,36 @@ type Phase struct {
 // The phases, in this order.
 const (
 	Calm   = "calm"   // no faults
-	Faults = "faults" // the faults begin in it, and end in it
-	Drain  = "drain"  // workers claim nothing new, end what they hold, and close
+	Faults = "faults" // all faults begin and end in it
+	Drain  = "drain"  // workers make no new claims, release their leases, and close
 )
 
-// A Claim is one try to hold one name, and the lease if it was granted.
+// A Claim is one attempt to hold one name, with its lease if it was granted.
 //
-// A worker believes that it holds the lease from Got to Believed, if both are set: at
-// Believed the lock still said so. The worker may believe so for longer, but not after
-// another claim has got the name.
+// If Got and Believed are set, the holder is sure of its lease between them: at Believed
+// the lock last said that the lease is held. The lease may last longer.
 type Claim struct {
 	ID     int64  `json:"id"`     // unique in the run, from 1
 	Worker int    `json:"worker"` // from 0
-	Life   int    `json:"life"`   // which process of that worker, from 1
-	Client int    `json:"client"` // which client (connection) within the process, from 0
+	Life   int    `json:"life"`   // the process of that worker, from 1
+	Client int    `json:"client"` // the client in the process, from 0
 	Name   string `json:"name"`
 	Mode   string `json:"mode"`   // Whole, Shared or Permits
 	Weight int    `json:"weight"` // permits; 1 otherwise
 	How    string `json:"how"`    // Wait, Try, All or Lead
 
-	// Group joins the claims of one All: the ID of its first. 0 otherwise.
+	// Group is the ID of the first claim of an All, and 0 for other claims.
 	Group int64 `json:"group,omitempty"`
 
 	Asked    int64  `json:"asked"`              // before the call that claims
-	Answered int64  `json:"answered,omitempty"` // after it; 0 if the process died first
+	Answered int64  `json:"answered,omitempty"` // after that call; 0 if the process died first
 	Answer   string `json:"answer"`             // Granted, Held, TimedOut or Unknown
 	Error    string `json:"error,omitempty"`    // with Held, TimedOut and Unknown
 
 	Got      int64  `json:"got,omitempty"`      // equal to Answered, with Granted
 	Fence    uint64 `json:"fence,omitempty"`    // with Granted
-	Believed int64  `json:"believed,omitempty"` // before the last look that found it held
-	Lost     int64  `json:"lost,omitempty"`     // after the first look that found it lost
+	Believed int64  `json:"believed,omitempty"` // before the last call of Err that returned nil
+	Lost     int64  `json:"lost,omitempty"`     // after the first call of Err that returned an error
 	Woken    int64  `json:"woken,omitempty"`    // after the lock notified the holder of the loss
 	Why      string `json:"why,omitempty"`      // with Lost or Woken
 
@@ -116,8 +114,8 @@ type Claim struct {
 	Freed    int64  `json:"freed,omitempty"`    // after that call
 	Release  string `json:"release,omitempty"`  // OK, Late or Unknown, with Freed
 
-	// Died means that the process ended before the claim was over, at this time or
-	// shortly before.
+	// Died is set if the process died before the claim was over: at this time or shortly
+	// before.
 	Died int64 `json:"died,omitempty"`
 }
 
@@ -126,14 +124,14 @@ func (c *Claim) Last() int64 {
 	return max(c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Woken, c.Released, c.Freed, c.Died)
 }
 
-// The modes, which say how much of the name a claim takes.
+// The modes of a claim.
 const (
 	Whole   = "whole"   // no other holder beside it
 	Shared  = "shared"  // a reader of an RW
 	Permits = "permits" // Weight permits of a Semaphore
 )
 
-// How a claim is made.
+// The values of How.
 const (
 	Wait = "wait" // in the queue, until granted or until a deadline
 	Try  = "try"  // once
@@ -144,45 +142,45 @@ const (
 // The answers to a claim, and to a release.
 const (
 	Granted  = "granted"
-	Held     = "held"      // refused: others hold the name, or wait for it
-	TimedOut = "timed-out" // the wait was over; it holds nothing
-	Unknown  = "unknown"   // an error, or the process died: it may have been done or not
-	OK       = "ok"        // released, and held until then
-	Late     = "late"      // the release found that the lease was over before
+	Held     = "held"      // refused, because others hold the name or wait for it
+	TimedOut = "timed-out" // the ctx of the wait ended, so the claim holds nothing
+	Unknown  = "unknown"   // an error, or the process died: the request may have had an effect
+	OK       = "ok"        // released; the lease was held until then
+	Late     = "late"      // the lease was over before the release
 )
 
-// A Write is a read-modify-write of the register of a name: the holder had read a number,
-// and now wants to write that number plus 1. The register is a part of the controller, so
-// these lines are in the order in which the controller handled them. The register keeps
-// two numbers for each name, as two registers: one checks fences, and one does not.
+// A Write is the write of a holder that had read a number from the register of its name,
+// and now writes that number plus 1. These lines are in the order in which the
+// controller, which has the registers, handled the writes. Each name has two registers:
+// one checks fences, and one does not.
 //
-// The register that checks refuses a read and a write whose fence is smaller than the
-// greatest that it has seen.
+// The register that checks fences refuses reads and writes whose fence is smaller than
+// the greatest fence that it has seen.
 type Write struct {
 	At    int64  `json:"at"`
 	Claim int64  `json:"claim"`
 	Name  string `json:"name"`
 	Fence uint64 `json:"fence"`
 
-	Read     uint64 `json:"read"`     // the number that the holder had read from the register that checks
+	Read     uint64 `json:"read"`     // the number that the holder had read from the register that checks fences
 	Before   uint64 `json:"before"`   // the number in that register before the write
 	Accepted bool   `json:"accepted"` // the register has Read+1 now
 	Stale    bool   `json:"stale"`    // refused: the fence is too small
 
-	PlainRead   uint64 `json:"plain_read"`   // the same of the register that does not check
-	PlainBefore uint64 `json:"plain_before"` // if it is not PlainRead, an update is lost now
+	PlainRead   uint64 `json:"plain_read"`   // as Read, but of the register that does not check
+	PlainBefore uint64 `json:"plain_before"` // as Before; an update is lost if it differs from PlainRead
 }
 
-// A Fault is something that the controller did to a worker, its network or the server, or
-// that the machine did.
+// A Fault is a disturbance of a worker, its network or the server, by the controller or
+// by the machine.
 type Fault struct {
 	Kind   string `json:"kind"`
 	Worker int    `json:"worker"` // -1: the server
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
 
-	// Hit is the extent of the effect: for the network, how many pieces of data it
-	// delayed or dropped, or connections it cut; otherwise 1. 0: it did not happen.
+	// Hit is 0 if the fault had no effect. For a network fault it is the number of pieces
+	// of data that it delayed or dropped, or of connections that it cut; otherwise 1.
 	Hit int `json:"hit"`
 }
 
@@ -191,11 +189,11 @@ const (
 	Stop     = "stop"     // SIGSTOP for longer than the TTL, then SIGCONT
 	Kill     = "kill"     // SIGKILL; another process takes the worker's place
 	Crash    = "crash"    // the worker ends itself in its section
-	Overstay = "overstay" // a holder goes on working after its lease was lost
+	Overstay = "overstay" // a holder works on after its lease was lost
 
 	Cut     = "cut"     // all connections of the worker are reset
-	Delay   = "delay"   // everything takes longer, by up to twice the TTL
-	Reorder = "reorder" // one connection is late, the others are not
+	Delay   = "delay"   // all data is delayed, by up to twice the TTL
+	Reorder = "reorder" // the data of some connections is delayed
 	Swallow = "swallow" // requests arrive, replies do not
 	Silence = "silence" // the connections stay, and nothing passes in either direction
 
@@ -204,23 +202,23 @@ const (
 	ServerRestart = "server-restart" // SIGTERM, then the command starts it again
 	FailOver      = "failover"       // the command that fails the server over
 
-	// Pause is no fault of the run: for a while, at least PauseAtLeast, the machine did
-	// not let the process run. Worker is -1 for the controller, on whose machine the
-	// server may be.
+	// Pause is not caused by the controller: the machine kept the process from running
+	// for at least PauseAtLeast. Worker is -1 for the controller's own process, because
+	// the server may run on the same machine.
 	Pause = "pause"
 )
 
-// The kinds of the run's faults, by the thing that suffers them.
+// The kinds of faults that the controller causes, by their target.
 var (
 	ProcessFaults = []string{Stop, Kill, Crash, Overstay}
 	NetworkFaults = []string{Cut, Delay, Reorder, Swallow, Silence}
 	ServerFaults  = []string{ServerStop, ServerKill, ServerRestart, FailOver}
 )
 
-// Kinds returns all kinds of the run's faults.
+// Kinds returns all kinds of faults that the controller causes.
 func Kinds() []string { return slices.Concat(ProcessFaults, NetworkFaults, ServerFaults) }
 
-// PauseAtLeast is the shortest Pause that a run with this TTL writes down.
+// PauseAtLeast returns the shortest Pause that a run with this TTL records.
 func PauseAtLeast(ttl time.Duration) time.Duration {
 	return max(50*time.Millisecond, min(250*time.Millisecond, ttl/8))
 }
@@ -235,8 +233,8 @@ type Worker struct {
 	End    string `json:"end"` // "done", "killed", "crashed", or the text of an error
 }
 
-// Left is the rest of a name's entry after all workers have closed and all leases had
-// time to expire.
+// Left has the remaining holders and waiters of a name after all workers have closed and
+// all leases have had time to expire.
 type Left struct {
 	At      int64  `json:"at"`
 	Name    string `json:"name"`
