@@ -149,7 +149,7 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 	err = prove.Run(context.Background(), prove.Options{
 		Config: worker.Config{
 			URL: urls[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
-			Clients: 2, Actors: 2, Names: names, Heeds: true, Section: lostSection,
+			Clients: 2, Actors: 2, Names: names, HeedsLoss: true, Section: lostSection,
 		},
 		Command: []string{self}, Duration: o.long, Workers: lostWorkers,
 		Faults: lostFaults, MaxFaults: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},

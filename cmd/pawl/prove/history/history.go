@@ -162,7 +162,7 @@ type Write struct {
 	Name  string `json:"name"`
 	Fence uint64 `json:"fence"`
 
-	Read     uint64 `json:"read"`     // the number that the holder had read from the register that checks fences
+	Read     uint64 `json:"read"`     // the number that the holder had read, of the register that checks
 	Before   uint64 `json:"before"`   // the number in that register before the write
 	Accepted bool   `json:"accepted"` // the register has Read+1 now
 	Stale    bool   `json:"stale"`    // refused: the fence is too small

@@ -10,24 +10,24 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// An actor claims one thing after the other.
+// An actor makes one claim after the other.
 type actor struct {
 	*worker
-	client Client
-	index  int // of the client
-	leads  bool
-	stays  bool // the next section works on when its lease is over
-	dice   *rand.Rand
+	client    Client
+	index     int // of the client
+	leads     bool
+	overstays bool // the current section works on when its lease is over
+	dice      *rand.Rand
 }
 
 func (a *actor) chance(percent int) bool { return a.dice.IntN(100) < percent }
 
 func (a *actor) act() {
-	for a.turn(); a.draining.Err() == nil; a.turn() {
+	for a.awaitTurn(); a.draining.Err() == nil; a.awaitTurn() {
 		switch name := a.Names[a.dice.IntN(len(a.Names))]; {
 		case a.leads && a.chance(25):
 			a.lead()
-		case name.Kind == history.Election: // others lead
+		case name.Kind == history.Election: // only lead claims it
 			a.single(a.Names[0], history.Whole, 1)
 		case name.Kind == history.Mutex && a.chance(15):
 			a.all(name)
@@ -48,8 +48,9 @@ func (a *actor) claim(name history.Name, mode string, weight int, how string) *h
 	}
 }
 
-// begin notes that the claims are about to be sent. The controller may be slow to take
-// the notes, so Asked gets a later time then. A process that dies leaves the first.
+// begin sets Asked and reports the claims to the controller. The controller may be slow
+// to read the reports, so begin then sets Asked again. The controller has the first value
+// if the process dies.
 func (a *actor) begin(claims ...*history.Claim) {
 	at := a.now()
 	for _, c := range claims {
@@ -62,14 +63,14 @@ func (a *actor) begin(claims ...*history.Claim) {
 	}
 }
 
-// wait returns a context that bounds the wait of a claim: mostly by more than a dead
-// holder's lease, sometimes by a moment, so that waits end in every state.
+// wait returns a context for the wait of a claim. Mostly it lasts longer than a dead
+// holder's lease, and sometimes only for a moment, so that waits end in every state.
 func (a *actor) wait() (context.Context, context.CancelFunc) {
 	d := 4*a.TTL + 10*time.Second
 	if a.chance(15) {
 		d = time.Duration(a.dice.Int64N(int64(a.TTL) / 4))
 	}
-	// A claim that waits when the worker drains gives up.
+	// Draining ends the waits.
 	return context.WithTimeout(a.draining, d)
 }
 
@@ -84,20 +85,20 @@ func (a *actor) single(name history.Name, mode string, weight int) {
 	a.begin(c)
 	client := a.client
 	limiter, can := client.(Limiter)
-	if a.stays = can && mode == history.Whole && a.overstay.CompareAndSwap(true, false); a.stays {
+	if a.overstays = can && mode == history.Whole && a.overstay.CompareAndSwap(true, false); a.overstays {
 		client = limiter.WithMaxHold(a.TTL)
 	}
 	lease, err := client.Claim(ctx, name, mode, weight, how == history.Try)
 	if a.answered(err, c) {
 		a.section([]*history.Claim{c}, []Lease{lease})
-	} else if a.stays {
-		a.overstay.Store(true) // the next section
+	} else if a.overstays {
+		a.overstay.Store(true) // for the next section
 	}
-	a.stays = false
+	a.overstays = false
 }
 
-// all claims this mutex, and the next one, unless their names differ in case only: a
-// backend that folds them would make the claim wait for itself.
+// all claims this mutex and the next one, unless their names differ only in case. With a
+// backend that folds such names, the claim would wait for itself.
 func (a *actor) all(name history.Name) {
 	names := []history.Name{name}
 	for i, n := range a.Names {
@@ -140,7 +141,7 @@ func (a *actor) lead() {
 	}
 }
 
-// answered notes the answer, and reports whether the claims are held.
+// answered records the answer, and reports whether the claims are held.
 func (a *actor) answered(err error, claims ...*history.Claim) bool {
 	at := a.now()
 	for _, c := range claims {

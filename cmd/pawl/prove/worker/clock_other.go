@@ -2,7 +2,7 @@
 
 package worker
 
-// Now is not used: pawl prove refuses to run here.
+// Now is unused, because pawl prove refuses to run on this system.
 func Now() int64 { panic("no clock that all processes share") }
 
 func processorTime() int64 { panic("no clock of this process") }

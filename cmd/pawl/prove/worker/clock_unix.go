@@ -4,8 +4,8 @@ package worker
 
 import "golang.org/x/sys/unix"
 
-// Now is the host's monotonic clock, in nanoseconds. All processes of a host read the
-// same one, which Go's own time does not show.
+// Now returns the time of the host's monotonic clock in nanoseconds. All processes of the
+// host share this clock, unlike the monotonic part of a time.Time.
 func Now() int64 { return read(unix.CLOCK_MONOTONIC) }
 
 // processorTime returns the processor time that this process has used, in nanoseconds.

@@ -36,10 +36,10 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 	return &pawlClient{locks: locks, bug: bug}, nil
 }
 
-// isMemory reports whether only one process can use the locks of a URL.
+// isMemory reports whether the locks of a URL are in the memory of one process.
 func isMemory(url string) bool { return strings.HasPrefix(url, "mem:") }
 
-// leftInMemory returns what the names still have in the memory of this process.
+// leftInMemory returns the remaining holders and waiters in the memory of this process.
 func leftInMemory(c *Config) ([]history.Left, error) {
 	ctx, o := context.Background(), &pawl.Options{}
 	access.SetNamespaces(o, c.Namespace)
@@ -51,21 +51,21 @@ func leftInMemory(c *Config) ([]history.Left, error) {
 	return left, errors.Join(err, locks.Close())
 }
 
-// Left returns what the names still have. It looks again while that is something, or an
-// error, but no longer than patience.
-func Left(ctx context.Context, locks *pawl.Client, names []history.Name, patience time.Duration) (left []history.Left, err error) {
+// Left returns the remaining holders and waiters of the names. It retries while there are
+// any, or after an error, but no longer than timeout.
+func Left(ctx context.Context, locks *pawl.Client, names []history.Name, timeout time.Duration) (left []history.Left, err error) {
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		left, err = nil, nil
-		busy := false
+		inUse := false
 		for _, n := range names {
 			var e pawl.Entry
 			if e, err = locks.Inspect(ctx, n.Name); err != nil {
 				break
 			}
 			left = append(left, history.Left{Name: n.Name, Holders: len(e.Holders), Waiters: len(e.Waiters)})
-			busy = busy || len(e.Holders)+len(e.Waiters) > 0
+			inUse = inUse || len(e.Holders)+len(e.Waiters) > 0
 		}
-		if err == nil && !busy || time.Since(begun) > patience {
+		if err == nil && !inUse || time.Since(begun) > timeout {
 			return left, err
 		}
 	}
@@ -83,10 +83,10 @@ func (p *pawlClient) WithMaxHold(d time.Duration) Client {
 }
 
 func (p *pawlClient) lease(l Lease, name history.Name) Lease {
-	if p.bug.toldLate == 0 || p.bug.kind != "" && p.bug.kind != name.Kind {
+	if p.bug.lossDelay == 0 || p.bug.kind != "" && p.bug.kind != name.Kind {
 		return l
 	}
-	return &late{Lease: l, by: p.bug.toldLate}
+	return &lateLease{Lease: l, delay: p.bug.lossDelay}
 }
 
 func (p *pawlClient) lock(name history.Name, mode string, weight int) pawl.Lockable {
@@ -115,8 +115,8 @@ func (p *pawlClient) Claim(ctx context.Context, name history.Name, mode string, 
 }
 
 func (p *pawlClient) All(ctx context.Context, names []history.Name) ([]Lease, error) {
-	if p.bug.some {
-		return p.some(ctx, names)
+	if p.bug.onlyFirst {
+		return p.onlyFirst(ctx, names)
 	}
 	parts := make([]pawl.Lockable, len(names))
 	for i, n := range names {
@@ -128,18 +128,18 @@ func (p *pawlClient) All(ctx context.Context, names []history.Name) ([]Lease, er
 	}
 	leases := make([]Lease, len(names))
 	for i, n := range names {
-		leases[i] = p.lease(ofGroup{group, n.Name}, n)
+		leases[i] = p.lease(groupMember{group, n.Name}, n)
 	}
 	return leases, nil
 }
 
-// ofGroup is one lease of several. Releasing one of them releases all.
-type ofGroup struct {
+// groupMember is one lease of a group. Releasing it releases the whole group.
+type groupMember struct {
 	*pawl.GroupLease
 	name string
 }
 
-func (l ofGroup) Fence() uint64 { return l.GroupLease.Fence(l.name) }
+func (l groupMember) Fence() uint64 { return l.GroupLease.Fence(l.name) }
 
 // errTermOver ends a campaign after one term.
 var errTermOver = errors.New("the term is over")
@@ -148,7 +148,7 @@ func (p *pawlClient) Lead(ctx context.Context, name history.Name, f func(lease L
 	err := p.locks.Election(name.Name).Run(ctx, func(ctx context.Context) error {
 		lease, ok := pawl.LeaseOf(ctx, name.Name)
 		if !ok {
-			return errors.New("a leader without a lease")
+			return errors.New("the leader has no lease")
 		}
 		f(p.lease(lease, name))
 		return errTermOver
@@ -171,7 +171,7 @@ func (p *pawlClient) AnswerOf(err error) string {
 
 func (p *pawlClient) Lost(err error) bool { return errors.Is(err, pawl.ErrLost) }
 
-// Close does not wait long for a server that is gone.
+// Close waits for an unreachable server at most 30 s.
 func (p *pawlClient) Close() error {
 	closed := make(chan error, 1)
 	go func() { closed <- p.locks.Close() }()

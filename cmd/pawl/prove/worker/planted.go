@@ -16,30 +16,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A plant is a bug that a run has on purpose, to show that the checker would see one like
-// it. It changes what the product does at its edges: what reaches the backend, what the
-// backend answers, and what the holder of a lease learns.
+// A plant is an intentional bug, to show that the checker finds such bugs. It changes
+// Pawl's requests to the backend, the backend's answers, or the times at which a holder
+// sees its loss.
 type plant struct {
-	what   string
-	needs  string // the scheme of the URL that it needs; empty for any
-	url    func(url string, worker int) string
-	driver *hooks // nil: the driver has no bug
-	some   bool   // All takes only its first name
+	what      string
+	needs     string // the required scheme of the URL; empty for any
+	url       func(url string, worker int) string
+	driver    *hooks // nil if the driver has no bug
+	onlyFirst bool   // All claims only its first name
 
-	toldLate time.Duration // how late a holder sees that its lease is over
-	kind     string        // of the names for which toldLate counts; empty for all
+	lossDelay time.Duration // the delay after which a holder sees its loss
+	kind      string        // the kind of names that have lossDelay; empty for all
 }
 
-// hooks are the places where a driver may have a bug. Each n counts the calls.
+// hooks are the places where a driver may have a bug. n is the number of the call.
 type hooks struct {
-	alone   bool // the driver has no other abilities, so that nothing passes the bug by
-	name    func(name string) string
-	claim   func(c *driver.Claim, n int64)
-	grant   func(g *driver.Grant, n int64)
-	granted func(ctx context.Context, w *wrapped, c driver.Claim)
-	refusal func(w *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error)
-	renew   func(ctx context.Context, w *wrapped, l []driver.LeaseRef) ([]error, error)
-	release func(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error
+	hidesAbilities bool // so that no optional interface of the driver bypasses the bug
+	name           func(name string) string
+	claim          func(c *driver.Claim, n int64)
+	grant          func(g *driver.Grant, n int64)
+	granted        func(ctx context.Context, w *wrapped, c driver.Claim)
+	refusal        func(w *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error)
+	renew          func(ctx context.Context, w *wrapped, l []driver.LeaseRef) ([]error, error)
+	release        func(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error
 }
 
 // FenceNotChecked is the planted bug of the register.
@@ -48,10 +48,10 @@ const FenceNotChecked = "fence-not-checked"
 var plants = map[string]plant{
 	"release-without-token": {
 		what:   "a late or second release ends the next lease",
-		driver: &hooks{release: releaseAnybody},
+		driver: &hooks{release: releaseAllHolders},
 	},
 	"renewal-says-yes": {
-		what:   "one renewal of two does nothing, and claims success",
+		what:   "one of two renewals has no effect, but succeeds",
 		driver: &hooks{renew: renewHalf},
 	},
 	"backend-clock-fast": {
@@ -59,7 +59,7 @@ var plants = map[string]plant{
 		driver: &hooks{claim: claimThird, renew: renewThird},
 	},
 	"fence-falls": {
-		what: "one fence of seven is a second old",
+		what: "one of seven fences is a second old",
 		driver: &hooks{grant: func(g *driver.Grant, n int64) {
 			if n%7 == 0 {
 				g.Fence -= 1_000_000
@@ -67,21 +67,21 @@ var plants = map[string]plant{
 		}},
 	},
 	"fence-twice": {
-		what:   "all fences of half a second are the same",
+		what:   "all fences within half a second are equal",
 		driver: &hooks{grant: func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 }},
 	},
 	FenceNotChecked: {what: "the register takes any fence"},
 	"granted-though-held": {
-		what:   "one refusal of thirty is a grant",
+		what:   "one of thirty refusals becomes a grant",
 		driver: &hooks{refusal: grantRefusal},
 	},
 	"lost-wake-up": {
-		what:   "a waiter hears nothing, and does not look again",
-		driver: &hooks{alone: true, refusal: refuseForAMinute},
+		what:   "a waiter is not woken and does not ask again",
+		driver: &hooks{hidesAbilities: true, refusal: refuseForAMinute},
 	},
 	"no-queue": {
-		what:   "waiters have no places, and try at random",
-		driver: &hooks{alone: true, claim: func(c *driver.Claim, _ int64) { c.Queue = false }, refusal: tryAgainSoon},
+		what:   "waiters have no places and retry at random times",
+		driver: &hooks{hidesAbilities: true, claim: func(c *driver.Claim, _ int64) { c.Queue = false }, refusal: tryAgainSoon},
 	},
 	"one-permit-more": {
 		what: "a semaphore grants one permit too many",
@@ -100,21 +100,21 @@ var plants = map[string]plant{
 		}},
 	},
 	"names-folded": {
-		what:   "names that differ in case only are one lock",
-		driver: &hooks{alone: true, name: strings.ToLower},
+		what:   "names that differ only in case are one lock",
+		driver: &hooks{hidesAbilities: true, name: strings.ToLower},
 	},
 	"lease-ends-with-its-claim": {
-		what:   "the end of the context of a claim ends its lease",
+		what:   "the end of a claim's context ends its lease",
 		driver: &hooks{granted: releaseAfter},
 	},
 	"release-does-nothing": {
-		what:   "one release of ten does nothing, and claims success",
+		what:   "one of ten releases has no effect, but succeeds",
 		driver: &hooks{release: releaseNothing},
 	},
-	"loss-not-told":   {what: "a holder never hears that its lease is over", toldLate: math.MaxInt64},
-	"loss-told-late":  {what: "a holder hears of a loss a second late", toldLate: time.Second},
-	"two-leaders":     {what: "a leader hears of a loss ten seconds late", toldLate: 10 * time.Second, kind: history.Election},
-	"all-or-some":     {what: "an All is content with its first name", some: true},
+	"loss-not-told":   {what: "a holder never sees that its lease is over", lossDelay: math.MaxInt64},
+	"loss-told-late":  {what: "a holder sees its loss a second late", lossDelay: time.Second},
+	"two-leaders":     {what: "a leader sees its loss ten seconds late", lossDelay: 10 * time.Second, kind: history.Election},
+	"all-or-some":     {what: "an All claims only its first name", onlyFirst: true},
 	"majority-of-one": {what: "one node of three is a majority", needs: "redlock", url: oneNode},
 }
 
@@ -127,7 +127,7 @@ func Plants() (names []string, what map[string]string) {
 	return slices.Sorted(maps.Keys(plants)), what
 }
 
-// PlantNeeds returns the scheme of the URL that a planted bug needs; empty for any.
+// PlantNeeds returns the URL scheme that a planted bug requires; empty for any.
 func PlantNeeds(name string) string { return plants[name].needs }
 
 // oneNode returns the redis URL of one of the nodes of a redlock URL.
@@ -159,7 +159,7 @@ type refused struct {
 // wrap puts a bug into a driver.
 func wrap(d driver.Driver, bug *hooks) driver.Driver {
 	w := &wrapped{Driver: d, hooks: bug, refuse: map[driver.Token]refused{}}
-	if bug.alone {
+	if bug.hidesAbilities {
 		return w
 	}
 	return unwrappable{w}
@@ -169,13 +169,13 @@ type unwrappable struct{ *wrapped }
 
 func (u unwrappable) Unwrap() driver.Driver { return u.Driver }
 
-// AcquireAll fails, so that no step of several names passes the bug by.
+// AcquireAll fails, so that no request for several names bypasses the bug.
 func (u unwrappable) AcquireAll(context.Context, []driver.Claim) ([]driver.Grant, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// renamed returns the name as it reaches the backend.
-func (w *wrapped) renamed(name string) string {
+// backendName returns the name that the backend gets.
+func (w *wrapped) backendName(name string) string {
 	if w.name == nil {
 		return name
 	}
@@ -191,7 +191,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 		return driver.Grant{}, r.err
 	}
 	sent := c
-	sent.Name = w.renamed(c.Name)
+	sent.Name = w.backendName(c.Name)
 	if w.claim != nil {
 		w.claim(&sent, n)
 	}
@@ -202,7 +202,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	if err != nil {
 		return g, err
 	}
-	g.TTL = max(g.TTL, c.TTL) // the client sees what it asked for
+	g.TTL = max(g.TTL, c.TTL) // so that the client does not notice a shorter TTL
 	if w.grant != nil {
 		w.grant(&g, n)
 	}
@@ -215,7 +215,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := slices.Clone(leases)
 	for i := range sent {
-		sent[i].Name = w.renamed(sent[i].Name)
+		sent[i].Name = w.backendName(sent[i].Name)
 	}
 	if w.renew != nil {
 		return w.renew(ctx, w, sent)
@@ -224,7 +224,7 @@ func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 }
 
 func (w *wrapped) Release(ctx context.Context, l driver.LeaseRef) error {
-	l.Name = w.renamed(l.Name)
+	l.Name = w.backendName(l.Name)
 	if w.release != nil {
 		return w.release(ctx, w, l, w.count.Add(1))
 	}
@@ -232,5 +232,5 @@ func (w *wrapped) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (w *wrapped) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return w.Driver.Inspect(ctx, w.renamed(name))
+	return w.Driver.Inspect(ctx, w.backendName(name))
 }

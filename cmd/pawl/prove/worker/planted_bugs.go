@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func releaseAnybody(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
+func releaseAllHolders(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
 	err := w.Driver.Release(ctx, l)
 	breaker, can := driver.As[driver.LeaseBreaker](w.Driver)
 	if !can || !errors.Is(err, driver.ErrNoSuchLease) && n%20 != 0 {
@@ -60,7 +60,7 @@ func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant,
 	return driver.Grant{}, err
 }
 
-// refuseForAMinute repeats the refusal of a claim.
+// refuseForAMinute makes Acquire repeat the refusal of a claim for a minute.
 func refuseForAMinute(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,42 +81,42 @@ func releaseAfter(ctx context.Context, w *wrapped, c driver.Claim) {
 	})
 }
 
-// late is a lease that shows its holder with a delay that it is over.
-type late struct {
+// lateLease shows its holder the loss after a delay.
+type lateLease struct {
 	Lease
-	by   time.Duration
-	seen time.Time // the first look that found it over
+	delay time.Duration
+	over  time.Time // of the first Err that found the lease over
 }
 
-func (l *late) Err() error {
+func (l *lateLease) Err() error {
 	err := l.Lease.Err()
 	switch {
 	case err == nil:
-	case l.seen.IsZero():
-		l.seen = time.Now()
+	case l.over.IsZero():
+		l.over = time.Now()
 		return nil
-	case time.Since(l.seen) < l.by:
+	case time.Since(l.over) < l.delay:
 		return nil
 	}
 	return err
 }
 
-func (*late) Done() <-chan struct{} { return nil }
+func (*lateLease) Done() <-chan struct{} { return nil }
 
-// some holds the first of the names, and says that it holds all.
-func (p *pawlClient) some(ctx context.Context, names []history.Name) ([]Lease, error) {
+// onlyFirst locks the first of the names, and returns leases for all.
+func (p *pawlClient) onlyFirst(ctx context.Context, names []history.Name) ([]Lease, error) {
 	first, err := p.lock(names[0], history.Whole, 1).Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	leases := []Lease{first}
 	for range names[1:] {
-		leases = append(leases, fictional{first})
+		leases = append(leases, ungrantedLease{first})
 	}
 	return leases, nil
 }
 
-// fictional is a lease that the backend has not granted.
-type fictional struct{ Lease }
+// ungrantedLease is a lease that the backend has not granted.
+type ungrantedLease struct{ Lease }
 
-func (fictional) Fence() uint64 { return uint64(time.Now().UnixMicro()) }
+func (ungrantedLease) Fence() uint64 { return uint64(time.Now().UnixMicro()) }

@@ -17,30 +17,30 @@ type holding struct {
 	wokenAt []int64
 }
 
-// section works under the leases, and releases them.
+// section works while it holds the leases, and releases them.
 func (a *actor) section(claims []*history.Claim, leases []Lease) {
 	for i, c := range claims {
 		c.Fence = leases[i].Fence()
 		a.send(Message{Open: c})
 	}
 	s := &holding{actor: a, claims: claims, leases: leases, wokenAt: make([]int64, len(leases))}
-	over := make(chan struct{})
-	listening := make(chan struct{})
-	go s.listen(over, listening)
+	workEnded := make(chan struct{})
+	listenEnded := make(chan struct{})
+	go s.listen(workEnded, listenEnded)
 	s.work()
-	close(over)
-	<-listening
+	close(workEnded)
+	<-listenEnded
 	s.release()
 }
 
-// listen notes when the lock wakes its holder up.
-func (s *holding) listen(over, listening chan struct{}) {
-	defer close(listening)
+// listen records the time at which the lock wakes its holder up.
+func (s *holding) listen(workEnded, listenEnded chan struct{}) {
+	defer close(listenEnded)
 	for i, l := range s.leases {
 		select {
 		case <-l.Done():
 			s.wokenAt[i] = s.now()
-		case <-over:
+		case <-workEnded:
 			select {
 			case <-l.Done(): // just now
 				s.wokenAt[i] = s.now()
@@ -50,8 +50,8 @@ func (s *holding) listen(over, listening chan struct{}) {
 	}
 }
 
-// look asks the lock whether all is still held.
-func (s *holding) look() (held bool) {
+// check asks the lock whether all leases are still held.
+func (s *holding) check() (held bool) {
 	held = true
 	for i, l := range s.leases {
 		c := s.claims[i]
@@ -67,16 +67,15 @@ func (s *holding) look() (held bool) {
 	return held
 }
 
-// The time between two looks of a holder, and between two messages about them.
+// The time between two checks of a holder, and between two Still messages.
 const (
-	lookEvery  = 2 * time.Millisecond
-	stillEvery = 50 * time.Millisecond
+	checkInterval = 2 * time.Millisecond
+	stillInterval = 50 * time.Millisecond
 )
 
-// work is the section: it reads the registers, works for a while, and writes the numbers
-// back, plus 1. It looks before it writes, not between its writes. Half of the holders
-// write although they know that the lease is over, unless the Config says that holders
-// heed it.
+// work is the section: it reads the registers, waits for a while, and writes the numbers
+// plus 1. It checks the leases before all writes, not between them. Half of the holders
+// write although they know that the lease is over, unless Config.HeedsLoss is set.
 func (s *holding) work() {
 	writes := make([]*Ask, len(s.claims))
 	for i, c := range s.claims {
@@ -88,21 +87,21 @@ func (s *holding) work() {
 		s.send(Message{Fault: history.Crash})
 		os.Exit(Crashed)
 	}
-	writesLate := s.stays || s.chance(50) && !s.Heeds
+	writesLate := s.overstays || s.chance(50) && !s.HeedsLoss
 	lastMessage := s.now()
-	for end := s.now() + int64(s.length()); s.now() < end; time.Sleep(lookEvery) {
-		if !s.look() && !s.stays {
+	for end := s.now() + int64(s.length()); s.now() < end; time.Sleep(checkInterval) {
+		if !s.check() && !s.overstays {
 			break
 		}
-		if at := s.now(); at-lastMessage > int64(stillEvery) {
+		if at := s.now(); at-lastMessage > int64(stillInterval) {
 			for _, c := range s.claims {
 				s.send(Message{Still: &Still{c.ID, c.Believed}})
 			}
 			lastMessage = at
 		}
 	}
-	held := s.look()
-	if s.stays && !held {
+	held := s.check()
+	if s.overstays && !held {
 		s.send(Message{Fault: history.Overstay})
 	}
 	if held || writesLate {
@@ -112,13 +111,13 @@ func (s *holding) work() {
 			}
 		}
 	}
-	s.look()
+	s.check()
 }
 
-// length returns the time for which a section works: mostly some milliseconds, now and
-// then longer than a lease lasts without a renewal.
+// length returns the duration of a section: mostly some milliseconds, sometimes longer
+// than a lease lasts without a renewal.
 func (s *holding) length() time.Duration {
-	if s.stays {
+	if s.overstays {
 		return 2 * s.TTL
 	}
 	switch p := s.dice.IntN(1000); {
@@ -135,12 +134,12 @@ func (s *holding) length() time.Duration {
 func (s *holding) read(c *history.Claim) *Ask {
 	a := s.ask(Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence})
 	if a.Stale {
-		return nil // a later holder has used the register
+		return nil // a holder with a greater fence has used the register
 	}
 	return &Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence, Write: true, Read: a.Checked, Plain: a.Plain}
 }
 
-// release gives all back.
+// release releases all leases.
 func (s *holding) release() {
 	at := s.now()
 	errs := make([]error, len(s.leases))

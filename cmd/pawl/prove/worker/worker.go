@@ -1,9 +1,9 @@
-// Package worker is one process of a run of pawl prove: it takes locks, works in its
-// sections, and tells the controller what it believes.
+// Package worker is one process of a run of pawl prove: it takes locks, works while it
+// holds them, and reports its claims to the controller.
 //
-// It gets its Config and the answers of the register on standard input, and sends
-// messages on standard output, as lines of JSON. It locks with a Client: Pawl, or one of
-// the locks that it is compared with.
+// It reads its Config and the answers of the register on standard input, and writes
+// messages to standard output, as lines of JSON. Its Client is Pawl, or another lock for
+// comparison.
 package worker
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// Crashed is the exit code of a worker that ends itself in its section.
+// Crashed is the exit code of a worker after a Crash.
 const Crashed = 3
 
 // A worker is one process.
@@ -29,7 +29,7 @@ type worker struct {
 	Config
 	nextID   atomic.Int64
 	crash    atomic.Bool // the next section ends the process
-	overstay atomic.Bool // the next section goes on after its lease is over
+	overstay atomic.Bool // the next section works on after its lease is over
 
 	draining context.Context
 	drain    context.CancelFunc
@@ -42,7 +42,7 @@ type worker struct {
 	pace <-chan time.Time // gets a time for each claim; nil if Rate has no limit
 }
 
-// Run is the process: it reads its Config from in, and returns its exit code.
+// Run runs the worker, and returns its exit code. It reads the Config from in.
 func Run(in io.Reader, out io.Writer, open Opener) int {
 	lines := json.NewDecoder(bufio.NewReader(in))
 	w := &worker{lines: json.NewEncoder(out), answers: map[int64]chan Answer{}}
@@ -56,7 +56,7 @@ func Run(in io.Reader, out io.Writer, open Opener) int {
 	w.nextID.Store(w.FirstID)
 	w.draining, w.drain = context.WithCancel(context.Background())
 	defer w.drain()
-	go w.listen(lines)
+	go w.readOrders(lines)
 	go WatchPauses(nil, &w.Config, w.Worker, func(f *history.Fault) { w.send(Message{Line: &history.Line{Fault: f}}) })
 	if err := w.work(open); err != nil {
 		w.send(Message{Error: err.Error()})
@@ -66,8 +66,9 @@ func Run(in io.Reader, out io.Writer, open Opener) int {
 	return 0
 }
 
-// listen follows the orders of the controller. Without a controller it ends the process.
-func (w *worker) listen(lines *json.Decoder) {
+// readOrders follows the orders of the controller. It ends the process if the controller
+// is gone.
+func (w *worker) readOrders(lines *json.Decoder) {
 	for {
 		var o Order
 		if err := lines.Decode(&o); err != nil {
@@ -101,7 +102,7 @@ func (w *worker) send(m Message) {
 	}
 }
 
-// ask asks the register. A claim has one question at a time.
+// ask sends a request to the register. A claim has at most one request at a time.
 func (w *worker) ask(q Ask) Answer {
 	c := make(chan Answer, 1)
 	w.waiting.Lock()
@@ -116,7 +117,7 @@ func (w *worker) ask(q Ask) Answer {
 func (w *worker) work(open Opener) error {
 	clients := make([]Client, 0, w.Clients)
 	for i := range w.Clients {
-		c, err := w.openOne(open, i)
+		c, err := w.openClient(open, i)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (w *worker) work(open Opener) error {
 	}
 	actors.Wait()
 	for _, c := range clients {
-		_ = c.Close() // the end of the run shows what it could not release
+		_ = c.Close() // the Left lines show leases that it could not release
 	}
 	if !isMemory(w.URL) {
 		return nil
@@ -148,9 +149,9 @@ func (w *worker) work(open Opener) error {
 	return err
 }
 
-// openOne tries for as long as the database may be down.
-func (w *worker) openOne(open Opener, i int) (Client, error) {
-	const patience = 60 * time.Second
+// openClient retries for longer than a fault keeps the database down.
+func (w *worker) openClient(open Opener, i int) (Client, error) {
+	const timeout = 60 * time.Second
 	for begun := time.Now(); ; {
 		ctx, cancel := context.WithTimeout(w.draining, 10*time.Second)
 		c, err := open(ctx, &w.Config, i)
@@ -161,15 +162,15 @@ func (w *worker) openOne(open Opener, i int) (Client, error) {
 		if w.draining.Err() != nil {
 			return nil, nil //nolint:nilerr // the worker ends without it
 		}
-		if time.Since(begun) > patience {
+		if time.Since(begun) > timeout {
 			return nil, err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// turn waits until the worker may claim again.
-func (w *worker) turn() {
+// awaitTurn waits until Rate permits another claim.
+func (w *worker) awaitTurn() {
 	if w.pace == nil {
 		return
 	}
