@@ -9,28 +9,27 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A Fault is a disturbance of the connections of a worker, which its proxy causes for
-// some time.
+// A Fault is a temporary disturbance of a worker's connections, which its proxy causes.
 //
-//   - history.Cut resets all connections, and half of those that the worker makes until
-//     the end.
-//   - history.Delay delays each piece of data, in each direction. The order within a
-//     connection stays.
-//   - history.Reorder delays everything on half of the connections to each target, in
-//     each direction, so that a request on another connection overtakes it.
-//   - history.Swallow delivers what the worker sends, and drops what the server answers.
-//     At the end the proxy resets the connections that have lost data.
-//   - history.Silence accepts connections and keeps them open, and nothing passes in
-//     either direction. At the end the proxy either delivers what it has held back, or
-//     resets all connections; Seed decides.
+//   - history.Cut resets all connections, and half of the connections that the worker
+//     opens during the fault.
+//   - history.Delay delays each piece of data in both directions. It keeps the order
+//     within a connection.
+//   - history.Reorder delays all data on half of the connections to each target, in both
+//     directions, so that requests on other connections overtake it.
+//   - history.Swallow delivers requests and drops replies. At its end the proxy resets
+//     the connections that have lost data.
+//   - history.Silence keeps connections open and accepts new ones, but passes no data. At
+//     its end the proxy either delivers the data that it has held back, or resets all
+//     connections; Seed decides.
 type Fault struct {
 	Kind     string
 	MaxDelay time.Duration // the longest delay of Delay; Reorder delays by just this
 	Seed     uint64        // of all random decisions
 }
 
-// activeFault is a fault that has begun. The mutex of the proxy protects it. Methods that
-// accept nil do nothing without a fault.
+// activeFault is a fault that has begun. The proxy's mutex protects it. The methods that
+// accept nil behave as without a fault.
 type activeFault struct {
 	Fault
 	random    *rand.Rand
@@ -40,10 +39,10 @@ type activeFault struct {
 	resets    bool            // Silence ends with a reset
 }
 
-// Begin begins a fault. Its result ends the fault, and returns how many pieces of data
-// the fault has delayed, dropped or held back, or how many connections it has cut. Then
-// the proxy delivers the data that is still on its way at once, in order. Begin panics
-// while another fault of this proxy lasts.
+// Begin begins a fault; it panics while another fault of this proxy lasts. end ends the
+// fault, after which the proxy delivers all delayed data at once, in order. end returns
+// the number of pieces of data that the fault has delayed, dropped or held back, or the
+// number of connections that it has cut.
 func (p *Proxy) Begin(f Fault) (end func() (hit int)) {
 	r := &activeFault{Fault: f, random: rand.New(rand.NewPCG(f.Seed, 0)), delays: map[*link]bool{}, delayNext: map[string]bool{}}
 	p.mu.Lock()
@@ -82,7 +81,7 @@ func (p *Proxy) finish(r *activeFault) (hit int) {
 
 func (r *activeFault) coin() bool { return r.random.IntN(2) == 0 }
 
-// silent reports whether nothing passes.
+// silent reports whether the fault is a Silence.
 func (r *activeFault) silent() bool { return r != nil && r.Kind == history.Silence }
 
 // cuts decides whether a new connection is reset.

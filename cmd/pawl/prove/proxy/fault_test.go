@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-func TestCutHitsHalfOfTheNewConnections(t *testing.T) {
+func TestCutResetsHalfOfTheNewConnections(t *testing.T) {
 	e := startEcho(t)
 	p := start(t, e.addr)
 	old := p.worker(t)
-	old.isAnswered("hello")
+	old.exchanges("hello")
 	end := p.Begin(Fault{Kind: history.Cut, Seed: 1})
 	old.isReset()
-	if err := within(t, e.gone); !isReset(err) {
-		t.Errorf("the server sees %v, not a reset", err)
+	if err := receive(t, e.ended); !isReset(err) {
+		t.Errorf("the server sees %v, want a reset", err)
 	}
 	const made = 64
 	worked := 0
@@ -35,10 +35,10 @@ func TestCutHitsHalfOfTheNewConnections(t *testing.T) {
 		t.Errorf("%d of %d connections worked", worked, made)
 	}
 	if hit := end(); hit != 1+made-worked {
-		t.Errorf("%d connections were hit, not %d", hit, 1+made-worked)
+		t.Errorf("%d connections were hit, want %d", hit, 1+made-worked)
 	}
 	for range 16 {
-		p.worker(t).isAnswered("hello")
+		p.worker(t).exchanges("hello")
 	}
 }
 
@@ -50,53 +50,53 @@ func TestDelayKeepsTheOrder(t *testing.T) {
 	begin := time.Now()
 	end := p.Begin(Fault{Kind: history.Delay, MaxDelay: milliseconds * time.Millisecond, Seed: 7})
 	for i := range pieces {
-		w.isAnswered(fmt.Sprint(i))
+		w.exchanges(fmt.Sprint(i))
 	}
 	took := time.Since(begin)
 	if hit := end(); hit != 2*pieces {
-		t.Errorf("%d pieces were hit, not %d", hit, 2*pieces)
+		t.Errorf("%d pieces were hit, want %d", hit, 2*pieces)
 	}
-	if least := pieces * milliseconds * time.Millisecond / 2; took < least { // the mean is the double of it
-		t.Errorf("%d requests took %v, which is less than %v", pieces, took, least)
+	if minimum := pieces * milliseconds * time.Millisecond / 2; took < minimum { // half of the mean
+		t.Errorf("%d requests took %v, want %v or more", pieces, took, minimum)
 	}
 
-	// Many pieces are on their way at the same time.
+	// Many pieces are delayed at the same time.
 	defer p.Begin(Fault{Kind: history.Delay, MaxDelay: 5 * time.Millisecond, Seed: 8})()
 	go func() {
 		for i := range 200 {
 			_, _ = fmt.Fprintln(w, i)
-			time.Sleep(100 * time.Microsecond) // so that they are not one piece
+			time.Sleep(100 * time.Microsecond) // so that each is a piece
 		}
 	}()
 	for i := range 200 {
-		w.hears(fmt.Sprint(i))
+		w.receives(fmt.Sprint(i))
 	}
 }
 
-// When a fault ends, the proxy delivers the data that is on its way at once.
-func TestTheEndOfADelayDelivers(t *testing.T) {
+// When a fault ends, the proxy delivers delayed data at once.
+func TestTheEndOfADelayDeliversTheData(t *testing.T) {
 	for _, kind := range []string{history.Delay, history.Reorder} {
 		t.Run(kind, func(t *testing.T) {
 			e := startEcho(t)
 			p := start(t, e.addr)
 			a, b := p.worker(t), p.worker(t)
-			for _, w := range []*worker{a, b} { // both are connected
-				w.isAnswered("hello")
-				e.hasHeard(t, "hello")
+			for _, w := range []*worker{a, b} { // so that both are connected
+				w.exchanges("hello")
+				e.waitReceived(t, "hello")
 			}
 			end := p.Begin(Fault{Kind: kind, MaxDelay: 1000 * time.Hour, Seed: 3})
-			a.says("one")
-			a.says("two")
-			b.says("one")
-			b.says("two")
-			p.hits(t, 1)
+			a.sends("one")
+			a.sends("two")
+			b.sends("one")
+			b.sends("two")
+			p.waitHits(t, 1)
 			if hit := end(); hit < 1 || hit > 4 {
 				t.Errorf("%d pieces were hit", hit)
 			}
 			for _, w := range []*worker{a, b} {
-				w.hears("one")
-				w.hears("two")
-				w.isAnswered("three")
+				w.receives("one")
+				w.receives("two")
+				w.exchanges("three")
 			}
 		})
 	}
@@ -107,52 +107,51 @@ func TestReorderLetsARequestOvertakeAnother(t *testing.T) {
 	p := start(t, e.addr)
 	for s := range uint64(4) {
 		workers := map[bool]*worker{}
-		const late = 300 * time.Millisecond
+		const delay = 300 * time.Millisecond
 		one, two := p.worker(t), p.worker(t)
-		for _, w := range []*worker{one, two} { // both reach the server
-			w.isAnswered("hello")
-			e.hasHeard(t, "hello")
+		for _, w := range []*worker{one, two} { // so that both are connected
+			w.exchanges("hello")
+			e.waitReceived(t, "hello")
 		}
-		end := p.Begin(Fault{Kind: history.Reorder, MaxDelay: late, Seed: s})
+		end := p.Begin(Fault{Kind: history.Reorder, MaxDelay: delay, Seed: s})
 		p.locked(func() bool {
 			workers[p.fault.delays[one.link]], workers[p.fault.delays[two.link]] = one, two
 			return true
 		})
 		if len(workers) != 2 {
-			t.Fatalf("seed %d: not one of two connections is late", s)
+			t.Fatalf("seed %d: want a delay on exactly one of two connections", s)
 		}
 		begin := time.Now()
-		workers[true].says("first")
-		p.hits(t, 1)
+		workers[true].sends("first")
+		p.waitHits(t, 1)
 		for range 3 {
-			workers[false].isAnswered("second")
-			e.hasHeard(t, "second")
+			workers[false].exchanges("second")
+			e.waitReceived(t, "second")
 		}
-		e.hasHeard(t, "first")
-		if took := time.Since(begin); took < late {
-			t.Errorf("a late request arrived after %v", took)
+		e.waitReceived(t, "first")
+		if took := time.Since(begin); took < delay {
+			t.Errorf("a delayed request arrived after %v", took)
 		}
-		workers[true].hears("first")
-		if took := time.Since(begin); took < 2*late {
-			t.Errorf("its reply arrived after %v", took)
+		workers[true].receives("first")
+		if took := time.Since(begin); took < 2*delay {
+			t.Errorf("the delayed reply arrived after %v", took)
 		}
 		if hit := end(); hit != 2 {
-			t.Errorf("%d pieces were hit, not 2", hit)
+			t.Errorf("%d pieces were hit, want 2", hit)
 		}
 		for _, w := range workers {
 			_ = w.Close()
-			within(t, e.gone)
+			receive(t, e.ended)
 		}
 		p.eventually(t, func() bool { return len(p.links) == 0 })
 	}
 }
 
-// Each target has as many late connections as others, also among those that are made
-// during the fault.
+// The fault delays half of the connections to each target, old and new ones.
 func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 	e := startEcho(t)
 	p := start(t, e.addr, e.addr)
-	targets := func() (all []net.Conn) {
+	dialAll := func() (all []net.Conn) {
 		for _, addr := range p.Addresses() {
 			for range 3 {
 				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
@@ -162,45 +161,45 @@ func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 		}
 		return all
 	}
-	all := targets()
+	all := dialAll()
 	p.eventually(t, func() bool { return len(p.links) == 6 })
 	defer p.Begin(Fault{Kind: history.Reorder, MaxDelay: time.Hour})()
-	all = append(all, targets()...)
+	all = append(all, dialAll()...)
 	p.eventually(t, func() bool {
-		late := 0
+		delayed := 0
 		for _, l := range p.links {
 			if p.fault.delays[l] {
-				late++
+				delayed++
 			}
 		}
-		return len(p.links) == 12 && late == 6
+		return len(p.links) == 12 && delayed == 6
 	})
 	for _, c := range all {
 		_ = c.Close()
 	}
 }
 
-// A worker gives a request up, and closes the connection. The request arrives all the
-// same, and the end of the stream behind it.
-func TestARequestThatWasGivenUpArrives(t *testing.T) {
+// A worker sends a request and closes the connection. The server receives the request,
+// and then the end of the stream.
+func TestTheRequestOfAClosedConnectionArrives(t *testing.T) {
 	for _, kind := range []string{history.Delay, history.Silence, history.Swallow} {
 		t.Run(kind, func(t *testing.T) {
 			e := startEcho(t)
 			p := start(t, e.addr)
 			w := p.worker(t)
-			w.isAnswered("hello")
-			e.hasHeard(t, "hello")
+			w.exchanges("hello")
+			e.waitReceived(t, "hello")
 			end := p.Begin(Fault{Kind: kind, MaxDelay: 30 * time.Millisecond, Seed: seed(false)})
-			w.says("lock")
-			p.hits(t, 1) // with Swallow it has arrived already
+			w.sends("lock")
+			p.waitHits(t, 1) // with Swallow, the server has answered
 			_ = w.Close()
 			p.eventually(t, func() bool { return w.link.requests.end != streamOpen })
 			if kind == history.Silence {
 				end()
 			}
-			e.hasHeard(t, "lock")
-			if err := within(t, e.gone); kind == history.Delay && !errors.Is(err, io.EOF) && !isReset(err) {
-				t.Errorf("the stream ends with %v", err)
+			e.waitReceived(t, "lock")
+			if err := receive(t, e.ended); kind == history.Delay && !errors.Is(err, io.EOF) && !isReset(err) {
+				t.Errorf("the stream ends with %v, want EOF or a reset", err)
 			}
 			end()
 			p.eventually(t, func() bool { return len(p.links) == 0 })
@@ -212,41 +211,42 @@ func TestSwallowDropsReplies(t *testing.T) {
 	e := startEcho(t)
 	p := start(t, e.addr)
 	w, unused := p.worker(t), p.worker(t)
-	w.isAnswered("hello")
-	unused.isAnswered("hello")
-	e.hasHeard(t, "hello")
-	e.hasHeard(t, "hello")
+	w.exchanges("hello")
+	unused.exchanges("hello")
+	e.waitReceived(t, "hello")
+	e.waitReceived(t, "hello")
 	end := p.Begin(Fault{Kind: history.Swallow})
 	fresh := p.worker(t)
 	for i, w := range []*worker{w, w, fresh} {
-		w.says("lock")
-		e.hasHeard(t, "lock")
-		p.hits(t, i+1)
+		w.sends("lock")
+		e.waitReceived(t, "lock")
+		p.waitHits(t, i+1)
 	}
 	if hit := end(); hit != 3 {
-		t.Errorf("%d replies were dropped, not 3", hit)
+		t.Errorf("%d replies were dropped, want 3", hit)
 	}
-	w.isReset() // and it has not heard a reply before
+	w.isReset() // without a reply before
 	fresh.isReset()
-	unused.isAnswered("hello")
-	p.worker(t).isAnswered("hello")
+	unused.exchanges("hello")
+	p.worker(t).exchanges("hello")
 }
 
-// The server ends a stream that has lost a reply. The worker does not see a proper end.
-func TestSwallowHasNoProperEnd(t *testing.T) {
+// If Swallow has dropped a reply, the worker sees a reset although the server closes the
+// stream properly.
+func TestSwallowEndsWithAReset(t *testing.T) {
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
-		_, _ = bufioLine(c)
+		_, _ = readLine(c)
 		_, _ = io.WriteString(c, "granted\n")
 	}))
 	w := p.worker(t)
 	end := p.Begin(Fault{Kind: history.Swallow})
-	w.says("lock")
+	w.sends("lock")
 	p.eventually(t, func() bool { return w.link.replies.end != streamOpen })
-	w.says("unlock") // to no server
-	w.says("unlock")
+	w.sends("unlock") // the server is gone
+	w.sends("unlock")
 	p.eventually(t, func() bool { return w.link.requests.failed || len(w.link.requests.queue) == 0 })
 	if hit := end(); hit != 1 {
-		t.Errorf("%d replies were dropped, not 1", hit)
+		t.Errorf("%d replies were dropped, want 1", hit)
 	}
 	w.isReset()
 }
@@ -257,40 +257,40 @@ func TestSilenceHoldsBack(t *testing.T) {
 			e := startEcho(t)
 			p := start(t, e.addr)
 			old := p.worker(t)
-			old.isAnswered("hello")
-			e.hasHeard(t, "hello")
+			old.exchanges("hello")
+			e.waitReceived(t, "hello")
 			end := p.Begin(Fault{Kind: history.Silence, Seed: seed(resets)})
 			fresh := p.worker(t)
-			old.says("one")
-			p.hits(t, 1)
-			fresh.says("one")
-			p.hits(t, 2)
-			old.says("two")
-			p.hits(t, 3)
+			old.sends("one")
+			p.waitHits(t, 1)
+			fresh.sends("one")
+			p.waitHits(t, 2)
+			old.sends("two")
+			p.waitHits(t, 3)
 
-			// Nothing may arrive before the fault ends.
+			// No data may pass before the fault ends.
 			_ = old.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 			if _, err := old.lines.ReadByte(); !isTimeout(err) {
-				t.Errorf("a silent connection has %v", err)
+				t.Errorf("a read of a silent connection returns %v, want a timeout", err)
 			}
-			_ = old.SetReadDeadline(time.Now().Add(patience))
-			if len(e.heard) > 0 || len(e.gone) > 0 {
-				t.Error("something has arrived")
+			_ = old.SetReadDeadline(time.Now().Add(timeout))
+			if len(e.received) > 0 || len(e.ended) > 0 {
+				t.Error("the server received data or an end")
 			}
 			if hit := end(); hit != 3 {
-				t.Errorf("%d pieces were held back, not 3", hit)
+				t.Errorf("%d pieces were held back, want 3", hit)
 			}
 			if resets {
 				old.isReset()
 				fresh.isReset()
-				p.worker(t).isAnswered("hello")
+				p.worker(t).exchanges("hello")
 				return
 			}
-			old.hears("one")
-			old.hears("two")
-			fresh.hears("one")
-			old.isAnswered("three")
-			fresh.isAnswered("two")
+			old.receives("one")
+			old.receives("two")
+			fresh.receives("one")
+			old.exchanges("three")
+			fresh.exchanges("two")
 		})
 	}
 }
@@ -300,7 +300,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-func TestBeginTakesOneFaultAtATime(t *testing.T) {
+func TestBeginPanicsDuringAnotherFault(t *testing.T) {
 	p := start(t)
 	panics := func(f Fault) {
 		t.Helper()
@@ -314,17 +314,17 @@ func TestBeginTakesOneFaultAtATime(t *testing.T) {
 	end := p.Begin(Fault{Kind: history.Delay})
 	panics(Fault{Kind: history.Delay})
 	if end() != 0 {
-		t.Error("a fault without data has hit something")
+		t.Error("a fault without data has hits")
 	}
 	next := p.Begin(Fault{Kind: history.Cut})
-	end() // does not end the next one
+	end() // does not end the next fault
 	panics(Fault{Kind: history.Delay})
 	next()
 	p.Begin(Fault{Kind: history.Swallow})()
 }
 
-// Seeds that follow each other decide differently, and one seed always the same.
-func TestTheSeedDecides(t *testing.T) {
+// Consecutive seeds decide differently, and the same seed decides the same.
+func TestTheSeedDecidesAboutTheReset(t *testing.T) {
 	resets := 0
 	for s := range uint64(1000) {
 		r := [2]bool{}
@@ -342,11 +342,11 @@ func TestTheSeedDecides(t *testing.T) {
 		}
 	}
 	if resets < 400 || resets > 600 {
-		t.Errorf("%d of 1000 seeds reset", resets)
+		t.Errorf("%d of 1000 seeds end with a reset, want about half", resets)
 	}
 }
 
-// Under random faults, no worker reads a stream with a gap, and no goroutine is left.
+// Under random faults no stream has a gap, and no goroutine is left.
 func TestNoStreamHasAGap(t *testing.T) {
 	echo := serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(c, c) })
 	p := start(t, echo, echo)
@@ -359,7 +359,7 @@ func TestNoStreamHasAGap(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					talk(t, p.Addresses()[n%2], fmt.Sprint(n, " ", life), stop)
+					exchangeNumbers(t, p.Addresses()[n%2], fmt.Sprint(n, " ", life), stop)
 				}
 			}
 		})
@@ -380,18 +380,18 @@ func TestNoStreamHasAGap(t *testing.T) {
 	p.Cut()
 	p.Close()
 	workers.Wait()
-	nothingIsLeft(t)
+	noGoroutineLeft(t)
 }
 
-// talk sends numbers until the connection breaks or there is no time left, and checks
-// that all come back in order. From time to time it ends its stream by itself.
-func talk(t *testing.T, addr, name string, stop chan struct{}) {
+// exchangeNumbers sends up to 500 numbers until the connection breaks or stop is closed,
+// and checks that they come back in order.
+func exchangeNumbers(t *testing.T, addr, name string, stop chan struct{}) {
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		return // the proxy is closed
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	var writer sync.WaitGroup
 	defer writer.Wait()
 	broken := false
@@ -414,19 +414,19 @@ func talk(t *testing.T, addr, name string, stop chan struct{}) {
 		got, err := lines.ReadString('\n')
 		switch want := fmt.Sprintln(name, i); {
 		case errors.Is(err, io.EOF) && i < 500:
-			// A reset that the writer has seen is an end for the reader.
+			// If the writer has seen a reset, the reader sees EOF.
 			if writer.Wait(); !broken {
 				t.Errorf("%s: a proper end after %d of 500 lines", name, i)
 			}
 			return
 		case err != nil && isTimeout(err):
-			t.Errorf("%s: nothing comes back after %d lines", name, i)
+			t.Errorf("%s: no line comes back after %d lines", name, i)
 			return
 		case err != nil:
 			_ = c.Close() // the writer ends, too
 			return
 		case got != want:
-			t.Errorf("%s: %q comes back, not %q", name, got, want)
+			t.Errorf("%s: %q comes back, want %q", name, got, want)
 			return
 		}
 	}

@@ -18,33 +18,33 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Helpers of all tests.
 var noError = basictest.NoError
 
-// patience is the bound of waits that are short on an idle machine.
-const patience = 30 * time.Second
+// timeout ends waits that are short on an idle machine.
+const timeout = 30 * time.Second
 
 // An echo is a server that answers each line with the same line.
 type echo struct {
-	addr  string
-	heard chan string // each line when it arrives
-	gone  chan error  // how each connection ends: io.EOF if it does properly
+	addr     string
+	received chan string // each line that arrives
+	ended    chan error  // the error that ends each connection; io.EOF without a failure
 }
 
 func startEcho(t *testing.T) *echo {
 	t.Helper()
-	e := &echo{heard: make(chan string, 10_000), gone: make(chan error, 10_000)}
+	e := &echo{received: make(chan string, 10_000), ended: make(chan error, 10_000)}
 	e.addr = serve(t, "127.0.0.1:0", func(c net.Conn) {
 		lines := bufio.NewReader(c)
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				e.gone <- err
+				e.ended <- err
 				return
 			}
-			e.heard <- line
+			e.received <- line
 			if _, err := io.WriteString(c, line); err != nil {
-				e.gone <- err
+				e.ended <- err
 				return
 			}
 		}
@@ -52,7 +52,7 @@ func startEcho(t *testing.T) *echo {
 	return e
 }
 
-// serve starts a server that handles each connection, and closes it then.
+// serve starts a server that calls handle for each connection, and closes it afterwards.
 func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 	t.Helper()
 	network := "tcp"
@@ -62,7 +62,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, addr)
 	noError(t, err)
 	var loops sync.WaitGroup
-	life, end := context.WithCancel(context.Background())
+	running, end := context.WithCancel(context.Background())
 	loops.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -70,7 +70,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 				return
 			}
 			loops.Go(func() {
-				defer context.AfterFunc(life, func() { _ = c.Close() })()
+				defer context.AfterFunc(running, func() { _ = c.Close() })()
 				defer c.Close()
 				handle(c)
 			})
@@ -84,28 +84,29 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// start starts a proxy. When the test ends, it has no goroutine any more.
+// start starts a proxy. At the end of the test it closes the proxy, and checks that no
+// goroutine is left.
 func start(t *testing.T, targets ...string) *Proxy {
 	t.Helper()
 	p, err := Start(targets)
 	noError(t, err)
 	t.Cleanup(func() {
 		p.Close()
-		p.Close() // does nothing
-		nothingIsLeft(t)
+		p.Close() // has no effect
+		noGoroutineLeft(t)
 	})
 	return p
 }
 
-// Cut resets all connections, also while a fault lasts. New connections work.
+// Cut resets all connections, even while a fault lasts. New connections work.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut()
 }
 
-// nothingIsLeft fails if a goroutine runs in a method of the proxy, its links or pipes.
-func nothingIsLeft(t *testing.T) {
+// noGoroutineLeft fails the test if a goroutine runs a method of a proxy, link or pipe.
+func noGoroutineLeft(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	all := string(stacks[:runtime.Stack(stacks, true)])
@@ -130,9 +131,9 @@ func (p *Proxy) worker(t *testing.T) *worker {
 	t.Helper()
 	w := p.tryWorker(t)
 	if w == nil {
-		t.Fatal("the proxy resets a connection")
+		t.Fatal("the proxy reset a new connection")
 	}
-	p.eventually(t, func() bool { // the dialer may be done before the proxy has accepted
+	p.eventually(t, func() bool { // Dial may return before the proxy accepts
 		i := slices.IndexFunc(p.links, func(l *link) bool { return l.client.RemoteAddr().String() == w.LocalAddr().String() })
 		if i >= 0 {
 			w.link = p.links[i]
@@ -142,7 +143,7 @@ func (p *Proxy) worker(t *testing.T) *worker {
 	return w
 }
 
-// tryWorker returns nil if the proxy resets the connection before the dialer is done.
+// tryWorker returns nil if the proxy resets the connection before Dial returns.
 func (p *Proxy) tryWorker(t *testing.T) *worker {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[0])
@@ -151,35 +152,35 @@ func (p *Proxy) tryWorker(t *testing.T) *worker {
 	}
 	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	return &worker{TCPConn: c.(*net.TCPConn), t: t, lines: bufio.NewReader(c)}
 }
 
-func (w *worker) says(line string) {
+func (w *worker) sends(line string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w, line+"\n"); err != nil {
-		w.t.Fatalf("the worker cannot say %q: %v", line, err)
+		w.t.Fatalf("the worker cannot send %q: %v", line, err)
 	}
 }
 
-func (w *worker) hears(want string) {
+func (w *worker) receives(want string) {
 	w.t.Helper()
 	if got, err := w.lines.ReadString('\n'); err != nil || got != want+"\n" {
-		w.t.Fatalf("the worker hears %q (%v), not %q", got, err, want)
+		w.t.Fatalf("the worker receives %q (%v), want %q", got, err, want)
 	}
 }
 
-// isAnswered says a line, and waits for the answer.
-func (w *worker) isAnswered(line string) {
+// exchanges sends a line, and waits for the same line.
+func (w *worker) exchanges(line string) {
 	w.t.Helper()
-	w.says(line)
-	w.hears(line)
+	w.sends(line)
+	w.receives(line)
 }
 
 func (w *worker) isReset() {
 	w.t.Helper()
 	if got, err := w.lines.ReadString('\n'); !isReset(err) {
-		w.t.Fatalf("the worker hears %q (%v), not a reset", got, err)
+		w.t.Fatalf("the worker receives %q (%v), want a reset", got, err)
 	}
 }
 
@@ -201,7 +202,7 @@ func (p *Proxy) works(t *testing.T, line string) bool {
 	case isReset(err):
 		return false
 	}
-	t.Fatalf("the worker hears %q (%v)", got, err)
+	t.Fatalf("the worker receives %q (%v), want an answer or a reset", got, err)
 	return false
 }
 
@@ -210,49 +211,49 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, windows)
 }
 
-// hasHeard waits for a line that arrives at the server.
-func (e *echo) hasHeard(t *testing.T, want string) {
+// waitReceived waits until the server receives a line.
+func (e *echo) waitReceived(t *testing.T, want string) {
 	t.Helper()
-	if got := within(t, e.heard); got != want+"\n" {
-		t.Fatalf("%q arrives, not %q", got, want)
+	if got := receive(t, e.received); got != want+"\n" {
+		t.Fatalf("the server receives %q, want %q", got, want)
 	}
 }
 
-// within receives from a channel.
-func within[T any](t *testing.T, c <-chan T) (v T) {
+// receive receives from a channel, at most for timeout.
+func receive[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(patience):
-		t.Fatal("nothing happens")
+	case <-time.After(timeout):
+		t.Fatalf("no value arrives within %v", timeout)
 	}
 	return v
 }
 
-// hits waits until the fault has hit so many pieces.
-func (p *Proxy) hits(t *testing.T, want int) {
+// waitHits waits until the fault has hit at least that many pieces.
+func (p *Proxy) waitHits(t *testing.T, want int) {
 	t.Helper()
 	p.eventually(t, func() bool { return p.fault.hit >= want })
 }
 
-// eventually waits until something is true under the mutex.
-func (p *Proxy) eventually(t *testing.T, is func() bool) {
+// eventually waits until a condition is true under the mutex.
+func (p *Proxy) eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(time.Millisecond) {
-		if p.locked(is) {
+	for begin := time.Now(); time.Since(begin) < timeout; time.Sleep(time.Millisecond) {
+		if p.locked(condition) {
 			return
 		}
 	}
-	t.Fatal("it does not happen")
+	t.Fatalf("the condition is not true within %v", timeout)
 }
 
-func (p *Proxy) locked(is func() bool) bool {
+func (p *Proxy) locked(condition func() bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return is()
+	return condition()
 }
 
-// seed returns a seed with which Silence ends with a reset, or without.
+// seed returns a seed with which Silence ends with a reset, or without one.
 func seed(resets bool) uint64 {
 	for s := uint64(0); ; s++ {
 		p := &Proxy{}

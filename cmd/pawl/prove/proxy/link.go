@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A link is a connection of the worker, and the connection to the target for it.
+// A link is a connection of the worker, with the proxy's connection to the target for it.
 type link struct {
 	proxy   *Proxy
 	target  string
 	client  net.Conn
-	dialing context.Context // it ends with the link
+	dialing context.Context // ends with the link
 	end     context.CancelFunc
 
-	// The mutex of the proxy protects these.
-	changed           *sync.Cond // broadcasts each change of this link, its pipes and the proxy's fault
+	// The proxy's mutex protects these fields.
+	changed           *sync.Cond // for changes of this link, its pipes and the proxy's fault
 	server            net.Conn   // nil until it is connected
 	requests, replies pipe
-	replyDropped      bool // by Swallow
+	replyDropped      bool // Swallow has dropped a reply
 	closed            bool
 }
 
@@ -33,7 +33,7 @@ func newLink(p *Proxy, client net.Conn, target string) *link {
 	return l
 }
 
-// run connects to the target, and passes on what both sides send.
+// run connects to the target, and forwards the data of both sides.
 func (l *link) run() {
 	p := l.proxy
 	p.loops.Go(l.requests.read) // before Dial, so that Silence counts the requests that it holds back
@@ -48,7 +48,7 @@ func (l *link) run() {
 		if err == nil {
 			_ = server.Close()
 		}
-		l.reset() // the worker sees the same as from a target that refuses
+		l.reset() // the worker sees what a refusing target would cause
 		p.mu.Unlock()
 		return
 	}
@@ -59,8 +59,7 @@ func (l *link) run() {
 	l.requests.write()
 }
 
-// wait waits for a change, but no longer than d if that is not 0. The caller holds the
-// mutex.
+// wait waits for a change, at most for d if d is not 0. The caller holds the mutex.
 func (l *link) wait(d time.Duration) {
 	if d > 0 {
 		timer := time.AfterFunc(d, func() {
@@ -73,7 +72,7 @@ func (l *link) wait(d time.Duration) {
 	l.changed.Wait()
 }
 
-// makeAllDue makes all pieces due. The caller holds the mutex.
+// makeAllDue ends the delays of all pieces. The caller holds the mutex.
 func (l *link) makeAllDue() {
 	for _, queue := range [][]piece{l.requests.queue, l.replies.queue} {
 		for i := range queue {
@@ -91,7 +90,7 @@ func Dial(ctx context.Context, target string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", target)
 }
 
-// reset ends the link so that both sides see it as an error. The caller holds the mutex.
+// reset resets both connections of the link. The caller holds the mutex.
 func (l *link) reset() {
 	if l.unlink() {
 		reset(l.client)
@@ -107,7 +106,7 @@ func (l *link) close() {
 	}
 }
 
-// unlink removes the link from the proxy. It returns false if that was done before.
+// unlink removes the link from the proxy. It returns false if the link was closed before.
 func (l *link) unlink() bool {
 	if l.closed {
 		return false
@@ -119,7 +118,7 @@ func (l *link) unlink() bool {
 	return true
 }
 
-// reset closes a connection with RST, and drops what it has not sent. c may be nil.
+// reset closes a connection with RST, which drops unsent data. c may be nil.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

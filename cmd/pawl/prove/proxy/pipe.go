@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	pieceSize     = 32 << 10 // bytes that one Read reads at most
-	pieceOverhead = 128      // bytes of memory that a piece costs beside its data
-	pipeCapacity  = 1 << 20  // bytes of memory in one pipe
+	pieceSize     = 32 << 10 // the most bytes of one Read
+	pieceOverhead = 128      // the memory of a piece without its data, in bytes
+	pipeCapacity  = 1 << 20  // the most memory of one pipe, in bytes
 )
 
 // A piece is the data of one call to Read.
@@ -22,7 +22,7 @@ type piece struct {
 
 func (p piece) cost() int { return len(p.data) + pieceOverhead }
 
-// streamEnd is the way in which a stream has ended.
+// streamEnd says how a stream has ended, if it has.
 type streamEnd int
 
 const (
@@ -31,18 +31,18 @@ const (
 	streamReset           // RST
 )
 
-// A pipe is one direction of a link. One goroutine reads 'from' into the queue, another
-// one writes the queue to 'to'.
+// A pipe is one direction of a link. One goroutine reads from into the queue, and another
+// one writes the queue to to.
 type pipe struct {
 	link     *link
 	other    *pipe // the opposite direction
 	from, to net.Conn
 
-	// The mutex of the proxy protects these.
+	// The proxy's mutex protects these fields.
 	queue     []piece
-	size      int       // the memory of the queue, and of the piece that is being written
-	end       streamEnd // passed on to the receiver after the queue
-	endPassed bool      // the end was passed on
+	size      int       // the memory of the queue and of the piece that write is sending
+	end       streamEnd // forwarded to the receiver after the queue
+	endPassed bool      // end was forwarded
 	failed    bool      // the receiver is gone
 }
 
@@ -58,14 +58,14 @@ func (w *pipe) read() {
 }
 
 // add queues data, or drops it if the receiver is gone or the fault swallows it. Then it
-// waits until there is room for more. It returns false if err has ended the stream, or
-// the link is closed.
+// waits until the pipe has room for more. It returns false if err ends the stream or the
+// link is closed.
 func (w *pipe) add(data []byte, err error) bool {
 	l, p := w.link, w.link.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case len(data) == 0 || l.closed || w.failed: // without a receiver, read goes on and drops the data
+	case len(data) == 0 || l.closed || w.failed: // if the receiver is gone, read drops the data
 	case p.fault.swallows(w):
 		l.replyDropped = true
 	default:
@@ -95,13 +95,13 @@ func (w *pipe) push(next piece, delay time.Duration) {
 	w.link.changed.Broadcast()
 }
 
-// write writes the queue, and passes the end of the stream on behind it. It ends early if
-// the receiver or the link is gone.
+// write writes the queue, and then forwards the end of the stream. It returns early if
+// the receiver is gone or the link is closed.
 func (w *pipe) write() {
 	l, mu := w.link, &w.link.proxy.mu
 	mu.Lock()
 	defer mu.Unlock()
-	for w.hasDue() {
+	for w.waitDue() {
 		next := w.queue[0]
 		w.queue[0] = piece{} // so that the queue does not keep its data
 		w.queue = w.queue[1:]
@@ -120,9 +120,9 @@ func (w *pipe) write() {
 	}
 }
 
-// hasDue waits for a piece that is due. It returns false if only the end of the stream is
-// left, or if the link is closed. The caller holds the mutex.
-func (w *pipe) hasDue() bool {
+// waitDue waits for a piece that is due. It returns false if the queue is empty and the
+// stream has ended, or if the link is closed. The caller holds the mutex.
+func (w *pipe) waitDue() bool {
 	l := w.link
 	for !l.closed {
 		var wait time.Duration
@@ -140,8 +140,8 @@ func (w *pipe) hasDue() bool {
 	return false
 }
 
-// passEnd passes the end of the stream on. If a reply was swallowed, the replies get no
-// end: the link is reset when the fault ends. The caller holds the mutex.
+// passEnd forwards the end of the stream, except of replies after Swallow has dropped
+// one: the link is reset when the fault ends. The caller holds the mutex.
 func (w *pipe) passEnd() {
 	l := w.link
 	switch {
@@ -153,13 +153,13 @@ func (w *pipe) passEnd() {
 	default:
 		w.endPassed = true
 		if half, ok := w.to.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite() // has no effect if the receiver is gone, which the other pipe notices
+			_ = half.CloseWrite() // if the receiver is gone, the other pipe notices it
 		}
 	}
 }
 
-// fail drops the data that the receiver cannot get any more. The sender still gets all
-// that the receiver had sent, and then its stream breaks. The caller holds the mutex.
+// fail drops the queue, because the receiver is gone. The sender still gets the data that
+// the receiver had sent, and then a reset. The caller holds the mutex.
 func (w *pipe) fail() {
 	w.failed, w.queue, w.size = true, nil, 0
 	if w.other.failed || w.other.endPassed {

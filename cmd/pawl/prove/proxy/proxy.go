@@ -1,10 +1,10 @@
 // Package proxy forwards the connections of one worker of pawl prove to the server, and
-// cuts, delays, reorders and swallows what they carry. Of Pawl it imports only the names
-// of the faults, so that a mistake of Pawl cannot be here, too.
+// causes faults in them. It does not import Pawl's locks, so that it cannot share their
+// bugs.
 //
-// The proxy is not the network: the kernel of this host acknowledges what each side sends
-// to the proxy, even while the proxy passes nothing on. So no side sees a TCP
-// retransmission or the failure of a TCP keepalive.
+// A proxy differs from a faulty network: the kernel of this host acknowledges all data
+// that the proxy receives, even while it forwards nothing. So no side sees a TCP
+// retransmission or a failed TCP keepalive.
 package proxy
 
 import (
@@ -18,19 +18,19 @@ import (
 )
 
 // A Proxy forwards the connections of one worker to the nodes of a server. Its methods
-// may be called by several goroutines.
+// are safe for concurrent use.
 type Proxy struct {
 	listeners []net.Listener
 	loops     sync.WaitGroup
 
-	mu     sync.Mutex // protects what is below, and in every link and pipe
+	mu     sync.Mutex // protects the fields below, and fields of all links and pipes
 	closed bool
 	links  []*link
 	fault  *activeFault // nil without a fault
 }
 
-// Start listens on one port of 127.0.0.1 for each target that Split returned. It does not
-// connect to a target before the worker connects to the proxy.
+// Start listens on one port of 127.0.0.1 for each target that Split returned. The proxy
+// connects to a target when the worker connects to its port.
 func Start(targets []string) (*Proxy, error) {
 	p := &Proxy{}
 	for _, t := range targets {
@@ -63,13 +63,13 @@ func (p *Proxy) serve(listener net.Listener, target string) {
 			p.connect(client, target)
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // too many open files, or the client has gone already
+		default: // too many open files, or the client is gone
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
 
-// connect makes the link of a connection, unless a fault cuts it.
+// connect makes a link for a connection, unless a fault resets it.
 func (p *Proxy) connect(client net.Conn, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Proxy) connect(client net.Conn, target string) {
 	p.loops.Go(l.run)
 }
 
-// cut resets all connections, and returns how many. The caller holds the mutex.
+// cut resets all connections, and returns their number. The caller holds the mutex.
 func (p *Proxy) cut() int {
 	all := slices.Clone(p.links)
 	for _, l := range all {

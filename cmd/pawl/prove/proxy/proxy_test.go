@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-func TestItForwardsToEachTarget(t *testing.T) {
+func TestForwardsToEachTarget(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	serve(t, socket, func(c net.Conn) { _, _ = io.WriteString(c, "socket\n") })
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "port\n") }), "unix:"+socket)
@@ -22,14 +22,14 @@ func TestItForwardsToEachTarget(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[i])
 		noError(t, err)
 		if got, err := io.ReadAll(c); err != nil || string(got) != want+"\n" {
-			t.Errorf("target %d answers %q (%v), not %q", i, got, err, want)
+			t.Errorf("target %d answers %q (%v), want %q", i, got, err, want)
 		}
 		_ = c.Close()
 	}
 }
 
-// Both directions are full at the same time, and each ends by itself.
-func TestStreamsStayAsTheyAre(t *testing.T) {
+// Both directions carry more than a pipe's capacity at the same time.
+func TestForwardsStreamsUnchanged(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{1})
 	sent, answered := make([]byte, 2<<20+7), make([]byte, 2<<20+9)
 	_, _ = random.Read(sent)
@@ -49,89 +49,89 @@ func TestStreamsStayAsTheyAre(t *testing.T) {
 		_ = w.CloseWrite()
 	}()
 	if got, err := io.ReadAll(w); err != nil || !bytes.Equal(got, answered) {
-		t.Errorf("%d bytes come back (%v), not %d", len(got), err, len(answered))
+		t.Errorf("the worker receives %d bytes (%v), want %d", len(got), err, len(answered))
 	}
-	if got := within(t, arrived); !bytes.Equal(got, sent) {
-		t.Errorf("%d bytes arrive, not %d", len(got), len(sent))
+	if got := receive(t, arrived); !bytes.Equal(got, sent) {
+		t.Errorf("the server receives %d bytes, want %d", len(got), len(sent))
 	}
 	p.eventually(t, func() bool { return len(p.links) == 0 })
 }
 
-// A server that answers after the worker has closed its side still reaches the worker.
-func TestAHalfCloseIsPassedOn(t *testing.T) {
+// The worker gets an answer that the server sends after the worker has closed its side.
+func TestForwardsAHalfClose(t *testing.T) {
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
 		request, _ := io.ReadAll(c)
 		_, _ = io.WriteString(c, "answer to "+string(request))
 	}))
 	w := p.worker(t)
-	w.says("this")
+	w.sends("this")
 	_ = w.CloseWrite()
-	w.hears("answer to this")
+	w.receives("answer to this")
 	if _, err := w.lines.ReadByte(); !errors.Is(err, io.EOF) {
-		t.Errorf("the stream ends with %v", err)
+		t.Errorf("the stream ends with %v, want EOF", err)
 	}
 }
 
-func TestATargetThatRefusesResetsTheWorker(t *testing.T) {
+func TestARefusingTargetResetsTheWorker(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	noError(t, err)
 	_ = l.Close()
 	if start(t, l.Addr().String()).works(t, "hello") {
-		t.Error("it answers")
+		t.Error("a connection to a target that refuses works")
 	}
 }
 
-// The data before a reset arrives, and then the reset.
-func TestAResetOfTheWorkerIsPassedOn(t *testing.T) {
+// The server receives the data before the reset, and then the reset.
+func TestForwardsAResetOfTheWorker(t *testing.T) {
 	e := startEcho(t)
 	p := start(t, e.addr)
 	w := p.worker(t)
-	w.isAnswered("last words")
-	e.hasHeard(t, "last words")
+	w.exchanges("last words")
+	e.waitReceived(t, "last words")
 	_ = w.SetLinger(0)
 	_ = w.Close()
-	if err := within(t, e.gone); !isReset(err) {
-		t.Errorf("the server sees %v, not a reset", err)
+	if err := receive(t, e.ended); !isReset(err) {
+		t.Errorf("the server sees %v, want a reset", err)
 	}
 }
 
-func TestAResetOfTheServerIsPassedOn(t *testing.T) {
+func TestForwardsAResetOfTheServer(t *testing.T) {
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
-		_, _ = bufioLine(c)
+		_, _ = readLine(c)
 		_, _ = io.WriteString(c, "last words\n")
 		reset(c)
 	}))
 	w := p.worker(t)
-	w.says("hello")
-	w.hears("last words")
+	w.sends("hello")
+	w.receives("last words")
 	w.isReset()
 }
 
-// bufioLine reads a line byte by byte, so that nothing behind it is read.
-func bufioLine(c net.Conn) (line string, err error) {
+// readLine reads a line byte by byte, so that it reads no data behind it.
+func readLine(c net.Conn) (line string, err error) {
 	for b := make([]byte, 1); !strings.HasSuffix(line, "\n") && err == nil; line += string(b) {
 		_, err = c.Read(b)
 	}
 	return line, err
 }
 
-// A server that closes all of its side resets a worker that goes on.
-func TestAWorkerThatWritesToNobodyIsReset(t *testing.T) {
+// If the server has closed the connection, a worker that still writes gets a reset.
+func TestAWorkerThatWritesToAClosedServerIsReset(t *testing.T) {
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "bye\n") }))
 	w := p.worker(t)
-	w.hears("bye")
+	w.receives("bye")
 	for {
 		if _, err := io.WriteString(w, "hello?\n"); err != nil {
 			if !isReset(err) {
-				t.Errorf("the worker sees %v, not a reset", err)
+				t.Errorf("the worker sees %v, want a reset", err)
 			}
 			return
 		}
 	}
 }
 
-// The same the other way round: the server learns that the worker has gone.
-func TestAServerThatWritesToNobodyIsReset(t *testing.T) {
+// If the worker has closed the connection, a server that still writes gets a reset.
+func TestAServerThatWritesToAClosedWorkerIsReset(t *testing.T) {
 	failed := make(chan error, 1)
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
 		for {
@@ -142,17 +142,16 @@ func TestAServerThatWritesToNobodyIsReset(t *testing.T) {
 		}
 	}))
 	w := p.worker(t)
-	w.hears("news")
+	w.receives("news")
 	_ = w.Close()
-	if err := within(t, failed); !isReset(err) {
-		t.Errorf("the server sees %v, not a reset", err)
+	if err := receive(t, failed); !isReset(err) {
+		t.Errorf("the server sees %v, want a reset", err)
 	}
 	p.eventually(t, func() bool { return len(p.links) == 0 })
 }
 
-// Neither side reads, or nothing passes: the memory of a pipe has a bound, and nothing is
-// lost.
-func TestMemoryIsBounded(t *testing.T) {
+// While the proxy forwards no data, the memory of a pipe is bounded. No data is lost.
+func TestTheMemoryOfAPipeIsBounded(t *testing.T) {
 	arrived := make(chan []byte, 1)
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
 		all, _ := io.ReadAll(c)
@@ -171,19 +170,19 @@ func TestMemoryIsBounded(t *testing.T) {
 	p.eventually(t, func() bool { return w.link.requests.size > pipeCapacity-pieceSize-pieceOverhead })
 	p.mu.Lock()
 	if size := w.link.requests.size; size > pipeCapacity {
-		t.Errorf("a pipe has %d bytes", size)
+		t.Errorf("a pipe has %d bytes, want at most %d", size, pipeCapacity)
 	}
 	p.mu.Unlock()
 	end()
-	if got := within(t, arrived); !bytes.Equal(got, sent) {
-		t.Errorf("%d bytes arrive, not %d", len(got), len(sent))
+	if got := receive(t, arrived); !bytes.Equal(got, sent) {
+		t.Errorf("the server receives %d bytes, want %d", len(got), len(sent))
 	}
-	if err := within(t, written); err != nil {
+	if err := receive(t, written); err != nil {
 		t.Error(err)
 	}
 }
 
-// Close ends connections in any state: idle, silent, delayed, full, and about to connect.
+// Close ends connections in each state: idle, silent, delayed, full, and connecting.
 func TestCloseEndsEverything(t *testing.T) {
 	for _, kind := range append(slices.Clone(history.NetworkFaults), "none") {
 		t.Run(kind, func(t *testing.T) { checkClose(t, kind) })
@@ -193,15 +192,15 @@ func TestCloseEndsEverything(t *testing.T) {
 func checkClose(t *testing.T, kind string) {
 	p := start(t, startEcho(t).addr)
 	idle, busy := p.worker(t), p.worker(t)
-	idle.isAnswered("hello")
-	busy.isAnswered("hello")
+	idle.exchanges("hello")
+	busy.exchanges("hello")
 	var end func() int
 	if kind != "none" {
-		end = p.Begin(Fault{Kind: kind, MaxDelay: patience})
+		end = p.Begin(Fault{Kind: kind, MaxDelay: timeout})
 	}
 	fresh := p.tryWorker(t)
 	if kind != history.Cut {
-		busy.says("late")
+		busy.sends("late")
 		go func() {
 			for {
 				if _, err := busy.Write(make([]byte, 1<<20)); err != nil {
@@ -211,13 +210,13 @@ func checkClose(t *testing.T, kind string) {
 		}()
 	}
 	p.Close()
-	nothingIsLeft(t)
+	noGoroutineLeft(t)
 	idle.isReset()
 	if fresh != nil {
 		fresh.isReset()
 	}
 	if _, err := net.Dial("tcp", p.Addresses()[0]); err == nil {
-		t.Error("it accepts a connection after Close")
+		t.Error("the proxy accepts a connection after Close")
 	}
 	if end != nil {
 		end()

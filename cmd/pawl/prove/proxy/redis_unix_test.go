@@ -13,8 +13,8 @@ import (
 	_ "github.com/pawl-go/pawl/redislock"
 )
 
-// A client of Pawl locks through the proxy while each fault lasts, and afterwards.
-func TestLocksOfARealServer(t *testing.T) {
+// A client of Pawl locks through the proxy during each fault, and afterwards.
+func TestPawlLocksThroughTheProxy(t *testing.T) {
 	server := redistest.Start(t)
 	targets, reason := Split("redis://" + server.Addr + "/1?prefix=proxied")
 	if reason != "" {
@@ -24,8 +24,8 @@ func TestLocksOfARealServer(t *testing.T) {
 	locks, err := pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil)
 	noError(t, err)
 	defer func() { _ = locks.Close() }()
-	lock := func(patience time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	lock := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		lease, err := locks.Mutex("job", pawl.WithTTL(10*time.Second)).Lock(ctx)
 		if err != nil {
@@ -33,7 +33,7 @@ func TestLocksOfARealServer(t *testing.T) {
 		}
 		return lease.Release(ctx)
 	}
-	noError(t, lock(patience))
+	noError(t, lock(timeout))
 	for _, kind := range history.NetworkFaults {
 		end := p.Begin(Fault{Kind: kind, MaxDelay: 50 * time.Millisecond, Seed: 1})
 		during := lock(time.Second)
@@ -42,13 +42,13 @@ func TestLocksOfARealServer(t *testing.T) {
 		switch kind {
 		case history.Delay, history.Silence, history.Swallow, history.Cut:
 			if hit == 0 {
-				t.Errorf("%s has hit nothing", kind)
+				t.Errorf("%s has no hits", kind)
 			}
 		}
 		if (kind == history.Silence || kind == history.Swallow) && during == nil {
-			t.Errorf("%s: a lock without an answer", kind)
+			t.Errorf("%s: Lock succeeds without an answer", kind)
 		}
-		if err := lock(patience); err != nil {
+		if err := lock(timeout); err != nil {
 			t.Errorf("after %s: %v", kind, err)
 		}
 	}

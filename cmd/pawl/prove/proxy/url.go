@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// Split returns the address of each node of a URL, or a reason why a proxy cannot stand
-// before these nodes. The reason contains no part of the URL.
+// Split returns the address of each node of a URL, or the reason why no proxy can stand
+// before the nodes. The reason contains no part of the URL.
 func Split(rawURL string) (targets []string, reason string) {
 	l := divide(rawURL)
 	return l.targets, l.reason
 }
 
-// Replace returns the URL with other addresses in place of the targets that Split found,
-// in the same order. All that does not name a node stays as it is, byte for byte. If
-// Split has a reason against the URL, Replace returns it unchanged.
+// Replace returns the URL with other addresses in place of the targets that Split
+// returns, in the same order. It keeps all other bytes of the URL. If Split returns a
+// reason, Replace returns the URL unchanged.
 func Replace(rawURL string, addresses []string) string {
 	l := divide(rawURL)
 	if l.reason != "" {
@@ -30,30 +30,30 @@ func Replace(rawURL string, addresses []string) string {
 	return l.before + strings.Join(addresses, ",") + l.after
 }
 
-// The reasons.
+// The reasons of Split.
 const (
-	unreadable = "the URL cannot be read"
-	hidden     = "the URL has an @ after its host: write one in a password or a parameter as %40"
-	encrypted  = "the URL requires TLS, and the certificate of the server does not name the proxy"
-	sentinels  = "the clients of Sentinel learn from it where the server is, and would not go through the proxy"
-	clustered  = "the clients of a Redis Cluster learn from it where its nodes are, and would not go through the proxy"
-	replicated = "the clients of a replica set learn from it where its members are, and would not go through the proxy: " +
+	unreadable   = "the URL cannot be read"
+	misplacedAt  = "the URL has an @ after its host: write an @ in a password or a parameter as %40"
+	requiresTLS  = "the URL requires TLS, and the certificate of the server does not name the proxy"
+	sentinels    = "the clients of Sentinel learn from it where the server is, and would not go through the proxy"
+	redisCluster = "the clients of a Redis Cluster learn from it where its nodes are, and would not go through the proxy"
+	replicaSet   = "the clients of a replica set learn from it where its members are, and would not go through the proxy: " +
 		"name one member, with directConnection=true"
-	discovered = "the clients of mongodb+srv:// learn from the DNS where the servers are, and would not go through the proxy"
-	aFile      = "SQLite keeps the locks in a file, and there is no network to it"
-	ownMemory  = "mem: keeps the locks in the memory of one process, and there is no network to it"
-	noHost     = "the URL names no host, so the client finds the server where it is usual, and perhaps not through TCP"
-	inQuery    = "the URL names its server among the parameters: write HOST:PORT before the path"
-	nodesAfter = "the URL names nodes in the parameter addr: write all of them before the path"
-	unknownNet = "the URL names a network that is neither tcp nor unix"
-	unknown    = "a proxy does not know the URLs of this scheme"
+	dnsDiscovery   = "the clients of mongodb+srv:// learn from the DNS where the servers are, and would not go through the proxy"
+	sqliteFile     = "SQLite keeps the locks in a file, and there is no network to it"
+	ownMemory      = "mem: keeps the locks in the memory of one process, and there is no network to it"
+	noHost         = "the URL names no host, so the client connects to its default, perhaps without TCP"
+	hostParameter  = "the URL names its server among the parameters: write HOST:PORT before the path"
+	addrParameter  = "the URL names nodes in the parameter addr: write all of them before the path"
+	unknownNetwork = "the URL names a network that is neither tcp nor unix"
+	unknownScheme  = "the proxy does not know the URLs of this scheme"
 )
 
-// A location is a URL, divided at the addresses of its nodes.
+// A location is a URL divided into the addresses of its nodes and the text around them.
 type location struct {
 	before, after string
 	targets       []string
-	reason        string // why there are no targets
+	reason        string // why targets is empty
 }
 
 func noTargets(reason string) location { return location{reason: reason} }
@@ -63,15 +63,15 @@ func divide(rawURL string) location {
 	scheme = strings.ToLower(scheme)
 	of := backends.Of(scheme)
 	if slices.Contains(of.TLS, scheme) {
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	switch scheme {
 	case "sqlite":
-		return noTargets(aFile)
+		return noTargets(sqliteFile)
 	case "mem":
 		return noTargets(ownMemory)
 	case "mongodb+srv":
-		return noTargets(discovered)
+		return noTargets(dnsDiscovery)
 	case "mysql", "mariadb":
 		if !strings.HasPrefix(rest, "//") || strings.Contains(rest, ")/") {
 			return divideDSN(rawURL)
@@ -86,7 +86,7 @@ func divide(rawURL string) location {
 		return u.redis(scheme == "redis+unix")
 	case "redlock":
 		if u.has("addr") {
-			return noTargets(nodesAfter)
+			return noTargets(addrParameter)
 		}
 		return u.plain("6379")
 	case "postgres", "postgresql":
@@ -96,27 +96,27 @@ func divide(rawURL string) location {
 	case "mongodb":
 		return u.mongodb()
 	}
-	// The help shows the other URLs with the port that a client takes by itself.
+	// backends.All shows the other URLs with the default port of their clients.
 	_, port, found := strings.Cut(of.URL, "://HOST:")
 	switch {
 	case !found:
-		return noTargets(unknown)
+		return noTargets(unknownScheme)
 	case u.enables("tls"):
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	return u.plain(port)
 }
 
-// parts are the parts of a URL, as they are written: before is the scheme and the user,
-// after is the path and the query.
+// parts are the unchanged parts of a URL: before is the scheme and the user, and after is
+// the path and the query.
 type parts struct {
 	before, hosts, after string
 	path, query          string // the parts of after
 	parameters           url.Values
 }
 
-// parse finds the parts. It refuses an @ behind the hosts, because then the password has
-// a /, a ? or a # in it, and a part of the password stands where the host should be.
+// parse finds the parts. It refuses an @ behind the hosts: then the password has a /, a ?
+// or a # in it, and hosts would be a part of the password.
 func parse(rawURL string) (*parts, string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -131,7 +131,7 @@ func parse(rawURL string) (*parts, string) {
 	u.before, u.hosts = scheme+"://"+rest[:begin], rest[begin:end]
 	switch {
 	case strings.Contains(u.after, "@"):
-		return nil, hidden
+		return nil, misplacedAt
 	case strings.Contains(u.after, "#"):
 		return nil, unreadable
 	}
@@ -148,19 +148,19 @@ func (u *parts) has(names ...string) bool {
 	return slices.ContainsFunc(names, u.parameters.Has)
 }
 
-// enables reports whether a parameter is set, to another value than false.
+// enables reports whether a parameter is set to a value that does not mean false.
 func (u *parts) enables(name string) bool {
 	on, err := strconv.ParseBool(u.parameters.Get(name))
 	return u.has(name) && (on || err != nil)
 }
 
-// tlsParameters are the parameters for TLS that all backends have in common.
+// tlsParameters are the TLS parameters of all backends.
 var tlsParameters = []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify"}
 
-// plain divides a URL that has one or several hosts and nothing special.
+// plain divides a URL that has hosts and no special parameters.
 func (u *parts) plain(port string) location {
 	if u.has(tlsParameters...) {
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	l := location{before: u.before, after: u.after}
 	for host := range strings.SplitSeq(u.hosts, ",") {
@@ -173,7 +173,7 @@ func (u *parts) plain(port string) location {
 	return l
 }
 
-// target completes the address of a host, or returns nothing if it cannot be one.
+// target adds the default host and port to an address, or returns "" if it is invalid.
 func target(host, port string) string {
 	u, err := url.Parse("tcp://" + host)
 	if err != nil || u.User != nil || u.Path != "" || strings.ContainsAny(host, "()") ||
@@ -183,8 +183,7 @@ func target(host, port string) string {
 	return net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port))
 }
 
-// redis gives the client of a socket a host in place of the path. A host takes the same
-// parameters as a socket, the database among them.
+// redis replaces the path of a socket by a host, with the same parameters.
 func (u *parts) redis(socket bool) location {
 	path, err := url.PathUnescape(u.path)
 	switch {
@@ -193,11 +192,11 @@ func (u *parts) redis(socket bool) location {
 	case u.has("master_set", "master_name"):
 		return noTargets(sentinels)
 	case strings.Contains(u.hosts, ","), u.has("addr"), u.enables("cluster"):
-		return noTargets(clustered)
+		return noTargets(redisCluster)
 	case !socket:
 		return u.plain("6379")
 	case u.has(tlsParameters...):
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	_, user, _ := strings.Cut(u.before, "://")
 	return location{before: "redis://" + user, after: strings.TrimPrefix(u.after, u.path), targets: []string{"unix:" + path}}
@@ -206,22 +205,22 @@ func (u *parts) redis(socket bool) location {
 func (u *parts) postgres() location {
 	switch mode := u.parameters.Get("sslmode"); {
 	case u.has("host", "port", "service"):
-		return noTargets(inQuery)
+		return noTargets(hostParameter)
 	case u.hosts == "":
 		return noTargets(noHost)
 	case mode == "require" || strings.HasPrefix(mode, "verify"):
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	port := "5432"
 	if !strings.Contains(u.hosts, ",") {
-		port = cmp.Or(os.Getenv("PGPORT"), port) // pgx reads it then
+		port = cmp.Or(os.Getenv("PGPORT"), port) // pgx reads it only for a single host
 	}
 	return u.plain(port)
 }
 
-// mongodb reads the names of parameters as MongoDB does, in any case.
+// mongodb ignores the case of the parameters' names, as MongoDB does.
 func (u *parts) mongodb() location {
-	direct, named := false, false
+	direct, hasSet := false, false
 	for name, values := range u.parameters {
 		value := values[len(values)-1]
 		switch name = strings.ToLower(name); {
@@ -230,14 +229,14 @@ func (u *parts) mongodb() location {
 		case name == "connect":
 			direct = direct || strings.EqualFold(value, "direct")
 		case name == "replicaset":
-			named = true
+			hasSet = true
 		case name != "tlsinsecure" && (strings.HasPrefix(name, "tls") || strings.HasPrefix(name, "ssl")) && value != "false":
-			return noTargets(encrypted)
+			return noTargets(requiresTLS)
 		}
 	}
 	switch {
-	case strings.Contains(u.hosts, ","), named && !direct:
-		return noTargets(replicated)
+	case strings.Contains(u.hosts, ","), hasSet && !direct:
+		return noTargets(replicaSet)
 	case u.hosts == "":
 		return noTargets(noHost)
 	}

@@ -24,7 +24,7 @@ func (u *parts) mysql() location {
 	socket := u.parameters.Get("socket")
 	switch {
 	case !worksWithoutTLS(u.parameters):
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	case strings.Contains(u.hosts, ","):
 		return noTargets(unreadable)
 	case socket == "":
@@ -43,7 +43,8 @@ func (u *parts) mysql() location {
 }
 
 // divideDSN divides mysql:USER:PASSWORD@NET(ADDRESS)/DATABASE, the form of go-sql-driver.
-// The password may contain / and @. So the last /, and the last @ before it, count.
+// The password is not percent-encoded there and may contain / and @. So the separators
+// are the last / and the last @ before it.
 func divideDSN(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	end := strings.LastIndexByte(rest, '/')
@@ -56,7 +57,7 @@ func divideDSN(rawURL string) location {
 	case err != nil:
 		return noTargets(unreadable)
 	case !worksWithoutTLS(parameters):
-		return noTargets(encrypted)
+		return noTargets(requiresTLS)
 	}
 	begin := strings.LastIndexByte(rest[:end], '@') + 1
 	if begin == 0 && strings.HasPrefix(rest[:end], "//") {
@@ -82,7 +83,7 @@ func divideDSN(rawURL string) location {
 		}
 		address = "unix:" + address
 	default:
-		return noTargets(unknownNet)
+		return noTargets(unknownNetwork)
 	}
 	l.targets = []string{address}
 	return l

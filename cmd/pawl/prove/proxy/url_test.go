@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-func TestURLsAreDivided(t *testing.T) {
+func TestSplitAndReplace(t *testing.T) {
 	t.Setenv("PGPORT", "")
 	const one, two, three = "127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003"
 	for raw, want := range map[string]struct{ targets, replaced string }{
@@ -58,62 +58,62 @@ func TestURLsAreDivided(t *testing.T) {
 	} {
 		targets, reason := Split(raw)
 		if got := strings.Join(targets, " "); got != want.targets || reason != "" {
-			t.Errorf("%s: the targets are %q, not %q; the reason is %q", raw, got, want.targets, reason)
+			t.Errorf("%s: the targets are %q, want %q; the reason is %q", raw, got, want.targets, reason)
 			continue
 		}
 		if got := Replace(raw, []string{one, two, three}[:len(targets)]); got != want.replaced {
-			t.Errorf("%s: replaced is %s, not %s", raw, got, want.replaced)
+			t.Errorf("%s: Replace returns %s, want %s", raw, got, want.replaced)
 		}
 	}
 }
 
-func TestURLsWithoutAProxyHaveAReason(t *testing.T) {
+func TestSplitReturnsAReason(t *testing.T) {
 	for reason, urls := range map[string][]string{
-		aFile:     {"sqlite:/hunter2/db", "sqlite:///hunter2.db"},
-		ownMemory: {"mem:", "mem:hunter2"},
-		encrypted: {
+		sqliteFile: {"sqlite:/hunter2/db", "sqlite:///hunter2.db"},
+		ownMemory:  {"mem:", "mem:hunter2"},
+		requiresTLS: {
 			"redis://:hunter2@h?ca_cert=x", "redis+unix:///hunter2?skip_verify=true",
 			"etcd://u:hunter2@h?server_name=x", "nats://hunter2@h?tls=true", "nats://hunter2@h?tls",
 			"nats://hunter2@h?client_cert=a&client_key=b", "postgres://u:hunter2@h/d?sslmode=require", "postgres://h/d?a=1&sslmode=verify%2Dfull",
 			"mysql://u:hunter2@h/d?tls=true", "mysql://u:hunter2@h/d?tls=skip-verify", "mysql://u:hunter2@h/d?ca_cert=x", "mysql:u:hunter2@tcp(h)/d?tls=true",
 			"mongodb://u:hunter2@h/?tls=true", "mongodb://u:hunter2@h/?SSL=true", "mongodb://u:hunter2@h/?tlsCAFile=x",
 		},
-		sentinels:  {"redis://:hunter2@h?master_set=m", "redis://:hunter2@a,b?master_name=m", "redis+unix:///hunter2?master_set=m"},
-		clustered:  {"redis://:hunter2@a,b:7000", "valkey://:hunter2@a?addr=b", "redis://hunter2@a?cluster=true", "redis+unix:///hunter2?addr=b"},
-		replicated: {"mongodb://u:hunter2@a,b", "mongodb://u:hunter2@a?replicaSet=rs0", "mongodb://h?replicaSet=r&directConnection=false"},
-		discovered: {"mongodb+srv://u:hunter2@h/app"},
-		noHost:     {"postgres:///d", "postgres://u:hunter2@/d", "mongodb:///app"},
-		inQuery:    {"postgres:///d?host=/var/run/postgresql", "postgres://u:hunter2@h/d?port=5433", "postgres://h/d?service=hunter2"},
-		nodesAfter: {"redlock://:hunter2@a,b?addr=c"},
-		unknownNet: {"mysql:u:hunter2@pipe(x)/d"},
-		hidden:     {"redis://:hun/ter2@h", "redis://:hun?ter2@h", "postgres://u:hun#ter2@h/d", "mysql://u:hun/ter2@h/d"},
+		sentinels:      {"redis://:hunter2@h?master_set=m", "redis://:hunter2@a,b?master_name=m", "redis+unix:///hunter2?master_set=m"},
+		redisCluster:   {"redis://:hunter2@a,b:7000", "valkey://:hunter2@a?addr=b", "redis://hunter2@a?cluster=true", "redis+unix:///hunter2?addr=b"},
+		replicaSet:     {"mongodb://u:hunter2@a,b", "mongodb://u:hunter2@a?replicaSet=rs0", "mongodb://h?replicaSet=r&directConnection=false"},
+		dnsDiscovery:   {"mongodb+srv://u:hunter2@h/app"},
+		noHost:         {"postgres:///d", "postgres://u:hunter2@/d", "mongodb:///app"},
+		hostParameter:  {"postgres:///d?host=/var/run/postgresql", "postgres://u:hunter2@h/d?port=5433", "postgres://h/d?service=hunter2"},
+		addrParameter:  {"redlock://:hunter2@a,b?addr=c"},
+		unknownNetwork: {"mysql:u:hunter2@pipe(x)/d"},
+		misplacedAt:    {"redis://:hun/ter2@h", "redis://:hun?ter2@h", "postgres://u:hun#ter2@h/d", "mysql://u:hun/ter2@h/d"},
 		unreadable: {
 			"", "hunter2", "redis:hunter2", "redis://h#hunter2", "redis://h:hunter2", "redis://h?%zz", "redis://::1", "redis://h%41",
 			"redis+unix://h/hunter2", "redis+unix://", "redis+unix:///%zz", "etcd://a,,b", "etcd://a,b:hunter2", "redlock://a,(b),c",
 			"mysql://a,b/d", "mysql:hunter2", "mysql:u:hunter2@tcp(h/d", "mysql:u:hunter2@tcp(h)/d?%zz", "mongodb://%2Ftmp%2Fhunter2.sock",
 		},
-		unknown: {"hunter2://h", "oracle://u:hunter2@h"},
+		unknownScheme: {"hunter2://h", "oracle://u:hunter2@h"},
 	} {
 		if strings.Contains(reason, "hunter2") {
 			t.Errorf("a reason shows a password: %s", reason)
 		}
 		for _, raw := range urls {
 			if targets, got := Split(raw); got != reason || targets != nil {
-				t.Errorf("%s: the reason is %q, not %q; the targets are %q", raw, got, reason, targets)
+				t.Errorf("%s: the reason is %q, want %q; the targets are %q", raw, got, reason, targets)
 			}
 			if got := Replace(raw, []string{"127.0.0.1:4001"}); got != raw {
-				t.Errorf("%s: replaced is %s", raw, got)
+				t.Errorf("%s: Replace returns %s, want it unchanged", raw, got)
 			}
 		}
 	}
 }
 
-// A proxy knows each scheme of the table, and that some of them are always with TLS.
-func TestEachSchemeIsKnown(t *testing.T) {
+// Split refuses only the schemes of backends.All that always use TLS, for TLS.
+func TestSplitKnowsEachScheme(t *testing.T) {
 	for _, b := range backends.All {
 		for _, scheme := range b.Schemes {
 			_, reason := Split(scheme + "://u:hunter2@h/d")
-			if reason == unknown || (reason == encrypted) != slices.Contains(b.TLS, scheme) {
+			if reason == unknownScheme || (reason == requiresTLS) != slices.Contains(b.TLS, scheme) {
 				t.Errorf("%s://: the reason is %q", scheme, reason)
 			}
 		}
@@ -125,7 +125,7 @@ func TestPGPORTIsThePortOfOneHostWithoutAPort(t *testing.T) {
 	for raw, want := range map[string][]string{
 		"postgres://h/d":      {"h:5999"},
 		"postgres://h:5433/d": {"h:5433"},
-		"postgres://a,b/d":    {"a:5432", "b:5432"}, // pgx reads it so
+		"postgres://a,b/d":    {"a:5432", "b:5432"}, // as in pgx
 	} {
 		if targets, reason := Split(raw); !slices.Equal(targets, want) {
 			t.Errorf("%s: the targets are %q, not %q; the reason is %q", raw, targets, want, reason)
@@ -133,8 +133,8 @@ func TestPGPORTIsThePortOfOneHostWithoutAPort(t *testing.T) {
 	}
 }
 
-// FuzzReplacedURLsHaveTheTargetsThatTheyGot also finds URLs that Split does not survive.
-func FuzzReplacedURLsHaveTheTargetsThatTheyGot(f *testing.F) {
+// FuzzReplace checks that Split finds the replaced addresses, and that it never panics.
+func FuzzReplace(f *testing.F) {
 	for _, raw := range []string{
 		"redis://:p@h/1?x=%20", "redlock://u@a,b:1,[::1]/", "mysql:u:p@tcp(h)/d?x", "mongodb://u:p@h?directConnection=true",
 		"redis+unix:///run/x", "postgres://a,b/d?sslmode=prefer", "mysql:///d?socket=/x&y", "nats://[::1%25x]:9",
