@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// dom returns a page as Chromium has it when its script has run.
+// dom returns a page after Chromium has run its script.
 func dom(t *testing.T, page, fragment string) string {
 	t.Helper()
 	nightly(t, "it needs a browser")
@@ -43,7 +43,7 @@ func dom(t *testing.T, page, fragment string) string {
 	return string(out)
 }
 
-// The link of a violation leads to it: the page shows its two claims.
+// The link of a violation makes the page show its two claims.
 func TestTheScriptShowsAViolation(t *testing.T) {
 	names := append(slices.Clone(kindsOfNames), history.Name{Name: "</script>\u202e", Kind: history.Mutex, Limit: 1})
 	m := makeHistory(plan{seed: 2, leases: 2000, faults: 10, seconds: 60, names: names})
@@ -60,6 +60,6 @@ func TestTheScriptShowsAViolation(t *testing.T) {
 		}
 	}
 	if !strings.Contains(html.UnescapeString(page), `<option value="7">`+`</script>\u202e`+`</option>`) {
-		t.Error("the filter does not have the hostile name as it is")
+		t.Error("the filter does not show the hostile name")
 	}
 }

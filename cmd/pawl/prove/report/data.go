@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// embedded is the data of the script. All texts are visible.
-type embedded struct {
+// scriptData is the data of the script. All its texts are from visible.Text.
+type scriptData struct {
 	End        int64             `json:"end"`
 	Workers    int               `json:"workers"`
 	Names      []history.Name    `json:"names"`
@@ -23,22 +23,22 @@ type embedded struct {
 	Marks      []mark            `json:"marks"`
 	Violations []check.Violation `json:"violations"`
 	Gaps       [][2]int64        `json:"gaps"`
-	Rate       []int             `json:"rate"`   // grants of all claims, in equal parts of the run
-	Shares     [][]int           `json:"shares"` // for each name, percent of each part for which it was held
-	Fields     []string          `json:"fields"` // the keys of the values of a claim
+	Rate       []int             `json:"rate"`   // the number of grants in each part of the run
+	Shares     [][]int           `json:"shares"` // for each name, the percentage of each part for which it was held
+	Fields     []string          `json:"fields"` // the keys of the values in Claims
 	Claims     [][]any           `json:"claims"` // the values of each claim
 }
 
 const (
-	maxWorkers = 10_000 // keeps a broken history from a page with millions of rows
-	maxText    = 400    // bytes; the report cuts off the rest of a claim's text
-	rateParts  = 600    // equal parts of the run, for the chart of all grants
-	shareParts = 1500   // the same for claims that are not drawn one by one
+	maxWorkers = 10_000 // so that a broken history cannot make millions of rows
+	maxText    = 400    // the largest size of a claim's text, in bytes
+	rateParts  = 600    // the number of equal parts of the run in Rate
+	shareParts = 1500   // the number of equal parts of the run in Shares
 )
 
-// data returns what the script reads, as JSON without a "<".
+// data returns the data of the script as JSON without a "<".
 func (s *story) data(d *choice, v *check.Verdict) []byte {
-	e := embedded{
+	e := scriptData{
 		End: s.Last, Workers: min(s.Run.Workers, maxWorkers), Phases: slices.Clone(s.Phases), Lives: slices.Clone(s.Workers),
 		Faults: slices.Clone(s.faults), Marks: s.marks, Violations: slices.Clone(v.Violations), Gaps: d.gaps, Rate: s.rate(),
 	}
@@ -73,7 +73,7 @@ func (s *story) data(d *choice, v *check.Verdict) []byte {
 	}
 	b, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // it has only numbers and texts
+		panic(err) // impossible: it has only numbers and texts
 	}
 	return b
 }
@@ -88,8 +88,8 @@ func (s *story) rate() []int {
 	return rate
 }
 
-// shares returns, for each name, for how many percent of each part of the run one of its
-// leases was held. Leases at the same time count more than once, up to 100.
+// shares returns, for each name, the percentage of each part of the run for which it was
+// held. It adds up leases at the same time, to at most 100.
 func (s *story) shares() [][]int {
 	part := s.Last/shareParts + 1
 	held := make([][shareParts]int64, len(s.names.list))
@@ -115,16 +115,16 @@ func (s *story) shares() [][]int {
 	return shares
 }
 
-// rows returns the values of each chosen claim, their keys, and the texts for which some
-// of the values stand.
+// rows returns the values of each chosen claim, the keys of the values, and the texts
+// that some values are indexes of.
 func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 	t := table{}
-	t.add("") // so that 0 is no text
+	t.add("") // the index 0 means no text
 	text := func(s string) int { return t.add(short(s)) }
 	for _, at := range d.claims {
 		c, fence := &s.claims[at], ""
 		if c.Fence != 0 {
-			fence = strconv.FormatUint(c.Fence, 10) // a number of a script has only 53 bits
+			fence = strconv.FormatUint(c.Fence, 10) // a number in JavaScript has only 53 bits
 		}
 		rows = append(rows, []any{
 			c.ID, c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Woken, c.Released, c.Freed, c.Died, c.used,
@@ -142,5 +142,5 @@ func short(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…" // without a part of a letter
+	return strings.ToValidUTF8(s[:maxText], "") + "…" // without a part of a character
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Helpers of all tests.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// A plan is a history that a test wants. It is made, not run: a small simulation of a
-// server that serves claims in their order.
+// A plan describes a history for a test. A small simulation of a server that serves
+// claims in their order makes the history.
 type plan struct {
 	seed    uint64
 	leases  int
 	workers int
-	actors  int // of each worker, which claim at the same time
+	actors  int // the number of concurrent claims of each worker
 	names   []history.Name
 	faults  int // of workers
 	seconds int
@@ -39,14 +39,14 @@ var kindsOfNames = []history.Name{
 	{Name: "leader", Kind: history.Election, Limit: 1},
 }
 
-// A madeHistory is its lines, in any order except the first and the last, and what the
-// checker would count.
-type madeHistory struct {
+// A simulatedHistory has the lines of a history and the checker's verdict. Only the first
+// and the last line are in their order.
+type simulatedHistory struct {
 	lines []history.Line
 	v     *check.Verdict
 }
 
-func (m *madeHistory) history() *history.History {
+func (m *simulatedHistory) history() *history.History {
 	h := &history.History{}
 	for _, l := range m.lines {
 		h.Add(l)
@@ -54,15 +54,15 @@ func (m *madeHistory) history() *history.History {
 	return h
 }
 
-// repeated has the claims of a history again and again, each time later, and then the
-// other lines.
-func (m *madeHistory) repeated(claims int) *history.History {
+// repeated returns a history that repeats the claims, each time later, until it has that
+// many. It has the other lines once.
+func (m *simulatedHistory) repeated(claims int) *history.History {
 	all := m.history()
-	once := all.Claims
+	original := all.Claims
 	all.Claims = nil
 	for n := 0; n < claims; {
 		round := int64(n)
-		for _, old := range once {
+		for _, old := range original {
 			c := *old
 			c.ID += round
 			for _, t := range []*int64{&c.Asked, &c.Answered, &c.Got, &c.Believed, &c.Lost, &c.Woken, &c.Released, &c.Freed, &c.Died} {
@@ -78,7 +78,7 @@ func (m *madeHistory) repeated(claims int) *history.History {
 }
 
 // granted returns the claims of a name that were granted, in the order of their grants.
-func (m *madeHistory) granted(name string) []*history.Claim {
+func (m *simulatedHistory) granted(name string) []*history.Claim {
 	var all []*history.Claim
 	for _, l := range m.lines {
 		if c := l.Claim; c != nil && c.Got > 0 && c.Name == name {
@@ -93,20 +93,20 @@ func (m *madeHistory) granted(name string) []*history.Claim {
 type simulation struct {
 	plan
 	dice   *rand.Rand
-	m      *madeHistory
+	m      *simulatedHistory
 	end    int64
 	free   map[string][]int64 // when each permit of a name is free again
 	faults []history.Fault
 	life   []int
 	fence  uint64
 	n      int64
-	length int64 // of a section, at a guess
-	think  int64 // between two claims
+	length int64 // the average duration of a section, about
+	think  int64 // the average time between two claims of an actor
 }
 
-// The registers of the controller are not simulated, except for the writes that are worth
-// a mark.
-func makeHistory(p plan) *madeHistory {
+// makeHistory simulates a history. It makes no writes to the registers except the ones
+// that get a mark.
+func makeHistory(p plan) *simulatedHistory {
 	if p.workers == 0 {
 		p.workers = 6
 	}
@@ -118,7 +118,7 @@ func makeHistory(p plan) *madeHistory {
 	}
 	s := &simulation{plan: p, dice: rand.New(rand.NewPCG(p.seed, 1)), free: map[string][]int64{}, fence: 1795394594697011,
 		life: make([]int, p.workers)}
-	s.m = &madeHistory{v: &check.Verdict{Count: map[string]int{}, Numbers: check.Numbers{FaultsByKind: map[string]int{}}}}
+	s.m = &simulatedHistory{v: &check.Verdict{Count: map[string]int{}, Numbers: check.Numbers{FaultsByKind: map[string]int{}}}}
 	if p.seconds == 0 {
 		s.seconds = 180
 	}
@@ -131,14 +131,14 @@ func makeHistory(p plan) *madeHistory {
 		Lock: "pawl", Seed: 42, Workers: p.workers, TTL: ttl, Names: p.names, Ordered: true, Fenced: true,
 		Faults: []string{history.Stop, history.Kill, history.Overstay, history.Delay, history.Cut, history.ServerStop},
 	}})
-	s.misfortune()
+	s.makeFaults()
 	s.work()
 	s.close()
 	return s.m
 }
 
-// misfortune makes the faults, in the time after the calm phase.
-func (s *simulation) misfortune() {
+// makeFaults makes the phases, and the faults after the calm phase.
+func (s *simulation) makeFaults() {
 	kinds := []string{history.Stop, history.Kill, history.Overstay, history.Delay, history.Cut, history.Swallow}
 	calm, drain := s.end/6, s.end*11/12
 	for i := range s.plan.faults {
@@ -170,8 +170,7 @@ func (s *simulation) misfortune() {
 	}
 }
 
-// work lets each actor claim one name after the other, always the actor that is the first
-// to ask.
+// work makes the claims of all actors, in the order of Asked.
 func (s *simulation) work() {
 	next := make([]int64, s.workers*s.actors)
 	for i := range next {
@@ -221,17 +220,17 @@ func (s *simulation) claim(worker, client int, asked int64) int64 {
 	c.Answered, c.Got, c.Answer, c.Fence = got, got, history.Granted, s.fence
 	s.fence += 1 + uint64(s.dice.IntN(900))
 	s.m.v.Numbers.Leases++
-	over, freed := s.hold(c)
+	continues, freed := s.hold(c)
 	for i := range uses {
 		uses[i] = freed
 	}
 	s.emit(c)
-	return over
+	return continues
 }
 
-// hold ends a lease: by its release, or by a fault of its worker. It returns when the
-// holder goes on, and when the name is free.
-func (s *simulation) hold(c *history.Claim) (over, free int64) {
+// hold ends a lease by its release or by a fault of its worker. It returns when the actor
+// continues, and when the name is free.
+func (s *simulation) hold(c *history.Claim) (continues, free int64) {
 	long := s.dice.Int64N(2 * s.length)
 	if s.dice.IntN(100) == 0 {
 		long = s.dice.Int64N(20 * s.length)
@@ -261,7 +260,7 @@ func (s *simulation) hold(c *history.Claim) (over, free int64) {
 	return c.Freed, until + 3e5
 }
 
-func (s *simulation) lose(c *history.Claim, f history.Fault, at int64) (over, free int64) {
+func (s *simulation) lose(c *history.Claim, f history.Fault, at int64) (continues, free int64) {
 	c.Believed, c.Lost, c.Woken = at, at+ttl*9/10, at+ttl*9/10+1e6
 	if f.Kind == history.Stop {
 		c.Lost, c.Woken = max(f.To, c.Lost), max(f.To, c.Lost)+1e6
@@ -285,7 +284,7 @@ func (s *simulation) lose(c *history.Claim, f history.Fault, at int64) (over, fr
 
 func (s *simulation) emit(c *history.Claim) { s.m.lines = append(s.m.lines, history.Line{Claim: c}) }
 
-// close ends the history.
+// close adds the last lines and numbers of the history.
 func (s *simulation) close() {
 	for w := range s.workers {
 		begun := int64(0)
@@ -309,7 +308,7 @@ func (s *simulation) close() {
 }
 
 // overlap plants a second holder: a mutex is granted while another claim holds it.
-func (m *madeHistory) overlap(name string, part float64) {
+func (m *simulatedHistory) overlap(name string, part float64) {
 	all := m.granted(name)
 	for i := int(float64(len(all)) * part); i < len(all)-1; i++ {
 		a, b := all[i], all[i+1]
@@ -326,5 +325,5 @@ func (m *madeHistory) overlap(name string, part float64) {
 		m.v.Count[check.Overlap]++
 		return
 	}
-	panic("no lease is long enough for an overlap")
+	panic("no two leases are suitable for an overlap")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// numbers returns the tables of what happened. None of it breaks a rule.
+// numbers returns the tables of the counts and times.
 func (p *page) numbers() markup.HTML {
 	n := &p.v.Numbers
 	return markup.El("div", class("columns"),
@@ -20,20 +20,20 @@ func (p *page) numbers() markup.HTML {
 			fact("Refused: others held it", number(n.Refused)),
 			fact("Wait timed out", number(n.TimedOut)),
 			fact("No answer, or an error", number(n.Unknown)),
-			fact("Lost, and seen by the holder", number(n.Lost)),
-			fact("of these, woken up by the lock", number(n.Woken)),
+			fact("Lost, and the holder saw it", number(n.Lost)),
+			fact("of these, the lock woke the holder up", number(n.Woken)),
 			fact("Held by a process that died", number(n.Died)),
 			fact("Taken over by the next claim", number(n.TakenOver)),
 		),
 		card("Times",
-			fact("Wait, median", some(n.WaitMedian)),
-			fact("Wait, 99 of 100 below", some(n.WaitP99)),
-			fact("Wait, longest", some(n.WaitMax)),
-			fact("Release to next grant, median", some(n.HandoverMedian)),
+			fact("Wait, median", lengthOrDash(n.WaitMedian)),
+			fact("Wait, 99 of 100 below", lengthOrDash(n.WaitP99)),
+			fact("Wait, longest", lengthOrDash(n.WaitMax)),
+			fact("Release to next grant, median", lengthOrDash(n.HandoverMedian)),
 			fact("Handovers", number(n.Handovers)),
-			fact("Until a holder saw its loss, longest", some(n.MaxLossDelay)),
+			fact("Until a holder saw its loss, longest", lengthOrDash(n.MaxLossDelay)),
 			fact("Times this machine kept a process from running", number(n.Pauses)),
-			fact("of these, longest", some(n.LongestPause)),
+			fact("of these, longest", lengthOrDash(n.LongestPause)),
 			fact("Leases a second, calm", rate(n.CalmRate)),
 			fact("Leases a second, under faults, while the server ran", rate(n.FaultRate)),
 		),
@@ -52,7 +52,7 @@ func card(heading string, rows ...[2]markup.HTML) markup.HTML {
 	return markup.El("section", class("card"), text("h3", heading), facts(rows...))
 }
 
-func some(d time.Duration) string {
+func lengthOrDash(d time.Duration) string {
 	if d == 0 {
 		return "–"
 	}
@@ -66,23 +66,23 @@ func rate(x float64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64)
 }
 
-// faultTable lists how many faults of each kind did something, and how many did nothing.
+// faultTable lists how many faults of each kind had an effect, and how many had none.
 func (p *page) faultTable() markup.HTML {
-	did, idle := p.v.Numbers.FaultsByKind, map[string]int{}
+	effective, ineffective := p.v.Numbers.FaultsByKind, map[string]int{}
 	for _, f := range p.faults {
 		if f.Hit == 0 {
-			idle[f.Kind]++
+			ineffective[f.Kind]++
 		}
 	}
-	kinds := slices.Concat(history.Kinds(), slices.Sorted(maps.Keys(did)), slices.Sorted(maps.Keys(idle)))
+	kinds := slices.Concat(history.Kinds(), slices.Sorted(maps.Keys(effective)), slices.Sorted(maps.Keys(ineffective)))
 	var rows [][2]markup.HTML
 	for i, k := range kinds {
-		if slices.Index(kinds, k) < i || did[k] == 0 && idle[k] == 0 && !slices.Contains(p.Run.Faults, k) {
+		if slices.Index(kinds, k) < i || effective[k] == 0 && ineffective[k] == 0 && !slices.Contains(p.Run.Faults, k) {
 			continue
 		}
-		value := number(did[k])
-		if idle[k] > 0 {
-			value += " (" + number(idle[k]) + " more did nothing)"
+		value := number(effective[k])
+		if ineffective[k] > 0 {
+			value += " (" + number(ineffective[k]) + " more had no effect)"
 		}
 		rows = append(rows, [2]markup.HTML{markup.Join(key(k), text("span", meaning[k], class("aside"))), markup.Text(value)})
 	}
@@ -92,24 +92,24 @@ func (p *page) faultTable() markup.HTML {
 	return card("Faults", rows...)
 }
 
-// meaning says what each kind of fault does.
+// meaning has the effect of each kind of fault.
 var meaning = map[string]string{
-	"stop":           " a process stands still for longer than the TTL",
+	"stop":           " a process is stopped for longer than the TTL",
 	"kill":           " a process is killed",
-	"crash":          " a process ends itself while it holds",
+	"crash":          " a process exits while it holds a lease",
 	"overstay":       " a holder works on after its loss",
 	"cut":            " all connections are reset",
-	"delay":          " everything takes longer",
-	"reorder":        " one connection is late",
+	"delay":          " all data is delayed",
+	"reorder":        " half of the connections are delayed",
 	"swallow":        " replies do not arrive",
-	"silence":        " nothing arrives",
-	"server-stop":    " the server stands still",
+	"silence":        " no data arrives",
+	"server-stop":    " the server is stopped",
 	"server-kill":    " the server is killed",
 	"server-restart": " the server restarts",
 	"failover":       " another server takes over",
 }
 
-// key returns an entry of a legend, with the colour that the style has for it.
+// key returns an entry of the legend, with its colour from the style.
 func key(kind string) markup.HTML {
 	colour := "other"
 	if meaning[kind] != "" {
@@ -118,18 +118,18 @@ func key(kind string) markup.HTML {
 	return text("span", visible.Text(kind), class("key f-"+colour))
 }
 
-// lateWrites returns how many late writes the fences of this run refused.
+// lateWrites returns the table of accepted and refused writes.
 func (p *page) lateWrites() markup.HTML {
 	n := &p.v.Numbers
-	why := "A holder that stands still cannot see that its lease is over, and may write late. Only the resource can refuse that " +
-		"write, by its fence: without fences, each lock of this kind loses updates under such faults."
+	why := "A holder whose process is stopped cannot see that its lease is over, and may write late. Only the resource can refuse " +
+		"such a write, by its fence. Without fences, every lock with leases loses updates under such faults."
 	if !p.Run.Fenced {
 		why = "This lock has no fences, so the register could not refuse late writes."
 	}
 	return markup.El("section", class("card"), text("h3", "Writes of late holders"),
 		facts(
 			fact("Writes that the register accepted", number(n.Writes)),
-			fact("Late writes that it refused, by their fence", number(n.Stale)),
+			fact("Late writes that it refused because of their fence", number(n.Stale)),
 			fact("Updates that a register without fences lost", number(n.PlainLost)),
 		),
 		text("p", why, class("aside")))

@@ -18,9 +18,9 @@ type page struct {
 	v          *check.Verdict
 	rules      []rule // the most important first
 	violations int    // of all rules
-	gravest    int    // the index of the violation for the headline: the first of the rule that matters most
+	gravest    int    // the index of the headline's violation: the first of the most important broken rule
 	line       string // the verdict
-	kind       string // the class of the verdict in the style
+	kind       string // the CSS class of the verdict
 }
 
 func newPage(s *story, d *choice, v *check.Verdict) *page {
@@ -50,19 +50,19 @@ func (p *page) body() markup.HTML {
 			p.summary(),
 			p.timeline(),
 			p.violationList(),
-			text("h2", "What was checked", id("rules")),
+			text("h2", "Checked rules", id("rules")),
 			p.rulesTable(),
 			text("h2", "Numbers", id("numbers")),
 			p.numbers(),
-			text("h2", "What was run, and how to run it again", id("run")),
+			text("h2", "The run, and how to repeat it", id("run")),
 			p.repeat(),
 		),
-		markup.El("footer", text("p", "Times are of one monotonic clock, from the begin of the run. "+
+		markup.El("footer", text("p", "Times count from the begin of the run, on one monotonic clock. "+
 			"All worker processes ran on one host and read that clock.")),
 	)
 }
 
-// contender names the lock, if it is not Pawl's.
+// contender names the lock if it is not Pawl.
 func (p *page) contender() markup.HTML {
 	if p.Run.Lock == "" || p.Run.Lock == "pawl" {
 		return markup.HTML{}
@@ -70,31 +70,31 @@ func (p *page) contender() markup.HTML {
 	return markup.Join(markup.Text(" of "), foreign("b", p.Run.Lock))
 }
 
-// summary returns the facts that a reader needs to judge the verdict, in one row.
+// summary returns a row of counts, by which a reader can judge the verdict.
 func (p *page) summary() markup.HTML {
 	var all []markup.HTML
 	fact := func(value, what, kind string) {
 		all = append(all, markup.El("li", class(strings.TrimSpace("count "+kind)), text("b", value), markup.Text(" "+what)))
 	}
-	many := func(n int, one, kind string) {
+	countFact := func(n int, one, kind string) {
 		fact(number(n), strings.TrimPrefix(counted(n, one), number(n)+narrow), kind)
 	}
 	kind := ""
 	if p.violations > 0 {
 		kind = "bad"
 	}
-	many(p.violations, "violation", kind)
-	many(p.v.Numbers.Leases, "lease", "")
+	countFact(p.violations, "violation", kind)
+	countFact(p.v.Numbers.Leases, "lease", "")
 	fact(number(p.v.Numbers.Lost), "of them lost", "")
-	many(p.Run.Workers, "worker", "")
-	many(len(p.names.list), "name", "")
+	countFact(p.Run.Workers, "worker", "")
+	countFact(len(p.names.list), "name", "")
 	fact(length(time.Duration(p.Run.TTL)), "TTL", "")
 	fact(length(p.v.Numbers.Took), "long", "")
 	return list("counts", all)
 }
 
-// violationList lists the violations, of the most important rules first. Each is a link
-// that the script turns into a place in the timeline.
+// violationList lists the violations, the ones of the most important rules first. Each is
+// a link that the script follows to a place in the timeline.
 func (p *page) violationList() markup.HTML {
 	if p.violations == 0 {
 		return markup.HTML{}
@@ -108,7 +108,7 @@ func (p *page) violationList() markup.HTML {
 	return all
 }
 
-// shownViolations is the number of violations of a rule that the page shows at once.
+// shownViolations is the number of violations of a rule that are visible without a click.
 const shownViolations = 5
 
 func (p *page) violationsOf(r rule) markup.HTML {
@@ -149,7 +149,7 @@ func (p *page) violationItem(i int) markup.HTML {
 // link returns the link to a violation in the timeline.
 func link(i int) string { return "#v" + strconv.Itoa(i+1) }
 
-// numbered returns a violation as the list, the timeline and the terminal call it.
+// numbered returns the name of a violation in the list, the timeline and the terminal.
 func numbered(i int) string { return "violation " + strconv.Itoa(i+1) }
 
 func claimsOf(x *check.Violation) string {
@@ -169,7 +169,7 @@ func claimsOf(x *check.Violation) string {
 	}
 }
 
-// repeat says what was run, and how a reader repeats it.
+// repeat describes the run, and how to repeat it.
 func (p *page) repeat() markup.HTML {
 	r := &p.Run
 	var names []markup.HTML
@@ -183,25 +183,25 @@ func (p *page) repeat() markup.HTML {
 		}
 		names = append(names, foreign("b", n.Name), markup.Text(" ("+visible.Text(kind)+")"))
 	}
-	said := func(what, value string) [2]markup.HTML {
+	foreignFact := func(what, value string) [2]markup.HTML {
 		return [2]markup.HTML{markup.Text(what), foreign("span", cmp.Or(value, "unknown"))}
 	}
 	command := func(s string) markup.HTML { return foreign("code", s, class("command")) }
 	return markup.El("div", class("card"),
 		facts(
-			said("Lock", r.Lock),
-			said("Version of pawl", r.Version),
-			said("Backend", r.Backend),
-			said("Version of the server", r.Server),
-			said("Begun", r.Begun),
+			foreignFact("Lock", r.Lock),
+			foreignFact("Version of pawl", r.Version),
+			foreignFact("Backend", r.Backend),
+			foreignFact("Version of the server", r.Server),
+			foreignFact("Begun", r.Begun),
 			fact("Seed", strconv.FormatUint(r.Seed, 10)),
 			fact("TTL of each lease", length(time.Duration(r.TTL))),
-			fact("Faults that were chosen", visible.Text(cmp.Or(strings.Join(r.Faults, ", "), "none"))),
+			fact("Chosen faults", visible.Text(cmp.Or(strings.Join(r.Faults, ", "), "none"))),
 			[2]markup.HTML{markup.Text("Names"), markup.Join(names...)},
-			[2]markup.HTML{markup.Text("To run it again"), command(cmp.Or(r.Command, "pawl prove"))},
+			[2]markup.HTML{markup.Text("To repeat the run"), command(cmp.Or(r.Command, "pawl prove"))},
 			[2]markup.HTML{markup.Text("To check the history again"), command("pawl prove --check FILE")},
 		),
-		text("p", "The seed decides which faults come when, and what the workers do. The order in which processes run is "+
-			"decided by the system, so a second run is similar, not the same. The history is the evidence: the check of a "+
-			"file gives the same verdict each time.", class("aside")))
+		text("p", "The seed decides which faults happen when, and which claims the workers make. The system decides in which "+
+			"order processes run, so a second run is similar but not equal. The history is the evidence: each check of its "+
+			"file gives the same verdict.", class("aside")))
 }

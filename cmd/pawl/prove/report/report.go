@@ -2,9 +2,8 @@
 // verdict, the rules, the violations, a timeline of all leases and faults, and the
 // numbers.
 //
-// The file needs no network, and sends no request: its style, its scripts and its data
-// are in it, and its policy forbids everything else. Everything except the timeline also
-// works without scripts.
+// The file contains its style, scripts and data, and its policy forbids all requests. All
+// parts except the timeline also work without scripts.
 package report
 
 import (
@@ -32,14 +31,14 @@ func Write(w io.Writer, h *history.History, v *check.Verdict) error {
 //go:embed assets
 var assets embed.FS
 
-// embeddedText returns files as they are in the repository. A checkout on Windows may
-// have other line ends, and then the browser would compute another hash.
+// embeddedText returns files with the line ends of the repository, because browsers
+// normalize the line ends of a checkout on Windows before they compute the hash.
 func embeddedText(files ...string) string {
 	var b strings.Builder
 	for _, f := range files {
 		text, err := assets.ReadFile("assets/" + f)
 		if err != nil {
-			panic(err) // no file of this name is embedded
+			panic(err) // impossible: the files are embedded
 		}
 		b.WriteString(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	}
@@ -47,7 +46,7 @@ func embeddedText(files ...string) string {
 }
 
 var (
-	// All parts of the script are in one function.
+	// The files are the parts of one function.
 	script = sync.OnceValue(func() string {
 		return "(() => {\n\"use strict\";\n" + embeddedText("data.js", "time.js", "rows.js", "colours.js", "paint.js", "bars.js",
 			"overview.js", "words.js", "pick.js", "move.js", "input.js", "main.js") + "})();\n"
@@ -55,7 +54,7 @@ var (
 	style = sync.OnceValue(func() string { return embeddedText("style.css", "timeline.css") })
 )
 
-// policy allows this script and this style, and nothing else: no request of any kind.
+// policy allows only this script and this style, and no requests.
 func policy() string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -65,9 +64,9 @@ func policy() string {
 		"; base-uri 'none'; form-action 'none'"
 }
 
-// document returns the whole file. Package markup makes no elements that could run
-// something, so the few that do are written here. Their contents are constants, except
-// the data, which is JSON without a "<".
+// document returns the whole file. It writes the style and the scripts itself, because
+// package markup makes no such elements. They are constants, except the data, which is
+// JSON without a "<".
 func (p *page) document(data []byte) []byte {
 	word, _, _ := strings.Cut(p.line, ":")
 	head := markup.Join(

@@ -15,7 +15,7 @@ import (
 )
 
 // write returns the page of a history.
-func write(t testing.TB, m *madeHistory) string {
+func write(t testing.TB, m *simulatedHistory) string {
 	t.Helper()
 	var b bytes.Buffer
 	noError(t, Write(&b, m.history(), m.v))
@@ -36,7 +36,7 @@ func wantWords(t *testing.T, page string, want ...string) {
 	got := words(page)
 	for _, w := range want {
 		if !strings.Contains(got, w) {
-			t.Errorf("the page does not say %q:\n%.2000s", w, got)
+			t.Errorf("the page does not contain %q:\n%.2000s", w, got)
 		}
 	}
 }
@@ -60,10 +60,10 @@ func TestVerdicts(t *testing.T) {
 		wantWords(t, page, "FAILED: two holders of “m2” at 3 min 12.4 s Both had it. Show violation 2 1 more violation",
 			"“m1” was free, and its waiters kept waiting at 5.0 s", "3 min 12.400 s for 900 µs, claims 3 and 4", "16 rules checked: 2 broken, 13 held")
 		if !strings.Contains(page, `href="#v2" class="jump">Show violation 2<`) && !strings.Contains(page, `class="jump" href="#v2">Show violation 2<`) {
-			t.Error("the headline does not lead to its violation")
+			t.Error("the headline has no link to its violation")
 		}
 	})
-	t.Run("blind", func(t *testing.T) {
+	t.Run("weaknesses", func(t *testing.T) {
 		m := makeHistory(small)
 		m.v.Weaknesses = []string{"No worker was ever stopped.", "No lease was lost."}
 		wantWords(t, write(t, m), "Proves nothing: no worker was ever stopped.", "No lease was lost.")
@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestAHistoryWithoutClaims(t *testing.T) {
-	m := &madeHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
+	m := &simulatedHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
 	m.lines = []history.Line{{Run: &history.Run{Format: 1}}, {End: &history.End{}}}
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 	m.lines = nil
@@ -104,12 +104,12 @@ func TestManyViolations(t *testing.T) {
 		"number 999")
 }
 
-// The page has no link to another site, and cannot run a script that it does not contain.
-func TestNothingComesFromElsewhere(t *testing.T) {
+// The page has no link to another site, and can only run its own script.
+func TestThePageUsesNoOtherSite(t *testing.T) {
 	page := write(t, makeHistory(plan{leases: 500, seconds: 20, faults: 5}))
 	for _, link := range regexp.MustCompile(`(?i)\b(?:href|src|action|srcset|data|poster)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.HasPrefix(link[1], "#") {
-			t.Errorf("the page leads to %q", link[1])
+			t.Errorf("the page has a link to %q", link[1])
 		}
 	}
 	code := style() + script()
@@ -119,7 +119,7 @@ func TestNothingComesFromElsewhere(t *testing.T) {
 		}
 	}
 	if n := strings.Count(page, "<script"); n != 2 {
-		t.Errorf("the page has %d scripts, want its data and its script", n)
+		t.Errorf("the page has %d scripts, want 2: its data and its script", n)
 	}
 	got := html.UnescapeString(regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)[1])
 	hash := func(tag string) string {
@@ -165,7 +165,7 @@ func TestHostileTexts(t *testing.T) {
 		t.Error("the page does not show U+202E")
 	}
 	if n := strings.Count(page, "</script>"); n != 2 {
-		t.Errorf("the page ends %d scripts, want 2", n)
+		t.Errorf("the page has </script> %d times, want 2", n)
 	}
 }
 

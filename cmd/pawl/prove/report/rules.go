@@ -13,11 +13,11 @@ import (
 // A rule of the checker, as the page shows it.
 type rule struct {
 	key    string
-	broken string // a headline; %s is the name
-	cases  int    // the number of cases that the run had for it
+	broken string // the headline of a violation; %s is the name
+	cases  int    // the number of cases in the run to which the rule applies
 	what   string // the noun for one case
-	off    string // why the rule was not checked, or empty
-	says   string // what is true if the rule holds
+	off    string // why the rule was not checked; empty if it was
+	says   string // the statement of the rule
 }
 
 // rulesOf returns all rules, the most important first.
@@ -51,29 +51,29 @@ func rulesOf(s *story, v *check.Verdict) []rule {
 		{check.Register, "the register of %s has a wrong value", n.Writes, "accepted write", unfenced,
 			"The register that checks fences has the value that its accepted writes give."},
 		{check.PlainLostInCalm, "an update of %s was lost without a fault", len(s.Writes), "write", "",
-			"The register that checks nothing lost no update that no fault explains."},
+			"The register that checks no fences lost updates only where a fault explains it."},
 		{check.LossNotSeen, "a holder of %s did not see its loss", lost, "lost lease", "",
 			"A holder saw that its lease was over within a second of the next grant, if its process ran."},
 		{check.ReleaseLied, "a release of %s was wrong", released, "release", "",
-			"A release that said “held until now” was right."},
+			"If a release returned OK, the lease was held until then."},
 		{check.Order, "the order on %s was wrong", n.QueuePairs, "pair of claims", unordered,
 			"Claims that waited were served in the order in which they had asked."},
 		{check.Idle, "%s was free, and its waiters kept waiting", waited, "claim that waited", "",
 			"No name stayed free while claims waited for it."},
-		{check.AllOrNothing, "a claim of several names got some, at %s", together, "such claim", "",
+		{check.AllOrNothing, "a claim of several names got only some, at %s", together, "such claim", "",
 			"A claim of several names together got all of them, or none."},
 		{check.CalmLoss, "a loss of %s before the first fault", early, "claim", "",
-			"In the calm part no lease was lost and no claim failed, where the database answered in time."},
+			"In the calm phase no lease was lost and no claim failed if the database answered in time."},
 		{check.Left, "%s was not left free", len(s.Left), "name", "",
 			"After the last worker had closed, no name had a holder or a waiter."},
 		{check.WorkerFailed, "a worker failed", len(s.Workers), "process", "",
-			"Each process of a worker ended as it should, or by a fault."},
+			"Each process of a worker ended properly or by a fault."},
 		{check.RunFailed, "the run failed", 1, "run", "",
 			"The run ended without an error."},
 	}
 }
 
-// The results of a rule, which are classes of the style, too.
+// The results of a rule. They are also CSS classes.
 const (
 	resultBroken  = "bad"
 	resultHolds   = "good"
@@ -93,17 +93,17 @@ func (p *page) result(r rule) string {
 	return resultHolds
 }
 
-// gravity returns the index of a rule, which is small for the rules that matter most.
+// gravity returns the index of a rule. The most important rule has the index 0.
 func (p *page) gravity(key string) int {
 	return slices.IndexFunc(p.rules, func(r rule) bool { return r.key == key })
 }
 
-// headline returns a violation in a few words: "two holders of “m2” at 3 min 12.4 s".
+// headline returns the headline of a violation: "two holders of “m2” at 3 min 12.4 s".
 func (p *page) headline(x *check.Violation) string {
 	return strings.ReplaceAll(p.rules[p.gravity(x.Rule)].broken, "%s", quoted(x.Name)) + " at " + moment(x.From, 1)
 }
 
-// rulesTable says of each rule what it found, the broken ones first.
+// rulesTable lists the rules with their results, the broken ones first.
 func (p *page) rulesTable() markup.HTML {
 	var bad, good []markup.HTML
 	for _, r := range p.rules {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A story is a history in the form that the report needs.
+// A story is a history with the data that the report derives from it.
 type story struct {
 	*history.History
 	faults []history.Fault // in the order of their begin
@@ -24,14 +24,14 @@ type claim struct {
 	used   int64 // the time of the last write
 }
 
-// How a claim ended. The script has the same numbers.
+// The ends of a claim. The script has the same numbers.
 const (
-	endNone     = iota // it was not granted
-	endReleased        // released, and held until then
+	endNone     = iota // not granted
+	endReleased        // released; the lease was held until then
 	endLost            // lost, and the holder knows it
-	endDied            // its process ended first
-	endUnknown         // nothing says how the lease ended
-	endAsking          // it may have been granted: there is no answer
+	endDied            // the process ended first
+	endUnknown         // granted, but the end of the lease is unknown
+	endAsking          // no answer, so it may have been granted
 )
 
 func endOf(c *history.Claim) int {
@@ -58,7 +58,7 @@ func (c *claim) lastTime() int64 {
 	return max(c.Last(), c.used)
 }
 
-// A mark is a moment of the register: a refused write, or a lost update.
+// A mark is a refused write or a lost update of a register.
 type mark struct {
 	Kind  int   `json:"kind"` // markStale or markLost
 	At    int64 `json:"at"`
@@ -68,7 +68,7 @@ type mark struct {
 
 const (
 	markStale = iota // the register that checks fences refused a write
-	markLost         // the register that does not check lost an update
+	markLost         // the register that checks no fences lost an update
 )
 
 func newStory(h *history.History) *story {
@@ -111,13 +111,13 @@ func (s *story) count(is func(c *claim) bool) (n int) {
 	return n
 }
 
-// A table numbers texts, because most texts of a history occur often.
+// A table replaces texts by numbers, because most texts of a history occur often.
 type table struct {
 	list []string
 	at   map[string]int
 }
 
-// maxTexts bounds the table of a history with a different error in each claim.
+// maxTexts bounds the table if each claim has a different error.
 const (
 	maxTexts  = 20_000
 	oneOfMany = "(one of very many texts)"

@@ -8,18 +8,18 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/check"
 )
 
-// maxDrawn is the largest number of claims on the timeline. A browser draws that many
+// maxDrawn is the largest number of claims in the timeline. With it, a browser draws
 // quickly, and the file has less than 10 MB.
 const maxDrawn = 60_000
 
 // A choice is the part of a story that the timeline draws.
 type choice struct {
 	claims []int      // indexes of story.claims, ascending
-	sample [2]int64   // the time in which all claims are drawn
-	gaps   [][2]int64 // the times in which some are not
+	sample [2]int64   // the period in which all claims are drawn
+	gaps   [][2]int64 // the periods in which some claims are omitted
 
 	chosen []bool // for each claim of the story
-	room   int    // how many more claims may be chosen
+	room   int    // the number of claims that may still be chosen
 }
 
 func (d *choice) take(i int) {
@@ -29,10 +29,10 @@ func (d *choice) take(i int) {
 	}
 }
 
-// chooseClaims chooses the claims that the timeline draws, at most `most`.
-func (s *story) chooseClaims(v *check.Verdict, most int) *choice {
-	d := &choice{chosen: make([]bool, len(s.claims)), room: most}
-	if len(s.claims) <= most {
+// chooseClaims chooses at most limit claims for the timeline.
+func (s *story) chooseClaims(v *check.Verdict, limit int) *choice {
+	d := &choice{chosen: make([]bool, len(s.claims)), room: limit}
+	if len(s.claims) <= limit {
 		for i := range s.claims {
 			d.take(i)
 		}
@@ -47,25 +47,24 @@ func (s *story) chooseClaims(v *check.Verdict, most int) *choice {
 	return d
 }
 
-// pick takes the claims that a reader looks for: claims that violate a rule or ended
-// oddly, all claims of a short time, and claims near a violation, or near the begin or
-// the end of a fault.
+// pick chooses the claims of violations, abnormal claims, all claims of a short period,
+// and the claims nearest to violations and to the begins and ends of faults.
 func (s *story) pick(d *choice, v *check.Verdict) {
-	accused := map[int64]bool{}
-	var places, edges []int64
+	inViolation := map[int64]bool{}
+	var violations, faultEnds []int64
 	for _, x := range v.Violations {
-		places = append(places, x.From, x.To)
+		violations = append(violations, x.From, x.To)
 		for _, id := range x.Claims {
-			accused[id] = true
+			inViolation[id] = true
 		}
 	}
 	for _, f := range s.faults {
-		edges = append(edges, f.From, f.To)
+		faultEnds = append(faultEnds, f.From, f.To)
 	}
 	var abnormal []int
 	for i := range s.claims {
 		switch c := &s.claims[i]; {
-		case accused[c.ID]:
+		case inViolation[c.ID]:
 			d.take(i)
 		case c.isAbnormal():
 			abnormal = append(abnormal, i)
@@ -75,12 +74,12 @@ func (s *story) pick(d *choice, v *check.Verdict) {
 		d.take(i)
 	}
 	s.sample(d)
-	s.nearest(d, places, d.room/2)
-	s.nearest(d, edges, d.room)
+	s.nearest(d, violations, d.room/2)
+	s.nearest(d, faultEnds, d.room)
 	s.gaps(d)
 }
 
-// countAbnormal returns the number of abnormal claims that are drawn, and of all.
+// countAbnormal returns the numbers of drawn abnormal claims and of all abnormal claims.
 func (s *story) countAbnormal(d *choice) (drawn, all int) {
 	for _, i := range d.claims {
 		if s.claims[i].isAbnormal() {
@@ -90,7 +89,7 @@ func (s *story) countAbnormal(d *choice) (drawn, all int) {
 	return drawn, s.count((*claim).isAbnormal)
 }
 
-// thinned returns at most n of a list, evenly.
+// thinned returns at most n elements of a list, evenly distributed.
 func thinned(list []int, n int) []int {
 	if len(list) <= n {
 		return list
@@ -102,8 +101,7 @@ func thinned(list []int, n int) []int {
 	return some
 }
 
-// sample takes all claims of a short time in the middle of the run, for a third of the
-// room.
+// sample takes all claims of a period in the middle of the run, for a third of the room.
 func (s *story) sample(d *choice) {
 	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
@@ -115,7 +113,7 @@ func (s *story) sample(d *choice) {
 	}
 }
 
-// nearest takes the n claims that are nearest to one of the times.
+// nearest takes the n claims nearest to any of the times.
 func (s *story) nearest(d *choice, times []int64, n int) {
 	if len(times) == 0 {
 		return
@@ -148,16 +146,16 @@ func (c *claim) distance(times []int64) int64 {
 	return far
 }
 
-// gaps finds the times in which claims are left out. It joins gaps that a reader could
-// not distinguish.
+// gaps finds the periods in which claims are omitted. It joins gaps whose distance is too
+// small to see.
 func (s *story) gaps(d *choice) {
-	apart := s.Last / 5000
+	minDistance := s.Last / 5000
 	for i := range s.claims {
 		if d.chosen[i] {
 			continue
 		}
 		from, to := s.claims[i].Asked, s.claims[i].lastTime()
-		if n := len(d.gaps); n > 0 && from <= d.gaps[n-1][1]+apart {
+		if n := len(d.gaps); n > 0 && from <= d.gaps[n-1][1]+minDistance {
 			d.gaps[n-1][1] = max(d.gaps[n-1][1], to)
 		} else {
 			d.gaps = append(d.gaps, [2]int64{from, to})

@@ -4,19 +4,19 @@ import (
 	"testing"
 )
 
-// Of a large history the timeline has what a reader looks for, and says where claims are
-// left out.
+// The timeline of a large history has the claims of the violation and all abnormal
+// claims. Its gaps show where it omits claims.
 func TestThinning(t *testing.T) {
 	m := makeHistory(plan{seed: 5, leases: 15_000, faults: 10, seconds: 100})
 	m.overlap("b", .5)
-	const most = 3000
+	const limit = 3000
 	s := newStory(m.history())
-	if len(s.claims) < 2*most {
+	if len(s.claims) < 2*limit {
 		t.Fatalf("the history has only %d claims", len(s.claims))
 	}
-	d := s.chooseClaims(m.v, most)
-	if len(d.claims) > most || len(d.claims) < most*9/10 {
-		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), most)
+	d := s.chooseClaims(m.v, limit)
+	if len(d.claims) > limit || len(d.claims) < limit*9/10 {
+		t.Errorf("%d claims are drawn, want nearly %d", len(d.claims), limit)
 	}
 	if drawn, all := s.countAbnormal(d); drawn != all || drawn == 0 {
 		t.Errorf("%d of %d abnormal claims are drawn", drawn, all)
@@ -24,7 +24,7 @@ func TestThinning(t *testing.T) {
 	drawn := map[int64]bool{}
 	for i, at := range d.claims {
 		if i > 0 && at <= d.claims[i-1] {
-			t.Fatal("the claims are not in their order")
+			t.Fatal("the indexes of the claims do not ascend")
 		}
 		drawn[s.claims[at].ID] = true
 	}
@@ -44,19 +44,19 @@ func TestThinning(t *testing.T) {
 	for i := range s.claims {
 		c := &s.claims[i]
 		if !drawn[c.ID] && (!inGap(c.Asked) || !inGap(c.lastTime())) {
-			t.Fatalf("claim %d is left out, and no gap says so", c.ID)
+			t.Fatalf("claim %d is omitted but not in a gap", c.ID)
 		}
 		if c.Asked >= d.sample[0] && c.Asked <= d.sample[1] && !drawn[c.ID] {
-			t.Fatalf("claim %d of the sample is left out", c.ID)
+			t.Fatalf("claim %d of the sample is omitted", c.ID)
 		}
 	}
 	x := m.v.Violations[0]
 	if inGap(x.From) || inGap(x.To) {
-		t.Error("claims are left out at the violation")
+		t.Error("the violation is in a gap")
 	}
 }
 
-// If most claims are abnormal, the timeline leaves some of them out.
+// If limit claims are abnormal, the timeline omits some of them.
 func TestThinningOfManyLosses(t *testing.T) {
 	m := makeHistory(plan{seed: 6, leases: 15_000, seconds: 100})
 	for _, l := range m.lines {

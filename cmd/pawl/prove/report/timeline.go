@@ -35,7 +35,7 @@ func (p *page) timeline() markup.HTML {
 	)
 }
 
-// thinning says what the timeline leaves out.
+// thinning says which claims the timeline omits.
 func (p *page) thinning() markup.HTML {
 	d := p.drawn
 	if len(d.claims) == len(p.claims) {
@@ -83,8 +83,7 @@ func (p *page) controls() markup.HTML {
 	)
 }
 
-// legend explains the colours of the leases, of the marks beside them, and of the faults
-// of the run.
+// legend explains the colours of leases, marks and faults.
 func (p *page) legend() markup.HTML {
 	entry := func(class_, words string) markup.HTML {
 		return markup.El("li", text("span", words, class("key "+class_)))
@@ -117,11 +116,11 @@ func help() markup.HTML {
 		text("summary", "How to move in the timeline"),
 		markup.El("div", id("keys"),
 			text("p", "Drag to move the timeline. To choose a time, drag with Shift, or drag in the chart above the timeline. After a "+
-				"click into the timeline, the wheel zooms; with Ctrl it always does. Shift and the wheel move the timeline. A click on a lease "+
-				"or a fault keeps all that is known of it in view. While the timeline has the focus:"),
+				"click into the timeline, the wheel zooms; with Ctrl it always zooms. Shift and the wheel move the timeline. A click on a lease "+
+				"or a fault shows its details below. While the timeline has the focus:"),
 			list("keys", []markup.HTML{
 				keys("+ -", "zoom"), keys("← →", "move"), keys("↑ ↓", "other rows"), keys("0", "the whole run"),
-				keys("V", "next violation"), keys("L", "next loss"), keys("Shift", "with V or L: the one before"),
-				keys(". ,", "next lease of the row, and the one before"), keys("Esc", "nothing chosen"),
+				keys("V", "next violation"), keys("L", "next loss"), keys("Shift", "with V or L: the previous one"),
+				keys(". ,", "next and previous lease of the row"), keys("Esc", "choose nothing"),
 			})))
 }

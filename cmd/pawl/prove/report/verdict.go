@@ -22,7 +22,7 @@ func (p *page) outcome() (line, kind string) {
 	return "Held: " + counted(v.Numbers.Leases, "lease") + ", " + counted(faults, "fault") + ", no violation.", "good"
 }
 
-// verdict returns the top of the page.
+// verdict returns the section at the top of the page.
 func (p *page) verdict() markup.HTML {
 	parts := []markup.Part{class("verdict " + p.kind), markup.Attr("aria-label", "Verdict"), text("h1", p.line)}
 	if len(p.v.Violations) > 0 {
@@ -35,8 +35,7 @@ func (p *page) verdict() markup.HTML {
 	return markup.El("section", append(parts, p.checked())...)
 }
 
-// checked returns the basis of the verdict in one line: the number of rules, and their
-// results.
+// checked returns the number of rules and their results in one line.
 func (p *page) checked() markup.HTML {
 	count := map[string]int{}
 	for _, r := range p.rules {
@@ -65,7 +64,7 @@ func (p *page) remarks() markup.HTML {
 	if p.violations == 0 && len(weaknesses) > 0 {
 		weaknesses = weaknesses[1:] // the headline has the first
 	} else if len(weaknesses) > 0 {
-		remark("some", "Besides, the run would prove nothing:")
+		remark("some", "Even without a violation, the run would prove nothing:")
 	}
 	for _, b := range weaknesses {
 		remark("some", visible.Text(b))
@@ -73,7 +72,7 @@ func (p *page) remarks() markup.HTML {
 	if p.Run.Planted != "" {
 		sentence := "This run has a planted bug, " + quoted(p.Run.Planted) + ". "
 		if p.violations > 0 {
-			remark("", sentence+"It shows that the checker can fail: the lock itself is not accused.")
+			remark("", sentence+"It shows that the checker finds bugs; the violations say nothing about the lock itself.")
 		} else {
 			remark("bad", sentence+"The checker did not find it.")
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-// narrow is a narrow blank at which no line breaks. It stands between the digits of a
-// number, and before a unit.
+// narrow is a narrow blank without a line break, for the groups of digits in a number and
+// before a unit.
 const narrow = "\u202f"
 
 // number writes 302114 as "302 114".
@@ -38,7 +38,7 @@ func counted(n int, one string) string {
 	return number(n) + narrow + one + "s"
 }
 
-// plural returns a number of things. The first word of "pair of claims" gets the ending.
+// plural returns a number and its noun. Of "pair of claims", "pair" gets the ending.
 func plural(n int, what string) string {
 	first, rest, more := strings.Cut(what, " ")
 	if more && (strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "that ")) {
@@ -86,7 +86,7 @@ func length(d time.Duration) string {
 	return strconv.Itoa(int(d)) + narrow + "ns"
 }
 
-// quoted returns a name in a sentence.
+// quoted returns a name in quotation marks.
 func quoted(s string) string { return "“" + visible.Text(s) + "”" }
 
 func class(s string) markup.Attribute { return markup.Attr("class", s) }
@@ -97,8 +97,8 @@ func text(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, markup.Text(s))...)
 }
 
-// foreign returns text from outside, which cannot turn the direction of the text around
-// it.
+// foreign returns an element with text from the history. The text's direction does not
+// affect the text around it.
 func foreign(tag, s string, parts ...markup.Part) markup.HTML {
 	return markup.El(tag, append(parts, text("bdi", visible.Text(s)))...)
 }
@@ -112,7 +112,7 @@ func list(name string, items []markup.HTML) markup.HTML {
 	return markup.El("ul", parts...)
 }
 
-// facts returns a table of two columns.
+// facts returns a table with two columns.
 func facts(rows ...[2]markup.HTML) markup.HTML {
 	parts := []markup.Part{class("facts")}
 	for _, r := range rows {

@@ -65,11 +65,11 @@ func TestEachRuleHasASentence(t *testing.T) {
 func TestEachKindOfFaultHasAColourAndAMeaning(t *testing.T) {
 	all := constants(t, "../history/history.go")
 	if !slices.Equal(slices.Sorted(maps.Keys(meaning)), slices.Sorted(slices.Values(history.Kinds()))) {
-		t.Error("the kinds with a meaning are others than those of the legend")
+		t.Error("meaning has other kinds than history.Kinds")
 	}
 	for _, kind := range history.Kinds() {
 		if !slices.Contains(all, kind) {
-			t.Errorf("no history has a fault %q", kind)
+			t.Errorf("package history has no constant %q", kind)
 		}
 		if n := strings.Count(style(), "--f-"+kind+": "); n != 2 || !strings.Contains(style(), ".f-"+kind+" {") {
 			t.Errorf("the style has %d colours for %q, want a light and a dark one, and a class", n, kind)
@@ -77,19 +77,19 @@ func TestEachKindOfFaultHasAColourAndAMeaning(t *testing.T) {
 	}
 }
 
-// The report and the dashboard look like one product.
-func TestTheColoursAreThoseOfTheDashboard(t *testing.T) {
+// The report and the dashboard should look like one product.
+func TestTheReportHasTheDashboardsColours(t *testing.T) {
 	dashboard, err := os.ReadFile("../../../../dashboard/assets/style.css")
 	noError(t, err)
 	colours := func(css string) []string { return regexp.MustCompile(`--[a-z-]+: [^;]+;`).FindAllString(css, -1) }
-	theirs := colours(string(dashboard))
-	ours, err := assets.ReadFile("assets/style.css")
+	dashboardColours := colours(string(dashboard))
+	ownStyle, err := assets.ReadFile("assets/style.css")
 	noError(t, err)
-	if len(colours(string(ours))) == 0 {
+	if len(colours(string(ownStyle))) == 0 {
 		t.Fatal("the report has no colours")
 	}
-	for _, c := range colours(string(ours)) {
-		if !slices.Contains(theirs, c) {
+	for _, c := range colours(string(ownStyle)) {
+		if !slices.Contains(dashboardColours, c) {
 			t.Errorf("the dashboard has no %s", c)
 		}
 	}

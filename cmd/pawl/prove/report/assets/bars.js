@@ -1,11 +1,11 @@
-// The bars of the claims. Narrow bars are added up: the shade of a pixel is the share of
-// its time for which the name was held.
+// The bars of the claims. If bars are narrower than a pixel, the shade of a pixel shows for
+// which share of its time the name was held.
 const SMALL = 3, LEVELS = 5;
 const shade = new Float32Array(16384);
 
 const rowTop = (b, k) => b.top + 6 + k * b.pitch;
 
-// Each stroke collects rectangles, and is filled in one go.
+// Each layer collects rectangles, which fillAll draws together.
 const layers = ["waits", "nothing", "unsure", "died", "unknown", "lost", "late"];
 const rectangles = Object.fromEntries(layers.map((l) => [l, []]));
 const shades = Array.from({ length: LEVELS }, () => []);
@@ -44,7 +44,7 @@ const collect = (r, y, tall) => {
   for (let k = firstAfter(r.ends, from); k < last; k++) {
     const i = r.claims[k], how = claims.end[i], got = claims.got[i];
     if (filter.perWorker || how === ASKING || how === NONE) {
-      // Lines that touch are one.
+      // Lines that touch are drawn as one.
       const until = gutter + ((got || claims.last[i]) - from) * scale;
       if (until > waited + 0.5) {
         put(how === ASKING || how === NONE ? "nothing" : "waits", claims.asked[i], got || claims.last[i], y + tall / 2 - 1, 2, 1);
@@ -111,7 +111,7 @@ const block = (at, y, w, tall) => {
   brush.fill();
 };
 
-// fenceIn writes the worker and the fence into a bar that has room for it.
+// fenceIn writes the worker and the fence into a bar if they fit.
 const fenceIn = (i, at, y, w, tall) => {
   if (w < 24 || tall < 13) return;
   const fence = fenceOf(i), worker = `w${claims.worker[i]}`, left = Math.max(at, size.gutter), room = Math.min(size.width, at + w) - left - 8;
@@ -131,8 +131,7 @@ const paintTints = (b) => {
   brush.globalAlpha = 1;
 };
 
-// paintGaps shows for which share of the time a name was held, where its leases are not
-// drawn one by one.
+// paintGaps shows, where claims are omitted, for which share of the time a name was held.
 const gaps = data.gaps.map(([from, to]) => ({ from, to }));
 const paintGaps = (b) => {
   const shares = data.shares[b.name];
@@ -159,8 +158,8 @@ const paintViolations = (b) => inView(violations, (v, at, w) => {
   brush.globalAlpha = 1;
 });
 
-// paintWaits draws how many claims wait, as a chart at the bottom of the band. A pixel
-// has the most that waited in it.
+// paintWaits draws a chart of the number of waiting claims at the bottom of the band. Each
+// pixel shows the greatest number in its time.
 const paintWaits = (b) => {
   const { times, counts, most } = b.waits, bottom = b.top + b.height - 4, tall = b.chart - 4;
   brush.fillStyle = colours.wait;
@@ -196,8 +195,8 @@ const paintMarks = (b) => {
 
 const marksOf = new Map(data.names.map((_, name) => [name, marks.filter((m) => m.name === name)]));
 
-// markTop is where a mark is drawn: at the row of its claim, if that is drawn. One write
-// can have both marks.
+// markTop returns the place of a mark in the row of its claim, or null if that is not
+// drawn. A write with both marks has two places.
 const markTop = (b, m) => {
   const k = rowOf(b, m.claim);
   return k < 0 ? null : rowTop(b, k) + (b.pitch - 3) / 2 + (m.kind ? 3 : -3);
@@ -212,8 +211,8 @@ const rowOf = (b, i) => {
   return b.where.get(i) ?? -1;
 };
 
-// paintChosen draws a frame around the claim that is chosen or below the pointer, and its
-// wait.
+// paintChosen draws frames around the chosen claims and the claim below the pointer, and
+// draws their waits.
 const paintChosen = () => {
   for (const i of new Set([...focus, chosen.claim, pointer.claim])) {
     const b = i >= 0 && bands.find((b) => b.name === claims.name[i]);
@@ -232,7 +231,7 @@ const paintChosen = () => {
   }
 };
 
-// paintGuilty draws a claim of the chosen violation in full, over the others.
+// paintGuilty draws a claim of the chosen violation over the other claims.
 const paintGuilty = (i, a, y, w, tall) => {
   const sure = Math.min(size.width + 9, Math.max(a, x(claims.sure[i])));
   brush.fillStyle = [colours.refused, colours.released, colours.lost, colours.died, colours.unknown, colours.refused][claims.end[i]];

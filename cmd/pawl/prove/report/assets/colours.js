@@ -1,4 +1,4 @@
-// The colours are those of the style sheet, which knows the theme.
+// The colours come from the style sheet, which depends on the theme.
 const colours = {};
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -15,7 +15,7 @@ const readColours = () => {
   colours.late = hatch(colours.lost);
 };
 
-// hatch is a pattern of slanted lines.
+// hatch returns a pattern of slanted lines.
 const hatch = (colour) => {
   const size = 6, tile = new OffscreenCanvas(size, size), pen = tile.getContext("2d");
   pen.strokeStyle = colour;

@@ -1,4 +1,4 @@
-// A reader sees an error of the script, not an empty place.
+// Shows an error of the script to the reader.
 addEventListener("error", (e) => {
   const notice = document.getElementById("unscripted");
   notice.textContent = `The timeline failed: ${e.message}. Everything else is below.`;
@@ -6,18 +6,18 @@ addEventListener("error", (e) => {
   notice.hidden = false;
 });
 
-// The data of the report. A claim is a number, its place in the lists of values. All times
-// are in nanoseconds from the begin of the run, and 0 is never.
+// The data of the report. A claim is an index into the lists of values. All times are in
+// nanoseconds from the begin of the run; 0 means never.
 const data = JSON.parse(document.getElementById("data").textContent);
 for (const [key, list] of Object.entries(data)) data[key] = list ?? []; // Go writes an empty list as null
 const claims = { n: data.claims.length };
 data.fields.forEach((key, k) => { claims[key] = data.claims.map((values) => values[k]); });
 
-// How a claim ended, as in story.go.
+// The ends of a claim, as in story.go.
 const NONE = 0, RELEASED = 1, LOST = 2, DIED = 3, UNKNOWN = 4, ASKING = 5;
 
-// The parts of a bar: the holder was sure until sure, did not know of its loss until
-// known, and worked on after its loss until last.
+// The times of a bar: the holder was sure of its lease until sure, learned of its loss at
+// known, and worked until last.
 {
   const n = claims.n;
   claims.begin = claims.got.map((got, i) => got || claims.asked[i]);
@@ -53,9 +53,9 @@ const violations = data.violations.map((v, k) => ({
 })).sort((a, b) => a.from - b.from);
 const end = Math.max(1, data.end);
 
-// fenceOf returns a fence as text: it may have more digits than a number of a script.
+// fenceOf returns a fence as text, because a number may have too few digits for it.
 const fenceOf = (i) => claims.fence[i];
 
-// pidOf returns the process of a claim.
+// pidOf returns the ID of the process of a claim.
 const processes = new Map(data.lives.map((l) => [`${l.worker} ${l.life}`, l]));
 const pidOf = (i) => processes.get(`${claims.worker[i]} ${claims.life[i]}`)?.pid;

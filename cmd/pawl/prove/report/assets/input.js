@@ -35,7 +35,7 @@ for (const id of ["name", "worker", "losses", "rows"]) {
   });
 }
 
-// The wheel zooms only when the timeline has the focus: otherwise it scrolls the page.
+// The wheel zooms if the timeline has the focus. Otherwise it scrolls the page.
 canvas.addEventListener("wheel", (e) => {
   const sideways = e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY);
   const meant = e.ctrlKey || e.metaKey || document.activeElement === canvas;
@@ -51,7 +51,7 @@ canvas.addEventListener("wheel", (e) => {
   }
 }, { passive: false });
 
-// One pointer drags, with Shift it chooses a time; two pointers zoom.
+// One pointer drags, or chooses a period with Shift. Two pointers zoom.
 const down = new Map();
 let dragged = false, pinch = 0;
 const distance = () => { const [a, b] = [...down.values()]; return Math.max(10, Math.abs(a.x - b.x)); };
@@ -149,5 +149,5 @@ canvas.addEventListener("keydown", (e) => {
 });
 scroller.addEventListener("scroll", () => changed());
 addEventListener("hashchange", followLink);
-// A link to the violation that is in the address already moves there again.
+// A click on a link whose target is already in the address causes no hashchange event.
 addEventListener("click", (e) => { if (e.target.closest?.("a.jump")?.hash === location.hash) followLink(); });

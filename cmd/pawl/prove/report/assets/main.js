@@ -1,4 +1,4 @@
-// changed draws the picture again, once a frame.
+// changed redraws the picture, at most once a frame.
 let due = 0;
 const changed = () => { due ||= requestAnimationFrame(draw); };
 
@@ -30,7 +30,7 @@ const fit = () => {
   size.lane = Math.min(narrow ? 9 : 13, 240 / many);
   size.head = AXIS + PHASES + GAPS + 6 + many * size.lane;
   const whole = size.head + Math.max(depth, 40);
-  // A picture that is a little too high for the window is better than one that scrolls.
+  // The picture may be a little too high for the window, so that it need not scroll.
   const most = Math.max(340, innerHeight * 0.8);
   size.height = whole < most + 160 ? whole : most;
   scroller.style.height = `${size.height}px`;

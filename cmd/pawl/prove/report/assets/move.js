@@ -10,7 +10,7 @@ const showRow = (name, i) => {
   if (top < scroller.scrollTop || bottom > scroller.scrollTop + room) scroller.scrollTop = (top + bottom - room) / 2;
 };
 
-// widen clears a filter that hides a name, or one of some claims.
+// widen clears the filters that hide the name or any of the claims.
 const widen = (name, list) => {
   if (filter.name >= 0 && filter.name !== name) filter.name = -1;
   if (filter.worker >= 0 && list.some((i) => claims.worker[i] !== filter.worker)) filter.worker = -1;
@@ -21,15 +21,15 @@ const widen = (name, list) => {
 
 const goToViolation = (v) => {
   const list = v.claims.map((id) => placeOf.get(id)).filter((i) => i !== undefined);
-  // Only rows per worker have claims that were not granted.
+  // Claims that were not granted are only in the rows per worker.
   if (list.some((i) => !claims.got[i])) filter.perWorker = true;
   widen(v.name, list);
   chooseViolation(v);
-  // The leases of the violation, but not far more than the violation itself.
+  // Show the leases of the violation, but not much more time than the violation's.
   const about = Math.max((v.to - v.from) * 8, 5e6);
   const from = Math.max(v.from - about, Math.min(v.from, ...list.map((i) => claims.begin[i])));
   const to = Math.min(v.to + about, Math.max(v.to, ...list.map((i) => claims.last[i])));
-  // A violation without a lease, such as a refusal, is seen by the leases around it.
+  // For a violation without a lease, for example a refusal, show the leases around it.
   const margin = Math.max((to - from) * 0.25, list.some((i) => claims.got[i]) ? 1e5 : 5e7);
   glide(from - margin, to + margin);
   showRow(v.name, list.length ? list[0] : -1);
@@ -40,14 +40,14 @@ const goToClaim = (i) => {
   widen(claims.name[i], [i]);
   choose({ claim: i });
   const from = claims.begin[i], to = claims.last[i], long = Math.max(1e5, to - from);
-  // The zoom stays if the lease can be seen well with it.
+  // Keep the zoom if the lease is neither too small nor too large with it.
   const length = long / span() > 0.02 && long / span() < 0.8 ? span() : long * 5;
   glide((from + to) / 2 - length / 2, (from + to) / 2 + length / 2);
   showRow(claims.name[i], i);
 };
 
-// beside returns the next of a sorted list, seen from the one that is chosen or else from
-// the middle of the view.
+// beside returns the next element of a sorted list after the current one or, without a
+// current one, after the middle of the view. With by -1 it returns the one before.
 const beside = (list, at, current, by) => {
   if (!list.length) return undefined;
   const k = list.indexOf(current);
@@ -69,7 +69,7 @@ const nextLoss = (by) => {
   if (i !== undefined) goToClaim(i);
 };
 
-// nextClaim goes along the row of the chosen claim, or begins with the first in the view.
+// nextClaim goes to the next claim in the row of the chosen one, or to the first in view.
 const nextClaim = (by) => {
   if (chosen.claim < 0 && focus.size) { goToClaim([...focus][0]); return; }
   if (chosen.claim < 0) {

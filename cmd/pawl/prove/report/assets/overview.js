@@ -1,5 +1,5 @@
-// The whole run in one small chart: how many leases began when, the losses, the
-// violations, and the part that the timeline below shows.
+// A small chart of the whole run: the grants over time, the losses, the violations, and the
+// part that the timeline below shows.
 const overview = document.getElementById("overview"), small = overview.getContext("2d");
 const SMALLHEIGHT = 58;
 
@@ -58,7 +58,7 @@ const paintOverview = () => {
   }
 };
 
-// paintWindow frames the part that the view has.
+// paintWindow draws a frame around the part that the timeline shows.
 const paintWindow = (base) => {
   const a = Math.max(size.gutter, smallX(view.from)), b = Math.min(size.width, Math.max(smallX(view.to), smallX(view.from) + 3));
   small.fillStyle = colours.soft;

@@ -1,5 +1,5 @@
-// The picture. Its head has the time, the phases and the faults; below it are the bands,
-// which scroll.
+// The picture of the timeline. Its head has the time axis, the phases and the faults. Below
+// it are the bands, which scroll.
 const canvas = document.getElementById("canvas"), brush = canvas.getContext("2d");
 const scroller = document.getElementById("view");
 const size = { width: 0, height: 0, gutter: 0, head: 0, lane: 0 };
@@ -7,7 +7,7 @@ const size = { width: 0, height: 0, gutter: 0, head: 0, lane: 0 };
 const x = (t) => size.gutter + (t - view.from) / span() * (size.width - size.gutter);
 const timeAt = (px) => view.from + (px - size.gutter) / (size.width - size.gutter) * span();
 
-// The lanes of the faults: the server's, if it has any, then one for each worker.
+// The lanes of faults: one for the server if it has faults, then one for each worker.
 const serverFaults = faults.filter((f) => f.worker < 0);
 const lanes = [...(serverFaults.length ? [-1] : []), ...Array(data.workers).keys()];
 const perLane = new Map(lanes.map((w) => [w, faults.filter((f) => f.worker === w || (w < 0 && f.worker < 0))]));
@@ -17,8 +17,8 @@ const laneTop = (k) => AXIS + PHASES + GAPS + 3 + k * size.lane;
 const family = getComputedStyle(document.body).fontFamily;
 const font = (px, weight = 400) => `${weight} ${px}px ${family}`;
 
-// inView calls f for those of a list that are in the view, with their pixels: at least
-// one wide. The list is in the order of from.
+// inView calls f for the visible elements of a list, with their left edge and their width,
+// which is at least one pixel. The list is in the order of from.
 const inView = (list, f) => {
   for (const e of list) {
     if (e.from > view.to) return;
@@ -48,7 +48,7 @@ const paint = () => {
   paintPointer();
 };
 
-// inside paints only to the right of and below a point.
+// inside clips the painting to the area right of and below a point.
 const inside = (left, top, f) => {
   brush.save();
   brush.beginPath();
@@ -72,7 +72,7 @@ const paintPhases = (top, height, faint) => {
   });
 };
 
-// label writes a text if there is room for it.
+// label writes a text if it fits.
 const label = (words, at, middle, room, colour, face) => {
   brush.font = face;
   if (brush.measureText(words).width > room) return false;
@@ -105,7 +105,7 @@ const paintHead = () => {
   brush.fillRect(0, size.head - 1, size.width, 1);
 };
 
-// flag points down at a place.
+// flag draws a triangle that points down.
 const flag = (at, bottom) => {
   brush.fillStyle = colours.bad;
   brush.beginPath();
@@ -166,7 +166,7 @@ const paintGutter = () => {
   brush.fillRect(size.gutter - 1, 0, 1, size.height);
 };
 
-// shortened cuts a text to a width.
+// shortened shortens a text to a width.
 const shortened = (s, room) => {
   if (brush.measureText(s).width <= room) return s;
   const all = [...s];
@@ -174,7 +174,7 @@ const shortened = (s, room) => {
   return all.join("") + "…";
 };
 
-// paintPointer shows the time at the pointer, or the time that is being chosen.
+// paintPointer shows the time at the pointer, or the period that a drag chooses.
 const paintPointer = () => {
   if (pointer.range) {
     const [a, b] = pointer.range;

@@ -1,4 +1,4 @@
-// The claim or fault below the pointer, and the one that a click, a key or a link chose.
+// The claim or fault below the pointer, and the one chosen by a click, a key or a link.
 const pointer = { at: null, y: 0, claim: -1, range: null };
 const chosen = { claim: -1, fault: null, mark: null, violation: null };
 let focus = new Set(), focusName = -1; // the claims of the chosen violation
@@ -9,7 +9,7 @@ const chooseNothing = () => {
   focusName = -1;
 };
 
-// find returns what is drawn at a place: { claim }, { fault }, { mark }, or nothing.
+// find returns the element drawn at a place: { claim }, { fault }, { mark } or { violation }.
 const find = (px, py) => {
   if (px < size.gutter) return {};
   if (py < size.head) return findInHead(px, py);
@@ -31,7 +31,7 @@ const findInHead = (px, py) => {
   return { fault: under.at(-1) };
 };
 
-// findInRow returns the claim at a place of a row. A lost lease is found before others.
+// findInRow returns the claim at a place of a row. It prefers lost leases.
 const findInRow = (r, px) => {
   const from = timeAt(px - 4), to = timeAt(px + 4), t = timeAt(px);
   let best = -1, least = Infinity;
@@ -51,7 +51,7 @@ const wordsOf = (what) => {
   return what.claim >= 0 ? claimInWords(what.claim) : null;
 };
 
-// The tooltip is beside the pointer, where there is room.
+// The tooltip is on the side of the pointer that has room.
 const tip = document.getElementById("tip");
 const showTip = (what, at) => {
   const words = wordsOf(what);

@@ -1,5 +1,5 @@
-// The rows of the timeline: a band for each name, and in it rows in which no two claims
-// overlap. Without a row per worker a band has the leases only, and a chart of the waits.
+// The timeline has a band for each name. A band has rows in which no two claims overlap.
+// Without a row per worker, a band shows only the leases, and a chart of the waits.
 const filter = { name: -1, worker: -1, losses: false, perWorker: false };
 let bands = [], depth = 0;
 
@@ -7,8 +7,8 @@ let bands = [], depth = 0;
 const odd = (i) => claims.end[i] > RELEASED || accused.has(i);
 const accused = new Set();
 
-// pack puts claims into as few rows as possible. Those of a row do not overlap, so their
-// begins and their ends are both sorted.
+// pack puts claims into as few rows as possible. The claims of a row do not overlap, so
+// their begins and their ends are both sorted.
 const pack = (list, begin) => {
   const rows = [];
   for (const i of list) {
@@ -35,7 +35,7 @@ const layOut = () => {
     bands.push(filter.perWorker ? bandOfWorkers(name, list) : bandOfLeases(name, list));
   });
   const rows = bands.reduce((n, b) => n + b.rows.length, 0);
-  // Many readers make many rows, which are low then.
+  // If there are many rows, for example because of many readers, they are low.
   const pitchOf = (n) => (filter.perWorker ? (rows <= 40 ? 16 : rows <= 80 ? 12 : 9) : (n <= 2 ? 22 : n <= 4 ? 16 : n <= 8 ? 11 : 8));
   depth = 0;
   for (const b of bands) {
@@ -61,7 +61,7 @@ const bandOfWorkers = (name, list) => {
 };
 
 const bandOfLeases = (name, list) => {
-  // A claim without an answer is in the chart of the waits, as it may hold nothing.
+  // A claim without an answer may hold nothing, so only the chart of the waits shows it.
   const shown = (i) => claims.got[i] > 0 || (filter.losses && odd(i));
   const held = list.filter(shown).sort((a, b) => claims.begin[a] - claims.begin[b]);
   const rows = pack(held, claims.begin).map((r) => ({ ...row(r.claims, claims.begin), worker: -1 }));
@@ -74,8 +74,8 @@ const row = (list, begin) => ({
   ends: Float64Array.from(list, (i) => claims.last[i]),
 });
 
-// waitsOf returns how many claims have asked and have no answer yet: from times[k] on
-// there are counts[k].
+// waitsOf returns the number of claims without an answer over time: counts[k] from times[k]
+// on.
 const waitsOf = (list) => {
   const steps = [];
   for (const i of list) {
@@ -94,7 +94,7 @@ const waitsOf = (list) => {
   return { times, counts, most };
 };
 
-// firstAfter returns the first place in a sorted list whose value is greater than t.
+// firstAfter returns the first index of a sorted list whose value is greater than t.
 const firstAfter = (list, t) => {
   let a = 0, b = list.length;
   while (a < b) {

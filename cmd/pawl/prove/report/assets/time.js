@@ -1,9 +1,9 @@
-// The view is the part of the run that is drawn.
+// The view is the part of the run that the timeline shows.
 const view = { from: 0, to: end };
 const span = () => view.to - view.from;
 const shortest = 2000; // the deepest zoom, in nanoseconds
 
-// setView draws another part: as long as asked, but within the run.
+// setView shows another part of the run. It keeps the length but moves the part into the run.
 const setView = (from, to) => {
   const length = Math.min(end * 1.04, Math.max(shortest, to - from));
   const middle = (from + to) / 2, room = end * 0.02;
@@ -14,14 +14,14 @@ const setView = (from, to) => {
 
 const zoomAt = (t, factor) => setView(t - (t - view.from) * factor, t + (view.to - t) * factor);
 
-// glide moves to another part so that the eye can follow.
+// glide moves to another part in an animation.
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 let gliding = 0;
 const glide = (from, to) => {
   cancelAnimationFrame(gliding);
   if (still.matches || document.hidden) { setView(from, to); return; }
   const begun = performance.now(), a = view.from, b = view.to, length = Math.max(1, to - from);
-  // A zoom is even if it changes the length by the same factor in each frame.
+  // Each frame changes the length by about the same factor, so that the zoom looks even.
   const step = (now) => {
     const x = Math.min(1, Math.max(0, (now - begun) / 260)), ease = x * x * (3 - 2 * x);
     if (x === 1) { setView(from, to); return; }
@@ -49,7 +49,7 @@ const length = (ns) => {
   return `${Math.round(ns)}${narrow}ns`;
 };
 
-// ticks returns the step of the axis, in nanoseconds, with about as many steps as asked.
+// ticks returns the step of the axis in nanoseconds. The view has at most that many steps.
 const ticks = (most) => {
   const least = span() / most;
   for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400]) if (s * 1e9 >= least && least > 1e9 / 2) return s * 1e9;
@@ -57,7 +57,7 @@ const ticks = (most) => {
   return [1, 2, 5, 10].find((x) => x * ten >= least) * ten;
 };
 
-// tickText is "3:12.4", with the digits that the step needs.
+// tickText returns a time like "3:12.4", with the digits that the step needs.
 const tickText = (t, step) => {
   const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / 1e9) + 1e-9)));
   const unit = 10 ** (9 - digits), whole = Math.round(t / unit) * unit;

@@ -1,4 +1,4 @@
-// Claims, faults, marks and violations in words: a heading and the rows of a table.
+// The texts for claims, faults, marks and violations: a heading and the rows of a table.
 const since = (t, from) => (t ? `${moment(t)} (${length(t - from)} later)` : "never");
 const texts = data.texts;
 
@@ -48,7 +48,7 @@ const markInWords = (m) => ({
   rows: [
     ["At", moment(m.at)],
     ["By", `claim ${claims.id[m.claim]}${fenceOf(m.claim) ? `, fence ${fenceOf(m.claim)}` : ""}`],
-    ["That is", m.kind ? "the register that checks nothing took a write from before another one" : "the register had seen a greater fence"],
+    ["That is", m.kind ? "the register that checks no fences accepted a write that another write should have preceded" : "the register had seen a greater fence"],
   ],
 });
 
@@ -57,7 +57,7 @@ const violationInWords = (v) => ({
   rows: [["From", moment(v.from)], ["To", v.to > v.from ? since(v.to, v.from) : ""]].filter((r) => r[1]),
 });
 
-// captionOf says in a line what was chosen.
+// captionOf returns one line about the chosen element.
 const captionOf = ({ claim, fault, mark, violation }) => {
   if (violation) return `Violation ${violation.number}: ${violation.text}`;
   if (fault) return `${fault.kind} of ${fault.worker < 0 ? "the server" : `worker ${fault.worker}`} for ${length(fault.to - fault.from)}`;
