@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Abilities are the interfaces that a driver may have beside driver.Driver.
+// Abilities are the optional interfaces of a driver.
 var Abilities = []reflect.Type{
 	reflect.TypeFor[driver.Signaler](), reflect.TypeFor[driver.Watcher](), reflect.TypeFor[driver.Lister](),
 	reflect.TypeFor[driver.LeaseBreaker](), reflect.TypeFor[driver.FenceRaiser](), reflect.TypeFor[driver.AllAcquirer](),
@@ -28,13 +28,13 @@ func ListsAbilities(tb TB, folder string, d any) {
 	}
 	_, section, _ := strings.Cut(string(comment), "// # What can its driver do?\n")
 	section, _, _ = strings.Cut(section, "// # ")
-	finds := []string{"driver.Driver"}
+	want := []string{"driver.Driver"}
 	for _, can := range Abilities {
 		if reflect.TypeOf(d).Implements(can) {
-			finds = append(finds, can.String())
+			want = append(want, can.String())
 		}
 	}
-	if says := regexp.MustCompile(`driver\.[A-Z]\w+r\b`).FindAllString(section, -1); !slices.Equal(says, finds) {
-		tb.Errorf("the comment in %s lists %q, and driver.As finds %q", folder, says, finds)
+	if listed := regexp.MustCompile(`driver\.[A-Z]\w+r\b`).FindAllString(section, -1); !slices.Equal(listed, want) {
+		tb.Errorf("the comment in %s lists %q, but driver.As finds %q", folder, listed, want)
 	}
 }

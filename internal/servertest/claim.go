@@ -12,8 +12,8 @@ import (
 
 var noError = basictest.NoError
 
-// Patient are the options of a client that tolerates a machine which stands still. If the
-// server hangs, use other options, because Close may take as long.
+// Patient has the options of a client that tolerates a machine that hangs for some time.
+// With a server that hangs, use other options, because Close may take MaxRequest.
 var Patient = &pawl.Options{RequestTimeout: driver.MaxRequest}
 
 // Mutex returns an exclusive claim that does not queue.
@@ -52,13 +52,13 @@ func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
 		return err
 	})
 	if err != nil {
-		tb.Fatalf("Acquire: %v; want it granted", err)
+		tb.Fatalf("Acquire: %v; want a grant", err)
 	}
 	return g
 }
 
 // repeat repeats a request that failed slowly, as a client does, because the machine may
-// have stood still. It does not repeat a request that fails at once.
+// have hung. It does not repeat a request that fails at once.
 func repeat(request func() error) (err error) {
 	for range 20 {
 		began := time.Now()
@@ -69,7 +69,7 @@ func repeat(request func() error) (err error) {
 	return err
 }
 
-// Waits checks that the claim is not granted, because others hold the name.
+// Waits checks that the claim is not granted because others hold the name.
 func Waits(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
 	err := repeat(func() error {
@@ -77,7 +77,7 @@ func Waits(tb TB, d driver.Driver, c driver.Claim) {
 		return err
 	})
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || c.Queue != (held.Position > 0) {
-		tb.Fatalf("Acquire: %v; want it held, and a place if it queues", err)
+		tb.Fatalf("Acquire: %v; want a HeldError, with a place if the claim queues", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func Renews(tb TB, d driver.Driver, c driver.Claim) {
 		return errors.Join(append(answers, err)...)
 	})
 	if err != nil {
-		tb.Fatalf("Renew: %v; want it held", err)
+		tb.Fatalf("Renew: %v; want the lease held", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func Releases(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// Cycle checks that a name is granted, and released.
+// Cycle checks that a name is granted and then released.
 func Cycle(tb TB, d driver.Driver, name string) driver.Grant {
 	tb.Helper()
 	c := Mutex(name)
@@ -123,7 +123,7 @@ func Rises(tb TB, before, after uint64) {
 	}
 }
 
-// Lists returns the entries that a driver lists. It fails if one of them is an error.
+// Lists returns the entries that a driver lists. An error of List fails the test.
 func Lists(tb TB, d driver.Lister, prefix string) (all []driver.Entry) {
 	tb.Helper()
 	for e, err := range d.List(context.Background(), prefix) {
@@ -133,32 +133,32 @@ func Lists(tb TB, d driver.Lister, prefix string) (all []driver.Entry) {
 	return all
 }
 
-// Within returns a ctx that ends after this time, and with the test.
+// Within returns a ctx that ends after d, at the latest with the test.
 func Within(tb TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// Listen collects the signals of a driver until the test is over.
+// Listen returns a channel with the signals of a driver until the test ends.
 func Listen(tb TB, d driver.Signaler) <-chan driver.Signal {
-	heard := make(chan driver.Signal, 1000)
-	tb.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return heard
+	signals := make(chan driver.Signal, 1000)
+	tb.Cleanup(d.Listen(func(s driver.Signal) { signals <- s }))
+	return signals
 }
 
-// Hear waits for a signal of this kind for this token, and returns how long it took.
-func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
+// Hear waits for a signal of this kind for this token, and returns how long that took.
+func Hear(tb TB, signals <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
 	tb.Helper()
-	began, late := time.Now(), time.After(2*time.Minute) // only a hang takes so long
+	began, timeout := time.Now(), time.After(2*time.Minute) // only a hang takes so long
 	for {
 		select {
-		case s := <-heard:
+		case s := <-signals:
 			if s.Kind == kind && s.Token == token {
 				return time.Since(began)
 			}
-		case <-late:
-			tb.Fatalf("no signal of kind %d came", kind)
+		case <-timeout:
+			tb.Fatalf("the driver sent no signal of kind %d", kind)
 		}
 	}
 }
@@ -166,6 +166,6 @@ func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token drive
 // As converts a backend's driver to its concrete type, for tests that read its fields or
 // use all its abilities.
 func As[D driver.Driver](d driver.Driver, err error) (D, error) {
-	own, _ := d.(D)
-	return own, err
+	concrete, _ := d.(D)
+	return concrete, err
 }

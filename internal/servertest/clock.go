@@ -9,16 +9,15 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// swings are the times by which the tests set a clock ahead, back, and right.
+// swings are the offsets to which the tests set a clock: ahead, back, and right again.
 var swings = []time.Duration{time.Minute, -time.Minute, 0}
 
-// BelowSwing is a TTL that is shorter than a swing of the clock, and longer than a slow
-// machine needs.
+// BelowSwing is a TTL shorter than a swing, but long enough for a slow machine.
 const BelowSwing = 50 * time.Second
 
-// ClockEndsLeases sets the clock by which leases end. Ahead, it ends a lease early, and
-// the next renewal notifies its holder. Back, leases last longer. Fences rise in either
-// case.
+// ClockEndsLeases sets the clock by which the server ends leases. If the clock is set
+// ahead, a lease ends early, and the next renewal notifies its holder. If it is set back,
+// leases last longer. Fences rise in both cases.
 func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) {
 	tb.Helper()
 	c := Mutex("job")
@@ -34,7 +33,7 @@ func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) 
 		}
 		g := Gets(tb, two, next)
 		if g.Fence <= last {
-			tb.Errorf("by %v: fence %d after %d", by, g.Fence, last)
+			tb.Errorf("clock off by %v: fence %d after %d", by, g.Fence, last)
 		}
 		IsLost(tb, one, c)
 		last, c, one, two = g.Fence, next, two, one
@@ -45,9 +44,8 @@ func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) 
 	}
 }
 
-// ClockEndsNothing sets a clock of the server that ends no lease of this TTL. The name
-// has a holder and a waiter, who notice nothing, and new leases last as long as they
-// should.
+// ClockEndsNothing sets a clock of the server that should not end leases of this TTL. The
+// lease of a holder and the place of a waiter stay, and new leases last for their TTL.
 func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func(by time.Duration)) {
 	tb.Helper()
 	holder := Mutex("job")
@@ -63,15 +61,15 @@ func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func
 		began := time.Now()
 		Gets(tb, one, short)
 		next := Mutex("short")
-		untilFree(tb, two, next)
+		acquireWhenFree(tb, two, next)
 		if took := time.Since(began); took < short.TTL {
-			tb.Errorf("by %v: a lease of %v ended after %v", by, short.TTL, took)
+			tb.Errorf("clock off by %v: a lease of %v ended after %v", by, short.TTL, took)
 		}
 		Releases(tb, two, next)
 		Releases(tb, one, holder)
 		g := Gets(tb, two, waiter)
 		if g.Fence <= last {
-			tb.Errorf("by %v: fence %d after %d", by, g.Fence, last)
+			tb.Errorf("clock off by %v: fence %d after %d", by, g.Fence, last)
 		}
 		last, one, two, holder = g.Fence, two, one, waiter
 	}
@@ -80,7 +78,7 @@ func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func
 // IsLost checks that the next renewal reports the lease as lost.
 func IsLost(tb TB, d driver.Driver, c driver.Claim) {
 	tb.Helper()
-	err := answer(func() error {
+	err := retryUnavailable(func() error {
 		answers, err := d.Renew(context.Background(), []driver.LeaseRef{Lease(c)})
 		return errors.Join(append(answers, err)...)
 	})
@@ -89,8 +87,8 @@ func IsLost(tb TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// untilFree repeats a claim until it is granted.
-func untilFree(tb TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
+// acquireWhenFree repeats a claim until it is granted.
+func acquireWhenFree(tb TB, d driver.Driver, c driver.Claim) (g driver.Grant) {
 	tb.Helper()
 	basictest.Until(tb, "Acquire", func() (err error) { g, err = d.Acquire(context.Background(), c); return err })
 	return g

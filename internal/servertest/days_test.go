@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A recorder is a test whose failures are only recorded.
+// A recorder is a test that only records its failures.
 type recorder struct{ recordtest.Recorder }
 
 func (r *recorder) Fatalf(format string, args ...any) {
@@ -26,21 +26,21 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A planted driver is one of memory, with a defect.
+// A planted driver is a memory driver with a defect.
 type planted struct {
 	driver.Driver
-	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // nil: as it is
-	moved   atomic.Pointer[driver.Driver]                                   // the memory that it uses from now on
+	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // replaces Acquire unless nil
+	moved   atomic.Pointer[driver.Driver]                                   // the driver that it uses after moves
 }
 
-// moves makes a planted driver use another memory, which is empty.
+// moves makes a planted driver use another, empty memory.
 func (p *planted) moves(to *memlock.Memory) {
-	time.Sleep(time.Second) // fences come from the clock
+	time.Sleep(time.Second) // so that fences rise, because they come from the clock
 	d := to.Driver()
 	p.moved.Store(&d)
 }
 
-func (p *planted) now() driver.Driver {
+func (p *planted) current() driver.Driver {
 	if d := p.moved.Load(); d != nil {
 		return *d
 	}
@@ -51,24 +51,24 @@ func (p *planted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	if p.acquire != nil {
 		return p.acquire(ctx, c)
 	}
-	return p.now().Acquire(ctx, c)
+	return p.current().Acquire(ctx, c)
 }
 
 func (p *planted) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	return p.now().Renew(ctx, l)
+	return p.current().Renew(ctx, l)
 }
 
 func (p *planted) Release(ctx context.Context, l driver.LeaseRef) error {
-	return p.now().Release(ctx, l)
+	return p.current().Release(ctx, l)
 }
 
 func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return p.now().Inspect(ctx, name)
+	return p.current().Inspect(ctx, name)
 }
 
-// refuses tests that a check fails with these words, or passes if there are none. It runs
-// in virtual time, on two drivers of memory.
-func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b *planted)) {
+// checkFails tests that a check fails with want in its message, or passes if want is "".
+// The check runs in virtual time, on two memory drivers.
+func checkFails(t *testing.T, name, want string, check func(tb servertest.TB, a, b *planted)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
@@ -79,48 +79,48 @@ func refuses(t *testing.T, name, want string, check func(tb servertest.TB, a, b 
 				check(r, &planted{Driver: m.Driver()}, &planted{Driver: m.Driver()})
 			}()
 			<-done
-			said := strings.Join(r.End(), "\n")
-			if want == "" && said != "" || !strings.Contains(said, want) {
-				t.Errorf("it says %q; want %q", said, want)
+			failures := strings.Join(r.End(), "\n")
+			if want == "" && failures != "" || !strings.Contains(failures, want) {
+				t.Errorf("the failures are %q; want %q", failures, want)
 			}
 		})
 	})
 }
 
-// falls returns grants with a fence that is too low.
-func falls(p *planted) {
+// lowerFences makes Acquire return grants with a fence that is too low.
+func lowerFences(p *planted) {
 	p.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-		g, err := p.now().Acquire(ctx, c)
+		g, err := p.current().Acquire(ctx, c)
 		g.Fence = 1
 		return g, err
 	}
 }
 
-func TestRidesThroughRefuses(t *testing.T) {
-	type on = func(tb servertest.TB, a, b *planted)
+func TestRidesThroughFails(t *testing.T) {
+	type check = func(tb servertest.TB, a, b *planted)
 	for name, c := range map[string]struct {
 		want string
-		f    on
+		f    check
 	}{
-		"nothing": {"", func(tb servertest.TB, a, b *planted) { servertest.RidesThrough(tb, a, b, func() {}) }},
-		"a server that forgets": {"the holder, after it", func(tb servertest.TB, a, b *planted) {
+		"no defect": {"", func(tb servertest.TB, a, b *planted) { servertest.RidesThrough(tb, a, b, func() {}) }},
+		"a server that forgets": {"the holder, after the fault", func(tb servertest.TB, a, b *planted) {
 			servertest.RidesThrough(tb, a, b, func() { a.moves(memlock.NewMemory(nil)) })
 		}},
-		"a grant of what is held": {"the waiter got", func(tb servertest.TB, a, b *planted) {
+		"a grant of a held name": {"the waiter got", func(tb servertest.TB, a, b *planted) {
 			servertest.RidesThrough(tb, a, b, func() { b.moves(memlock.NewMemory(nil)); time.Sleep(time.Minute) })
 		}},
-		"a fence that falls": {"fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); servertest.RidesThrough(tb, a, b, func() {}) }},
+		"a fence that falls": {"fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); servertest.RidesThrough(tb, a, b, func() {}) }},
 	} {
-		refuses(t, name, c.want, c.f)
+		checkFails(t, name, c.want, c.f)
 	}
 }
 
-func TestStormRefuses(t *testing.T) {
+func TestStormFails(t *testing.T) {
 	storm := func(tb servertest.TB, a, b *planted) { servertest.Storm(tb, []driver.Driver{a, b}, func() {}) }
-	refuses(t, "nothing", "", storm)
-	refuses(t, "two holders", "VIOLATION", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); storm(tb, a, b) })
-	refuses(t, "a fence that falls", "VIOLATION", func(tb servertest.TB, a, b *planted) { falls(b); storm(tb, a, b) })
-	refuses(t, "connections that are not made again", "only", func(tb servertest.TB, a, b *planted) {
+	checkFails(t, "no defect", "", storm)
+	checkFails(t, "two holders", "VIOLATION", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); storm(tb, a, b) })
+	checkFails(t, "a fence that falls", "VIOLATION", func(tb servertest.TB, a, b *planted) { lowerFences(b); storm(tb, a, b) })
+	checkFails(t, "connections that are not restored", "only", func(tb servertest.TB, a, b *planted) {
 		var cut atomic.Bool
 		a.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if cut.Load() {
@@ -133,7 +133,7 @@ func TestStormRefuses(t *testing.T) {
 	})
 }
 
-func TestTurnsRefuse(t *testing.T) {
+func TestTurnsFail(t *testing.T) {
 	turns := func(tb servertest.TB, a, b *planted) {
 		u := servertest.NewTurns(tb, 4*time.Second)
 		for who, d := range map[string]*planted{"a": a, "b": b} {
@@ -146,42 +146,42 @@ func TestTurnsRefuse(t *testing.T) {
 		}
 		u.Until(20, "a", "b")
 		if n := u.Check(); n > 0 {
-			tb.Errorf("%d were lost", n)
+			tb.Errorf("%d leases were lost", n)
 		}
 	}
-	refuses(t, "nothing", "", turns)
-	refuses(t, "two holders", "two believed", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); turns(tb, a, b) })
-	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); turns(tb, a, b) })
+	checkFails(t, "no defect", "", turns)
+	checkFails(t, "two holders", "two clients were sure", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); turns(tb, a, b) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); turns(tb, a, b) })
 }
 
-// A paused is a driver of a server that can stand still.
-type paused struct {
+// A pausable driver behaves like the driver of a server that can be paused.
+type pausable struct {
 	driver.Driver
-	mu     sync.Mutex
-	still  chan struct{} // nil if the server runs
-	late   bool          // when it resumes, it grants abandoned claims
-	slowly bool          // calls take longer than their ctx
+	mu    sync.Mutex
+	pause chan struct{} // closed when the pause ends; nil if the server runs
+	late  bool          // after the pause, the server grants abandoned claims
+	slow  bool          // calls take longer than their ctx
 }
 
-func (p *paused) wait(ctx context.Context) error {
+func (p *pausable) wait(ctx context.Context) error {
 	p.mu.Lock()
-	still := p.still
+	pause := p.pause
 	p.mu.Unlock()
-	if still == nil {
+	if pause == nil {
 		return nil
 	}
 	select {
-	case <-still:
+	case <-pause:
 		return nil
 	case <-ctx.Done():
-		if p.slowly {
+		if p.slow {
 			time.Sleep(20 * time.Second)
 		}
 		return errors.Join(driver.ErrUnavailable, ctx.Err())
 	}
 }
 
-func (p *paused) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (p *pausable) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := p.wait(ctx); err != nil {
 		if p.late {
 			go func() { _, _ = p.Driver.Acquire(context.WithoutCancel(ctx), c) }()
@@ -191,36 +191,36 @@ func (p *paused) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return p.Driver.Acquire(ctx, c)
 }
 
-func (p *paused) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+func (p *pausable) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}
 	return p.Driver.Renew(ctx, l)
 }
 
-func (p *paused) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (p *pausable) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := p.wait(ctx); err != nil {
 		return driver.Entry{}, err
 	}
 	return p.Driver.Inspect(ctx, name)
 }
 
-func TestStandsStillRefuses(t *testing.T) {
+func TestStandsStillFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		want         string
-		late, slowly bool
+		want       string
+		late, slow bool
 	}{
-		"nothing":                 {},
-		"a grant that comes late": {want: "Acquire after it", late: true},
-		"a call without an end":   {want: "with 200 ms to go", slowly: true},
+		"no defect":                 {},
+		"a grant that comes late": {want: "Acquire after the pause", late: true},
+		"a call without an end":   {want: "with a timeout of 200 ms", slow: true},
 	} {
-		refuses(t, name, c.want, func(tb servertest.TB, a, b *planted) {
-			holder, other := &paused{Driver: a.Driver}, &paused{Driver: b.Driver, late: c.late, slowly: c.slowly}
-			set := func(still chan struct{}) func() {
+		checkFails(t, name, c.want, func(tb servertest.TB, a, b *planted) {
+			holder, other := &pausable{Driver: a.Driver}, &pausable{Driver: b.Driver, late: c.late, slow: c.slow}
+			set := func(pause chan struct{}) func() {
 				return func() {
-					for _, p := range []*paused{holder, other} {
+					for _, p := range []*pausable{holder, other} {
 						p.mu.Lock()
-						p.still = still
+						p.pause = pause
 						p.mu.Unlock()
 					}
 				}
@@ -230,8 +230,8 @@ func TestStandsStillRefuses(t *testing.T) {
 	}
 }
 
-// swinging returns drivers of a memory, and sets its clock.
-func swinging() (one, two driver.Driver, set func(by time.Duration)) {
+// withClock returns two drivers of a memory, and a function that sets its clock.
+func withClock() (one, two driver.Driver, set func(by time.Duration)) {
 	c, at := memlock.NewClock(time.Now()), time.Duration(0)
 	m := memlock.NewMemory(&memlock.Options{Now: c.Now})
 	return m.Driver(), m.Driver(), func(by time.Duration) {
@@ -240,51 +240,51 @@ func swinging() (one, two driver.Driver, set func(by time.Duration)) {
 	}
 }
 
-func TestClocksAreRefused(t *testing.T) {
+func TestClockChecksFail(t *testing.T) {
 	ends := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
 		servertest.ClockEndsLeases(tb, one, two, set)
 	}
-	refuses(t, "a clock that ends leases", "", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := swinging()
+	checkFails(t, "a clock that ends leases", "", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := withClock()
 		ends(tb, one, two, set)
 	})
-	refuses(t, "a clock that ends none", "want it granted", func(tb servertest.TB, a, b *planted) { ends(tb, a, b, func(time.Duration) {}) })
-	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := swinging()
+	checkFails(t, "a clock that ends no lease", "want a grant", func(tb servertest.TB, a, b *planted) { ends(tb, a, b, func(time.Duration) {}) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := withClock()
 		low := &planted{Driver: two}
-		falls(low)
+		lowerFences(low)
 		ends(tb, one, low, set)
 	})
-	nothing := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
+	endsNothing := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
 		servertest.ClockEndsNothing(tb, one, two, servertest.BelowSwing, set)
 	}
-	refuses(t, "a clock by which no lease ends", "", func(tb servertest.TB, a, b *planted) { nothing(tb, a, b, func(time.Duration) {}) })
-	refuses(t, "a clock that ends what it should not", "want it held", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := swinging()
-		nothing(tb, one, two, set)
+	checkFails(t, "a clock that should end no lease", "", func(tb servertest.TB, a, b *planted) { endsNothing(tb, a, b, func(time.Duration) {}) })
+	checkFails(t, "a clock that should end no lease but does", "want the lease held", func(tb servertest.TB, _, _ *planted) {
+		one, two, set := withClock()
+		endsNothing(tb, one, two, set)
 	})
 }
 
-func TestForgetsRefuses(t *testing.T) {
+func TestForgetsFails(t *testing.T) {
 	erase := func(a, b *planted) func() {
 		return func() { m := memlock.NewMemory(nil); a.moves(m); b.moves(m) }
 	}
-	refuses(t, "nothing", "", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, erase(a, b)) })
-	refuses(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, func() {}) })
-	refuses(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { falls(b); servertest.Forgets(tb, a, b, erase(a, b)) })
+	checkFails(t, "no defect", "", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, erase(a, b)) })
+	checkFails(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, func() {}) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); servertest.Forgets(tb, a, b, erase(a, b)) })
 }
 
-func TestFullDiskRefuses(t *testing.T) {
+func TestFullDiskFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		want string
 		err  error
 	}{
-		"nothing":                 {"", &driver.Error{Hint: "the disk is full"}},
+		"no defect":                 {"", &driver.Error{Hint: "the disk is full"}},
 		"a disk that is not full": {"on a full disk", nil},
 		"an error without a hint": {"on a full disk", &driver.Error{}},
-		"an error for good":       {"on a full disk", &driver.Error{Hint: "the disk is full", Permanent: true}},
+		"a permanent error":       {"on a full disk", &driver.Error{Hint: "the disk is full", Permanent: true}},
 	} {
-		refuses(t, name, c.want, func(tb servertest.TB, a, _ *planted) {
+		checkFails(t, name, c.want, func(tb servertest.TB, a, _ *planted) {
 			var full atomic.Bool
 			a.acquire = func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 				if full.Load() && c.err != nil {

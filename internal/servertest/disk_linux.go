@@ -16,8 +16,8 @@ type Disk struct {
 	tb TB
 }
 
-// SmallDisk mounts a disk of a size like "8m" at a folder. That requires root, with the
-// right to mount; otherwise the test is skipped, even if PAWL_TEST_REQUIRE is set.
+// SmallDisk mounts a disk of a size like "8m" at a folder. Without the right to mount it
+// skips the test, even if PAWL_TEST_REQUIRE is set.
 func SmallDisk(tb TB, folder, size string) *Disk {
 	tb.Helper()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size="+size); err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Findings has a line for each finding: severity, subject, detail.
+// Findings has a line for each finding: its severity, subject and detail.
 type Findings []string
 
-// FindingsOf makes d examine its servers. Each finding must have advice. FindingsOf
-// leaves out the servers' versions, which need none.
+// FindingsOf returns the findings of d without the servers' versions. Each of the
+// findings must have advice.
 func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	tb.Helper()
 	list, err := d.Diagnose(context.Background())
@@ -29,7 +29,7 @@ func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 	return all
 }
 
-// Have reports whether one finding begins with the first text, and contains the others.
+// Have reports whether a finding begins with the first text and contains the others.
 func (f Findings) Have(words ...string) bool {
 	for _, line := range f {
 		ok := strings.HasPrefix(line, words[0])
@@ -43,17 +43,16 @@ func (f Findings) Have(words ...string) bool {
 	return false
 }
 
-// Finds checks that the doctor has a finding that begins with the first text, and
-// contains the others.
+// Finds checks that a finding begins with the first text and contains the others.
 func Finds(tb TB, d driver.Diagnoser, words ...string) {
 	tb.Helper()
 	if found := FindingsOf(tb, d); !found.Have(words...) {
-		tb.Errorf("it finds %q; want %q", found, words)
+		tb.Errorf("Diagnose finds %q; want %q", found, words)
 	}
 }
 
-// Explained checks that an error is a [driver.Error], permanent or not, with these words
-// in its hint, and returns it.
+// Explained checks that an error is a [driver.Error] with this text in its hint, and
+// returns it.
 func Explained(tb TB, err error, permanent bool, hint string) *driver.Error {
 	tb.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
@@ -61,7 +60,7 @@ func Explained(tb TB, err error, permanent bool, hint string) *driver.Error {
 		tb.Fatalf("%v; want a driver.Error with %q in its hint", err, hint)
 	}
 	if e.Permanent != permanent || !strings.Contains(e.Hint, hint) {
-		tb.Errorf("permanent is %t of %v; want %t, and %q in the hint", e.Permanent, err, permanent, hint)
+		tb.Errorf("%v has Permanent=%t; want %t, and %q in the hint", err, e.Permanent, permanent, hint)
 	}
 	return e
 }

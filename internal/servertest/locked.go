@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// LockedRows renews the leases of 200 names together while the rows of some are locked,
-// as by a transaction that has checked a lease. Only their renewals fail, with a hint,
-// and they succeed when unlock has been called.
+// LockedRows renews the leases of 200 names together while some of their rows are locked,
+// as by a transaction that has checked a lease. Only the renewals of these must fail,
+// with a hint, and must succeed after unlock.
 func LockedRows(tb TB, d driver.Driver, locked int, hint string, lock func(name string, fence uint64) (unlock func())) {
 	tb.Helper()
 	var leases []driver.LeaseRef
@@ -23,7 +23,7 @@ func LockedRows(tb TB, d driver.Driver, locked int, hint string, lock func(name 
 		if i < locked {
 			unlocks = append(unlocks, lock(c.Name, g.Fence))
 		}
-		c.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
+		c.TTL *= 2 // so that the renewal writes, even if the grant's window is wide
 		leases = append(leases, Lease(c))
 	}
 	answers, err := d.Renew(context.Background(), leases)
@@ -31,15 +31,15 @@ func LockedRows(tb TB, d driver.Driver, locked int, hint string, lock func(name 
 	for i, answer := range answers {
 		switch name := leases[i].Name; {
 		case i >= locked && answer != nil:
-			tb.Errorf("%s: %v; want it renewed", name, answer)
+			tb.Errorf("%s: %v; want a renewal", name, answer)
 		case i < locked && Explained(tb, answer, false, hint).Name != name:
-			tb.Errorf("%s: %v; want the name in it", name, answer)
+			tb.Errorf("%s: %v; want the name in the error", name, answer)
 		}
 	}
 	for _, unlock := range unlocks {
 		unlock()
 	}
 	if answers, err = d.Renew(context.Background(), leases); err != nil || errors.Join(answers...) != nil {
-		tb.Errorf("unlocked: %v, %v", errors.Join(answers...), err)
+		tb.Errorf("Renew after unlock: %v, %v", errors.Join(answers...), err)
 	}
 }

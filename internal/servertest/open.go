@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Open opens a driver. A server that is slow may not answer in time, so it tries again
-// unless the error is permanent.
+// Open opens a driver. A slow server may not answer in time, so Open retries unless the
+// error is permanent.
 func Open[D driver.Driver](tb TB, url string) D {
 	tb.Helper()
 	for began := time.Now(); ; {
@@ -27,7 +27,7 @@ func Open[D driver.Driver](tb TB, url string) D {
 	}
 }
 
-// OpenDriver is Open for a driver that is closed with the test.
+// OpenDriver is Open, and closes the driver at the end of the test.
 func OpenDriver[D driver.Driver](tb TB, url string) D {
 	tb.Helper()
 	d := Open[D](tb, url)
@@ -49,7 +49,7 @@ func OpensLate(tb TB, url string, run func()) {
 		tb.Fatalf("%s was opened without its server", url)
 	}
 	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent {
-		tb.Fatalf("%v; want an error that passes", err)
+		tb.Fatalf("%v; want a temporary error", err)
 	}
 	within, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
 	defer cancel()
@@ -62,13 +62,13 @@ func OpensLate(tb TB, url string, run func()) {
 	run()
 	<-done
 	if err != nil {
-		tb.Fatalf("%v; want it opened once the server is there", err)
+		tb.Fatalf("%v; want Open to succeed when the server runs", err)
 	}
 	noError(tb, locks.Close())
 }
 
-// OpensTwenty opens twenty clients at once on a server where nothing is set up yet. Each
-// of them opens, and one of them gets the lock.
+// OpensTwenty opens twenty drivers at once on a new server. All must open, and one of
+// them must get the lock.
 func OpensTwenty(tb TB, url string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
@@ -91,13 +91,13 @@ func OpensTwenty(tb TB, url string) {
 		})
 	}
 	if all.Wait(); granted.Load() != 1 {
-		tb.Errorf("%d of 20 hold it", granted.Load())
+		tb.Errorf("%d of 20 drivers hold the name", granted.Load())
 	}
 }
 
-// FirstCheck holds up the first request of a driver whose requests go through the proxy:
-// one with this text, by which the driver checks the server. A second call waits for
-// that, but no longer than its own ctx.
+// FirstCheck delays the first request of a driver whose requests go through the proxy.
+// This request, which contains text, checks the server. A second call must wait for the
+// check, but not beyond its own ctx.
 func FirstCheck(tb TB, d driver.Driver, through *Proxy, text string) {
 	tb.Helper()
 	checking, letGo := through.HoldFrom(text)
@@ -117,13 +117,13 @@ func FirstCheck(tb TB, d driver.Driver, through *Proxy, text string) {
 	select {
 	case err := <-acquire(short, "second"):
 		if !errors.Is(err, context.DeadlineExceeded) {
-			tb.Errorf("%v; want the end of its ctx", err)
+			tb.Errorf("%v; want DeadlineExceeded", err)
 		}
 	case <-time.After(time.Minute):
-		tb.Errorf("it waits on after its ctx")
+		tb.Errorf("the second call waits beyond its ctx")
 	}
 	letGo()
 	if err := <-first; err != nil {
-		tb.Errorf("the first: %v", err)
+		tb.Errorf("the first call: %v", err)
 	}
 }

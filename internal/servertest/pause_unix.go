@@ -22,7 +22,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// Resume lets a paused process go on. It does nothing if the process has been killed.
+// Resume continues a paused process. It has no effect if the process was killed.
 func (p *Process) Resume() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)

@@ -10,13 +10,11 @@ import (
 )
 
 // FreePort returns a port on which no process listens. The port busOffset above it is
-// free, too, because a node of a Redis cluster listens there.
+// also free, because a node of a Redis cluster listens there.
 //
-// Tests start many servers at once, some in other processes. If a server got a port that
-// another one is about to take, it would die, and its test would talk to the other one.
-// So FreePort does not ask the system for any free port: each process takes the ports of
-// a range of its own, one after the other, and outgoing connections do not use that
-// range.
+// Tests of several processes start many servers at once. If two servers chose the same
+// port, one would die, and its test would talk to the other one. So each process uses its
+// own range of ports, one after the other. Outgoing connections do not use these ranges.
 func FreePort(tb TB) string {
 	tb.Helper()
 	first := portRange()
@@ -33,21 +31,21 @@ func FreePort(tb TB) string {
 	return ""
 }
 
-// The ranges begin at firstPort, and end before the ports of the cluster buses begin. The
-// ports of the buses end before 32768, where Linux begins with outgoing connections. The
-// guards are the ports before firstPort.
+// The ranges are between firstPort and the ports of the cluster buses, which end before
+// 32768, the first port of outgoing connections on Linux. The guards are the ports before
+// firstPort.
 const (
 	firstPort, busOffset     = 10000, 10000
 	portsInRange, portRanges = 200, 50
 )
 
 var (
-	ports atomic.Uint64 // given so far
-	guard net.Listener  // says that the range is ours, for as long as the process lives
+	ports atomic.Uint64 // the number of returned ports
+	guard net.Listener  // reserves the range for this process until it ends
 )
 
-// portRange is the first port of our range, 0 if all ranges are taken. A process owns a
-// range as long as it listens on its guard.
+// portRange returns the first port of this process's range, or 0 if all ranges are taken.
+// A process owns a range while it listens on the range's guard.
 var portRange = sync.OnceValue(func() int {
 	for i := range portRanges {
 		n := (os.Getpid() + i) % portRanges

@@ -4,7 +4,7 @@ import "testing"
 
 // No two processes use the same port, neither for a server nor for a cluster bus.
 func TestRangesOfPortsDoNotOverlap(t *testing.T) {
-	const firstOutgoing = 32768 // of Linux, where ip_local_port_range is not set
+	const firstOutgoing = 32768 // on Linux, if ip_local_port_range is not set
 	owners := map[int]int{}
 	for process := range portRanges {
 		own := []int{firstPort - portRanges + process} // its guard
@@ -14,10 +14,10 @@ func TestRangesOfPortsDoNotOverlap(t *testing.T) {
 		}
 		for _, port := range own {
 			if other, taken := owners[port]; taken {
-				t.Fatalf("port %d is of the processes %d and %d", port, other, process)
+				t.Fatalf("port %d belongs to the processes %d and %d", port, other, process)
 			}
 			if owners[port] = process; port < 1024 || port >= firstOutgoing {
-				t.Fatalf("port %d is of process %d, and of the system", port, process)
+				t.Fatalf("port %d belongs to process %d and to the system", port, process)
 			}
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A Process is the process of a server. It may be started again after it has ended.
+// A Process is the process of a server. Launch may start it again after its end.
 type Process struct {
 	TB  TB
-	Dir string // of its files. The output is appended to the file "log"
+	Dir string // of its files, among them the output in the file "log"
 
-	cmd   *exec.Cmd     // nil if it does not run
+	cmd   *exec.Cmd     // nil if no process runs
 	ended chan struct{} // closed when cmd has ended
 }
 
-// Launch starts the process with begin, or with the command's own Start if that is nil.
+// Launch starts the process with begin, or with cmd.Start if begin is nil.
 func (p *Process) Launch(cmd *exec.Cmd, begin func(*exec.Cmd) error) {
 	p.TB.Helper()
 	log, err := os.OpenFile(filepath.Join(p.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -45,17 +45,17 @@ func (p *Process) Await(ask func() error) {
 		}
 		select {
 		case <-p.ended:
-			p.TB.Fatalf("%s has ended: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.said())
+			p.TB.Fatalf("%s has ended: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.logEnd())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	p.TB.Fatalf("%s does not answer: %v\n%s", p.cmd.Path, err, p.said())
+	p.TB.Fatalf("%s does not answer: %v\n%s", p.cmd.Path, err, p.logEnd())
 }
 
-// said returns the end of the log.
-func (p *Process) said() []byte {
-	said, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
-	return said[max(0, len(said)-4000):]
+// logEnd returns the end of the log.
+func (p *Process) logEnd() []byte {
+	log, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
+	return log[max(0, len(log)-4000):]
 }
 
 // Kill kills the process, as kill -9 does.
@@ -75,10 +75,10 @@ func (p *Process) End(signals ...os.Signal) {
 		case <-time.After(10 * time.Second):
 		}
 	}
-	p.TB.Fatalf("%s does not end\n%s", p.cmd.Path, p.said())
+	p.TB.Fatalf("%s does not end\n%s", p.cmd.Path, p.logEnd())
 }
 
-// Signal sends the process a signal that does not end it.
+// Signal sends the process a signal. Use End for signals that end it.
 func (p *Process) Signal(signal os.Signal) {
 	p.TB.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -86,7 +86,7 @@ func (p *Process) Signal(signal os.Signal) {
 	}
 }
 
-// PID returns the number of the process, or 0 if it does not run.
+// PID returns the ID of the process, or 0 if it does not run.
 func (p *Process) PID() int {
 	if p.cmd == nil {
 		return 0

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// A Proxy is a network between clients and a server, which a test can make fail.
+// A Proxy forwards the connections of clients to a server. A test can make it fail.
 type Proxy struct {
 	Addr string
 
 	to       string
 	listener net.Listener
 	loops    sync.WaitGroup
-	away     atomic.Int64 // a time.Duration, see Far
+	latency  atomic.Int64 // a time.Duration, see Far
 
-	mu    sync.Mutex // protects all below
-	rule  *rule
-	held  chan struct{} // requests are held up until it is closed; nil if they are not
-	stray *stray
-	conns []net.Conn
-	links []*link
-	down  bool // connections are refused
-	over  bool
+	mu          sync.Mutex // protects the fields below
+	rule        *rule
+	held        chan struct{} // requests wait until it is closed; nil without a Hold
+	heldRequest *heldRequest
+	conns       []net.Conn
+	links       []*link
+	down        bool // the proxy refuses connections
+	over        bool
 }
 
 // A rule applies to the requests that contain these bytes.
 type rule struct {
-	what     []byte
-	times    int  // how often it still happens, unless silent
-	silent   bool // the request is lost, and all after it; otherwise only its reply, and the connection ends
+	text     []byte
+	times    int  // the number of replies that it still drops, unless silent
+	silent   bool // drops the request and all data after it, not only the reply
 	happened chan struct{}
 	once     sync.Once
 }
@@ -47,7 +47,7 @@ func StartProxy(tb TB, to string) *Proxy {
 	return ProxyOn(tb, l, to)
 }
 
-// ProxyOn starts a proxy that accepts its clients from a listener, such as one with TLS.
+// ProxyOn starts a proxy that accepts its clients on a listener, such as one with TLS.
 func ProxyOn(tb TB, l net.Listener, to string) *Proxy {
 	p := &Proxy{Addr: l.Addr().String(), to: to, listener: l}
 	p.loops.Go(p.serve)
@@ -55,26 +55,25 @@ func ProxyOn(tb TB, l net.Listener, to string) *Proxy {
 	return p
 }
 
-// LoseReply lets the server run the next request with these bytes in it, and then ends
-// the connection of the client without the reply. The channel is closed when both have
-// happened.
+// LoseReply lets the server handle the next request that contains this text, and then
+// ends the connection of the client without the reply. Afterwards it closes happened.
 func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
 	return p.LoseReplies(1, request)
 }
 
-// LoseReplies does the same for the next `times` requests.
+// LoseReplies is LoseReply for the next times requests.
 func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}) {
-	return p.set(&rule{what: []byte(request), times: times})
+	return p.set(&rule{text: []byte(request), times: times})
 }
 
-// Silence makes each connection hang, in both directions, from the first request with
-// these bytes in it. The channel is closed when there was one.
+// Silence makes each connection hang in both directions, beginning with the first request
+// that contains this text. It closes happened when the first one hangs.
 func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
-	return p.set(&rule{what: []byte(request), silent: true})
+	return p.set(&rule{text: []byte(request), silent: true})
 }
 
-// Hold holds up all requests from now on, until letGo lets them arrive: in the order of
-// each connection, even when the client has closed it meanwhile.
+// Hold delays all requests until letGo. Then they arrive in the order of each connection,
+// even if the client has closed the connection meanwhile.
 func (p *Proxy) Hold() (letGo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +94,7 @@ func (p *Proxy) letGo(held chan struct{}) {
 	}
 }
 
-func (p *Proxy) holdUp() {
+func (p *Proxy) waitHold() {
 	p.mu.Lock()
 	held := p.held
 	p.mu.Unlock()
@@ -104,43 +103,43 @@ func (p *Proxy) holdUp() {
 	}
 }
 
-// HoldFrom holds up one connection from the next request with these bytes in it, until
-// letGo lets all arrive, even when the client has closed it meanwhile. The channel is
-// closed when there was such a request.
+// HoldFrom delays one connection, beginning with the next request that contains this
+// text, until letGo. Then all data arrives, even if the client has closed the connection
+// meanwhile. It closes came when it delays the request.
 func (p *Proxy) HoldFrom(request string) (came <-chan struct{}, letGo func()) {
-	s := &stray{what: []byte(request), came: make(chan struct{}), goes: make(chan struct{})}
-	s.letGo = sync.OnceFunc(func() { close(s.goes) })
+	s := &heldRequest{text: []byte(request), came: make(chan struct{}), released: make(chan struct{})}
+	s.letGo = sync.OnceFunc(func() { close(s.released) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stray = s
+	p.heldRequest = s
 	return s.came, s.letGo
 }
 
-// A stray is a request that arrives late.
-type stray struct {
-	what       []byte
-	taken      bool // it has arrived at the proxy
-	came, goes chan struct{}
-	letGo      func()
+// A heldRequest is the request that HoldFrom delays.
+type heldRequest struct {
+	text           []byte
+	arrived        bool // at the proxy
+	came, released chan struct{}
+	letGo          func()
 }
 
-// lead delays the request if it is the stray.
-func (p *Proxy) lead(request []byte) {
+// waitHeldRequest delays a request if it is the one of HoldFrom.
+func (p *Proxy) waitHeldRequest(request []byte) {
 	p.mu.Lock()
-	s := p.stray
-	takes := s != nil && !s.taken && bytes.Contains(request, s.what)
-	if takes {
-		s.taken = true
+	s := p.heldRequest
+	matches := s != nil && !s.arrived && bytes.Contains(request, s.text)
+	if matches {
+		s.arrived = true
 	}
 	p.mu.Unlock()
-	if takes {
+	if matches {
 		close(s.came)
-		<-s.goes
+		<-s.released
 	}
 }
 
-// Freeze makes the present connections hang for ever, in both directions. New connections
-// pass everything.
+// Freeze makes the present connections hang forever in both directions. New connections
+// work.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,18 +148,19 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Slow delays all bytes on the present connections by at least this time. New connections
+// Slow delays all requests on the present connections by at least delay. New connections
 // are not delayed.
-func (p *Proxy) Slow(by time.Duration) {
+func (p *Proxy) Slow(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.links {
-		l.slow.Store(int64(by))
+		l.delay.Store(int64(delay))
 	}
 }
 
-// Far makes all bytes take at least this time, each way, on present and new connections.
-func (p *Proxy) Far(away time.Duration) { p.away.Store(int64(away)) }
+// Far delays all data in each direction by at least latency, on present and new
+// connections.
+func (p *Proxy) Far(latency time.Duration) { p.latency.Store(int64(latency)) }
 
 // Refuse ends all connections, and refuses new ones until Heal.
 func (p *Proxy) Refuse() {
@@ -170,7 +170,7 @@ func (p *Proxy) Refuse() {
 	p.cut()
 }
 
-// Heal lets new connections pass everything again, and ends the old ones.
+// Heal makes new connections work again, and ends the old ones.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,12 +186,12 @@ func (p *Proxy) set(r *rule) <-chan struct{} {
 	return r.happened
 }
 
-// match returns the rule for a request. A rule that loses a reply counts down with each.
+// match returns the rule for a request. It counts down the replies that a rule drops.
 func (p *Proxy) match(request []byte) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.rule
-	if r == nil || !bytes.Contains(request, r.what) {
+	if r == nil || !bytes.Contains(request, r.text) {
 		return nil
 	}
 	if !r.silent {
@@ -238,22 +238,22 @@ func (p *Proxy) close() {
 	p.mu.Lock()
 	p.over = true
 	p.letGo(p.held)
-	if p.stray != nil {
-		p.stray.letGo()
+	if p.heldRequest != nil {
+		p.heldRequest.letGo()
 	}
 	p.cut()
 	p.mu.Unlock()
 	p.loops.Wait()
 }
 
-// A link is a client's connection, and the connection to the server for it.
+// A link is a client's connection, with the proxy's connection to the server for it.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
 	frozen         atomic.Bool
-	slow           atomic.Int64 // a time.Duration
+	delay          atomic.Int64 // a time.Duration, see Slow
 
-	mu     sync.Mutex // protects losing and silent; held while a request is passed on, so that its reply comes after it
+	mu     sync.Mutex // protects the fields below; held while a request is forwarded, so that its reply comes later
 	losing *rule
 	silent bool
 }
@@ -262,15 +262,14 @@ func (l *link) requests() {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := l.client.Read(b)
-		l.proxy.holdUp()
-		l.proxy.lead(b[:n])
-		time.Sleep(time.Duration(l.slow.Load() + l.proxy.away.Load()))
+		l.proxy.waitHold()
+		l.proxy.waitHeldRequest(b[:n])
+		time.Sleep(time.Duration(l.delay.Load() + l.proxy.latency.Load()))
 		if n > 0 && err == nil {
 			err = l.request(b[:n])
 		}
 		if err != nil {
-			// The server has to read and run what it has not read yet. It sees the end
-			// after that.
+			// The server must first read and handle the data before the end.
 			if c, ok := l.server.(*net.TCPConn); ok {
 				_ = c.CloseWrite()
 			}
@@ -303,7 +302,7 @@ func (l *link) replies() {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := l.server.Read(b)
-		time.Sleep(time.Duration(l.proxy.away.Load()))
+		time.Sleep(time.Duration(l.proxy.latency.Load()))
 		l.mu.Lock()
 		losing, silent := l.losing, l.silent
 		l.mu.Unlock()
@@ -314,7 +313,7 @@ func (l *link) replies() {
 			}
 			return
 		case losing != nil:
-			_ = l.client.Close() // then requests tells the server, and it ends the connection
+			_ = l.client.Close() // so that requests ends, which also ends the server's connection
 		case silent, l.frozen.Load():
 		default:
 			if _, err := l.client.Write(b[:n]); err != nil {

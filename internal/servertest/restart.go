@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// steady returns a client whose leases last, and whose requests are repeated, for longer
-// than a restart takes on a slow machine.
-func steady(tb TB, d driver.Driver) *pawl.Client {
+// newClient returns a client whose leases and retries last longer than a restart on a
+// slow machine.
+func newClient(tb TB, d driver.Driver) *pawl.Client {
 	tb.Helper()
 	c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute})
 	noError(tb, err)
@@ -19,24 +19,24 @@ func steady(tb TB, d driver.Driver) *pawl.Client {
 	return c
 }
 
-// RidesThrough has one driver hold a name and another one wait for it while a fault
-// happens, such as a restart of the server. The lease is still held after it, and the
-// waiter gets the name when the holder releases it.
-func RidesThrough(tb TB, holder, waiter driver.Driver, happens func()) {
+// RidesThrough causes a fault, for example a restart of the server, while one driver
+// holds a name and another one waits for it. After the fault the lease must still be
+// held, and the waiter must get the name when the holder releases it.
+func RidesThrough(tb TB, holder, waiter driver.Driver, fault func()) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only a hang takes so long
 	defer cancel()
-	a, b := steady(tb, holder), steady(tb, waiter)
+	a, b := newClient(tb, holder), newClient(tb, waiter)
 	held, err := a.Mutex("job").Lock(ctx)
 	if err != nil {
 		tb.Fatalf("Lock: %v", err)
 	}
 	var next *pawl.Lease
-	var waited error
+	var waitErr error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		next, waited = b.Mutex("job").Lock(ctx)
+		next, waitErr = b.Mutex("job").Lock(ctx)
 	}()
 	insist(tb, "the waiter joins the queue", func() error {
 		e, err := a.Inspect(ctx, "job")
@@ -45,36 +45,36 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, happens func()) {
 		}
 		return err
 	})
-	happens()
-	insist(tb, "the holder, after it", func() error { return held.Confirm(ctx) })
+	fault()
+	insist(tb, "the holder, after the fault", func() error { return held.Confirm(ctx) })
 	select {
 	case <-ended:
-		tb.Fatalf("the waiter got %v, %v, and the holder has not released it", next, waited)
+		tb.Fatalf("the waiter got %v, %v, but the holder has not released the name", next, waitErr)
 	default:
 	}
-	// If the request fails, the client goes on trying; a further call would say the same.
+	// After ErrUnavailable, the client repeats the release in the background.
 	if err := held.Release(ctx); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
 		tb.Errorf("Release: %v", err)
 	}
 	<-ended
-	if waited != nil {
-		tb.Fatalf("the waiter: %v", waited)
+	if waitErr != nil {
+		tb.Fatalf("the waiter: %v", waitErr)
 	}
 	if next.Fence() <= held.Fence() {
 		tb.Errorf("fence %d after %d", next.Fence(), held.Fence())
 	}
 }
 
-// insist repeats a request until the backend can be reached, and checks that it succeeds.
+// insist is retryUnavailable for a request that must succeed.
 func insist(tb TB, what string, request func() error) {
 	tb.Helper()
-	if err := answer(request); err != nil {
+	if err := retryUnavailable(request); err != nil {
 		tb.Fatalf("%s: %v", what, err)
 	}
 }
 
-// answer repeats a request until the backend can be reached.
-func answer(request func() error) (err error) {
+// retryUnavailable repeats a request while the backend is unreachable.
+func retryUnavailable(request func() error) (err error) {
 	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
 		if err = request(); !errors.Is(err, driver.ErrUnavailable) {
 			break

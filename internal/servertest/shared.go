@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// A Shared is a server for all tests of a process that do not change it.
+// A Shared is a server for all tests of a process. The tests must not disturb it.
 type Shared[S any] struct {
-	mu     sync.Mutex
-	runs   bool
-	server S
-	ends   []func()
+	mu       sync.Mutex
+	running  bool
+	server   S
+	cleanups []func()
 }
 
-// Get returns the server, which the first call starts. It lives until Stop.
+// Get returns the server. The first call starts it, and it runs until Stop.
 func (s *Shared[S]) Get(tb TB, start func(TB) S) S {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.runs {
-		s.server = start(&longLived{tb, &s.ends})
-		s.runs = true
+	if !s.running {
+		s.server = start(&longLived{tb, &s.cleanups})
+		s.running = true
 	}
 	return s.server
 }
@@ -30,20 +30,19 @@ func (s *Shared[S]) Get(tb TB, start func(TB) S) S {
 func (s *Shared[S]) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, end := range slices.Backward(s.ends) {
+	for _, end := range slices.Backward(s.cleanups) {
 		end()
 	}
-	s.runs, s.ends = false, nil
+	s.running, s.cleanups = false, nil
 }
 
-// longLived is the test that starts a shared server. Its servers and folders last until
-// Stop.
+// longLived is the test that starts a shared server, but its cleanups run in Stop.
 type longLived struct {
 	TB
-	ends *[]func()
+	cleanups *[]func()
 }
 
-func (l *longLived) Cleanup(f func()) { *l.ends = append(*l.ends, f) }
+func (l *longLived) Cleanup(f func()) { *l.cleanups = append(*l.cleanups, f) }
 
 func (l *longLived) TempDir() string {
 	l.Helper()

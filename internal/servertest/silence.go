@@ -10,16 +10,16 @@ import (
 )
 
 // CheckSilentConnections makes a claim wait through far, whose connections go through the
-// proxy. Then these connections go silent without being closed, as when a device on the
-// way fails. The holder releases the name, and the signal is lost. The driver must notice
-// the silence, connect again, and make the waiter send its claim again.
+// proxy. Then these connections become silent without being closed, as after the failure
+// of a network device. The holder releases the name, and the signal is lost. The driver
+// must notice the silence, connect again, and make the waiter repeat its claim.
 func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	tb.Helper()
 	signals, ok := far.(driver.Signaler)
 	if !ok {
 		tb.Fatalf("%T has no signals", far)
 	}
-	heard := Listen(tb, signals)
+	received := Listen(tb, signals)
 	holder, waiter := Mutex("job"), Queued("job")
 	holder.TTL, waiter.TTL, waiter.QueueTTL = 10*time.Minute, 10*time.Minute, 10*time.Minute
 	// Connections for requests go silent, too, so a step may have to be repeated.
@@ -41,7 +41,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 		}
 		return nil
 	})
-	insist("push", func(context.Context) error { // the subscription may be on its way
+	insist("push", func(context.Context) error { // the subscription may take some time
 		if !far.Properties().PushesGrants {
 			return errors.New("no push")
 		}
@@ -49,17 +49,17 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	})
 	proxy.Freeze()
 	began := time.Now()
-	for len(heard) > 0 {
-		<-heard // from before
+	for len(received) > 0 {
+		<-received // signals from before Freeze
 	}
 	insist("release", func(ctx context.Context) error { return near.Release(ctx, Lease(holder)) })
 	select {
-	case <-heard:
+	case <-received:
 	case <-time.After(3 * time.Minute):
-		tb.Fatalf("the waiter hears nothing")
+		tb.Fatalf("the driver sent no signal")
 	}
 	if took := time.Since(began); took > time.Minute { // an idle machine needs at most 15 s
-		tb.Errorf("the waiter heard after %v", took)
+		tb.Errorf("the driver sent the signal after %v", took)
 	}
 	insist("the waiter's lock", acquire(far, waiter))
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// StandsStill pauses the server while a name is held. No call takes longer than its ctx,
-// and the holder is notified before its lease ends. When the server goes on, it grants
-// nothing to claims that have ended.
+// StandsStill pauses the server while a name is held. No call may take longer than its
+// ctx, and the client must notify the holder before its lease ends. After the pause, the
+// server must not keep a grant for a claim that has ended.
 func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 	tb.Helper()
 	const ttl = 4 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only a hang takes so long
 	defer cancel()
-	held, err := steady(tb, holder).Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
+	held, err := newClient(tb, holder).Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
 	if err != nil {
 		tb.Fatalf("Lock: %v", err)
 	}
@@ -37,17 +37,17 @@ func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		began := time.Now()
 		if err := call(short); !errors.Is(err, context.DeadlineExceeded) {
-			tb.Errorf("%s: %v; want the end of its ctx", what, err)
+			tb.Errorf("%s: %v; want DeadlineExceeded", what, err)
 		}
 		cancel()
 		if took := time.Since(began); took > 10*time.Second { // a client waits 15 s for the end of a connection
-			tb.Errorf("%s took %v, with 200 ms to go", what, took)
+			tb.Errorf("%s took %v with a timeout of 200 ms", what, took)
 		}
 	}
 	select {
 	case <-held.Done():
 		if took := time.Since(paused); took > ttl {
-			tb.Errorf("the holder was notified after %v, with a TTL of %v", took, ttl)
+			tb.Errorf("the holder was notified after %v with a TTL of %v", took, ttl)
 		}
 	case <-time.After(2 * ttl):
 		tb.Errorf("the holder was not notified")
@@ -56,9 +56,9 @@ func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 	resumed := time.Now()
 	for _, name := range []string{"job", "another"} {
 		c := Mutex(name)
-		insist(tb, "Acquire after it", func() error {
+		insist(tb, "Acquire after the pause", func() error {
 			g, err := other.Acquire(ctx, c)
-			// A grant that came late lasts for 30 s.
+			// A grant for an ended claim would last longer.
 			if errors.Is(err, driver.ErrHeld) && time.Since(resumed) < 20*time.Second {
 				return driver.ErrUnavailable
 			}

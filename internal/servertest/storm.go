@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Storm makes drivers take turns at a name while cut ends their connections again and
-// again. There is one holder at a time, fences rise, and the turns continue.
+// Storm makes drivers take turns at a name while cut ends their connections repeatedly.
+// There must be one holder at a time, fences must rise, and the turns must continue.
 func Storm(tb TB, drivers []driver.Driver, cut func()) {
 	tb.Helper()
-	const enough = 10
+	const minTurns = 10
 	ctx, end := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
 	defer end()
 	var inside, turns atomic.Int64
 	var last atomic.Uint64
 	var all sync.WaitGroup
 	for _, d := range drivers {
-		m := steady(tb, d).Mutex("job")
+		m := newClient(tb, d).Mutex("job")
 		all.Go(func() {
 			for ctx.Err() == nil {
 				l, err := m.Lock(ctx)
@@ -37,21 +37,21 @@ func Storm(tb TB, drivers []driver.Driver, cut func()) {
 				turns.Add(1)
 				time.Sleep(2 * time.Millisecond)
 				inside.Add(-1)
-				_ = l.Release(ctx) // may fail: the client repeats it in the background
+				_ = l.Release(ctx) // if it fails, the client repeats it in the background
 			}
 		})
 	}
-	for began := time.Now(); ctx.Err() == nil && (turns.Load() < enough || time.Since(began) < 3*time.Second); {
-		had := turns.Load()
+	for began := time.Now(); ctx.Err() == nil && (turns.Load() < minTurns || time.Since(began) < 3*time.Second); {
+		before := turns.Load()
 		cut()
-		// A slow machine gets to the lock before the next cut, mostly.
-		for n := 0; n == 0 || n < 40 && turns.Load() == had; n++ {
+		// Give a slow machine time for a turn before the next cut.
+		for n := 0; n == 0 || n < 40 && turns.Load() == before; n++ {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
 	end()
 	all.Wait()
-	if n := turns.Load(); n < enough {
-		tb.Errorf("only %d turns", n)
+	if n := turns.Load(); n < minTurns {
+		tb.Errorf("only %d turns, want %d", n, minTurns)
 	}
 }

@@ -1,10 +1,10 @@
-// Package servertest has the parts of tests with servers: a process, a free port, a
-// server for many tests, and a bad network. It also has the steps of the tests of a
-// driver; a step with a wrong answer ends the test.
+// Package servertest has helpers for tests with servers: processes, free ports, servers
+// for many tests, and a proxy that fails. It also has checks of drivers; most of them end
+// the test if they fail.
 package servertest
 
-// TB is the part of *testing.T that is needed here. This package does not import testing,
-// so that no program links it by mistake.
+// TB has the methods of *testing.T that this package uses. The package does not import
+// testing, so that no program links testing by mistake.
 type TB interface {
 	Helper()
 	Cleanup(f func())

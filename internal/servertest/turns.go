@@ -12,32 +12,32 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Turns are clients that take one name in turn, and the beliefs of each. They know
-// nothing of how a lock works: the beliefs of holders must not overlap, by the monotonic
-// clock of this process, and fences rise.
+// Turns has clients that take turns at one name, and records when each was sure to hold
+// it. By the monotonic clock of this process these times must not overlap, and fences
+// must rise.
 type Turns struct {
-	tb   TB
-	ttl  time.Duration
-	life context.Context
-	end  context.CancelFunc
-	all  sync.WaitGroup
+	tb  TB
+	ttl time.Duration
+	ctx context.Context
+	end context.CancelFunc
+	all sync.WaitGroup
 
-	mu      sync.Mutex // protects beliefs
-	beliefs []belief
+	mu    sync.Mutex // protects holds
+	holds []hold
 }
 
-// A belief is the belief of one holder: at both times its lease counted as good.
-type belief struct {
-	who      string
+// A hold is one lease of a client. At from and at to, Err returned nil.
+type hold struct {
+	client   string
 	fence    uint64
 	from, to time.Time
 	lost     bool
 }
 
-// NewTurns returns turns with leases of this TTL.
+// NewTurns returns Turns whose leases have this TTL.
 func NewTurns(tb TB, ttl time.Duration) *Turns {
 	u := &Turns{tb: tb, ttl: ttl}
-	u.life, u.end = context.WithCancel(context.Background())
+	u.ctx, u.end = context.WithCancel(context.Background())
 	return u
 }
 
@@ -46,24 +46,24 @@ func (u *Turns) stop() {
 	u.all.Wait()
 }
 
-// Take makes a client take the name again and again. Each time the client holds it for a
-// moment or for some seconds, or until it learns that it lost it.
-func (u *Turns) Take(who string, c *pawl.Client) {
+// Take makes a client lock the name repeatedly. Each time the client holds it for a
+// moment or for some seconds, or until it sees that the lease is lost.
+func (u *Turns) Take(client string, c *pawl.Client) {
 	u.tb.Cleanup(u.stop)
 	u.all.Go(func() {
-		for u.life.Err() == nil {
-			within, cancel := context.WithTimeout(u.life, 5*time.Second)
+		for u.ctx.Err() == nil {
+			within, cancel := context.WithTimeout(u.ctx, 5*time.Second)
 			l, err := u.lock(within, c)
 			if cancel(); err != nil {
-				u.checkError(who, err)
+				u.checkError(client, err)
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}
-			holds := rand.N(100 * time.Millisecond)
+			duration := rand.N(100 * time.Millisecond)
 			if rand.IntN(8) == 0 {
-				holds *= 30
+				duration *= 30
 			}
-			u.hold(who, l, holds)
+			u.hold(client, l, duration)
 		}
 	})
 }
@@ -72,13 +72,13 @@ func (u *Turns) lock(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
 	return c.Mutex("turns", pawl.WithTTL(u.ttl)).Lock(ctx)
 }
 
-func (u *Turns) hold(who string, l *pawl.Lease, holds time.Duration) {
-	b := belief{who: who, fence: l.Fence()}
-	for began := time.Now(); time.Since(began) < holds && u.life.Err() == nil; time.Sleep(2 * time.Millisecond) {
-		now := time.Now() // read first: if the client still believes so, it did then
+func (u *Turns) hold(client string, l *pawl.Lease, duration time.Duration) {
+	b := hold{client: client, fence: l.Fence()}
+	for began := time.Now(); time.Since(began) < duration && u.ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+		now := time.Now() // before Err, so that the lease is held at this time
 		if l.Err() != nil {
 			if b.lost = true; !errors.Is(context.Cause(l.Context()), pawl.ErrLost) {
-				u.tb.Errorf("%s was notified of %v; want ErrLost", who, context.Cause(l.Context()))
+				u.tb.Errorf("%s was notified of %v; want ErrLost", client, context.Cause(l.Context()))
 			}
 			break
 		}
@@ -88,57 +88,57 @@ func (u *Turns) hold(who string, l *pawl.Lease, holds time.Duration) {
 	}
 	if !b.from.IsZero() {
 		u.mu.Lock()
-		u.beliefs = append(u.beliefs, b)
+		u.holds = append(u.holds, b)
 		u.mu.Unlock()
 	}
-	if err := l.Release(u.life); err != nil && !errors.Is(err, pawl.ErrLost) {
-		u.checkError(who, err)
+	if err := l.Release(u.ctx); err != nil && !errors.Is(err, pawl.ErrLost) {
+		u.checkError(client, err)
 	}
 }
 
-// checkError checks the error of a client that gets nothing: another client holds the
-// name, the backend cannot be reached, or the client's time is over.
-func (u *Turns) checkError(who string, err error) {
+// checkError allows only these errors: another client holds the name, the backend is
+// unreachable, or the ctx has ended.
+func (u *Turns) checkError(client string, err error) {
 	if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrNoSuchLease) &&
 		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		u.tb.Errorf("%s: %v", who, err)
+		u.tb.Errorf("%s: %v", client, err)
 	}
 }
 
-// had returns the number of times that these clients, or all if there is no name, have
-// had the lock since some time.
-func (u *Turns) had(since time.Time, who ...string) (n int) {
+// count returns how often these clients, or all without an argument, have held the lock
+// since the given time.
+func (u *Turns) count(since time.Time, clients ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, b := range u.beliefs {
-		if !b.from.Before(since) && (len(who) == 0 || slices.Contains(who, b.who)) {
+	for _, b := range u.holds {
+		if !b.from.Before(since) && (len(clients) == 0 || slices.Contains(clients, b.client)) {
 			n++
 		}
 	}
 	return n
 }
 
-// Until waits until these clients, or any if there is no name, have had the lock n times
+// Until waits until these clients, or any without an argument, have held the lock n times
 // from now on.
-func (u *Turns) Until(n int, who ...string) {
+func (u *Turns) Until(n int, clients ...string) {
 	u.tb.Helper()
-	for began := time.Now(); u.had(began, who...) < n; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); u.count(began, clients...) < n; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > 3*time.Minute { // only a hang takes so long
-			u.tb.Fatalf("%q had it %d times, want %d", who, u.had(began, who...), n)
+			u.tb.Fatalf("the clients %q held the lock %d times, want %d", clients, u.count(began, clients...), n)
 		}
 	}
 }
 
-// Check ends the turns, and examines the beliefs. It returns the number of leases whose
-// holders learned that they lost them.
+// Check ends the turns and checks them. It returns the number of leases whose holders saw
+// a loss.
 func (u *Turns) Check() (lost int) {
 	u.tb.Helper()
 	u.stop()
-	slices.SortFunc(u.beliefs, func(a, b belief) int { return a.from.Compare(b.from) })
-	var before belief
-	for _, b := range u.beliefs {
-		if before.who != "" && !b.from.After(before.to) {
-			u.tb.Errorf("two believed that they hold it: %+v and %+v", before, b)
+	slices.SortFunc(u.holds, func(a, b hold) int { return a.from.Compare(b.from) })
+	var before hold
+	for _, b := range u.holds {
+		if before.client != "" && !b.from.After(before.to) {
+			u.tb.Errorf("two clients were sure to hold the lock: %+v and %+v", before, b)
 		}
 		if b.fence <= before.fence {
 			u.tb.Errorf("fence %d after %d: %+v and %+v", b.fence, before.fence, before, b)
@@ -151,9 +151,9 @@ func (u *Turns) Check() (lost int) {
 }
 
 // Partition cuts a server off from the others of its cluster while clients take turns.
-// Some of them reach only that server, some reach it first and then others, and one
-// reaches only the others. A client that is cut off gets nothing, a holder there learns
-// in time that it lost, and no name is granted while it is held.
+// Some clients reach only that server, some reach it first and then others, and one
+// reaches only the others. A client of only that server must get no lease, a holder there
+// must see its loss in time, and two clients must never hold the lock.
 func Partition(tb TB, stuck, moves, far func() *pawl.Client, cut func() (heal func())) {
 	tb.Helper()
 	u, holder := NewTurns(tb, 4*time.Second), stuck()
@@ -163,18 +163,18 @@ func Partition(tb TB, stuck, moves, far func() *pawl.Client, cut func() (heal fu
 	}
 	u.Take("far", far())
 	u.Until(30)
-	held, err := u.lock(u.life, holder)
+	held, err := u.lock(u.ctx, holder)
 	noError(tb, err)
 	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
 	heal := cut()
 	u.Until(1, "far")
 	u.Until(4, "moves0", "moves1")
-	if n := u.had(time.Now().Add(-3*time.Second), "stuck0", "stuck1"); n > 0 {
-		tb.Errorf("clients that cannot reach a majority got it %d times", n)
+	if n := u.count(time.Now().Add(-3*time.Second), "stuck0", "stuck1"); n > 0 {
+		tb.Errorf("clients that reach no majority held the lock %d times", n)
 	}
 	heal()
 	u.Until(4, "stuck0", "stuck1")
 	if u.Check() == 0 {
-		tb.Errorf("the holder was not notified that it was cut off")
+		tb.Errorf("the holder that was cut off did not see its loss")
 	}
 }

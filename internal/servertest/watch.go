@@ -9,43 +9,43 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// Watch watches a name until the test is over. It returns when the watch has begun, or
-// has failed to. tells waits until the driver reports a change, and drops all reports
-// that come with it.
-func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
+// Watch watches a name until the test ends. It returns when the watch has begun.
+// waitChange waits until the driver reports a change, and drops the reports that follow
+// at once.
+func Watch(tb TB, d driver.Watcher, name string) (waitChange func(what string)) {
 	tb.Helper()
-	told := make(chan struct{}, 1000)
-	tb.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
-	tells = func(what string) {
+	changes := make(chan struct{}, 1000)
+	tb.Cleanup(d.Watch(name, func() { changes <- struct{}{} }))
+	waitChange = func(what string) {
 		tb.Helper()
 		select {
-		case <-told:
+		case <-changes:
 		case <-time.After(2 * time.Minute): // only a hang takes so long
-			tb.Fatalf("%s was not told", what)
+			tb.Fatalf("the watch did not report %s", what)
 		}
 		for quiet := false; !quiet; {
 			select {
-			case <-told:
+			case <-changes:
 			case <-time.After(200 * time.Millisecond):
 				quiet = true
 			}
 		}
 	}
-	tells("the beginning")
-	return tells
+	waitChange("the beginning")
+	return waitChange
 }
 
-// WatchOutlives checks that a watch reports changes also after a fault, such as a restart
-// of the server.
-func WatchOutlives(tb TB, d, watcher driver.Driver, happens ...func()) {
+// WatchOutlives checks that a watch still reports changes after each fault, for example a
+// restart of the server.
+func WatchOutlives(tb TB, d, watcher driver.Driver, faults ...func()) {
 	tb.Helper()
 	w, _ := driver.As[driver.Watcher](watcher)
-	tells := Watch(tb, w, "job")
-	for _, fault := range happens {
+	waitChange := Watch(tb, w, "job")
+	for _, fault := range faults {
 		fault()
 		c := Mutex("job")
-		untilFree(tb, d, c)
-		tells("a grant, or what may have happened meanwhile")
+		acquireWhenFree(tb, d, c)
+		waitChange("the fault or a grant")
 		insist(tb, "Release", func() error {
 			err := d.Release(context.Background(), Lease(c))
 			if errors.Is(err, driver.ErrNoSuchLease) { // an earlier try may have released it
@@ -53,7 +53,7 @@ func WatchOutlives(tb TB, d, watcher driver.Driver, happens ...func()) {
 			}
 			return err
 		})
-		tells("a release")
+		waitChange("a release")
 	}
 	basictest.Eventually(tb, "PushesChanges", func() bool { return watcher.Properties().PushesChanges })
 }

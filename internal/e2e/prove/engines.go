@@ -24,18 +24,18 @@ import (
 
 // An engine is a backend on the servers that it needs.
 type engine struct {
-	what  string // in the table
+	title string // in the table
 	start func(l *lab) setup
 }
 
-// A setup is the input of the command on an engine.
+// A setup has the command's arguments for an engine.
 type setup struct {
 	url   string
 	args  []string
-	fault func() // what --failover-cmd does; nil if there is none
+	fault func() // runs for --failover-cmd; nil for an engine without it
 }
 
-// allEngines are the engines that the table of the backends names.
+// allEngines has the engines that backends.All names.
 var allEngines = map[string]engine{
 	"memory":   {"memory", func(*lab) setup { return setup{url: "mem:"} }},
 	"sqlite":   {"SQLite", func(l *lab) setup { return setup{url: "sqlite:" + filepath.Join(l.TempDir(), "locks.db")} }},
@@ -50,8 +50,7 @@ var allEngines = map[string]engine{
 	"nats":     {"NATS, 3 replicas", startNATS},
 }
 
-// engineNames returns the names of the engines, in the order of the table of the
-// backends.
+// engineNames returns the names of the engines, in the order of backends.All.
 func engineNames() (names []string) {
 	for _, b := range backends.All {
 		names = append(names, b.Engines...)
@@ -59,9 +58,9 @@ func engineNames() (names []string) {
 	return names
 }
 
-// startPostgres makes a server's data, and lets the command start the server. Root
-// starts it as the owner of the data. SIGTERM would wait for all clients to end, SIGINT
-// does not.
+// startPostgres makes a server's data, and lets the command start the server. As root,
+// the command starts it as the owner of the data. The shell line sends SIGINT on SIGTERM,
+// because PostgreSQL would wait for all clients after SIGTERM.
 func startPostgres(l *lab) setup {
 	s := pgtest.Start(l, "fsync=on")
 	s.Database("app")
@@ -74,8 +73,8 @@ func startPostgres(l *lab) setup {
 	line := fmt.Sprintf(`cd '%[1]s'; trap 'kill -INT $!; wait' TERM; %[2]s'%[3]s' -D '%[1]s/data' -p %[4]s `+
 		`-c listen_addresses=127.0.0.1 -c unix_socket_directories='%[1]s' -c max_connections=400 `+
 		`-c log_min_messages=fatal & wait`, s.Dir, as, program, s.Port)
-	// A request that has no answer in time costs its connection. On a busy machine the
-	// new connections of many clients take all the time that there is.
+	// A request without an answer in time closes its connection. On a busy machine, many
+	// clients would need all the time for new connections, so limit their number.
 	return setup{url: s.URL("app") + "?sslmode=disable&pool_max_conns=4", args: []string{"--server-cmd", line}}
 }
 
@@ -103,8 +102,8 @@ func startEtcd(l *lab) setup {
 	return setup{url: c.URL(), fault: disturb(members, func() {})}
 }
 
-// startNATS starts servers that do not tell clients of each other. Otherwise the clients
-// would pass by the proxies.
+// startNATS starts servers that do not announce each other to clients. Otherwise the
+// clients would bypass the proxies.
 func startNATS(l *lab) setup {
 	var addrs []string
 	var members []member
@@ -115,8 +114,8 @@ func startNATS(l *lab) setup {
 	return setup{url: "nats://" + strings.Join(addrs, ",") + "?replicas=3", fault: disturb(members, func() {})}
 }
 
-// startFerret keeps the standard input of FerretDB open: it ends with it. The server
-// handles one request at a time, so the run is slower.
+// startFerret keeps the standard input of FerretDB open, because the server ends with it.
+// The server handles one request at a time, so the run needs a lower rate.
 func startFerret(l *lab) setup {
 	addr := "127.0.0.1:" + servertest.FreePort(l)
 	line := fmt.Sprintf("tail -f /dev/null | '%s' -data '%s' -listen %s",

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// durable makes a Redis answer only after it has stored.
+// durable makes a Redis server answer only after it has stored its writes on the disk.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"}
 
 func startRedis(l *lab) setup {
@@ -21,8 +21,8 @@ func startRedis(l *lab) setup {
 	return setup{url: "redis://127.0.0.1:" + port, args: []string{"--server-cmd", line}}
 }
 
-// several is a list of servers as URLs have it, and the servers as members.
-func several(servers []*redistest.Server) (list string, members []member) {
+// membersOf returns the list of the servers for a URL, and the servers as members.
+func membersOf(servers []*redistest.Server) (list string, members []member) {
 	var addrs []string
 	for _, s := range servers {
 		addrs = append(addrs, s.Addr)
@@ -33,10 +33,10 @@ func several(servers []*redistest.Server) (list string, members []member) {
 
 func startCluster(l *lab) setup {
 	nodes := redistest.StartClusterWith(l, 3, func(int) []string { return durable })
-	list, members := several(nodes)
+	list, members := membersOf(nodes)
 	return setup{url: "redis://" + list, fault: disturb(members, func() {
 		for _, n := range nodes {
-			wait(l, "the cluster does not come back", func() bool {
+			wait(l, "the cluster does not recover", func() bool {
 				answer, _ := redistest.Ask(n.Addr, "CLUSTER", "INFO")
 				return strings.Contains(answer, "cluster_state:ok")
 			})
@@ -49,7 +49,7 @@ func redlock(l *lab) (url string, members []member) {
 	for i := range servers {
 		servers[i] = redistest.Start(l, durable...)
 	}
-	list, members := several(servers)
+	list, members := membersOf(servers)
 	return "redlock://" + list, members
 }
 
@@ -58,23 +58,22 @@ func startRedlock(l *lab) setup {
 	return setup{url: url, fault: disturb(members, func() {})}
 }
 
-// startSentinel starts a group whose fault replaces the master, because it is dead or
-// because an operator asks for it. Redis replicates late, so the new master may lack
-// the last writes.
+// startSentinel starts a group whose fault replaces the master, after a kill or on
+// request. Redis replicates asynchronously, so the new master may lack the last writes.
 func startSentinel(l *lab) setup {
 	g := redistest.StartGroup(l, durable...)
 	master, other := g.Master, g.Replica
 	return setup{url: g.URL(), args: []string{"--forgets"}, fault: func() {
-		asked := rand.IntN(3) == 0
-		if asked {
+		onRequest := rand.IntN(3) == 0
+		if onRequest {
 			failOver(l, g)
 		} else {
 			master.Kill()
 		}
-		wait(l, "no Sentinel has made the replica the master", func() bool {
-			return role(other) == "master" && all(g, other.Port)
+		wait(l, "the replica has not become the master", func() bool {
+			return role(other) == "master" && allSentinelsName(g, other.Port)
 		})
-		if !asked {
+		if !onRequest {
 			master.Run()
 		}
 		master, other = other, master
@@ -84,7 +83,8 @@ func startSentinel(l *lab) setup {
 	}}
 }
 
-// failOver asks a Sentinel, which refuses for some time after it has done it before.
+// failOver asks a Sentinel to fail over. The Sentinel refuses for some time after an
+// earlier fail-over.
 func failOver(l *lab, g *redistest.SentinelGroup) {
 	wait(l, "the Sentinels do not fail over", func() bool {
 		answer, err := redistest.Ask(g.Sentinels[0].Addr, "SENTINEL", "FAILOVER", "main")
@@ -92,8 +92,8 @@ func failOver(l *lab, g *redistest.SentinelGroup) {
 	})
 }
 
-// all reports whether all Sentinels say that the master has this port.
-func all(g *redistest.SentinelGroup, port string) bool {
+// allSentinelsName reports whether all Sentinels say that the master has this port.
+func allSentinelsName(g *redistest.SentinelGroup, port string) bool {
 	for _, s := range g.Sentinels {
 		answer, err := redistest.Ask(s.Addr, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")
 		if err != nil || !strings.Contains(answer, "\r\n"+port+"\r\n") {
@@ -110,7 +110,7 @@ func info(s *redistest.Server) string {
 
 func role(s *redistest.Server) string { return redistest.Field(info(s), "role") }
 
-// wait waits until done returns true, and fails with problem after a minute.
+// wait waits until done returns true. After a minute it fails with problem.
 func wait(l *lab, problem string, done func() bool) {
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -20,11 +20,11 @@ var update = flag.Bool("update", false, "write the engines into nightly.yml")
 func TestEachBackendHasAnEngine(t *testing.T) {
 	for _, b := range backends.All {
 		if len(b.Schemes) > 0 && len(b.Engines) == 0 {
-			t.Errorf("internal/backends names no engine of %s", b.Folder)
+			t.Errorf("internal/backends has no engine for %s", b.Folder)
 		}
 	}
 	if named, started := slices.Sorted(slices.Values(engineNames())), slices.Sorted(maps.Keys(allEngines)); !slices.Equal(named, started) {
-		t.Errorf("internal/backends names the engines %q, and allEngines has %q", named, started)
+		t.Errorf("internal/backends names the engines %q, but allEngines has %q", named, started)
 	}
 }
 

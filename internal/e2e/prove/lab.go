@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// A lab has the servers of one run. The packages that start servers for tests take it for
-// a test.
+// A lab has the servers of one run. It implements the interface of a test for the
+// packages that start servers.
 type lab struct {
-	mu   sync.Mutex // protects ends
-	ends []func()
+	mu       sync.Mutex // protects cleanups
+	cleanups []func()
 }
 
-// labError is a problem with a server. Fatalf panics with it.
+// labError is the value with which Fatalf panics.
 type labError struct{ error }
 
 func (*lab) Helper() {}
@@ -26,7 +26,7 @@ func (*lab) Helper() {}
 func (l *lab) Cleanup(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ends = append(l.ends, f)
+	l.cleanups = append(l.cleanups, f)
 }
 
 // TempDir is as in package testing.
@@ -39,13 +39,13 @@ func (l *lab) TempDir() string {
 	return dir
 }
 
-// Errorf ends the run, as Fatalf does: a run in which a server failed measures nothing.
+// Errorf ends the run, as Fatalf does, because a run with a failed server proves nothing.
 func (l *lab) Errorf(format string, args ...any) { l.Fatalf(format, args...) }
 
 // Fatalf ends the run.
 func (l *lab) Fatalf(format string, args ...any) { panic(labError{fmt.Errorf(format, args...)}) }
 
-// Skipf ends the run, too: the caller has asked for this engine.
+// Skipf ends the run, too, because the user has asked for this engine.
 func (l *lab) Skipf(format string, args ...any) { l.Fatalf(format, args...) }
 
 // Logf prints to standard error, because standard output has the table.
@@ -55,15 +55,15 @@ func (*lab) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n
 func (l *lab) close(err *error) {
 	*err = errors.Join(*err, problem(recover()))
 	l.mu.Lock()
-	ends := l.ends
-	l.ends = nil
+	cleanups := l.cleanups
+	l.cleanups = nil
 	l.mu.Unlock()
-	for _, end := range slices.Backward(ends) {
+	for _, end := range slices.Backward(cleanups) {
 		end()
 	}
 }
 
-// problem is the error of a Fatalf that was recovered.
+// problem returns the error of a recovered Fatalf. It panics again with other values.
 func problem(recovered any) error {
 	switch p := recovered.(type) {
 	case nil:

@@ -7,7 +7,7 @@
 //	go run ./internal/e2e/prove -engine all|NAME[,NAME...] [-for 10m]
 //
 // It prints a row of a Markdown table for each run, and keeps the report, the history and
-// what the command said in a folder. It fails if a lock did not hold, if a run proves
+// the command's output in a folder. It fails if a lock did not hold, if a run proves
 // nothing, or if a planted bug is not found within a minute.
 package main
 
@@ -30,21 +30,21 @@ type harness struct {
 	pawl string // the command
 	out  string // the folder of the reports
 	time time.Duration
-	seed uint64 // 0: each run chooses its own
+	seed uint64 // 0 for a random seed of each run
 	args []string
 }
 
 func main() {
 	engine := flag.String("engine", "", "the `NAMES` of engines, separated by commas, or all: "+strings.Join(engineNames(), ","))
 	planted := flag.String("planted", "", "the `NAME` of a planted bug, or all (default all, without -engine)")
-	length := flag.Duration("for", 10*time.Minute, "how long the run on an engine is")
-	seed := flag.Uint64("seed", 0, "of the faults and the work (default random)")
+	length := flag.Duration("for", 10*time.Minute, "the duration of the run on an engine")
+	seed := flag.Uint64("seed", 0, "the `SEED` of the faults and the work (default random)")
 	out := flag.String("out", "bin/prove", "the `FOLDER` of the reports")
 	pawl := flag.String("pawl", "", "the `FILE` of the command (default: it is built)")
-	poked := flag.String("poke", "", "ask the harness at this `ADDRESS` for a fault, and do nothing else; its --failover-cmd does")
+	pokeAddr := flag.String("poke", "", "only ask the harness at this `ADDRESS` for a fault; its --failover-cmd uses this")
 	flag.Parse()
-	if *poked != "" {
-		exitIf(poke(*poked))
+	if *pokeAddr != "" {
+		exitIf(poke(*pokeAddr))
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -81,13 +81,12 @@ func (h *harness) run(ctx context.Context, engine, planted string) error {
 	return h.engines(ctx, engine)
 }
 
-// build builds the command. A copy of its own stays the same while the sources
-// change.
+// build builds the command, so that all runs use the same one even if the sources change.
 func build(ctx context.Context, dir string) (path string, err error) {
 	path = filepath.Join(dir, "pawl")
 	c := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/pawl-go/pawl/cmd/pawl")
-	if said, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", c, err, said)
+	if output, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", c, err, output)
 	}
 	return path, nil
 }
@@ -116,7 +115,7 @@ func (h *harness) engines(ctx context.Context, names string) (failed error) {
 func (h *harness) engine(ctx context.Context, name string) (err error) {
 	e, known := allEngines[name]
 	if !known {
-		return fmt.Errorf("there is no such engine; there are %s", strings.Join(engineNames(), ", "))
+		return fmt.Errorf("no such engine; the engines are %s", strings.Join(engineNames(), ", "))
 	}
 	l := &lab{}
 	defer l.close(&err)
@@ -129,7 +128,7 @@ func (h *harness) engine(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.print(r.row(e.what)), r.failure())
+	return errors.Join(h.print(r.row(e.title)), r.failure())
 }
 
 // print prints lines of a table, and adds them to a file beside the reports.

@@ -16,11 +16,10 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// foundWithin is the longest time that the run with a planted bug may take until it
-// breaks a rule.
-const foundWithin = time.Minute
+// maxPlantTime is the time within which a planted bug must break a rule.
+const maxPlantTime = time.Minute
 
-// plants runs the command with planted bugs, on Redis or on the servers that a bug needs.
+// plants runs the command with planted bugs, on Redis or on the servers that they need.
 func (h *harness) plants(ctx context.Context, names string) (failed error) {
 	all, _ := worker.Plants()
 	chosen := all
@@ -29,7 +28,7 @@ func (h *harness) plants(ctx context.Context, names string) (failed error) {
 	}
 	for _, name := range chosen {
 		if !slices.Contains(all, name) {
-			return fmt.Errorf("%s is no planted bug; there are %s", name, strings.Join(all, ", "))
+			return fmt.Errorf("%s is no planted bug; the bugs are %s", name, strings.Join(all, ", "))
 		}
 	}
 	if err := h.print("| planted bug | found after | by the rule | and by |\n|---|---|---|---|"); err != nil {
@@ -46,14 +45,14 @@ func (h *harness) plants(ctx context.Context, names string) (failed error) {
 	return failed
 }
 
-// plant runs the command for a third of the time that a bug may take, and, if that does
-// not find it, for all of it.
+// plant runs the command for a third of maxPlantTime and, if that does not find the bug,
+// for all of it.
 func (h *harness) plant(ctx context.Context, name string) (err error) {
 	l := &lab{}
 	defer l.close(&err)
 	url := plantServer(l, worker.PlantNeeds(name))
 	var r *result
-	for _, d := range []time.Duration{foundWithin / 3, foundWithin} {
+	for _, d := range []time.Duration{maxPlantTime / 3, maxPlantTime} {
 		args := append([]string{"--for", d.String(), "--planted", name}, h.args...)
 		if h.seed != 0 {
 			args = append(args, "--seed", fmt.Sprint(h.seed))
@@ -66,7 +65,7 @@ func (h *harness) plant(ctx context.Context, name string) (err error) {
 		}
 	}
 	if len(r.verdict.Violations) == 0 {
-		return errors.Join(h.print("| "+name+" | not found | | |"), fmt.Errorf("it is not found within %v (%s)", foundWithin, r.report))
+		return errors.Join(h.print("| "+name+" | not found | | |"), fmt.Errorf("not found within %v (%s)", maxPlantTime, r.report))
 	}
 	rule, after := r.firstBroken()
 	var others []string
@@ -77,14 +76,13 @@ func (h *harness) plant(ctx context.Context, name string) (err error) {
 	}
 	slices.Sort(others)
 	err = h.print(fmt.Sprintf("| %s | %.1f s | %s | %s |", name, after.Seconds(), rule, strings.Join(others, ", ")))
-	if after > foundWithin {
-		err = errors.Join(err, fmt.Errorf("it breaks a rule only after %v (%s)", after.Round(time.Second), r.report))
+	if after > maxPlantTime {
+		err = errors.Join(err, fmt.Errorf("found only after %v (%s)", after.Round(time.Second), r.report))
 	}
 	return err
 }
 
-// firstBroken returns the rule that was broken first, and the time at which the history
-// shows that.
+// firstBroken returns the rule of the violation that ended first, and its end.
 func (r *result) firstBroken() (rule string, after time.Duration) {
 	first := slices.MinFunc(r.verdict.Violations, func(a, b check.Violation) int { return cmp.Compare(a.To, b.To) })
 	return first.Rule, time.Duration(first.To)

@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// The command starts one process with --server-cmd. Servers that are several processes
-// belong to the harness: it stops and kills them when --failover-cmd asks it to.
+// With --server-cmd the command can start only one process. The harness itself starts
+// servers with several processes, and stops and kills them when --failover-cmd asks for
+// it.
 
-// flags are the flags for a setup.
+// flags returns the flags of the command for a setup.
 func (l *lab) flags(s setup) []string {
 	args := s.args
 	if s.fault == nil {
@@ -31,7 +32,7 @@ func (l *lab) flags(s setup) []string {
 	return append(args, "--failover-cmd", fmt.Sprintf("'%s' -poke %s", self, l.listen(s.fault)))
 }
 
-// listen does the fault for each connection, and answers when it is over.
+// listen causes the fault for each connection, and answers when the fault has ended.
 func (l *lab) listen(fault func()) (addr string) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,14 +61,14 @@ func (l *lab) listen(fault func()) (addr string) {
 	return listener.Addr().String()
 }
 
-// try returns what a server failed at.
+// try calls f, and returns the error of a Fatalf in it.
 func try(f func()) (err error) {
 	defer func() { err = problem(recover()) }()
 	f()
 	return nil
 }
 
-// poke is the process of --failover-cmd.
+// poke is the main function of --failover-cmd.
 func poke(addr string) error {
 	c, err := new(net.Dialer).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
@@ -86,23 +87,22 @@ func poke(addr string) error {
 
 // A member is one server of several.
 type member struct {
-	kill, run   func()
-	pause, goOn func()
+	kill, run     func()
+	pause, resume func()
 }
 
-// disturb returns a fault: it kills one member of several and starts it again, or stops
-// it for a while. The others go on meanwhile. The fault is over when all of them work
-// together again.
-func disturb(members []member, together func()) func() {
+// disturb returns a fault that kills and restarts one of the members, or pauses it for a
+// while. The fault ends when awaitRecovery returns.
+func disturb(members []member, awaitRecovery func()) func() {
 	return func() {
 		m := members[rand.IntN(len(members))]
 		begin, end := m.kill, m.run
 		if rand.IntN(3) == 0 {
-			begin, end = m.pause, m.goOn
+			begin, end = m.pause, m.resume
 		}
 		begin()
 		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Second))))
 		end()
-		together()
+		awaitRecovery()
 	}
 }

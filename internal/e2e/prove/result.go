@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A result is the result of a run.
+// A result is the outcome of a run.
 type result struct {
 	run     history.Run
 	verdict *check.Verdict
@@ -50,8 +50,8 @@ func (h *harness) prove(ctx context.Context, name string, args []string) (*resul
 	}
 	r.code = c.ProcessState.ExitCode()
 	if err := r.read(at + ".jsonl"); err != nil {
-		said, _ := os.ReadFile(at + ".log")
-		return nil, fmt.Errorf("exit code %d, and %w\n%s", r.code, err, said)
+		output, _ := os.ReadFile(at + ".log")
+		return nil, fmt.Errorf("exit code %d, and %w\n%s", r.code, err, output)
 	}
 	return r, nil
 }
@@ -73,7 +73,7 @@ func (r *result) read(file string) error {
 const engineHead = "| engine | leases | faults | lost | taken over | stale writes refused | violations | proves nothing because | time | seed |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|"
 
-// row is a row of the table of the engines.
+// row returns the row of an engine in the table.
 func (r *result) row(engine string) string {
 	n := r.verdict.Numbers
 	var faults []string
@@ -84,7 +84,7 @@ func (r *result) row(engine string) string {
 		n.Lost, n.TakenOver, n.Stale, r.violations(), strings.Join(r.verdict.Weaknesses, " "), r.took.Round(time.Second), r.run.Seed)
 }
 
-// violations counts those of each rule.
+// violations returns the number of violations of each broken rule.
 func (r *result) violations() string {
 	if len(r.verdict.Count) == 0 {
 		return "0"
@@ -96,13 +96,13 @@ func (r *result) violations() string {
 	return strings.Join(all, ", ")
 }
 
-// failure returns the reason for which a run on an engine is no proof, or nil.
+// failure returns the reason why a run on an engine proves nothing, or nil.
 func (r *result) failure() error {
 	switch {
 	case len(r.verdict.Violations) > 0:
 		return fmt.Errorf("%s: %s (%s)", r.verdict.Violations[0].Rule, r.verdict.Violations[0].Text, r.report)
 	case len(r.verdict.Weaknesses) > 0:
-		return fmt.Errorf("it proves nothing: %s (%s)", r.verdict.Weaknesses[0], r.report)
+		return fmt.Errorf("the run proves nothing: %s (%s)", r.verdict.Weaknesses[0], r.report)
 	case r.code != 0:
 		return fmt.Errorf("exit code %d (%s)", r.code, r.report)
 	}
