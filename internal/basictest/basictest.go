@@ -1,5 +1,5 @@
-// Package basictest has the steps that tests of all packages share. Like
-// internal/servertest it does not import testing.
+// Package basictest has helpers for the tests of all packages. Like internal/servertest
+// it does not import testing.
 package basictest
 
 import (
@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that is needed here, and of servertest.TB.
+// TB has the methods of testing.TB, and of servertest.TB, that this package uses.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Skipf(format string, args ...any)
 }
 
-// NoError ends the test if there is an error.
+// NoError ends the test if err is not nil.
 func NoError(tb TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -23,7 +23,7 @@ func NoError(tb TB, err error) {
 	}
 }
 
-// IsError ends the test unless the error is each of the targets.
+// IsError ends the test unless errors.Is reports true for each of the targets.
 func IsError(tb TB, err error, targets ...error) {
 	tb.Helper()
 	for _, target := range targets {
@@ -33,7 +33,7 @@ func IsError(tb TB, err error, targets ...error) {
 	}
 }
 
-// Must returns a function that returns v, and ends its test if there is an error.
+// Must returns a function that returns v, or ends the test if err is not nil.
 func Must[T any](v T, err error) func(tb TB) T {
 	return func(tb TB) T {
 		tb.Helper()
@@ -42,32 +42,32 @@ func Must[T any](v T, err error) func(tb TB) T {
 	}
 }
 
-// Nightly skips a test unless make test-all runs it.
-func Nightly(tb TB, why string) {
+// Nightly skips a test unless make test-all runs it. reason says why it is slow.
+func Nightly(tb TB, reason string) {
 	tb.Helper()
 	if short := flag.Lookup("test.short"); short != nil && short.Value.String() == "true" {
-		tb.Skipf("make test-all runs this: %s", why)
+		tb.Skipf("make test-all runs this: %s", reason)
 	}
 }
 
 // hangTime is the time after which a test counts as hanging.
 const hangTime = 3 * time.Minute
 
-// Eventually waits until is returns true.
-func Eventually(tb TB, what string, is func() bool) {
+// Eventually waits until condition returns true.
+func Eventually(tb TB, what string, condition func() bool) {
 	tb.Helper()
-	for began := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > hangTime {
-			tb.Fatalf("it never came to pass: %s", what)
+			tb.Fatalf("not true within %v: %s", hangTime, what)
 		}
 	}
 }
 
-// Until tries a step until it returns no error.
-func Until(tb TB, what string, try func() error) {
+// Until repeats a step until it returns no error.
+func Until(tb TB, what string, step func() error) {
 	tb.Helper()
-	err := try()
-	for began := time.Now(); err != nil; err = try() {
+	err := step()
+	for began := time.Now(); err != nil; err = step() {
 		if time.Since(began) > hangTime {
 			tb.Fatalf("%s: %v", what, err)
 		}

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Lines has what several goroutines write, and can be read meanwhile. Its zero value is
-// empty.
+// Lines is a buffer that several goroutines can write and read at the same time. Its zero
+// value is empty.
 type Lines struct {
-	mu  sync.Mutex // protects all below
+	mu  sync.Mutex // protects buf
 	buf bytes.Buffer
 }
 

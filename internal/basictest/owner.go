@@ -12,14 +12,13 @@ import (
 // FullOwner returns an owner with a value in each field.
 func FullOwner() driver.Owner { return owner("", 17, 2) }
 
-// LargestOwner returns the owner with the largest value in each field that a claim may
-// have.
+// LargestOwner returns an owner with the largest allowed value in each field.
 func LargestOwner() driver.Owner {
 	return owner(strings.Repeat("x", driver.MaxLabelSize), math.MaxInt32, driver.MaxLabels)
 }
 
-// owner makes an owner of texts that end in tail and are no longer than a label, with
-// that number and that many labels.
+// owner makes an owner with this number and this many labels. Its texts end in tail, and
+// have the length of tail if that is longer than their heads.
 func owner(tail string, number int64, labels int) (o driver.Owner) {
 	text := func(head string) string { return (head + tail)[:max(len(head), len(tail))] }
 	v := reflect.ValueOf(&o).Elem()
@@ -36,7 +35,7 @@ func owner(tail string, number int64, labels int) (o driver.Owner) {
 			}
 			v.Field(i).Set(reflect.ValueOf(all))
 		default:
-			panic("driver.Owner." + name + ": give it a value here")
+			panic("basictest.owner sets no value for driver.Owner." + name)
 		}
 	}
 	return o

@@ -1,4 +1,4 @@
-// Package bubble runs tests in virtual time, also under the race detector.
+// Package bubble runs tests in virtual time, even under the race detector.
 package bubble
 
 import (
@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 )
 
-// Test is [synctest.Test]. Under the race detector, the process runs Go code on one
-// processor until f has ended: as of Go 1.26, two goroutines of a bubble that look at due
-// timers at the same moment use one record of the detector at once, and it ends the
-// process (golang/go#78156).
+// Test is [synctest.Test], but under the race detector it sets GOMAXPROCS to 1 while f
+// runs. Otherwise, as of Go 1.26, two goroutines of a bubble that check due timers at the
+// same time corrupt a record of the detector, which ends the process (golang/go#78156).
 func Test(t *testing.T, f func(*testing.T)) {
 	if RaceDetector {
 		running.begin()
@@ -26,7 +25,7 @@ var running bubbles
 type bubbles struct {
 	mu         sync.Mutex
 	count      int
-	processors int // what GOMAXPROCS was before the first bubble
+	processors int // GOMAXPROCS before the first bubble
 }
 
 func (b *bubbles) begin() {

@@ -8,17 +8,17 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// With synctest.Test, the race detector ends this test within 0.2 s.
-func TestGoroutinesMayLookAtDueTimersAtOnce(t *testing.T) {
+// With synctest.Test, the race detector would end this test within 0.2 s.
+func TestGoroutinesCheckDueTimersAtOnce(t *testing.T) {
 	bubble.Test(t, func(*testing.T) {
-		var looking sync.WaitGroup
+		var checking sync.WaitGroup
 		for range 8 {
-			looking.Go(func() {
+			checking.Go(func() {
 				for range 5_000 {
 					<-time.NewTimer(0).C
 				}
 			})
 		}
-		looking.Wait()
+		checking.Wait()
 	})
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// TB is the part of testing.TB that is used.
+// TB has the methods of testing.TB that this package uses.
 type TB = servertest.TB
 
 // An Authority signs certificates.
 type Authority struct {
-	File string // of its own certificate
+	File string // has its own certificate
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -39,29 +39,29 @@ func NewAuthority(tb TB) *Authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	a.pem = block("CERTIFICATE", a.signs(tb, a.cert, a.key))
+	a.pem = block("CERTIFICATE", a.sign(tb, a.cert, a.key))
 	write(tb, a.File, a.pem)
 	return a
 }
 
-// Certifies makes a certificate for these hosts, for servers and for clients.
+// Certifies makes a certificate for these hosts, which servers and clients can use.
 func (a *Authority) Certifies(tb TB, hosts ...string) (cert, key string) {
 	tb.Helper()
 	i := NewIdentity(tb, tb.TempDir(), a, hosts...)
 	return i.Cert, i.Key
 }
 
-func (a *Authority) signs(tb TB, what *x509.Certificate, private *ecdsa.PrivateKey) []byte {
+func (a *Authority) sign(tb TB, template *x509.Certificate, private *ecdsa.PrivateKey) []byte {
 	tb.Helper()
-	signed, err := x509.CreateCertificate(rand.Reader, what, a.cert, &private.PublicKey, a.key)
+	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
 	basictest.NoError(tb, err)
 	return signed
 }
 
-// An Identity is the files of one server, or of one client.
+// An Identity has the files of a server or a client.
 type Identity struct {
-	CA, Cert, Key string // the authority to trust, the own certificate, and its key
-	Both          string // the own certificate and its key
+	CA, Cert, Key string // the trusted authority, the own certificate, and its key
+	Both          string // Cert and Key in one file
 
 	hosts []string
 }
@@ -75,13 +75,14 @@ func NewIdentity(tb TB, dir string, a *Authority, hosts ...string) *Identity {
 	return i
 }
 
-// Replace writes new files, signed by an authority, as tools that renew certificates do.
+// Replace replaces the files by new ones that an authority signed, as tools that renew
+// certificates do.
 func (i *Identity) Replace(tb TB, a *Authority) {
 	tb.Helper()
 	i.replace(tb, a, time.Now().Add(24*time.Hour))
 }
 
-// Expire writes files with an expired certificate.
+// Expire replaces the files by ones with an expired certificate.
 func (i *Identity) Expire(tb TB, a *Authority) {
 	tb.Helper()
 	i.replace(tb, a, time.Now().Add(-time.Hour))
@@ -92,19 +93,19 @@ func (i *Identity) replace(tb TB, a *Authority, end time.Time) {
 	private := newKey(tb)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	basictest.NoError(tb, err)
-	what := &x509.Certificate{
+	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "node"}, NotBefore: end.Add(-24 * time.Hour).Add(-time.Minute), NotAfter: end,
 	}
 	for _, h := range i.hosts {
 		if ip := net.ParseIP(h); ip != nil {
-			what.IPAddresses = append(what.IPAddresses, ip)
+			template.IPAddresses = append(template.IPAddresses, ip)
 		} else {
-			what.DNSNames = append(what.DNSNames, h)
+			template.DNSNames = append(template.DNSNames, h)
 		}
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	basictest.NoError(tb, err)
-	own, key := block("CERTIFICATE", a.signs(tb, what, private)), block("PRIVATE KEY", secret)
+	own, key := block("CERTIFICATE", a.sign(tb, template, private)), block("PRIVATE KEY", secret)
 	write(tb, i.CA, a.pem)
 	write(tb, i.Cert, own)
 	write(tb, i.Key, key)

@@ -13,12 +13,12 @@ import (
 // A Server requires certificates of its clients.
 type Server struct {
 	Identity *Identity
-	Reload   func()                               // makes the server read its files again, and closes all connections
-	Open     func(client *Identity) driver.Driver // opens a driver that is closed when the test ends
+	Reload   func()                               // reloads the server's files and closes its connections
+	Open     func(client *Identity) driver.Driver // opens a driver, and closes it at the end of the test
 }
 
-// Rotate replaces the certificates of a server, of the holder, and of a waiter. a is
-// the authority of the server's first certificate.
+// Rotate replaces the certificates of a server, a holder and a waiter. a is the authority
+// of the server's first certificate.
 func Rotate(tb TB, a *Authority, s Server) {
 	tb.Helper()
 	client := NewIdentity(tb, tb.TempDir(), a, "client")
@@ -33,16 +33,16 @@ func Rotate(tb TB, a *Authority, s Server) {
 
 	client.Expire(tb, a)
 	s.Reload()
-	until(tb, "the error says that the certificate has expired", func(ctx context.Context) (bool, error) {
+	until(tb, "the error of an expired certificate", func(ctx context.Context) (bool, error) {
 		err := renew(ctx)
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			tb.Fatalf("the error is permanent, although the certificate can be renewed: %v", err)
+			tb.Fatalf("the error is permanent, but the certificate can be renewed: %v", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "expired"), err
 	})
 
 	client.Replace(tb, a)
-	until(tb, "the new certificate is used", func(ctx context.Context) (bool, error) {
+	until(tb, "a renewal with the new certificate", func(ctx context.Context) (bool, error) {
 		err := renew(ctx)
 		return err == nil, err
 	})
@@ -51,19 +51,19 @@ func Rotate(tb TB, a *Authority, s Server) {
 	s.Identity.Replace(tb, b)
 	s.Reload()
 	client.Replace(tb, b)
-	until(tb, "the new authority is used", func(ctx context.Context) (bool, error) {
+	until(tb, "a renewal with the new authority", func(ctx context.Context) (bool, error) {
 		err := renew(ctx)
 		return err == nil, err
 	})
 
-	until(tb, "the lease is released", func(ctx context.Context) (bool, error) {
+	until(tb, "a release", func(ctx context.Context) (bool, error) {
 		err := holder.Release(ctx, servertest.Lease(held))
 		return err == nil || errors.Is(err, driver.ErrNoSuchLease), err
 	})
-	until(tb, "the waiter gets the lock", func(ctx context.Context) (bool, error) {
+	until(tb, "a grant for the waiter", func(ctx context.Context) (bool, error) {
 		g, err := waiter.Acquire(ctx, waiting)
 		if err == nil && g.Fence <= first.Fence {
-			tb.Fatalf("the fence %d after %d", g.Fence, first.Fence)
+			tb.Fatalf("fence %d after %d", g.Fence, first.Fence)
 		}
 		return err == nil, err
 	})
@@ -80,7 +80,7 @@ func until(tb TB, what string, f func(ctx context.Context) (bool, error)) {
 			return
 		}
 		if time.Now().After(end) {
-			tb.Fatalf("this did not happen in time: %s: %v", what, err)
+			tb.Fatalf("no success in time: %s: %v", what, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package leaktest finds the goroutines that the tests of a package leave behind.
+// Package leaktest finds goroutines that run after the tests of a package.
 package leaktest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// patience is the time in which a goroutine has to end after its test.
-const patience = 5 * time.Second
+// endTimeout is the time within which a goroutine must end after the tests.
+const endTimeout = 5 * time.Second
 
-// Main is for TestMain: it runs the tests of a package, and ends the process. The tests
-// fail if a goroutine is left whose stack has none of the ignored functions.
+// Main runs the tests of a package for TestMain, and ends the process. The tests fail if
+// a goroutine is left whose stack contains none of the ignored functions.
 func Main(m interface{ Run() int }, ignored ...string) {
 	code := m.Run()
 	if code == 0 {
@@ -28,7 +28,7 @@ func Main(m interface{ Run() int }, ignored ...string) {
 	os.Exit(code)
 }
 
-// Parallel parses the flags, and lets n tests run at once: most of them only wait.
+// Parallel parses the flags, and lets n tests run at once. Most of them only wait.
 func Parallel(n int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
@@ -36,7 +36,7 @@ func Parallel(n int) {
 	}
 }
 
-// Then returns tests that run m and then end, which stops the shared servers.
+// Then returns tests that run m and then call end, which stops the shared servers.
 func Then(m interface{ Run() int }, end func()) interface{ Run() int } { return then{m, end} }
 
 type then struct {
@@ -49,13 +49,13 @@ func (t then) Run() int {
 	return t.m.Run()
 }
 
-// Find waits until only the caller's goroutine is left. If others stay, it returns an
-// error with their stacks. Call it when all tests have ended.
+// Find waits until only the caller's goroutine is left. If otherStacks remain, it returns
+// an error with their stacks. Call it after all tests.
 func Find(ignored ...string) error {
-	left := others(ignored)
-	for pause, end := time.Millisecond, time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
+	left := otherStacks(ignored)
+	for pause, end := time.Millisecond, time.Now().Add(endTimeout); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
 		time.Sleep(pause)
-		left = others(ignored)
+		left = otherStacks(ignored)
 	}
 	if len(left) == 0 {
 		return nil
@@ -63,17 +63,16 @@ func Find(ignored ...string) error {
 	return fmt.Errorf("%d goroutines are left by the tests:\n\n%s", len(left), strings.Join(left, "\n\n"))
 }
 
-// machinery has the functions of goroutines that a test binary runs beside the tests: for
-// signals, once something has asked for them, for the alarm of -timeout, for a profile or
-// a trace that is written, and for fuzzing.
-var machinery = []string{
+// runtimeFunctions are in the stacks of goroutines that a test binary itself may run: for
+// signals, the alarm of -timeout, profiles, traces and fuzzing.
+var runtimeFunctions = []string{
 	"os/signal.signal_recv", "os/signal.loop", "runtime.ensureSigM", "testing.(*M).startAlarm", "runtime/pprof.profileWriter", "runtime.ReadTrace",
 	"internal/fuzz.",
 }
 
-// others are the stacks of the goroutines that are neither the caller's nor ignored.
-func others(ignored []string) (left []string) {
-	ignored = slices.Concat(machinery, ignored)
+// otherStacks returns the stacks except the caller's and the ignored ones.
+func otherStacks(ignored []string) (left []string) {
+	ignored = slices.Concat(runtimeFunctions, ignored)
 	buf := make([]byte, 1<<20)
 	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
 		if n < len(buf) {

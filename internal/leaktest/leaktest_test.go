@@ -8,26 +8,26 @@ import (
 	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
-func left(until <-chan struct{}) { <-until }
+func waitFor(until <-chan struct{}) { <-until }
 
-// The test binary itself has others: so each answer is held against its own goroutine.
+// The test binary may have other goroutines, so the test looks only for its own.
 func TestFind(t *testing.T) {
 	has := func(ignored ...string) bool {
 		err := leaktest.Find(ignored...)
-		return err != nil && strings.Contains(err.Error(), "leaktest_test.left(")
+		return err != nil && strings.Contains(err.Error(), "leaktest_test.waitFor(")
 	}
-	bubble.Test(t, func(t *testing.T) { // where its patience takes no time
+	bubble.Test(t, func(t *testing.T) { // so that the timeout takes no time
 		until := make(chan struct{})
-		go left(until)
+		go waitFor(until)
 		if !has() {
-			t.Error("a goroutine that stays is not found")
+			t.Error("Find does not find a goroutine that stays")
 		}
-		if has("leaktest_test.left") {
-			t.Error("a goroutine that is ignored is found")
+		if has("leaktest_test.waitFor") {
+			t.Error("Find finds an ignored goroutine")
 		}
 		close(until)
 		if has() {
-			t.Error("a goroutine that has ended is found")
+			t.Error("Find finds a goroutine that has ended")
 		}
 	})
 }

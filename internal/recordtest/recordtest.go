@@ -1,5 +1,4 @@
-// Package recordtest records the failures of a test, for tests of assertions, checks and
-// steps.
+// Package recordtest records the failures of a test, for tests of assertions and checks.
 package recordtest
 
 import (
@@ -9,31 +8,31 @@ import (
 	"testing"
 )
 
-// A Recorder is a test whose calls of Errorf are recorded, and do not fail it.
+// A Recorder is a test that records calls of Errorf and does not fail.
 type Recorder struct {
 	testing.TB
-	ends []func()
+	cleanups []func()
 
-	mu   sync.Mutex // protects said
-	said []string
+	mu       sync.Mutex // protects failures
+	failures []string
 }
 
 // Errorf records a failure.
 func (r *Recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, fmt.Sprintf(format, args...))
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
 // Cleanup makes End call f.
-func (r *Recorder) Cleanup(f func()) { r.ends = append(r.ends, f) }
+func (r *Recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
-// End runs the cleanups, the last one first, and returns all failures.
+// End runs the cleanups, the last one first, and returns the failures.
 func (r *Recorder) End() []string {
-	for _, end := range slices.Backward(r.ends) {
+	for _, end := range slices.Backward(r.cleanups) {
 		end()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.said
+	return r.failures
 }

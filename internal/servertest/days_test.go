@@ -210,7 +210,7 @@ func TestStandsStillFails(t *testing.T) {
 		want       string
 		late, slow bool
 	}{
-		"no defect":                 {},
+		"no defect":               {},
 		"a grant that comes late": {want: "Acquire after the pause", late: true},
 		"a call without an end":   {want: "with a timeout of 200 ms", slow: true},
 	} {
@@ -279,7 +279,7 @@ func TestFullDiskFails(t *testing.T) {
 		want string
 		err  error
 	}{
-		"no defect":                 {"", &driver.Error{Hint: "the disk is full"}},
+		"no defect":               {"", &driver.Error{Hint: "the disk is full"}},
 		"a disk that is not full": {"on a full disk", nil},
 		"an error without a hint": {"on a full disk", &driver.Error{}},
 		"a permanent error":       {"on a full disk", &driver.Error{Hint: "the disk is full", Permanent: true}},

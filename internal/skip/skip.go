@@ -1,6 +1,6 @@
-// Package skip is for tests that cannot be run here, or whose verdict says nothing.
-// They are skipped, and internal/testrun prints and counts them, because a run in which
-// many tests prove nothing must not look like one in which all pass.
+// Package skip skips tests that cannot run on this machine, or that prove nothing on it.
+// internal/testrun prints them, because a run in which many tests prove nothing must not
+// look like a run in which all pass.
 package skip
 
 import (
@@ -8,29 +8,29 @@ import (
 	"os"
 )
 
-// List is the variable of the environment that names the file to which Unproven appends.
+// List is the environment variable that names the file to which Unproven appends.
 const List = "PAWL_TEST_UNPROVEN"
 
-// TB has the methods of a testing.TB that Unproven needs.
+// TB has the methods of testing.TB that Unproven uses.
 type TB interface {
 	Helper()
 	Skipf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Unproven skips the test, and notes why in the file of [List], if there is one. The
-// reason is one line.
+// Unproven skips the test, and appends the reason, which must be one line, to the file of
+// [List] if that is set.
 func Unproven(t TB, format string, args ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, args...)
 	if file := os.Getenv(List); file != "" {
-		note(t, file, fmt.Sprintf("UNPROVEN: %s: %s\n", name(t), reason))
+		appendLine(t, file, fmt.Sprintf("UNPROVEN: %s: %s\n", name(t), reason))
 	}
 	t.Skipf("%s", reason)
 }
 
-// note appends a line in one write, because packages run side by side.
-func note(t TB, file, line string) {
+// appendLine appends a line in one write, because tests of several packages run at once.
+func appendLine(t TB, file, line string) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,7 +42,7 @@ func note(t TB, file, line string) {
 	}
 }
 
-// name is the name of a test.
+// name returns the name of a test.
 func name(t TB) string {
 	if named, ok := t.(interface{ Name() string }); ok {
 		return named.Name()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-func TestWhatIsUnprovenIsNoted(t *testing.T) {
+func TestUnprovenAppendsToTheList(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "list")
 	t.Setenv(skip.List, file)
 	for range 2 {
@@ -17,7 +17,7 @@ func TestWhatIsUnprovenIsNoted(t *testing.T) {
 	t.Setenv(skip.List, "")
 	t.Run("without a list", func(t *testing.T) { skip.Unproven(t, "no reason") })
 	got, err := os.ReadFile(file)
-	want := "UNPROVEN: TestWhatIsUnprovenIsNoted/one: 2 discs\nUNPROVEN: TestWhatIsUnprovenIsNoted/one#01: 2 discs\n"
+	want := "UNPROVEN: TestUnprovenAppendsToTheList/one: 2 discs\nUNPROVEN: TestUnprovenAppendsToTheList/one#01: 2 discs\n"
 	if err != nil || string(got) != want {
 		t.Errorf("the list is %q, %v; want %q", got, err, want)
 	}

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// failure is a package whose tests failed, with what go test printed of it.
+// failure is a package whose tests failed.
 type failure struct {
 	pkg     string
-	shuffle string // the seed of the order of its tests; empty if they were not shuffled
-	output  string
+	shuffle string // the seed of the order of its tests; empty without -shuffle
+	output  string // of go test for the package
 }
 
-// Lines of go test: the end of a package's output, its seed, and a failed test.
+// Lines in the output of go test: the last line of a package, its seed, a failed test.
 var (
 	packageLine = regexp.MustCompile(`^(?:ok|\?|---|FAIL) *\t(\S+)`)
 	shuffleLine = regexp.MustCompile(`(?m)^-test\.shuffle (\d+)$`)
 	failedTest  = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 )
 
-// failures returns the packages that failed. go test prints what a package has printed
+// failures returns the packages that failed. go test prints the output of a package
 // before the line that names the package.
 func failures(output string) (all []failure) {
 	var block strings.Builder
@@ -41,8 +41,7 @@ func failures(output string) (all []failure) {
 	return all
 }
 
-// neverRepeated returns why a failure stays red at once, or "" if the package may run
-// again.
+// neverRepeated returns the reason not to repeat a failure, or "" if it may be repeated.
 func (f failure) neverRepeated() string {
 	for _, sign := range []struct {
 		in     *regexp.Regexp
@@ -65,8 +64,8 @@ func (f failure) neverRepeated() string {
 	return ""
 }
 
-// flaky returns the lines that name the tests that failed.
-func (f failure) flaky() (lines []string) {
+// flakyLines returns a line for each failed test.
+func (f failure) flakyLines() (lines []string) {
 	for _, m := range failedTest.FindAllStringSubmatch(f.output, -1) {
 		lines = append(lines, "FLAKY: "+f.pkg+" "+m[1])
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// maxRepeated is the number of packages that may fail and be run again. If more fail, the
-// machine or the change is the cause, and repeating would hide it.
+// maxRepeated is the largest number of failed packages that testrun repeats. If more
+// fail, the machine or the change is the cause, and repeating would hide that.
 const maxRepeated = 2
 
 func main() {
@@ -34,11 +34,11 @@ func main() {
 	}
 }
 
-// A testRun is one start of testrun.
+// A testRun has the arguments of testrun.
 type testRun struct {
 	folder string     // for flaky.txt and unproven.txt; empty for neither
 	flags  []string   // of go test
-	groups [][]string // packages that run side by side, group after group
+	groups [][]string // packages; the groups run one after the other
 }
 
 func parseArguments(args []string) (r testRun, err error) {
@@ -62,8 +62,7 @@ func parseArguments(args []string) (r testRun, err error) {
 	return r, nil
 }
 
-// prepare removes the lists of an earlier run, and sets the file to which tests append
-// what they do not prove.
+// prepare removes the lists of an earlier run, and sets the file of skip.Unproven.
 func (r testRun) prepare() error {
 	if r.folder == "" {
 		return nil
@@ -80,7 +79,7 @@ func (r testRun) prepare() error {
 	return errors.Join(os.MkdirAll(folder, 0o750), os.Setenv(skip.List, filepath.Join(folder, "unproven.txt")))
 }
 
-// run runs the tests, and reports whether all passed, or did so when they were repeated.
+// run runs the tests, and reports whether all passed, if need be when repeated.
 func (r testRun) run() bool {
 	var failed []failure
 	for _, packages := range r.groups {
@@ -88,17 +87,16 @@ func (r testRun) run() bool {
 		if passed {
 			continue
 		}
-		some := failures(output)
-		if len(some) == 0 {
+		groupFailures := failures(output)
+		if len(groupFailures) == 0 {
 			return false // go test itself failed
 		}
-		failed = append(failed, some...)
+		failed = append(failed, groupFailures...)
 	}
 	return mayBeRepeated(failed) && r.passAgain(failed)
 }
 
-// mayBeRepeated reports whether the failures are few, and of a kind that a second run may
-// excuse.
+// mayBeRepeated reports whether the failures are few, and none of them is neverRepeated.
 func mayBeRepeated(failed []failure) bool {
 	ok := true
 	for _, f := range failed {
@@ -108,26 +106,26 @@ func mayBeRepeated(failed []failure) bool {
 		}
 	}
 	if ok && len(failed) > maxRepeated {
-		fmt.Printf("RED: %d packages failed, and no more than %d are repeated\n", len(failed), maxRepeated)
+		fmt.Printf("RED: %d packages failed; at most %d are repeated\n", len(failed), maxRepeated)
 		ok = false
 	}
 	return ok
 }
 
-// passAgain repeats the packages that failed, and lists their tests as flaky if all pass.
+// passAgain repeats the failed packages. If all pass, it lists their tests as flaky.
 func (r testRun) passAgain(failed []failure) bool {
-	var seen []string
+	var lines []string
 	for _, f := range failed {
 		if !passesAgain(f, r.flags) {
 			fmt.Printf("RED: %s failed again\n", f.pkg)
 			return false
 		}
-		seen = append(seen, f.flaky()...)
+		lines = append(lines, f.flakyLines()...)
 	}
-	if len(seen) == 0 {
+	if len(lines) == 0 {
 		return true
 	}
-	text := strings.Join(seen, "\n") + "\n"
+	text := strings.Join(lines, "\n") + "\n"
 	fmt.Print(text)
 	if r.folder == "" {
 		return true
@@ -139,7 +137,7 @@ func (r testRun) passAgain(failed []failure) bool {
 	return true
 }
 
-// passesAgain runs the package twice, alone, in the order of tests in which it failed.
+// passesAgain runs a package twice, alone, with the same order of tests.
 func passesAgain(f failure, flags []string) bool {
 	if f.shuffle != "" {
 		flags = slices.Clone(flags)
@@ -158,7 +156,7 @@ func passesAgain(f failure, flags []string) bool {
 	return true
 }
 
-// goTest runs go test -race, shows its output, and returns it.
+// goTest runs go test -race, and prints and returns its output.
 func goTest(flags, packages []string) (output string, passed bool) {
 	var kept bytes.Buffer
 	c := exec.Command("go", slices.Concat([]string{"test", "-race"}, flags, packages)...)
@@ -168,7 +166,7 @@ func goTest(flags, packages []string) (output string, passed bool) {
 	return kept.String(), passed
 }
 
-// showUnproven prints what the tests have noted as not proved.
+// showUnproven prints the list of skip.Unproven.
 func (r testRun) showUnproven() {
 	if r.folder == "" {
 		return

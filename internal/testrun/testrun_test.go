@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// Each planted package fails in another way. A package that then passes twice is flaky,
-// and everything else stays red.
+// Each planted package fails in a different way. Only the flaky one passes when repeated.
 func TestPlantedFailures(t *testing.T) {
 	basictest.Nightly(t, "it builds eight programs with the race detector")
 	t.Chdir(filepath.Join("testdata", "planted"))
@@ -28,14 +27,14 @@ func TestPlantedFailures(t *testing.T) {
 			r := testRun{folder: t.TempDir(), flags: []string{"-shuffle=on", "-timeout=10s"}, groups: [][]string{{"./" + c.pkg}}}
 			t.Setenv("PLANTED_FIRST", filepath.Join(r.folder, "first"))
 			if got := r.run(); got != c.passes {
-				t.Errorf("the run may go on: %v; want %v", got, c.passes)
+				t.Errorf("run returns %v; want %v", got, c.passes)
 			}
 			text, err := os.ReadFile(filepath.Join(r.folder, "flaky.txt"))
 			if want := "FLAKY: planted/flaky TestOnce\n"; c.passes && (err != nil || string(text) != want) {
-				t.Errorf("the list has %q, %v; want %q", text, err, want)
+				t.Errorf("flaky.txt has %q, %v; want %q", text, err, want)
 			}
 			if !c.passes && err == nil {
-				t.Errorf("the list has %q; want none", text)
+				t.Errorf("flaky.txt has %q; want no file", text)
 			}
 		})
 	}
@@ -54,8 +53,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The limit counts for all groups together.
-func TestFailuresThatAreTooMany(t *testing.T) {
+// maxRepeated limits the failures of all groups together.
+func TestTooManyFailures(t *testing.T) {
 	failed := slices.Repeat([]failure{{output: "--- FAIL: TestA (0.1s)\n"}}, maxRepeated+1)
 	if few := failed[1:]; !mayBeRepeated(few) {
 		t.Errorf("%d failures are not repeated", len(few))
@@ -77,14 +76,14 @@ func TestFailuresThatAreNotRepeated(t *testing.T) {
 	} {
 		all := failures("ok  \tp/first\t0.1s\n" + output + "FAIL\tp/second\t0.2s\nok  \tp/third\t0.1s\n")
 		if len(all) != 1 || all[0].pkg != "p/second" {
-			t.Errorf("%q: the packages that failed: %+v", want, all)
+			t.Errorf("%q: the failed packages are %+v, want only p/second", want, all)
 			continue
 		}
 		if got := all[0].neverRepeated(); got != want {
-			t.Errorf("%q is the reason for\n%s\nwant %q", got, all[0].output, want)
+			t.Errorf("neverRepeated returns %q for\n%s\nwant %q", got, all[0].output, want)
 		}
 	}
 	if f := failures("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].neverRepeated() != "it does not compile" {
-		t.Errorf("a build that fails: %+v", f)
+		t.Errorf("a failed build gives %+v", f)
 	}
 }

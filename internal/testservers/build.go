@@ -1,7 +1,7 @@
-// Package testservers builds the servers that are Go modules, for tests. Each is a module
-// of its own in a folder here, so that no other module depends on what it requires. The
-// first build takes a minute or two, and needs the module proxy; `make test` does it
-// before any test runs.
+// Package testservers builds servers for tests from Go modules. Each server has its own
+// module in a folder here, so that no other module depends on the server's requirements.
+// The first build takes a minute or two, and needs the module proxy. `make test` builds
+// before it runs tests.
 package testservers
 
 import (
@@ -13,15 +13,16 @@ import (
 	"sync"
 )
 
-// TB has the methods of a *testing.T that this package needs.
+// TB has the methods of *testing.T that this package uses.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Skipf(format string, args ...any)
 }
 
-// Build builds the server in the folder of that name, and returns the path of the file.
-// If it cannot be built, the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// Build builds the server in the folder of this name, and returns the path of the
+// executable. If the build fails, Build skips the test, or fails it if PAWL_TEST_REQUIRE
+// is set.
 func Build(tb TB, name string) (path string) {
 	tb.Helper()
 	skipWithoutServers(tb)
@@ -38,23 +39,23 @@ func Build(tb TB, name string) (path string) {
 	if built[name] {
 		return path
 	}
-	if said, err := build(filepath.Join(root, "internal", "testservers", name), path); err != nil {
+	if output, err := build(filepath.Join(root, "internal", "testservers", name), path); err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			tb.Fatalf("the server %s cannot be built: %v\n%s", name, err, said)
+			tb.Fatalf("the server %s cannot be built: %v\n%s", name, err, output)
 		}
-		tb.Skipf("the server %s cannot be built: %v\n%s\ngo build -C internal/testservers/%s says more", name, err, said, name)
+		tb.Skipf("the server %s cannot be built: %v\n%s\ngo build -C internal/testservers/%s shows more", name, err, output, name)
 	}
 	built[name] = true
 	return path
 }
 
 var (
-	mu    sync.Mutex // protects built; held while something is built
+	mu    sync.Mutex // protects built; held during a build
 	built = map[string]bool{}
 )
 
-// checkout returns the folder of the repository, which contains the working directory.
-// The binary does not know it, because make test builds with -trimpath.
+// checkout returns the folder of the repository that contains the working directory. The
+// binary has no path of its source, because make test builds with -trimpath.
 func checkout() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -64,15 +65,16 @@ func checkout() (string, error) {
 		if _, err := os.Stat(filepath.Join(folder, "internal", "testservers")); err == nil {
 			return folder, nil
 		}
-		above := filepath.Dir(folder)
-		if above == folder {
+		parent := filepath.Dir(folder)
+		if parent == folder {
 			return "", errors.New("the working directory is not in a checkout of the repository")
 		}
-		folder = above
+		folder = parent
 	}
 }
 
-// workspace returns the go.work of a module that requires ours.
+// workspace returns the value of GOWORK: the go.work of a module that requires this one,
+// or off.
 func workspace(module string) string {
 	path := filepath.Join(module, "go.work")
 	if _, err := os.Stat(path); err != nil {
@@ -81,9 +83,9 @@ func workspace(module string) string {
 	return path
 }
 
-// build lets the go command decide whether a build is needed. Tests of several packages
-// run at the same time, so a lock lets one of them build.
-func build(module, path string) (said []byte, err error) {
+// build runs go build, which decides whether a build is needed. A lock lets only one
+// process build, because tests of several packages run at the same time.
+func build(module, path string) (output []byte, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func build(module, path string) (said []byte, err error) {
 		return nil, err
 	}
 	defer unlock()
-	// With the flags that make built has, Go finds all packages in its cache.
+	// With the flags of make built, Go finds all packages in its cache.
 	c := exec.Command("go", "build", "-C", module, "-trimpath", "-buildvcs=false", "-o", path, ".")
 	c.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOWORK="+workspace(module))
 	return c.CombinedOutput()

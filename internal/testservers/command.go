@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Command finds a server's command in PATH, or otherwise the last match of these
-// patterns. Without a match the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// Command returns the path of a server's command in PATH, or the greatest match of the
+// patterns. Without a match it skips the test, or fails it if PAWL_TEST_REQUIRE is set.
 func Command(tb TB, name, install string, patterns ...string) (path string) {
 	tb.Helper()
 	skipWithoutServers(tb)
@@ -27,8 +27,7 @@ func Command(tb TB, name, install string, patterns ...string) (path string) {
 	return ""
 }
 
-// skipWithoutServers skips the test if PAWL_TEST_SERVERS=none excludes tests with
-// servers.
+// skipWithoutServers skips the test if PAWL_TEST_SERVERS is none.
 func skipWithoutServers(tb TB) {
 	tb.Helper()
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {

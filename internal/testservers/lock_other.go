@@ -2,5 +2,5 @@
 
 package testservers
 
-// lock does nothing: two builds at once are only slower.
+// lock does nothing, because two builds at once are only slower.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// startTimeout is the time in which a server has to listen. Only a hanging server reaches
-// it.
+// startTimeout is the time within which a server must listen. Only a server that hangs
+// takes so long.
 const startTimeout = 3 * time.Minute
 
-// Start builds the server in the folder of that name and runs it until the test ends, at
-// a free address of this machine. args makes its arguments from that address. It waits
-// until the server listens there. The standard input of the server's process ends when
-// the test's process does, which tells the server that no test needs it any more.
+// Start builds the server in the folder of this name, and runs it at a free local address
+// until the test ends. args returns the server's arguments for the address. Start returns
+// when the server listens. When the test's process ends, so does the server's standard
+// input, and the server exits.
 func Start(tb interface {
 	TB
 	Cleanup(f func())
@@ -37,7 +37,7 @@ func Start(tb interface {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = c.Wait() // which says how it was killed
+		_ = c.Wait() // its error is expected, because Cleanup kills the process
 	}()
 	tb.Cleanup(func() {
 		_ = c.Process.Kill()

@@ -15,27 +15,27 @@ import (
 //go:embed clock.c.txt
 var source []byte
 
-// A Clock is the wall clock of a server, which can be set.
+// A Clock sets the wall clock of a server.
 type Clock struct {
 	tb   servertest.TB
 	file string
 }
 
-// New makes a clock in a folder that the server can read. The server's processes have it
-// if they are started with these variables in their environment. It needs a C compiler.
+// New makes a clock in a folder that the server can read. Start the server's processes
+// with env in their environment. New needs a C compiler.
 func New(tb servertest.TB, dir string) (c *Clock, env []string) {
 	tb.Helper()
 	c = &Clock{tb: tb, file: filepath.Join(dir, "clock")}
 	c.Set(0)
 	code, shim := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
 	basictest.NoError(tb, os.WriteFile(code, source, 0o600))
-	if said, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, code, "-ldl").CombinedOutput(); err != nil {
-		tb.Fatalf("cc: %v\n%s", err, said)
+	if output, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, code, "-ldl").CombinedOutput(); err != nil {
+		tb.Fatalf("cc: %v\n%s", err, output)
 	}
 	return c, []string{"LD_PRELOAD=" + shim, "PAWL_CLOCK=" + c.file}
 }
 
-// Set makes the clock go ahead by that, or behind.
+// Set sets the clock ahead by this duration, or back if it is negative.
 func (c *Clock) Set(by time.Duration) {
 	c.tb.Helper()
 	f, err := os.OpenFile(c.file, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // for a server of another user

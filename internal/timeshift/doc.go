@@ -1,3 +1,3 @@
-// Package timeshift sets the wall clock of one server that a test has started, and of no
-// other process, by a preloaded library, or by code in the memory of a Go program.
+// Package timeshift sets the wall clock only of a server that a test has started, by a
+// preloaded library, or by code in the memory of a Go program.
 package timeshift

@@ -15,22 +15,23 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// A GoClock is the wall clock of a server that is a Go program. A Go program does not ask
-// a library for the time, but code that the kernel has put into its memory (the vDSO).
-// GoClock replaces that code.
+// A GoClock sets the wall clock of a server that is a Go program. A Go program gets the
+// time not from a library but from code that the kernel maps into its memory (the vDSO).
+// GoClock replaces this code.
 type GoClock struct {
 	tb servertest.TB
 	by time.Duration
 
-	memory string // of the process
-	at     int64  // where in it the offset is
+	memory string // the file of the process's memory
+	at     int64  // the address of the clock's offset
 }
 
-// NewGo makes a clock, that much ahead, for a process that Start starts, again and again.
+// NewGo makes a clock that is ahead by this duration. Start may start several processes
+// with it, one after the other.
 func NewGo(tb servertest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, by: by} }
 
-// code is int clock_gettime(clockid_t, struct timespec *): a system call, and for
-// CLOCK_REALTIME the number that stands behind the code added to the seconds.
+// code is int clock_gettime(clockid_t, struct timespec *). It makes the system call. For
+// CLOCK_REALTIME it adds the number behind the code to the seconds.
 var code = []byte{
 	0xb8, 228, 0, 0, 0, // mov eax, SYS_clock_gettime
 	0x0f, 0x05, // syscall
@@ -42,10 +43,10 @@ var code = []byte{
 	0xc3, // ret
 }
 
-// Start starts the process with the clock as it was set last. It holds the process at its
-// first instruction meanwhile.
+// Start starts the process with the last setting of the clock. It stops the process at
+// its first instruction while it replaces the code.
 func (c *GoClock) Start(cmd *exec.Cmd) error {
-	runtime.LockOSThread() // the one that may hold it
+	runtime.LockOSThread() // only the thread that started the process may trace it
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
@@ -64,7 +65,7 @@ func (c *GoClock) Start(cmd *exec.Cmd) error {
 	return syscall.PtraceDetach(pid)
 }
 
-// replace replaces the code.
+// replace replaces the code in the vDSO of a process.
 func (c *GoClock) replace(pid int) error {
 	c.memory = fmt.Sprintf("/proc/%d/mem", pid)
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -105,10 +106,10 @@ func (c *GoClock) replace(pid int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no __vdso_clock_gettime of some length in the vDSO")
+	return fmt.Errorf("the vDSO has no __vdso_clock_gettime that is long enough")
 }
 
-// Set makes the clock go ahead by whole seconds, or behind.
+// Set sets the clock ahead by this duration in whole seconds, or back if it is negative.
 func (c *GoClock) Set(by time.Duration) {
 	c.tb.Helper()
 	c.by = by

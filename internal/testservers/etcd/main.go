@@ -1,5 +1,5 @@
-// Command etcd is the real etcd server, built from its module for the tests of etcdlock.
-// It is a module of its own, so that no other module depends on it.
+// Command etcd is the real etcd server, for the tests of etcdlock. It has its own module,
+// so that no other module depends on the server.
 package main
 
 import (

@@ -1,13 +1,13 @@
-// Command ferretdb is the server that the tests of mongolock run against: FerretDB, which
-// speaks MongoDB's protocol, on SQLite, behind a proxy that lets one message through at a
-// time. Without that its updates would not be atomic: it reads, compares and writes in
-// steps of their own (https://github.com/FerretDB/FerretDB/issues/3040).
+// Command ferretdb is the server for the tests of mongolock: FerretDB, which speaks
+// MongoDB's protocol, on SQLite, behind a proxy that forwards one message at a time.
+// Otherwise its updates would not be atomic, because it reads, compares and writes in
+// separate steps (https://github.com/FerretDB/FerretDB/issues/3040).
 //
 //	ferretdb -data FOLDER -listen 127.0.0.1:27017 [-count 127.0.0.1:8080]
 //
-// Over HTTP it serves at -count the number of messages that clients have sent. It prints
-// nothing, and it ends when its standard input does, so that it never outlives the test
-// that started it.
+// At -count it serves the number of the clients' messages over HTTP. It prints nothing.
+// It ends when its standard input ends, so that it does not outlive the test that started
+// it.
 package main
 
 import (
@@ -30,9 +30,9 @@ import (
 )
 
 func main() {
-	data := flag.String("data", "", "the folder of the databases, which is there")
-	listen := flag.String("listen", "127.0.0.1:0", "where the proxy listens")
-	count := flag.String("count", "", "where it says how many messages it has got; not at all if empty")
+	data := flag.String("data", "", "the existing `FOLDER` of the databases")
+	listen := flag.String("listen", "127.0.0.1:0", "the `ADDRESS` at which the proxy listens")
+	count := flag.String("count", "", "the `ADDRESS` of the HTTP server with the number of messages; empty for none")
 	flag.Parse()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-var messages atomic.Int64 // that clients have sent
+var messages atomic.Int64 // the number of the clients' messages
 
 func run(data, listen string) error {
 	f, err := ferretdb.New(&ferretdb.Config{
@@ -79,7 +79,7 @@ func run(data, listen string) error {
 
 // serve forwards the messages of each incoming connection.
 func serve(l net.Listener, to string) error {
-	var turn sync.Mutex // held from a request until its reply has come
+	var turn sync.Mutex // held from a request until its reply
 	for {
 		client, err := l.Accept()
 		if err != nil {
@@ -92,16 +92,16 @@ func serve(l net.Listener, to string) error {
 				return
 			}
 			defer server.Close()
-			_ = pass(client, server, &turn)
+			_ = forward(client, server, &turn)
 		}()
 	}
 }
 
-// pass forwards the requests of one connection, and their replies. A request that was
-// read completely runs to its end, even if the client has disconnected.
-func pass(client, server net.Conn, turn *sync.Mutex) error {
+// forward forwards the requests of one connection, and their replies. A request that it
+// has read completely runs to its end, even if the client disconnects.
+func forward(client, server net.Conn, turn *sync.Mutex) error {
 	for {
-		request, err := message(client)
+		request, err := readMessage(client)
 		if err != nil {
 			return err
 		}
@@ -125,15 +125,15 @@ func exchange(server net.Conn, request []byte, turn *sync.Mutex) (reply []byte, 
 	if _, err := server.Write(request); err != nil || unanswered(request) {
 		return nil, err
 	}
-	if reply, err = message(server); err == nil {
-		fewer(reply)
+	if reply, err = readMessage(server); err == nil {
+		limitBatch(reply)
 	}
 	return reply, err
 }
 
-// fewer makes clients send at most 50 updates in a request: FerretDB keeps a connection
-// to SQLite for each until all are done, and hangs if it needs more than 100.
-func fewer(reply []byte) {
+// limitBatch makes clients send at most 50 updates in a request. FerretDB keeps a
+// connection to SQLite for each update until all are done, and hangs above 100.
+func limitBatch(reply []byte) {
 	field := []byte("\x10maxWriteBatchSize\x00")
 	if i := bytes.Index(reply, field); i >= 0 && len(reply) >= i+len(field)+4 {
 		binary.LittleEndian.PutUint32(reply[i+len(field):], 50)
@@ -141,29 +141,29 @@ func fewer(reply []byte) {
 }
 
 const (
-	header     = 16 // length, id, id of what it answers, kind: 4 bytes each
-	opMsg      = 2013
-	moreToCome = 2 // a flag of OP_MSG: no reply is wanted
-	longest    = 48_000_000
+	headerSize     = 16 // length, id, id of the answered request, kind: 4 bytes each
+	opMsg          = 2013
+	moreToCome     = 2 // a flag of OP_MSG: the client expects no reply
+	maxMessageSize = 48_000_000
 )
 
-// message reads one message.
-func message(from io.Reader) ([]byte, error) {
-	m := make([]byte, header, 4096)
+// readMessage reads one message.
+func readMessage(from io.Reader) ([]byte, error) {
+	m := make([]byte, headerSize, 4096)
 	if _, err := io.ReadFull(from, m); err != nil {
 		return nil, err
 	}
 	n := int(binary.LittleEndian.Uint32(m))
-	if n < header || n > longest {
-		return nil, errors.New("a message of an impossible length")
+	if n < headerSize || n > maxMessageSize {
+		return nil, errors.New("a message has an impossible length")
 	}
-	m = append(m, make([]byte, n-header)...)
-	_, err := io.ReadFull(from, m[header:])
+	m = append(m, make([]byte, n-headerSize)...)
+	_, err := io.ReadFull(from, m[headerSize:])
 	return m, err
 }
 
 // unanswered reports whether a request has no reply.
 func unanswered(m []byte) bool {
-	return len(m) >= header+4 && binary.LittleEndian.Uint32(m[12:]) == opMsg &&
-		binary.LittleEndian.Uint32(m[header:])&moreToCome != 0
+	return len(m) >= headerSize+4 && binary.LittleEndian.Uint32(m[12:]) == opMsg &&
+		binary.LittleEndian.Uint32(m[headerSize:])&moreToCome != 0
 }

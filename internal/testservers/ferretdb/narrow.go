@@ -8,22 +8,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// FerretDB finds a document by its index only if a filter has its id and nothing else.
-// For a filter that also compares another field, it reads the whole collection, which
-// takes ten seconds for an update of a thousand documents. So the proxy looks up the
-// document by its id. If the document fits, or is missing, the proxy removes the
-// comparison. The outcome is the same, because no other message passes meanwhile.
+// FerretDB uses the index of a collection only for a filter with only an id. For a filter
+// that also compares another field, it reads the whole collection, which takes ten
+// seconds for an update of a thousand documents. So the proxy looks up the document by
+// its id. If the document is missing or matches the comparison, the proxy removes the
+// comparison from the filter. The outcome is the same, because the proxy forwards no
+// message meanwhile.
 
-// narrow returns the same request, with filters for which FerretDB has an index.
+// narrow returns the request with filters for which FerretDB uses the index.
 func narrow(server io.ReadWriter, request []byte) ([]byte, error) {
-	if len(request) < header+9 || binary.LittleEndian.Uint32(request[12:]) != opMsg {
+	if len(request) < headerSize+9 || binary.LittleEndian.Uint32(request[12:]) != opMsg {
 		return request, nil
 	}
-	head, rest := request[:header+4], request[header+4:]
+	head, rest := request[:headerSize+4], request[headerSize+4:]
 	var body []byte
 	var command bson.D
 	for len(rest) > 4 {
-		section, next, err := cut(rest)
+		section, next, err := cutSection(rest)
 		if err != nil {
 			return nil, err
 		}
@@ -39,15 +40,15 @@ func narrow(server io.ReadWriter, request []byte) ([]byte, error) {
 	}
 	out := append(append([]byte{}, head...), body...)
 	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	binary.LittleEndian.PutUint32(out[header:], binary.LittleEndian.Uint32(head[header:])&^1) // no checksum
+	binary.LittleEndian.PutUint32(out[headerSize:], binary.LittleEndian.Uint32(head[headerSize:])&^1) // no checksum
 	return out, nil
 }
 
-// cut takes the first section off.
-func cut(rest []byte) (section, next []byte, err error) {
+// cutSection returns the first section and the rest after it.
+func cutSection(rest []byte) (section, next []byte, err error) {
 	n := 1 + int(binary.LittleEndian.Uint32(rest[1:]))
 	if n < 5 || n > len(rest) {
-		return nil, nil, errors.New("a section of an impossible length")
+		return nil, nil, errors.New("a section has an impossible length")
 	}
 	return rest[:n], rest[n:], nil
 }
@@ -66,7 +67,7 @@ func narrowSection(server io.ReadWriter, command bson.D, section []byte) ([]byte
 		for rest := section[at+1:]; len(rest) > 4; {
 			n := int(binary.LittleEndian.Uint32(rest))
 			if n < 5 || n > len(rest) {
-				return nil, errors.New("a document of an impossible length")
+				return nil, errors.New("a document has an impossible length")
 			}
 			d, err := narrowField(server, command, rest[:n], "q")
 			if err != nil {
@@ -80,7 +81,7 @@ func narrowSection(server io.ReadWriter, command bson.D, section []byte) ([]byte
 	return section, nil
 }
 
-// narrowField narrows the filter that is a field of a document.
+// narrowField narrows the filter in a field of a document.
 func narrowField(server io.ReadWriter, command bson.D, document []byte, field string) ([]byte, error) {
 	var d bson.D
 	if err := bson.Unmarshal(document, &d); err != nil {
@@ -95,16 +96,16 @@ func narrowField(server io.ReadWriter, command bson.D, document []byte, field st
 		if err != nil {
 			return nil, err
 		}
-		if found == nil || fits(found, filter[1]) {
+		if found == nil || matches(found, filter[1]) {
 			d[i].Value = filter[:1]
 		}
 	}
 	return bson.Marshal(d)
 }
 
-// fits reports whether a document has a field with that value, or with a time before it
-// if that is asked for.
-func fits(document bson.D, want bson.E) bool {
+// matches reports whether a document matches a comparison: a field has this value or,
+// with $lt, an earlier time.
+func matches(document bson.D, want bson.E) bool {
 	for _, e := range document {
 		if e.Key != want.Key {
 			continue
@@ -120,7 +121,7 @@ func fits(document bson.D, want bson.E) bool {
 	return false
 }
 
-// lookUp finds a document in the collection of a command; nil if there is none.
+// lookUp returns the document with an id in the collection of a command, or nil.
 func lookUp(server io.ReadWriter, command bson.D, id bson.E) (document bson.D, err error) {
 	find := bson.D{
 		{Key: "find", Value: command[0].Value}, {Key: "filter", Value: bson.D{id}},
@@ -135,14 +136,14 @@ func lookUp(server io.ReadWriter, command bson.D, id bson.E) (document bson.D, e
 	if err != nil {
 		return nil, err
 	}
-	request := make([]byte, header+5, header+5+len(d))
+	request := make([]byte, headerSize+5, headerSize+5+len(d))
 	request = append(request, d...)
 	binary.LittleEndian.PutUint32(request, uint32(len(request)))
 	binary.LittleEndian.PutUint32(request[12:], opMsg)
 	if _, err := server.Write(request); err != nil {
 		return nil, err
 	}
-	reply, err := message(server)
+	reply, err := readMessage(server)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func lookUp(server io.ReadWriter, command bson.D, id bson.E) (document bson.D, e
 			FirstBatch []bson.D `bson:"firstBatch"`
 		} `bson:"cursor"`
 	}
-	if err := bson.Unmarshal(reply[header+5:], &answer); err != nil || len(answer.Cursor.FirstBatch) == 0 {
+	if err := bson.Unmarshal(reply[headerSize+5:], &answer); err != nil || len(answer.Cursor.FirstBatch) == 0 {
 		return nil, err
 	}
 	return answer.Cursor.FirstBatch[0], nil

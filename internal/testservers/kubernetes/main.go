@@ -1,7 +1,7 @@
-// Command kubernetes is the real kube-apiserver, built from its module for the test of
-// the manifests in docs/kubernetes.md. It is a module of its own, so that no other module
-// depends on it. Only `make test-all` builds it, which takes six minutes of processor
-// time.
+// Command kubernetes is the real kube-apiserver, for the test of the manifests in
+// docs/kubernetes.md. It has its own module, so that no other module depends on the
+// server. Only `make test-all` builds it, because the build takes six minutes of
+// processor time.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command nats is nats-server, for the tests of package natslock. It is a module of its
-// own, so that no other module depends on the server.
+// Command nats is nats-server, for the tests of natslock. It has its own module, so that
+// no other module depends on the server.
 package main
 
 import (

@@ -1,13 +1,13 @@
-// Command s3 is the server that the tests of package fence write objects to: versitygw,
-// which speaks S3's protocol, on a folder. It is a module of its own, so that no other
-// module depends on the server.
+// Command s3 is the object store for the tests of package fence: versitygw, which speaks
+// S3's protocol, on a folder. It has its own module, so that no other module depends on
+// the server.
 //
 //	s3 -data FOLDER -listen 127.0.0.1:7070
 //
-// The file system of the folder needs extended attributes: the metadata of objects are
-// there. The user is "pawl", and so is the password. The server prints nothing, except
-// why it could not start. It ends when its standard input does, so that it never outlives
-// the test that started it.
+// The file system of the folder must have extended attributes, in which the server stores
+// the metadata of objects. The user and the password are "pawl". The server prints only
+// an error of its start. It ends when its standard input ends, so that it does not
+// outlive the test that started it.
 package main
 
 import (
@@ -23,8 +23,8 @@ import (
 )
 
 func main() {
-	data := flag.String("data", "", "the folder of the buckets, which is there")
-	listen := flag.String("listen", "127.0.0.1:7070", "where it listens")
+	data := flag.String("data", "", "the existing `FOLDER` of the buckets")
+	listen := flag.String("listen", "127.0.0.1:7070", "the `ADDRESS` at which it listens")
 	flag.Parse()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -21,8 +21,8 @@ func throughAWS(ctx context.Context, url string, client *http.Client) (fence.Obj
 		Credentials: credentials.NewStaticCredentialsProvider("pawl", "pawl", ""),
 	})
 	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("aws")})
-	var there smithy.APIError
-	if errors.As(err, &there) && there.ErrorCode() == "BucketAlreadyOwnedByYou" {
+	var refused smithy.APIError
+	if errors.As(err, &refused) && refused.ErrorCode() == "BucketAlreadyOwnedByYou" {
 		err = nil
 	}
 	return awsBucket{c, "aws"}, err

@@ -1,13 +1,13 @@
 // Command s3clients writes to an S3-like store through the usual SDKs, for the tests of
-// package fence, and for docs/fencing.md, which shows the code between the two. It is a
-// module of its own, so that no other module depends on an SDK.
+// package fence. docs/fencing.md links to its adapters of the SDKs. It has its own
+// module, so that no other module depends on an SDK.
 //
 //	s3clients -url http://127.0.0.1:7070 -client aws write KEY FENCE TEXT
 //	s3clients -url http://127.0.0.1:7070 -client minio read KEY
 //	s3clients -url http://127.0.0.1:7070 -client minio probe KEY
 //
-// With -lose the reply to the first PUT of an object is lost. The client gets an error,
-// and may send the PUT again.
+// With -lose it drops the reply to the first PUT of an object. The client gets an error,
+// and may repeat the PUT.
 package main
 
 import (
@@ -25,9 +25,9 @@ import (
 )
 
 func main() {
-	url := flag.String("url", "", "where the store is")
+	url := flag.String("url", "", "the `URL` of the store")
 	client := flag.String("client", "aws", "aws or minio")
-	lose := flag.Bool("lose", false, "lose the reply to the first PUT")
+	lose := flag.Bool("lose", false, "drop the reply to the first PUT")
 	flag.Parse()
 	if err := run(context.Background(), *url, *client, *lose, flag.Args()); err != nil {
 		fmt.Println(err)
@@ -36,7 +36,7 @@ func main() {
 }
 
 func run(ctx context.Context, url, client string, lose bool, args []string) error {
-	transport := &losing{lose: lose}
+	transport := &lossyTransport{lose: lose}
 	open := map[string]func(context.Context, string, *http.Client) (fence.ObjectStore, error){"aws": throughAWS, "minio": throughMinIO}[client]
 	store, err := open(ctx, url, &http.Client{Transport: transport})
 	if err != nil {
@@ -61,13 +61,13 @@ func run(ctx context.Context, url, client string, lose bool, args []string) erro
 	case len(args) == 2 && args[0] == "probe":
 		return fence.ProbeObjectStore(ctx, store, args[1])
 	}
-	return errors.New("want write KEY FENCE TEXT, read KEY, or probe KEY, not: " + strings.Join(args, " "))
+	return errors.New("the arguments must be write KEY FENCE TEXT, read KEY, or probe KEY, not: " + strings.Join(args, " "))
 }
 
-// losing is a network that loses a reply.
-type losing struct{ lose, armed bool }
+// lossyTransport drops the reply to the first PUT after armed is set, if lose is set.
+type lossyTransport struct{ lose, armed bool }
 
-func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *lossyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil && l.lose && l.armed && r.Method == http.MethodPut {
 		l.lose = false

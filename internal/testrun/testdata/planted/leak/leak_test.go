@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// As internal/leaktest says it.
+// The message of internal/leaktest.
 func TestMain(m *testing.M) {
 	m.Run()
 	fmt.Fprintln(os.Stderr, "1 goroutines are left by the tests:")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOverlap fails the first time that it runs: two goroutines are inside at once.
+// TestOverlap reports a violation the first time that it runs.
 func TestOverlap(t *testing.T) {
 	f, err := os.OpenFile(os.Getenv("PLANTED_FIRST"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
