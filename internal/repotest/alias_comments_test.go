@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// go doc shows no fields of an alias. So the comment of each alias in the root names all
-// fields.
+// go doc shows no fields of an alias, so the comment of each alias in the root must name
+// all fields.
 func TestAliasesNameTheirFields(t *testing.T) {
-	fields := map[string][]string{} // of each struct of package driver
+	fields := map[string][]string{} // by the name of a struct of package driver
 	eachType(t, "driver", func(spec *ast.TypeSpec, _ string) {
 		s, ok := spec.Type.(*ast.StructType)
 		if !ok {
@@ -41,11 +41,11 @@ func TestAliasesNameTheirFields(t *testing.T) {
 		}
 	})
 	if aliases < 8 {
-		t.Errorf("%d aliases were found", aliases)
+		t.Errorf("only %d aliases were found", aliases)
 	}
 }
 
-// The package comment names each error that a program may branch on.
+// The package comment must name each error that a program may branch on.
 func TestThePackageCommentNamesEachError(t *testing.T) {
 	doc := read(t, "doc.go")
 	for _, name := range regexp.MustCompile(`(?m)^	(Err[A-Z]\w+) += `).FindAllStringSubmatch(read(t, "errors.go"), -1) {

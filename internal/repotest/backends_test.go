@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// These tests compare each list of the backends with the table in internal/backends.
+// These tests compare the lists of backends with the table in internal/backends.
 
-// moduleFolders are the folders of the backends that are modules.
+// moduleFolders returns the folders of the backends with their own modules.
 func moduleFolders() (folders []string) {
 	for _, b := range backends.All {
 		if _, err := os.Stat(filepath.Join(b.Folder, "go.mod")); err == nil {
@@ -33,19 +33,19 @@ func TestEachBackendRunsTheSuite(t *testing.T) {
 	}
 }
 
-// A backend imports its client, and not the root, which stands above it.
+// A backend may import its client, but not the root package, which is above it.
 func TestBackendsImportTheirClientsOnly(t *testing.T) {
 	packages := goList(t, "")
 	for _, b := range backends.All {
 		for _, i := range packages[modulePath+"/"+b.Folder].Imports {
-			ours := packages[i].Standard || i != modulePath && within(i, modulePath) || within(i, "golang.org/x/sys")
-			for _, of := range backends.All { // redlock imports redislock, and its client
+			allowed := packages[i].Standard || i != modulePath && within(i, modulePath) || within(i, "golang.org/x/sys")
+			for _, of := range backends.All { // redlock imports redislock and the client of redislock
 				for client := range of.Clients {
-					ours = ours || within(b.Folder, of.Folder) && within(i, client)
+					allowed = allowed || within(b.Folder, of.Folder) && within(i, client)
 				}
 			}
-			if !ours {
-				t.Errorf("%s imports %s: if that is its client, it belongs into internal/backends", b.Folder, i)
+			if !allowed {
+				t.Errorf("%s imports %s: if that is its client, add it to internal/backends", b.Folder, i)
 			}
 		}
 	}
@@ -53,14 +53,14 @@ func TestBackendsImportTheirClientsOnly(t *testing.T) {
 
 func TestEachModuleOfABackendIsInTheTable(t *testing.T) {
 	for _, m := range modules(t) {
-		opens := anyFile(t, filepath.Join(m.Folder, "."), "_test.go", "drivertest.Run(")
-		if m.Folder != "" && opens && !slices.Contains(moduleFolders(), m.Folder) {
-			t.Errorf("internal/backends leaves out %s", m.Folder)
+		runsSuite := anyFile(t, filepath.Join(m.Folder, "."), "_test.go", "drivertest.Run(")
+		if m.Folder != "" && runsSuite && !slices.Contains(moduleFolders(), m.Folder) {
+			t.Errorf("internal/backends has no entry for %s", m.Folder)
 		}
 	}
 }
 
-// Each document in which a reader looks for a backend has a row for each backend.
+// The documents that compare backends must have a row for each backend.
 func TestDocumentsHaveARowForEachBackend(t *testing.T) {
 	readme, choosing := read(t, "README.md"), section(t, "docs/choosing.md", "## Facts")
 	guarantees := read(t, "docs/internals/guarantees.md")
@@ -72,7 +72,7 @@ func TestDocumentsHaveARowForEachBackend(t *testing.T) {
 			t.Errorf("the README has no row for %s", b.Name)
 		}
 		if !strings.Contains(choosing, "\n| "+b.Name+" |") {
-			t.Errorf("docs/choosing.md has no facts of %s", b.Name)
+			t.Errorf("docs/choosing.md has no row of facts for %s", b.Name)
 		}
 		for _, heading := range []string{"### In short", "### URLs and packages", "### What it was tested on", "### Whose clock decides expiry"} {
 			_, part, _ := strings.Cut(guarantees, "\n"+heading+"\n")
@@ -86,49 +86,49 @@ func TestDocumentsHaveARowForEachBackend(t *testing.T) {
 	}
 }
 
-// maxFiles is the number of files outside its own folders that the author of a new
-// backend may have to change. A command writes the others that change.
-const maxFiles = 14
+// maxFilesByHand is the largest number of files outside its own folders that the author
+// of a new backend must change by hand. Commands write the other files.
+const maxFilesByHand = 14
 
-// CONTRIBUTING.md names all files outside its own folders that a new backend changes. The
-// test checks this for NATS: the list contains each file that names it, and each file in
-// the list names NATS. Documents may name it where it differs from the others.
+// CONTRIBUTING.md must list all files outside its own folders that a new backend changes.
+// The test checks this for NATS: the list must contain each file that names NATS, and
+// each file in the list must name NATS. Documents may also name it where it differs.
 func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 	list := section(t, "CONTRIBUTING.md", "## Adding a backend")
 	_, list, _ = strings.Cut(list, "**Add it to the table**")
 	var named []string
 	for _, m := range regexp.MustCompile("[`(]([\\w/.-]*\\.(?:go|mod|sum|work|md|txt|yml|1))[`)]").FindAllStringSubmatch(list, -1) {
-		if m[1] != "go.mod" && m[1] != "docs/backends/nats.md" && !slices.Contains(named, m[1]) { // these are its own
+		if m[1] != "go.mod" && m[1] != "docs/backends/nats.md" && !slices.Contains(named, m[1]) { // these are NATS's own
 			named = append(named, m[1])
 		}
 	}
 	byHand := slices.DeleteFunc(slices.Clone(named), func(file string) bool {
 		return strings.HasPrefix(file, "cmd/pawl/testdata/golden/") || strings.Contains(file, "/go.") || file == ".github/workflows/nightly.yml"
 	})
-	if len(byHand) > maxFiles || len(byHand) < maxFiles/2 {
-		t.Errorf("a new backend is entered in %d files, %d are allowed: %q", len(byHand), maxFiles, byHand)
+	if len(byHand) > maxFilesByHand || len(byHand) < maxFilesByHand/2 {
+		t.Errorf("a new backend changes %d files by hand, want at most %d: %q", len(byHand), maxFilesByHand, byHand)
 	}
 	for _, file := range named {
 		if !regexp.MustCompile(`(?i)\bnats`).MatchString(read(t, file)) {
 			t.Errorf("CONTRIBUTING.md, Adding a backend: %s does not name NATS", file)
 		}
 	}
-	more := []string{
+	exempt := []string{
 		"natslock", "docs/backends/nats.md", "internal/natstest", "internal/testservers", "bench", "docs/internals/writing-a-backend.md", "internal/repotest/backends_test.go",
-		"Makefile",                         // some packages are tested by themselves
+		"Makefile",                         // it tests some packages separately
 		"internal/e2e/zero",                // its tests write their tables with -update
 		"cmd/pawl/prove/proxy/url_test.go", // examples of URLs
 		"internal/pictures",                // its benchmarks
 		"otellock/dashboard",               // a dependency of its dependencies
-		// Their tests of some backends are examples; docs/internals/bad-days.md has all.
+		// They name tests of some backends; docs/internals/bad-days.md names all.
 		"docs/internals/reliability.md", "docs/internals/track-record.md",
-		"docs/internals/tests.md", // a measurement, which has the packages of its day
+		"docs/internals/tests.md", // a measurement, with the packages of its day
 	}
-	names := map[bool]*regexp.Regexp{true: regexp.MustCompile(`\bnats(lock|test)\b|\bnats(\+tls)?:`), false: regexp.MustCompile(`(?i)\bnats`)}
+	namesNATS := map[bool]*regexp.Regexp{true: regexp.MustCompile(`\bnats(lock|test)\b|\bnats(\+tls)?:`), false: regexp.MustCompile(`(?i)\bnats`)}
 	for file, text := range sources(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
-		own := slices.ContainsFunc(more, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/internals/benchmarks")
-		if !own && !slices.Contains(named, file) && names[filepath.Ext(file) == ".md"].Match(text) {
-			t.Errorf("CONTRIBUTING.md, Adding a backend: it leaves out %s, which names NATS", file)
+		own := slices.ContainsFunc(exempt, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/internals/benchmarks")
+		if !own && !slices.Contains(named, file) && namesNATS[filepath.Ext(file) == ".md"].Match(text) {
+			t.Errorf("CONTRIBUTING.md, Adding a backend: %s names NATS but is not in the list", file)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Comments end at column 90 and documents at column 100, so that two files fit side by
-// side on a screen. A tab is four columns. A comment at the end of a line of code may
-// reach column 120. Tables, code and links of documents have no limit.
+// Comments must end at column 90, comments at the end of a line of code at column 120,
+// and documents at column 100, so that two files fit side by side on a screen. A tab
+// counts as four columns. Tables, code and links of documents have no limit.
 const (
 	commentColumns  = 90
 	trailingColumns = 120
@@ -35,13 +35,13 @@ func TestCommentsEndAtColumn90(t *testing.T) {
 					break // the rest of the comment is output
 				}
 				at := fset.Position(c.Pos())
-				most := commentColumns
+				limit := commentColumns
 				if strings.TrimSpace(lines[at.Line-1][:at.Column-1]) != "" {
-					most = trailingColumns
+					limit = trailingColumns
 				}
 				text := strings.HasPrefix(c.Text, "//") && !strings.HasPrefix(c.Text, "//\t")
-				if n := columns(lines[at.Line-1]); n > most && text {
-					t.Errorf("%s:%d: the comment ends at column %d; want %d or less", file, at.Line, n, most)
+				if n := columns(lines[at.Line-1]); n > limit && text {
+					t.Errorf("%s:%d: the comment ends at column %d; want %d or less", file, at.Line, n, limit)
 				}
 			}
 		}
@@ -55,9 +55,9 @@ func TestDocumentsEndAtColumn100(t *testing.T) {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				code = !code
 			}
-			free := code || strings.HasPrefix(line, "    ") || strings.HasPrefix(strings.TrimSpace(line), "|") ||
+			unlimited := code || strings.HasPrefix(line, "    ") || strings.HasPrefix(strings.TrimSpace(line), "|") ||
 				!strings.Contains(strings.TrimSpace(line), " ") || strings.HasPrefix(line, "[") && strings.Contains(line, "]: ")
-			if n := columns(line); n > documentColumns && !free {
+			if n := columns(line); n > documentColumns && !unlimited {
 				t.Errorf("%s:%d: the line ends at column %d; want %d or less", file, i+1, n, documentColumns)
 			}
 		}

@@ -1,7 +1,6 @@
-// Package repotest holds the rules about the repository itself, as tests: which packages
-// import which, what the documents list, and how long lines, files and documents may be.
-// A page that docs/README.md does not list fails a test, and so do a link that leads
-// nowhere, and an error that docs/errors.md does not explain. make lint runs them. Under
-// the race detector there are none: go/types takes seven times as long with it, and no
-// goroutine of ours runs here.
+// Package repotest tests rules about the repository itself: which packages import which,
+// what the documents must list, and how long lines, files and documents may be. For
+// example, a page that docs/README.md does not list fails a test, and so does a broken
+// link. make lint runs the tests. The race detector excludes them, because it makes
+// go/types seven times slower and they start no goroutines.
 package repotest

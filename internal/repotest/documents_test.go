@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// docs/README.md is the one index: a reader finds no page that it does not list.
+// docs/README.md is the only index, so it must list every page.
 func TestDocumentsAreAllListedInTheIndex(t *testing.T) {
 	const index = "docs/README.md"
 	listed := map[string]bool{index: true}
@@ -28,7 +28,7 @@ func TestDocumentsAreAllListedInTheIndex(t *testing.T) {
 	}
 }
 
-// A message names a page of ours by its address, because a user may have no clone.
+// Messages must name a page by its address, because a user may have no clone.
 func TestMessagesNamePagesByTheirAddress(t *testing.T) {
 	page := regexp.MustCompile(`(^|[^/\w])docs/[a-z/-]+\.md`)
 	for file, text := range sources(t, ".go") {

@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// docs/errors.md and the pages below it say of each error what it means, what causes it,
-// and what to do next. These tests compare the pages with the errors: the texts in the
-// golden files, the hints of the backends, and the exported names.
+// docs/errors.md and the pages below it describe the meaning and the cause of each error,
+// and the next step. These tests compare the pages with the texts in the golden files and
+// with the exported names.
 
-// An errorEntry is a section of a page that begins with texts of errors.
+// An errorEntry is a section of a page, which begins with the texts of errors.
 type errorEntry struct {
 	page, title string
 	texts       []string // as the page shows them, with "…" for variable parts
@@ -50,36 +50,36 @@ func entriesOf(page, text string) (entries []*errorEntry) {
 	return entries
 }
 
-// patternOf returns a pattern for a text of a page.
+// patternOf returns a pattern that matches the errors of a text of a page.
 func patternOf(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*") + "$")
 }
 
-// scriptError matches a pattern of a script for a whole error.
+// scriptError matches a line of a script that expects a whole error.
 var scriptError = regexp.MustCompile(`(?m)^stderr '\^(pawl: .*?)\$?'$`)
 
-// saidTexts returns the lines of the golden files that are errors, each with its file,
-// and without one the patterns of scripts, which may be a part of an error.
-func saidTexts(t *testing.T) map[string]string {
+// printedErrors returns the errors in the golden files, each with its file. The errors of
+// scripts have an empty file, because a pattern may be only a part of an error.
+func printedErrors(t *testing.T) map[string]string {
 	t.Helper()
-	said := map[string]string{}
+	printed := map[string]string{}
 	for _, file := range []string{"testdata/errors.txt", "cmd/pawl/testdata/golden/messages.txt", "cmd/pawl/testdata/golden/refused.txt"} {
 		for line := range strings.SplitSeq(read(t, file), "\n") {
 			text := strings.TrimSpace(line)
 			if strings.HasPrefix(text, "pawl: ") || line != text && strings.HasPrefix(text, "context ") {
-				said[text] = file
+				printed[text] = file
 			}
 		}
 	}
 	for _, text := range matching(t, "cmd/pawl/testdata/*.txt") {
 		for _, m := range scriptError.FindAllStringSubmatch(text, -1) {
-			said[strings.NewReplacer(`\`, "", "''", "'", "[0-9]+", "FENCE").Replace(m[1])] = ""
+			printed[strings.NewReplacer(`\`, "", "''", "'", "[0-9]+", "FENCE").Replace(m[1])] = ""
 		}
 	}
-	if len(said) < 130 {
-		t.Fatalf("only %d texts were found: are the patterns right?", len(said))
+	if len(printed) < 130 {
+		t.Fatalf("only %d texts were found: are the patterns right?", len(printed))
 	}
-	return said
+	return printed
 }
 
 func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
@@ -87,37 +87,37 @@ func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
 	for _, page := range errorPages(t) {
 		entries = append(entries, entriesOf(page, read(t, page))...)
 	}
-	said := saidTexts(t)
+	printed := printedErrors(t)
 	listed := map[string]bool{}
 	for _, e := range entries {
 		for _, label := range []string{"**Means**: ", "**Why**: ", "**Next**: "} {
 			if !strings.Contains(e.body, "\n- "+label) {
-				t.Errorf("%s: %q does not say %s", e.page, e.title, label)
+				t.Errorf("%s: %q has no %s", e.page, e.title, label)
 			}
 		}
 		for _, text := range e.texts {
-			pattern, fits := patternOf(text), false
+			pattern, found := patternOf(text), false
 			if strings.Trim(strings.TrimPrefix(text, "pawl: "), "… :;") == "" {
-				t.Errorf("%s: %q fits all errors", e.page, text)
+				t.Errorf("%s: %q matches all errors", e.page, text)
 			}
-			for s := range said {
+			for s := range printed {
 				if pattern.MatchString(s) {
-					fits, listed[s] = true, true
+					found, listed[s] = true, true
 				}
 			}
-			if !fits {
-				t.Errorf("%s: nobody says any more: %s", e.page, text)
+			if !found {
+				t.Errorf("%s: no golden file has this error any more: %s", e.page, text)
 			}
 		}
 	}
-	for _, s := range slices.Sorted(maps.Keys(said)) {
-		if !listed[s] && said[s] != "" {
-			t.Errorf("no entry of docs/errors*.md, or of docs/internals/errors-*.md, has this text of %s:\n%s", said[s], s)
+	for _, s := range slices.Sorted(maps.Keys(printed)) {
+		if !listed[s] && printed[s] != "" {
+			t.Errorf("no entry of docs/errors*.md or docs/internals/errors-*.md has this error of %s:\n%s", printed[s], s)
 		}
 	}
 }
 
-// exportedErrors matches the errors of a package to branch on, and their types.
+// exportedErrors matches the names of errors to branch on, and of their types.
 var exportedErrors = regexp.MustCompile(`^Err[A-Z]\w*$|^[A-Z]\w*Error$|^Error$|^Reason[A-Z]\w*$`)
 
 func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
@@ -125,7 +125,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 	for _, page := range errorPages(t) {
 		pages += read(t, page)
 	}
-	there := map[string]bool{"ErrX": true}
+	declaredErrors := map[string]bool{"ErrX": true}
 	for path, p := range goList(t, "") {
 		if p.DepOnly || p.Name == "main" || within(path, modulePath+"/internal") {
 			continue
@@ -135,7 +135,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 			noError(t, err)
 			for _, name := range declared(f) {
 				if exportedErrors.MatchString(name) && name != "SeverityError" {
-					there[name] = true
+					declaredErrors[name] = true
 					if name == "Error" {
 						name = "driver.Error"
 					}
@@ -147,13 +147,13 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(pages, -1) {
-		if exportedErrors.MatchString(m[1]) && !there[m[1]] {
-			t.Errorf("docs/errors.md names %s, which is not there", m[1])
+		if exportedErrors.MatchString(m[1]) && !declaredErrors[m[1]] {
+			t.Errorf("docs/errors.md names %s, which does not exist", m[1])
 		}
 	}
 }
 
-// declared returns the types, values and constants of a file.
+// declared returns the names of the types, variables and constants of a file.
 func declared(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)

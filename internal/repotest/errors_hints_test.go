@@ -30,7 +30,7 @@ func hintsDocuments(t *testing.T) map[string]string {
 }
 
 func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
-	listed := map[string]bool{} // and whether the source contains it
+	listed := map[string]bool{} // the hints of the documents; true if the source contains the hint
 	for page, text := range hintsDocuments(t) {
 		hints := false // whether line is in a table of hints
 		for line := range strings.SplitSeq(text, "\n") {
@@ -41,7 +41,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 				hints = true
 			case hints && strings.HasPrefix(line, "| "):
 				if listed[cells[0]] = false; len(cells) != 2 || cells[1] == "" {
-					t.Errorf("%s does not say when this comes: %s", page, line)
+					t.Errorf("%s does not explain the hint: %s", page, line)
 				}
 			}
 		}
@@ -66,15 +66,15 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	if found < 100 {
 		t.Errorf("only %d hints were found: are the patterns right?", found)
 	}
-	for h, said := range listed {
-		if !said {
+	for h, inSource := range listed {
+		if !inSource {
 			t.Errorf("the documents have a hint that no backend gives: %s", h)
 		}
 	}
 }
 
 var (
-	// These return a hint first; those take one last.
+	// The first functions return a hint first; the second ones take a hint last.
 	givesHints = []string{"advice", "adviceFor", "adviceForConnection", "CertificateHint"}
 	takesHints = []string{"permanent", "broken"}
 	isHint     = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)

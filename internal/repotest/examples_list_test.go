@@ -12,10 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// Each package has an example of the first calls of a reader: each function that opens or
-// makes something. The root has one also for each method of a lock, and for the methods
-// of the client for operators.
-func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
+// Each package must have an example of each function that opens or makes something. The
+// root must also have one of each method of a lock, and of some methods of the client.
+func TestFirstCallsHaveExamples(t *testing.T) {
 	folders := []string{".", "locktable", "quorumlock", "cronlock", "fence", "otellock"}
 	for _, b := range backends.All {
 		folders = append(folders, b.Folder)
@@ -25,18 +24,18 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 		for _, e := range examplesIn(t, folder) {
 			shown = append(shown, e.name)
 		}
-		for _, name := range beginnings(parsedFiles(t, folder)) {
+		for _, name := range firstCalls(parsedFiles(t, folder)) {
 			of, _, _ := strings.Cut(name, "_")
-			does := []string{name, of, strings.TrimPrefix(name, "New")}
-			if !slices.ContainsFunc(does, func(n string) bool { return slices.Contains(shown, n) }) {
+			accepted := []string{name, of, strings.TrimPrefix(name, "New")}
+			if !slices.ContainsFunc(accepted, func(n string) bool { return slices.Contains(shown, n) }) {
 				t.Errorf("%s: no Example%s", folder, name)
 			}
 		}
 	}
 }
 
-// beginnings returns the names that the examples need: New, or Mutex_Lock.
-func beginnings(files []*ast.File) (names []string) {
+// firstCalls returns the names that must have examples, such as New or Mutex_Lock.
+func firstCalls(files []*ast.File) (names []string) {
 	client := []string{"Inspect", "List", "Break", "Shutdown", "Election", "Once", "Attach", "Watch"}
 	for _, f := range files {
 		for _, d := range f.Decls {

@@ -9,23 +9,22 @@ import (
 	"testing"
 )
 
-// forms are functions and their types. A backend may lack one, but not declare it with
-// another type.
-var forms = map[string]string{
+// functionTypes has the required types of functions. A backend need not have them.
+var functionTypes = map[string]string{
 	"Open":   "func(ctx context.Context, rawURL string) (driver.Driver, error)",
 	"Schema": "func(o *Options) (string, error)",
 }
 
-// A backend exports only what its own types document. An embedded type of another package
-// would export all its methods, and go doc would not show them. New and Open return a
-// driver.Driver, so a backend exports no driver of its own.
-func TestTheFaceOfBackends(t *testing.T) {
+// A backend must document all that it exports. An embedded type of another package would
+// export methods that go doc does not show. New and Open return a driver.Driver, so a
+// backend need not export its driver.
+func TestTheAPIOfBackends(t *testing.T) {
 	for _, folder := range append([]string{"memlock", "quorumlock"}, moduleFolders()...) {
 		for _, file := range parsedFiles(t, folder) {
 			for _, decl := range file.Decls {
 				switch d := decl.(type) {
 				case *ast.FuncDecl:
-					checkForm(t, folder, d)
+					checkFunctionType(t, folder, d)
 				case *ast.GenDecl:
 					for _, spec := range d.Specs {
 						if s, ok := spec.(*ast.TypeSpec); ok {
@@ -41,12 +40,12 @@ func TestTheFaceOfBackends(t *testing.T) {
 	}
 }
 
-func checkForm(t *testing.T, folder string, f *ast.FuncDecl) {
+func checkFunctionType(t *testing.T, folder string, f *ast.FuncDecl) {
 	t.Helper()
 	if f.Recv != nil {
 		return
 	}
-	if want := forms[f.Name.Name]; want != "" && types.ExprString(f.Type) != want {
+	if want := functionTypes[f.Name.Name]; want != "" && types.ExprString(f.Type) != want {
 		t.Errorf("%s.%s is %s; want %s", folder, f.Name.Name, types.ExprString(f.Type), want)
 	}
 }
@@ -62,7 +61,7 @@ func checkEmbedded(t *testing.T, folder string, s *ast.TypeSpec) {
 			continue
 		}
 		if embedded := strings.TrimPrefix(types.ExprString(field.Type), "*"); strings.Contains(embedded, ".") || ast.IsExported(embedded) {
-			t.Errorf("%s.%s embeds %s: its methods are exported, and not documented here", folder, s.Name.Name, embedded)
+			t.Errorf("%s.%s embeds %s, which exports undocumented methods", folder, s.Name.Name, embedded)
 		}
 	}
 }

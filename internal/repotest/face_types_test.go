@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// passedOn are the types of package driver that a program passes on, and whose fields it
-// does not use.
-var passedOn = []string{"driver.Driver", "driver.Lease"}
+// opaqueTypes are the types of package driver that a program passes on without using
+// their fields.
+var opaqueTypes = []string{"driver.Driver", "driver.Lease"}
 
 // unstablePackages are the packages whose API may change in any release, see
 // CONTRIBUTING.md.
 var unstablePackages = []string{"driver", "drivertest", "locktable"}
 
-// A type of package driver that programs make or read has an alias in the root, whose
-// fields apidiff guards. CONTRIBUTING.md says why two of them have none.
+// The root must have an alias for a type of package driver that programs make or read, so
+// that apidiff compares its fields. CONTRIBUTING.md explains why opaqueTypes have none.
 func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 	var aliases []string
 	for _, file := range parsedFiles(t, ".") {
@@ -39,12 +39,12 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 		}
 	}
 	if len(folders) < 15 || len(aliases) < 8 {
-		t.Fatalf("%d folders and %d aliases were found", len(folders), len(aliases))
+		t.Fatalf("only %d folders and %d aliases were found", len(folders), len(aliases))
 	}
 	for _, folder := range folders {
 		for _, file := range parsedFiles(t, folder) {
 			for _, name := range exposed(file) {
-				if !slices.Contains(passedOn, name) && !slices.Contains(aliases, name) {
+				if !slices.Contains(opaqueTypes, name) && !slices.Contains(aliases, name) {
 					t.Errorf("%s exposes %s, which is for authors of backends only", folder, name)
 				}
 			}
@@ -68,7 +68,7 @@ func isForUsers(folder string) bool {
 // exposed returns the types of driver, locktable and swap in the exported functions and
 // types of a file.
 func exposed(file *ast.File) (names []string) {
-	look := func(n ast.Node) {
+	collect := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
 				if of, ok := s.X.(*ast.Ident); ok && slices.Contains([]string{"driver", "locktable", "swap"}, of.Name) {
@@ -82,12 +82,12 @@ func exposed(file *ast.File) (names []string) {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
 			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
-				look(d.Type)
+				collect(d.Type)
 			}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && !s.Assign.IsValid() {
-					exposedFields(s.Type, look)
+					exposedFields(s.Type, collect)
 				}
 			}
 		}
@@ -95,8 +95,8 @@ func exposed(file *ast.File) (names []string) {
 	return names
 }
 
-// exposedFields looks at the exported fields and the methods of a type.
-func exposedFields(e ast.Expr, look func(ast.Node)) {
+// exposedFields calls f for the exported fields and methods of a type.
+func exposedFields(e ast.Expr, f func(ast.Node)) {
 	var fields *ast.FieldList
 	switch e := e.(type) {
 	case *ast.StructType:
@@ -104,12 +104,12 @@ func exposedFields(e ast.Expr, look func(ast.Node)) {
 	case *ast.InterfaceType:
 		fields = e.Methods
 	default:
-		look(e)
+		f(e)
 		return
 	}
-	for _, f := range fields.List {
-		if len(f.Names) == 0 || f.Names[0].IsExported() {
-			look(f.Type)
+	for _, field := range fields.List {
+		if len(field.Names) == 0 || field.Names[0].IsExported() {
+			f(field.Type)
 		}
 	}
 }

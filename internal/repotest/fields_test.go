@@ -9,37 +9,36 @@ import (
 	"testing"
 )
 
-// CONTRIBUTING.md lists the files that change with a new field of a claim. The test takes
-// three fields as examples: Owner.Labels for a field that operators read, Claim.LockDelay
-// for one that the algorithm reads, and Holder.TTL for a field of a holder that operators
-// see.
-func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
+// CONTRIBUTING.md must list the files that a new field of a claim changes. The test
+// checks three examples: Owner.Labels for a field that operators read, Claim.LockDelay
+// for one that the algorithm reads, and Holder.TTL for a field of a holder.
+func TestContributingListsTheFilesOfAField(t *testing.T) {
 	list := section(t, "CONTRIBUTING.md", "## Adding a field to a claim")
-	ofPeople, _, _ := strings.Cut(list, "\nA field that the algorithm reads")
+	operatorFiles, _, _ := strings.Cut(list, "\nA field that the algorithm reads")
 	var named []string
 	for _, m := range regexp.MustCompile("`([a-z/_]+\\.(?:go|lua|md))`").FindAllStringSubmatch(list, -1) {
-		text := read(t, m[1]) // the file exists
+		text := read(t, m[1])
 		named = append(named, m[1])
-		if strings.HasSuffix(m[1], ".go") && strings.Contains(ofPeople, m[0]) && !strings.Contains(text, "Labels") {
-			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it has %s, which does not name Owner.Labels", m[1])
+		if strings.HasSuffix(m[1], ".go") && strings.Contains(operatorFiles, m[0]) && !strings.Contains(text, "Labels") {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it lists %s, which does not name Owner.Labels", m[1])
 		}
 	}
 	for file, text := range sources(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || within(file, "drivertest") || within(file, "examples") || within(file, "bench") {
 			continue
 		}
-		people := regexp.MustCompile(`\bOwner\b[^\n]*\bLabels\b|\b[co]\.Labels\b`).Match(text)
-		if people && !slices.Contains(named, file) {
-			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Owner.Labels", file)
+		hasLabels := regexp.MustCompile(`\bOwner\b[^\n]*\bLabels\b|\b[co]\.Labels\b`).Match(text)
+		if hasLabels && !slices.Contains(named, file) {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it does not list %s, which names Owner.Labels", file)
 		}
-		algorithm := regexp.MustCompile(`\bLockDelay\b[:,]`).Match(text) // copied, and not only computed with
-		if algorithm && !slices.Contains(named, file) && !within(file, "internal/redisscript") {
-			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which copies Claim.LockDelay", file)
+		copiesDelay := regexp.MustCompile(`\bLockDelay\b[:,]`).Match(text)
+		if copiesDelay && !slices.Contains(named, file) && !within(file, "internal/redisscript") {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it does not list %s, which copies Claim.LockDelay", file)
 		}
-		holder := regexp.MustCompile(`\b[hwx]\.TTL\b`).Match(text)
+		hasTTL := regexp.MustCompile(`\b[hwx]\.TTL\b`).Match(text)
 		shows := slices.ContainsFunc([]string{"locktable", "quorumlock", "cmd", "dashboard"}, func(dir string) bool { return within(file, dir) })
-		if holder && shows && !slices.Contains(named, file) {
-			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Holder.TTL", file)
+		if hasTTL && shows && !slices.Contains(named, file) {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it does not list %s, which names Holder.TTL", file)
 		}
 	}
 }

@@ -12,12 +12,11 @@ import (
 	"testing"
 )
 
-// These tests follow the links in documents as a reader does: each linked file exists,
-// each anchor is a heading of it, and each picture is valid. Of links to other sites they
-// check only the form: no test needs the network.
+// These tests follow the links in documents: each linked file and each anchor must exist.
+// They check only the form of links to other sites, so that no test needs the network.
 
 var (
-	// A link may be broken over two lines, and a picture is a link with a "!".
+	// A link may span two lines. A picture is a link with a "!" before it.
 	inlineLink  = regexp.MustCompile(`\]\(\s*<?([^)>\s]+)>?(?:\s+"[^"]*")?\s*\)`)
 	namedLink   = regexp.MustCompile(`(?m)^\[[^\]]+\]:\s+(\S+)`)
 	htmlLink    = regexp.MustCompile(`<[^>]*\b(?:href|src|srcset)="([^"]+)"`)
@@ -27,7 +26,7 @@ var (
 	headingLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+func TestLinksInDocumentsAreNotBroken(t *testing.T) {
 	pages := sources(t, ".md")
 	followed := 0
 	for file, text := range pages {
@@ -83,7 +82,7 @@ func follow(pages map[string][]byte, from, to string) error {
 		return nil
 	case u.IsAbs() || u.Host != "":
 		if u.Scheme != "https" && u.Scheme != "http" || !strings.Contains(u.Host, ".") || strings.HasSuffix(u.Host, ".") {
-			return fmt.Errorf("this is no address")
+			return fmt.Errorf("the address is invalid")
 		}
 		return nil
 	}
@@ -92,7 +91,7 @@ func follow(pages map[string][]byte, from, to string) error {
 		file = filepath.Join(filepath.Dir(from), filepath.FromSlash(u.Path))
 	}
 	if strings.HasPrefix(file, "..") {
-		return fmt.Errorf("it leaves the repository")
+		return fmt.Errorf("the file is outside the repository")
 	}
 	about, err := os.Stat(file)
 	if err != nil {
@@ -111,8 +110,8 @@ func follow(pages map[string][]byte, from, to string) error {
 	return nil
 }
 
-// anchors returns the valid anchors of a page: its headings, in the form that GitHub
-// gives them, and its elements with an id.
+// anchors returns the anchors of a page: the ones that GitHub makes for its headings, and
+// the ids of its elements.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	text := prose(page)
@@ -129,15 +128,15 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-var notOfAnAnchor = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+var droppedFromAnchors = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 
 func anchorOf(heading string) string {
 	text := headingLink.ReplaceAllString(heading, "$1")
-	return strings.ReplaceAll(notOfAnAnchor.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+	return strings.ReplaceAll(droppedFromAnchors.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
 }
 
-// This test proves that the test above can fail.
-func TestLinksInDocumentsThatLeadNowhereAreFound(t *testing.T) {
+// The test above can fail.
+func TestBrokenLinksAreFound(t *testing.T) {
 	pages := map[string][]byte{"README.md": []byte("# Hello, `World`\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n")}
 	for to, good := range map[string]bool{
 		"README.md": true, "docs": true, "#hello-world": true, "README.md#twice-1": true, "https://example.org/x": true,

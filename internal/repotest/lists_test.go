@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// These tests compare lists in documents with the repository. Every list contains each
-// new package, scheme, target or benchmark, and nothing that was removed.
+// These tests compare lists in documents with the repository: of packages, dependencies,
+// make targets and benchmarks.
 
-// The table has ten rows, so that people read it. The comment of a package below internal
-// says the rest, and revive demands one.
-func TestContributingSaysWhereEachPackageIs(t *testing.T) {
+// The table has at most ten rows, so that people read it. The packages below internal are
+// explained by their comments, which revive requires.
+func TestContributingHasAPlaceForEachPackage(t *testing.T) {
 	text := section(t, "CONTRIBUTING.md", "## Where is what")
 	_, table, _ := strings.Cut(text, "|---")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if rows := strings.Count(table, "\n"); rows > 10 {
-		t.Errorf("CONTRIBUTING.md has %d rows; ten are read", rows)
+		t.Errorf("the table of CONTRIBUTING.md has %d rows; want at most 10", rows)
 	}
 	quoted := regexp.MustCompile("`([^` ]+)`")
 	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
@@ -28,17 +28,17 @@ func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 		below, _ := filepath.Glob(filepath.Join("*", m[1])) // in the folder of its row
 		testdata, _ := filepath.Glob(filepath.Join("cmd", "pawl", m[1]))
 		if len(found)+len(below)+len(testdata) == 0 {
-			t.Errorf("CONTRIBUTING.md names %s, which is not there", m[1])
+			t.Errorf("CONTRIBUTING.md names %s, which does not exist", m[1])
 		}
 	}
 	places := quoted.FindAllStringSubmatch(table, -1)
 	for _, folder := range folders(t) {
 		if folder != "" && !slices.ContainsFunc(places, func(m []string) bool {
-			place, inIt := strings.CutSuffix(m[1], "/")
+			place, isFolder := strings.CutSuffix(m[1], "/")
 			matched, _ := filepath.Match(place, strings.Split(folder, "/")[0])
-			return inIt && (matched || within(folder, place))
+			return isFolder && (matched || within(folder, place))
 		}) {
-			t.Errorf("CONTRIBUTING.md does not say what %s is for", folder)
+			t.Errorf("CONTRIBUTING.md has no row for %s", folder)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 	} {
 		m := sentence.FindStringSubmatch(read(t, file))
 		if m == nil {
-			t.Errorf("%s does not say what the core is", file)
+			t.Errorf("%s does not list the core packages", file)
 			continue
 		}
 		named := []string{modulePath}
@@ -60,37 +60,34 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 		}
 		for path := range corePackages {
 			if !within(path, modulePath+"/internal") && !slices.Contains(named, path) {
-				t.Errorf("%s leaves out %s", file, path)
+				t.Errorf("%s does not name the core package %s", file, path)
 			}
 		}
 		for _, path := range named {
 			if _, core := corePackages[path]; !core {
-				t.Errorf("%s takes %s for a core package", file, path)
+				t.Errorf("%s names %s, which is no core package", file, path)
 			}
 		}
 	}
 }
 
-// A package may import a module of another project. Then the design names it, with the
-// reason.
+// docs/internals/design.md must explain each module of another project that we import.
 func TestEachDependencyIsExplained(t *testing.T) {
 	design := read(t, "docs/internals/design.md")
 	for _, module := range modules(t) {
 		for _, m := range module.Require {
 			if !m.Indirect && !within(m.Path, modulePath) && !strings.Contains(design, "| "+m.Path+" ") {
-				t.Errorf("docs/internals/design.md does not say why there is %s in %s", m.Path, module.Folder)
+				t.Errorf("docs/internals/design.md does not explain %s, which %s requires", m.Path, module.Folder)
 			}
 		}
 	}
 }
 
-// makeCommand matches a make command at the start of a line of code, or in quotes. A
-// description may follow after two or more blanks.
+// makeCommand matches a make command at the start of a line of code or in backquotes.
 var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^']*'|[^ `\n]+)| [a-z]+)+)")
 
-// Documents tell readers which commands to type: each target exists, each variable
-// exists, and each named benchmark runs.
-func TestTheCommandsOfTheDocumentsRunSomething(t *testing.T) {
+// The make commands in documents must have existing targets, variables and benchmarks.
+func TestMakeCommandsInDocumentsAreValid(t *testing.T) {
 	makefile := read(t, "Makefile")
 	word := regexp.MustCompile(`([A-Za-z_]+)=('[^']*'|\S+)|([a-z]+)`)
 	commands := 0
@@ -144,12 +141,12 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 			}
 		}
 	}
-	t.Errorf("%s: no benchmark in %s is called %s", file, pkg, pattern)
+	t.Errorf("%s: no benchmark in %s matches %s", file, pkg, pattern)
 }
 
-// Go compiles a package once for each set of flags. With other flags, a test would
-// compile the servers again that make built has compiled, while other tests run.
-func TestTheServersOfTestsAreBuiltAsMakeBuildsThem(t *testing.T) {
+// Go compiles a package once for each set of flags. With other flags than make built, a
+// test would compile the servers again while other tests run.
+func TestTestServersHaveTheFlagsOfMakeBuilt(t *testing.T) {
 	flags := regexp.MustCompile(`(?m)^PLAIN +:= .*GOFLAGS='(.*)'$`).FindStringSubmatch(read(t, "Makefile"))
 	if flags == nil {
 		t.Fatal("the Makefile has no PLAIN")
@@ -162,8 +159,8 @@ func TestTheServersOfTestsAreBuiltAsMakeBuildsThem(t *testing.T) {
 	}
 }
 
-// The CI of GitHub does the same as .ci/run. A release has the platforms that the tests
-// compile for.
+// The workflows of GitHub must run the same as .ci/run. A release must have the platforms
+// that make cross compiles for.
 func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
 	if !strings.Contains(workflow, "- run: .ci/run\n") {
@@ -175,7 +172,7 @@ func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 				t.Errorf("%s: make has no %s", file, m[1])
 			}
 			if file == ".ci/run" && !strings.Contains(workflow, "make "+m[1]) {
-				t.Errorf(".github/workflows/ci.yml does not say that it runs make %s", m[1])
+				t.Errorf(".github/workflows/ci.yml does not name make %s", m[1])
 			}
 		}
 	}
@@ -185,7 +182,7 @@ func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 		released = append(released, m[1]+"/"+m[2])
 	}
 	if !slices.Equal(platforms, released) {
-		t.Errorf("compiled for %q, released for %q", platforms, released)
+		t.Errorf("the Makefile compiles for %q, but a release has %q", platforms, released)
 	}
 	all := regexp.MustCompile(`(?m)- run: make cross( #|$)`)
 	for _, file := range []string{".github/workflows/nightly.yml", ".github/workflows/release.yml"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/doctable"
 )
 
-// A program that imports a package gets the requirements of its module: the versions in
-// its go.mod. So there are several modules, and each requirement is a decision.
+// A program that imports a package gets all requirements of the package's module. So
+// there are several modules, and each requirement is a decision.
 
 // A module is the content of a go.mod.
 type module struct {
@@ -39,9 +39,9 @@ type workspace struct {
 
 type replacement struct{ Old, New struct{ Path string } }
 
-func goEdit[T any](t *testing.T, what, file string) (v T) {
+func goEdit[T any](t *testing.T, command, file string) (v T) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", what, "edit", "-json", file).Output()
+	out, err := exec.CommandContext(t.Context(), "go", command, "edit", "-json", file).Output()
 	if err == nil {
 		err = json.Unmarshal(out, &v)
 	}
@@ -62,7 +62,7 @@ func modules(t *testing.T) (all []module) {
 	return all
 }
 
-// Each row has the versions of a go.mod. An author may add a note after a semicolon.
+// Each row must have the versions of a go.mod. A note may follow after a semicolon.
 func TestTheOldestClientsAreDocumented(t *testing.T) {
 	const file, head = "docs/internals/guarantees.md", "| package | asks for |"
 	documented := doctable.Rows(t, file, head)
@@ -73,8 +73,8 @@ func TestTheOldestClientsAreDocumented(t *testing.T) {
 		}
 		var clients []string
 		for _, r := range m.Require {
-			part := slices.ContainsFunc(m.Require, func(c requirement) bool { return c.Path != r.Path && within(r.Path, c.Path) })
-			if ours := r.Indirect || within(r.Path, modulePath) || part; !ours {
+			isPart := slices.ContainsFunc(m.Require, func(c requirement) bool { return c.Path != r.Path && within(r.Path, c.Path) })
+			if !r.Indirect && !within(r.Path, modulePath) && !isPart {
 				clients = append(clients, r.Path+" "+r.Version)
 			}
 		}
@@ -91,7 +91,7 @@ func TestTheOldestClientsAreDocumented(t *testing.T) {
 }
 
 // Code that needs several backends is in one of these modules. If a backend required
-// another backend, the go.mod of its users would get the client of both.
+// another one, the go.mod of its users would get the clients of both.
 var requireBackends = []string{"cmd/pawl", "internal/e2e", "examples"}
 
 func TestModulesRequireTheRootOnly(t *testing.T) {
@@ -100,7 +100,7 @@ func TestModulesRequireTheRootOnly(t *testing.T) {
 			ours := within(r.Path, modulePath)
 			switch {
 			case m.Folder == "" && r.Path != "golang.org/x/sys" && r.Path != "pgregory.net/rapid":
-				t.Errorf("the root's go.mod requires %s, and so does each user's: move what imports it to internal/e2e", r.Path)
+				t.Errorf("the root's go.mod requires %s, so all users would: move the code that imports it to internal/e2e", r.Path)
 			case m.Folder != "" && ours && r.Path != modulePath && !slices.Contains(requireBackends, m.Folder):
 				t.Errorf("%s/go.mod requires %s", m.Folder, r.Path)
 			}
@@ -108,9 +108,9 @@ func TestModulesRequireTheRootOnly(t *testing.T) {
 	}
 }
 
-// `go install` with @latest refuses a go.mod with a replace. So go.work has the replace.
-// A module that is not in go.work, and requires one of ours, has its own go.work.
-func TestEachModuleIsOfOneWorkspace(t *testing.T) {
+// `go install` with @latest refuses a go.mod with a replace, so go.work has the replaces.
+// A module outside go.work that requires one of ours must have its own go.work.
+func TestEachModuleIsInOneWorkspace(t *testing.T) {
 	used := map[string]bool{}
 	all := goEdit[workspace](t, "work", "go.work")
 	for _, use := range all.Use {
@@ -134,10 +134,10 @@ func TestEachModuleIsOfOneWorkspace(t *testing.T) {
 		m := goEdit[module](t, "mod", path)
 		needs := slices.ContainsFunc(m.Require, func(r requirement) bool { return within(r.Path, modulePath) })
 		if _, err := os.Stat(filepath.Join(folder, "go.work")); (err == nil) != (needs && !used[folder]) && folder != "." {
-			t.Errorf("%s requires our modules: %t. It is in go.work: %t. It has one of its own: %t", path, needs, used[folder], err == nil)
+			t.Errorf("%s: requires our modules: %t; is in go.work: %t; has its own go.work: %t", path, needs, used[folder], err == nil)
 		}
 		if len(m.Replace) > 0 {
-			t.Errorf("%s has a replace: it belongs into a go.work", path)
+			t.Errorf("%s has a replace: move it to a go.work", path)
 		}
 		return nil
 	})

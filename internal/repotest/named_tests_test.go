@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// The documents of the backends name for each guarantee the test that shows it, and the
-// documents of reliability for each fault and each defect. These tests look the names up:
-// each named test exists, and no row of a guarantee is without a test.
+// The documents name the test that shows each guarantee, fault and defect. These tests
+// check that each named test exists, and that each row of a guarantee names one.
 
 func guaranteesDocuments(t *testing.T) map[string]string {
 	t.Helper()
@@ -26,16 +25,16 @@ func guaranteesDocuments(t *testing.T) map[string]string {
 	return found
 }
 
-func TestTheTestsThatTheDocumentsOfTheBackendsNameAreThere(t *testing.T) {
+func TestTestsNamedInGuaranteesExist(t *testing.T) {
 	named := 0
 	for file, text := range guaranteesDocuments(t) {
 		for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
-			there, isTest := testIsThere(t, m[1])
+			exists, isTest := testExists(t, m[1])
 			if !isTest {
 				continue
 			}
-			if named++; !there {
-				t.Errorf("%s names %s, which is no test", file, m[1])
+			if named++; !exists {
+				t.Errorf("%s names the test %s, which does not exist", file, m[1])
 			}
 		}
 	}
@@ -44,9 +43,9 @@ func TestTheTestsThatTheDocumentsOfTheBackendsNameAreThere(t *testing.T) {
 	}
 }
 
-// A row of a table that ends in "shown by" names a test, or another source: the
-// documentation of a project, a measurement, or a logical reason.
-func TestEachRowOfTheDocumentsOfTheBackendsSaysWhatShowsIt(t *testing.T) {
+// Each row of a table whose last column is "shown by" must name a test or another source:
+// the documentation of a project, a measurement, or a logical reason.
+func TestEachRowOfGuaranteesNamesItsSource(t *testing.T) {
 	rows := 0
 	for file, text := range guaranteesDocuments(t) {
 		shown := false
@@ -61,8 +60,8 @@ func TestEachRowOfTheDocumentsOfTheBackendsSaysWhatShowsIt(t *testing.T) {
 			case last == "shown by":
 				shown = true
 			case shown && !strings.HasPrefix(line, "|--"):
-				if rows++; len(cells) != 3 || !saysWhatShowsIt(t, last) {
-					t.Errorf("%s:%d: it says of %s what happens, and not what shows it", file, i+1, cells[0])
+				if rows++; len(cells) != 3 || !namesSource(t, last) {
+					t.Errorf("%s:%d: the row %s names no test or source", file, i+1, cells[0])
 				}
 			}
 		}
@@ -72,18 +71,18 @@ func TestEachRowOfTheDocumentsOfTheBackendsSaysWhatShowsIt(t *testing.T) {
 	}
 }
 
-func saysWhatShowsIt(t *testing.T, cell string) bool {
+func namesSource(t *testing.T, cell string) bool {
 	t.Helper()
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-		if _, isTest := testIsThere(t, m[1]); isTest {
+		if _, isTest := testExists(t, m[1]); isTest {
 			return true
 		}
 	}
 	return regexp.MustCompile(`documentation|\(benchmarks\.md\)|by its nature|as for `).MatchString(cell)
 }
 
-// Other documents name a test without its package.
-func TestTheTestsThatDocumentsNameAreThere(t *testing.T) {
+// Other documents name tests without their packages.
+func TestTestsNamedInDocumentsExist(t *testing.T) {
 	tests := map[string]bool{}
 	for _, text := range sources(t, ".go") {
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`).FindAllSubmatch(text, -1) {
@@ -93,7 +92,7 @@ func TestTheTestsThatDocumentsNameAreThere(t *testing.T) {
 	for file, text := range sources(t, ".md") {
 		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1) {
 			if !tests[string(m[1])] {
-				t.Errorf("%s names %s, which is no test", file, m[1])
+				t.Errorf("%s names the test %s, which does not exist", file, m[1])
 			}
 		}
 	}
@@ -105,9 +104,9 @@ var (
 	suiteTopics = regexp.MustCompile(`\{"(\w+)", (test\w+), `)
 )
 
-// testIsThere looks up a name that may be the name of a test: Topic/Subtest of the suite,
-// or package.TestName, with or without a subtest.
-func testIsThere(t *testing.T, name string) (there, isTest bool) {
+// testExists looks up a name that may be a test's: Topic/Subtest of the suite, or
+// package.TestName, with or without a subtest.
+func testExists(t *testing.T, name string) (exists, isTest bool) {
 	t.Helper()
 	if m := ofTheSuite.FindStringSubmatch(name); m != nil {
 		return slices.ContainsFunc(suiteTopics.FindAllStringSubmatch(read(t, "drivertest/topics.go"), -1), func(topic []string) bool {
@@ -122,15 +121,15 @@ func testIsThere(t *testing.T, name string) (there, isTest bool) {
 	if folder == "pawl" {
 		folder = "."
 	}
-	there = anyFile(t, folder, "_test.go", "\nfunc "+test+"(")
+	exists = anyFile(t, folder, "_test.go", "\nfunc "+test+"(")
 	if sub != "" {
-		kits, _ := filepath.Glob("internal/*test") // code that several packages share
-		there = there && slices.ContainsFunc(append(kits, folder), func(in string) bool { return anyFile(t, in, ".go", `"`+sub+`"`) })
+		kits, _ := filepath.Glob("internal/*test") // packages with shared tests
+		exists = exists && slices.ContainsFunc(append(kits, folder), func(in string) bool { return anyFile(t, in, ".go", `"`+sub+`"`) })
 	}
-	return there, true
+	return exists, true
 }
 
-// anyFile reports whether a file in a folder contains all of these words.
+// anyFile reports whether a file in a folder contains all of these texts.
 func anyFile(t *testing.T, folder, ending string, words ...string) bool {
 	t.Helper()
 	files, err := os.ReadDir(folder)

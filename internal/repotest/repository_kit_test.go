@@ -21,21 +21,21 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Helpers of all tests.
 var noError = basictest.NoError
 
 const modulePath = "github.com/pawl-go/pawl"
 
-// listed is the information of go list about a package.
-type listed struct {
+// goPackage is the information of go list about a package.
+type goPackage struct {
 	ImportPath, Name, Dir, Doc string
 	GoFiles, Imports, Deps     []string
 	Standard, DepOnly          bool
 }
 
-// goList returns the packages of go.work and all packages that they import, on one
-// system; "" is this system.
-func goList(t *testing.T, system string) map[string]*listed {
+// goList returns the packages of go.work and all packages that they import, on an
+// operating system; "" means this one.
+func goList(t *testing.T, system string) map[string]*goPackage {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
 		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "work")
@@ -49,19 +49,19 @@ func goList(t *testing.T, system string) map[string]*listed {
 	if err != nil {
 		t.Fatal(fmt.Errorf("go list: %w\n%s", err, &stderr))
 	}
-	packages := map[string]*listed{}
+	packages := map[string]*goPackage{}
 	for in := json.NewDecoder(bytes.NewReader(out)); in.More(); {
-		p := &listed{}
+		p := &goPackage{}
 		noError(t, in.Decode(p))
 		packages[p.ImportPath] = p
 	}
 	return packages
 }
 
-// within reports whether a package is root, or below it.
+// within reports whether a path is root or below it.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// sources reads the files of the repository that have one of the extensions.
+// sources returns the files of the repository that have one of the extensions.
 func sources(t *testing.T, extensions ...string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -91,7 +91,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// folders returns the folders of the packages of go.work; the root is "".
+// folders returns the folders of the packages of go.work; "" is the root's.
 func folders(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -104,7 +104,7 @@ func folders(t *testing.T) []string {
 	return found
 }
 
-// matching reads the files whose names match a pattern.
+// matching returns the files whose names match a pattern.
 func matching(t *testing.T, pattern string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -136,11 +136,11 @@ func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
 	return files
 }
 
-// An example is an example of a package.
+// An example is an Example function.
 type example struct{ name, code, output string }
 
-// examplesIn returns the examples of a folder. A name is without its suffix, and a code
-// is the body of the function.
+// examplesIn returns the examples of a folder. name has no prefix Example, and code is
+// the body of the function.
 func examplesIn(t *testing.T, folder string) (found []example) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))

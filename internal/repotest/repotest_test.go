@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the root of the repository: all their paths begin there.
+// TestMain runs the tests in the root of the repository, where all their paths begin.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -19,8 +19,8 @@ import (
 	"testing"
 )
 
-// rootLayers are the files of the root package from the bottom to the top. A file uses
-// only the declarations of files before it, in its own layer and in the layers below.
+// rootLayers has the files of the root package from the bottom to the top. A file should
+// use only declarations of the files before it, in its own layer and the layers below.
 var rootLayers = []struct {
 	layer string
 	files []string
@@ -37,16 +37,16 @@ var rootLayers = []struct {
 	}},
 }
 
-// mostUpwardUses is the number of uses that may point upward. Lower it when there are
+// maxUpwardUses is the allowed number of uses that point upward. Lower it when there are
 // fewer.
-const mostUpwardUses = 5
+const maxUpwardUses = 5
 
-// A use is a name that one file uses and another file declares: a function, type,
-// variable or constant of the package, a method, or a field of a struct, also as the
-// receiver of a method. Several uses of one name in one file count as one.
+// A use is a name that one file uses and another one declares: a function, type, variable
+// or constant of the package, a method, or a field of a struct. Several uses of a name in
+// one file count as one.
 type use struct{ file, name, declaredIn string }
 
-func TestRootFilesUseThoseBelow(t *testing.T) {
+func TestRootFilesUseTheFilesBelow(t *testing.T) {
 	var order []string
 	for _, l := range rootLayers {
 		order = append(order, l.files...)
@@ -59,7 +59,7 @@ func TestRootFilesUseThoseBelow(t *testing.T) {
 	}
 	for _, file := range order {
 		if !slices.Contains(files, file) {
-			t.Errorf("%s has a layer, and does not exist", file)
+			t.Errorf("%s has a layer but does not exist", file)
 		}
 	}
 	var upward []string
@@ -69,14 +69,13 @@ func TestRootFilesUseThoseBelow(t *testing.T) {
 		}
 	}
 	slices.Sort(upward)
-	if len(upward) > mostUpwardUses {
-		t.Errorf("of %d uses between files %d go up, over %d:\n%s",
-			len(uses), len(upward), mostUpwardUses, strings.Join(upward, "\n"))
+	if len(upward) > maxUpwardUses {
+		t.Errorf("of %d uses between files %d point upward, want at most %d:\n%s",
+			len(uses), len(upward), maxUpwardUses, strings.Join(upward, "\n"))
 	}
 }
 
-// rootUses returns all uses between the files of the root package, and the names of these
-// files.
+// rootUses returns the uses between the files of the root package, and the files' names.
 func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")

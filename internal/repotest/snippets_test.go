@@ -13,11 +13,11 @@ import (
 // fenced matches a block of code in a document: its language, and the code.
 var fenced = regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$")
 
-// pairColumn is the column where the right side of a pair in docs/coming-from.md begins.
+// pairColumn is the first column of the right side of a pair in docs/coming-from.md.
 const pairColumn = 47
 
-// The Go code in a document parses, also after an author has wrapped the document.
-func TestTheGoOfDocumentsIsGo(t *testing.T) {
+// The Go code in documents must parse, even after an author has wrapped the document.
+func TestGoCodeInDocumentsParses(t *testing.T) {
 	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // the rest is the body of a function
 	for file, text := range sources(t, ".md") {
 		for _, block := range fenced.FindAllSubmatch(text, -1) {
@@ -30,9 +30,9 @@ func TestTheGoOfDocumentsIsGo(t *testing.T) {
 	}
 }
 
-// docs/coming-from.md shows Pawl's side of each pair as it stands in
-// example_coming_test.go, except comments and white space.
-func TestComingFromShowsWhatIsCompiled(t *testing.T) {
+// Pawl's side of each pair in docs/coming-from.md must be in example_coming_test.go,
+// without comments and white space.
+func TestComingFromShowsCompiledCode(t *testing.T) {
 	comment, space := regexp.MustCompile(`//.*`), regexp.MustCompile(`\s+`)
 	plain := func(code string) string {
 		return space.ReplaceAllString(comment.ReplaceAllString(code, ""), "")
@@ -52,11 +52,11 @@ func TestComingFromShowsWhatIsCompiled(t *testing.T) {
 		}
 		shown++
 		if !strings.Contains(compiled, plain(code)) {
-			t.Errorf("docs/coming-from.md shows what is not compiled:\n%s", code)
+			t.Errorf("example_coming_test.go does not have this code of docs/coming-from.md:\n%s", code)
 		}
 	}
 	if shown < 8 {
-		t.Errorf("%d blocks were found: is the pattern right?", shown)
+		t.Errorf("only %d blocks were found: is the pattern right?", shown)
 	}
 }
 
@@ -64,9 +64,9 @@ func isPaired(code string) bool {
 	return len(code) > pairColumn && !strings.Contains(code[:pairColumn], "\n") && code[pairColumn-1] == ' '
 }
 
-// docs/uses.md shows examples that run, and below each its output.
+// docs/uses.md must show examples that run, and below each one its output.
 func TestUsesShowsExamplesThatRun(t *testing.T) {
-	examples := map[string]string{} // what each prints, by its code
+	examples := map[string]string{} // the output, by the code
 	for _, folder := range []string{".", "cronlock", "fence", "otellock"} {
 		for _, e := range examplesIn(t, folder) {
 			examples[e.code] = e.output
@@ -79,21 +79,20 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 			continue
 		}
 		shown++
-		prints, ok := examples[strings.TrimSpace(block[2])]
+		output, ok := examples[strings.TrimSpace(block[2])]
 		switch {
 		case !ok:
-			t.Errorf("the page shows what is no example that runs:\n%s", block[2])
-		case prints != "" && (i+1 == len(blocks) || strings.TrimSpace(blocks[i+1][2]) != prints):
-			t.Errorf("the page does not show what this prints:\n%s\nIt prints:\n%s", block[2], prints)
+			t.Errorf("no example has this code of docs/uses.md:\n%s", block[2])
+		case output != "" && (i+1 == len(blocks) || strings.TrimSpace(blocks[i+1][2]) != output):
+			t.Errorf("docs/uses.md does not show the output of\n%s\nThe output is:\n%s", block[2], output)
 		}
 	}
 	if shown < 10 {
-		t.Errorf("%d examples were found: is the pattern right?", shown)
+		t.Errorf("only %d examples were found: is the pattern right?", shown)
 	}
 }
 
-// The README shows the body of an example, and before it the imports that are not
-// obvious.
+// The README must show the body of an example, and before it only imports of the example.
 func TestREADMEShowsTheExample(t *testing.T) {
 	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindStringSubmatch(read(t, "README.md"))
 	if block == nil {
@@ -102,10 +101,10 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	source := read(t, "sqlitelock/example_test.go")
 	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(block[2], -1) {
 		if !strings.Contains(source, path) {
-			t.Errorf("README.md imports %s, sqlitelock/example_test.go does not", path)
+			t.Errorf("README.md imports %s, but sqlitelock/example_test.go does not", path)
 		}
 	}
 	if !slices.ContainsFunc(examplesIn(t, "sqlitelock"), func(e example) bool { return e.code == strings.TrimSpace(block[3]) }) {
-		t.Errorf("README.md shows what is no example of sqlitelock:\n%s", block[3])
+		t.Errorf("no example of sqlitelock has this code of README.md:\n%s", block[3])
 	}
 }

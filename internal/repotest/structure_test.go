@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// These tests check the rules of docs/internals/design.md for the repository itself:
-// which packages import which, which names have comments, and how long a file may be.
+// These tests check the rules of docs/internals/design.md about imports, comments and the
+// length of files.
 
-// corePackages are the packages that import only the standard library, x/sys and each
-// other, and the further imports that each of them may have.
+// corePackages are the packages that may import only the standard library, x/sys, each
+// other, and the imports given here.
 var corePackages = map[string][]string{
 	modulePath:                 nil,
 	modulePath + "/driver":     nil,
@@ -39,13 +39,13 @@ var corePackages = map[string][]string{
 	modulePath + "/internal/watching":   nil,
 }
 
-// timeless are the packages that take the time as a value. So their tests need neither a
-// bubble nor long waits: these packages read no clock, make no timer, and start no
-// goroutine.
-var timeless = []string{"internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
+// clockless are the packages that take the time as a value: they read no clock, make no
+// timer, and start no goroutine. So their tests need neither a bubble nor long waits.
+var clockless = []string{"internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
 
-// linkTesting are the packages for tests only that import testing, beside drivertest.
-var linkTesting = []string{modulePath + "/internal/bubble", modulePath + "/internal/recordtest"}
+// importTesting are the packages besides drivertest that are only for tests and may
+// import testing.
+var importTesting = []string{modulePath + "/internal/bubble", modulePath + "/internal/recordtest"}
 
 var systems = []string{"linux", "darwin", "windows"}
 
@@ -57,7 +57,7 @@ func TestImports(t *testing.T) {
 			for path, allowed := range corePackages {
 				p := packages[path]
 				if p == nil {
-					t.Errorf("there is no %s", path)
+					t.Errorf("package %s does not exist", path)
 					continue
 				}
 				for _, i := range p.Imports {
@@ -65,13 +65,13 @@ func TestImports(t *testing.T) {
 				}
 			}
 			for path, p := range packages {
-				if p.DepOnly || within(path, modulePath+"/drivertest") || slices.Contains(linkTesting, path) {
+				if p.DepOnly || within(path, modulePath+"/drivertest") || slices.Contains(importTesting, path) {
 					continue
 				}
 				for _, i := range p.Imports {
 					ours := within(i, modulePath) && !within(i, modulePath+"/drivertest")
 					if i == "testing" || !ours && slices.Contains(packages[i].Deps, "testing") {
-						t.Errorf("%s imports %s, and so takes testing into users' programs: internal/servertest has a TB for what starts servers", path, i)
+						t.Errorf("%s imports %s, which links testing into users' programs: use servertest.TB", path, i)
 					}
 				}
 			}
@@ -81,7 +81,7 @@ func TestImports(t *testing.T) {
 
 // checkCoreImport checks one import of a core package, or of an internal package that a
 // core package uses.
-func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, allowed []string) {
+func checkCoreImport(t *testing.T, packages map[string]*goPackage, path, i string, allowed []string) {
 	t.Helper()
 	_, isCore := corePackages[i]
 	switch {
@@ -95,19 +95,19 @@ func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, 
 	}
 }
 
-// The list contains each package that the root imports. So no code moves unnoticed into a
-// package without these rules.
+// corePackages must contain each package that the root imports, so that no code moves
+// unnoticed into a package without these rules.
 func TestCorePackagesAreAllListed(t *testing.T) {
 	for _, i := range goList(t, "")[modulePath].Imports {
 		if _, ok := corePackages[i]; !ok && within(i, modulePath) {
-			t.Errorf("the root imports %s, which is not in the list", i)
+			t.Errorf("the root imports %s, which is not in corePackages", i)
 		}
 	}
 }
 
-func TestTimeIsAValue(t *testing.T) {
+func TestClocklessPackagesReadNoClock(t *testing.T) {
 	clocks := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\(|(?m)^\s*go `)
-	for _, dir := range timeless {
+	for _, dir := range clockless {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has no files: %v", dir, err)
@@ -125,21 +125,21 @@ func TestTimeIsAValue(t *testing.T) {
 	}
 }
 
-// Under the race detector, a bubble that synctest.Test makes may end the process
-// (internal/bubble says why). The examples for users cannot import an internal package.
-func TestBubblesAreMadeByOnePackage(t *testing.T) {
-	shown := []string{"example_", "internal/bubble/", "internal/e2e/doctest/testing_test.go", "pawltest/example_test.go"}
-	made := regexp.MustCompile(`(?m)^[^/\n]*\bsynctest\.Test\(`)
+// Under the race detector, synctest.Test may end the process; see internal/bubble. Only
+// examples for users may call it, because they cannot import an internal package.
+func TestOnlyExamplesCallSynctest(t *testing.T) {
+	exempt := []string{"example_", "internal/bubble/", "internal/e2e/doctest/testing_test.go", "pawltest/example_test.go"}
+	call := regexp.MustCompile(`(?m)^[^/\n]*\bsynctest\.Test\(`)
 	for file, text := range sources(t, ".go") {
-		isShown := slices.ContainsFunc(shown, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
-		if !isShown && made.Match(text) {
-			t.Errorf("%s calls synctest.Test: call bubble.Test", file)
+		isExempt := slices.ContainsFunc(exempt, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
+		if !isExempt && call.Match(text) {
+			t.Errorf("%s calls synctest.Test; use bubble.Test", file)
 		}
 	}
 }
 
-// revive sees to the comments of packages, types and functions. Of a constant or a
-// variable it would not know that the comment of a whole block is enough.
+// revive checks the comments of packages, types and functions. For constants and
+// variables it does not accept the comment of a block, so this test checks these.
 func TestEveryExportedValueHasADocComment(t *testing.T) {
 	for _, p := range goList(t, "") {
 		if p.DepOnly || p.Name == "main" || within(p.ImportPath, modulePath+"/internal") {
@@ -153,7 +153,7 @@ func TestEveryExportedValueHasADocComment(t *testing.T) {
 				}
 				for _, spec := range d.Specs {
 					if s, ok := spec.(*ast.ValueSpec); ok && s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
-						t.Errorf("%s.%s has none", p.ImportPath, s.Names[0].Name)
+						t.Errorf("%s.%s has no comment", p.ImportPath, s.Names[0].Name)
 					}
 				}
 			}
@@ -175,20 +175,20 @@ func receiver(t ast.Expr) string {
 
 func TestNoFileIsLong(t *testing.T) {
 	for file, text := range sources(t, ".go", ".sh", ".lua", ".sql", ".md") {
-		most, page := 500, strings.HasSuffix(file, ".md")
+		limit, page := 500, strings.HasSuffix(file, ".md")
 		if page {
-			most = 400
+			limit = 400
 		}
 		if page && !within(file, "docs") || bytes.Contains(text[:min(len(text), 1000)], []byte("DO NOT EDIT.\n")) {
 			continue
 		}
-		if lines := bytes.Count(text, []byte("\n")); lines > most {
-			t.Errorf("%s has %d lines, over %d: is there a second idea in it?", file, lines, most)
+		if lines := bytes.Count(text, []byte("\n")); lines > limit {
+			t.Errorf("%s has %d lines, over %d: is there a second idea in it?", file, lines, limit)
 		}
 	}
 }
 
-// A file of tests has the name of the file that it tests. The tests' helpers are in kits.
+// Kits have the helpers of tests. A file of tests has the name of the file that it tests.
 func TestKitsHaveNoTests(t *testing.T) {
 	test := regexp.MustCompile(`(?m)^func (Test|Benchmark|Fuzz|Example)\w*\(`)
 	for file, text := range sources(t, ".go") {
