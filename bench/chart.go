@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chart draws the first figures of some scenarios as bars, each scenario on a scale of
-// its own: an SVG that a browser shows, light or dark.
+// chart draws the first figures of some scenarios as bars in an SVG, each scenario on its
+// own scale.
 func chart(w io.Writer, done []measured) {
 	const left, width, row, gap = 150, 420, 18, 34
 	height := 10
@@ -27,10 +27,10 @@ func chart(w io.Writer, done []measured) {
 		}
 		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.what), html.EscapeString(unit))
 		y += 24
-		most := 0.0
+		maximum := 0.0
 		for _, r := range m.results {
 			if r.err == nil {
-				most = max(most, r.medians[0])
+				maximum = max(maximum, r.medians[0])
 			}
 		}
 		for _, r := range m.results {
@@ -41,9 +41,9 @@ func chart(w io.Writer, done []measured) {
 			if r.contender == "pawl" {
 				class = "bar pawl"
 			}
-			long := 1 + int(value/max(most, 1e-9)*width)
+			length := 1 + int(value/max(maximum, 1e-9)*width)
 			fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end">%s</text><rect class="%s" x="%d" y="%d" width="%d" height="%d"/><text x="%d" y="%d">%s</text>`+"\n",
-				left-6, y+13, html.EscapeString(r.contender), class, left, y+2, long, row-4, left+long+5, y+13, label)
+				left-6, y+13, html.EscapeString(r.contender), class, left, y+2, length, row-4, left+length+5, y+13, label)
 			y += row
 		}
 		y += gap - 24
@@ -51,7 +51,7 @@ func chart(w io.Writer, done []measured) {
 	fmt.Fprintln(w, "</svg>")
 }
 
-// beside returns the text after a bar of the chart, after the bar's own figure.
+// beside returns the text of the further figures beside a bar of the chart.
 func (s scenario) beside(f figures) string {
 	var b strings.Builder
 	for i, what := range s.others {

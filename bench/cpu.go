@@ -18,37 +18,36 @@ func usedBy(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A meter measures the processor time of this process and of a server from now on.
+// A meter measures the processor time of this process and of a server since startMeter.
 type meter struct {
-	s            server
-	mine, theirs time.Duration
+	s              server
+	client, server time.Duration
 }
 
 func startMeter(s server) meter {
-	theirs := s.cpu()
-	return meter{s, selfCPU(), theirs}
+	used := s.cpu()
+	return meter{s, selfCPU(), used}
 }
 
 // perCycle returns the mean processor time, in µs, that this process and the server have
 // used for each of n cycles since the start.
 func (m meter) perCycle(n int64) (client, server float64) {
-	mine := selfCPU() - m.mine
-	theirs := m.s.cpu() - m.theirs
-	each := float64(max(n, 1))
-	return float64(mine.Microseconds()) / each, float64(theirs.Microseconds()) / each
+	clientTime := selfCPU() - m.client
+	serverTime := m.s.cpu() - m.server
+	cycles := float64(max(n, 1))
+	return float64(clientTime.Microseconds()) / cycles, float64(serverTime.Microseconds()) / cycles
 }
 
-// A machine has the processor time that the system has counted for all processors
-// together, and the time at which it was read.
-type machine struct {
+// A cpuReading has the processor time of all processors together at one time.
+type cpuReading struct {
 	at           time.Time
 	busy, stolen time.Duration
-	ours         time.Duration // the part of busy that this process, and the servers that have ended, used
+	own          time.Duration // the part of busy that this process and its ended servers used
 }
 
-// look reads the machine's counters, which stay 0 on systems without /proc/stat.
-func look() machine {
-	m := machine{at: time.Now(), ours: selfCPU() + usedBy(syscall.RUSAGE_CHILDREN)}
+// readCPU reads the system's counters, which stay 0 on systems without /proc/stat.
+func readCPU() cpuReading {
+	m := cpuReading{at: time.Now(), own: selfCPU() + usedBy(syscall.RUSAGE_CHILDREN)}
 	stat, _ := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(stat), "\n")
 	for i, field := range strings.Fields(first) {
@@ -63,30 +62,30 @@ func look() machine {
 	return m
 }
 
-// The limits of a quiet machine: the cores that other processes use during a measurement,
-// the cores that the hypervisor takes, and the load before it.
+// The limits of a quiet machine: the cores that other processes use and the cores that
+// the hypervisor takes during a measurement, and the load before it.
 const (
-	mostOthers = 0.10
-	mostStolen = 0.02
-	mostLoad   = 0.5
+	maxOthers = 0.10
+	maxStolen = 0.02
+	maxLoad   = 0.5
 )
 
 // unquiet returns why a measurement between two readings is unreliable, or "".
-func unquiet(from, to machine) string {
+func unquiet(from, to cpuReading) string {
 	took := to.at.Sub(from.at).Seconds()
 	stolen := (to.stolen - from.stolen).Seconds() / took
-	others := (to.busy - from.busy - (to.ours - from.ours)).Seconds() / took
-	var why []string
-	if others > mostOthers {
-		why = append(why, fmt.Sprintf("other processes used %.0f %% of a core", 100*others))
+	others := (to.busy - from.busy - (to.own - from.own)).Seconds() / took
+	var reasons []string
+	if others > maxOthers {
+		reasons = append(reasons, fmt.Sprintf("other processes used %.0f %% of a core", 100*others))
 	}
-	if stolen > mostStolen {
-		why = append(why, fmt.Sprintf("the hypervisor took %.0f %% of a core", 100*stolen))
+	if stolen > maxStolen {
+		reasons = append(reasons, fmt.Sprintf("the hypervisor took %.0f %% of a core", 100*stolen))
 	}
-	return strings.Join(why, ", ")
+	return strings.Join(reasons, ", ")
 }
 
-// loadAverage is the load of the last minute, or 0 where that is not known.
+// loadAverage returns the load of the last minute, or 0 if it is unknown.
 func loadAverage() float64 {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")

@@ -7,7 +7,7 @@ import (
 )
 
 // distant measures the round trips of a cycle of one goroutine whose server is far away.
-// The least is two: one to lock and one to unlock.
+// The minimum is two: one to lock and one to unlock.
 func distant(name string, roundTrip time.Duration) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
@@ -26,7 +26,7 @@ func distant(name string, roundTrip time.Duration) scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			// the proxy is in this process, too
+			// The processor time includes the proxy, which is in this process.
 			n, calls, used, began := 0, s.calls(c), startMeter(s), time.Now()
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An engine is a kind of server, and its contenders, of which the first is the floor.
+// An engine is a kind of server with its contenders. The first contender is the floor.
 type engine struct {
 	name       string
 	start      func() (server, error)
@@ -35,7 +35,7 @@ func engineNames() (names []string) {
 func engineOf(name string) (engine, error) {
 	i := slices.IndexFunc(engines, func(e engine) bool { return e.name == name })
 	if i < 0 {
-		return engine{}, fmt.Errorf("no engine %q; there are %s", name, strings.Join(engineNames(), ", "))
+		return engine{}, fmt.Errorf("no engine %q; the engines are %s", name, strings.Join(engineNames(), ", "))
 	}
 	return engines[i], nil
 }
@@ -47,10 +47,10 @@ func (e engine) scenarios() []scenario {
 	})
 }
 
-// turns returns the default number of rounds of each contender, and their length. On
-// servers that write to a disk, a run has fewer and shorter rounds, so that all of it
-// takes some four minutes.
-func (e engine) turns() (rounds int, length time.Duration) {
+// defaultRounds returns the default number of rounds of each contender, and their length.
+// On servers that write to a disk they are fewer and shorter, so that a run takes about
+// four minutes.
+func (e engine) defaultRounds() (rounds int, length time.Duration) {
 	if e.name == "redis" {
 		return 5, 2 * time.Second
 	}

@@ -21,7 +21,7 @@ import (
 	_ "github.com/pawl-go/pawl/etcdlock"
 )
 
-// startEtcd starts one member.
+// startEtcd starts a cluster of one member.
 func startEtcd() (server, error) {
 	bin, err := built("etcd")
 	if err != nil {
@@ -63,18 +63,17 @@ func startEtcd() (server, error) {
 		return nil, err
 	}
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-	p.ends = func() { _ = c.Close() }
+	p.close = func() { _ = c.Close() }
 	return &etcdServer{p, c}, err
 }
 
-// An etcdServer is a server with a client of its administrator's.
+// An etcdServer is a server with an administrator's client.
 type etcdServer struct {
 	*program
 	c *clientv3.Client
 }
 
-// handled returns etcd's own count of the requests that it has received, including those
-// in streams.
+// handled returns etcd's own count of received requests, including requests in streams.
 func handled(addr string) (n int64) {
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
@@ -97,7 +96,7 @@ func etcdURL(addr string) string { return "etcd://" + addr }
 func etcdContenders() []contender {
 	return []contender{
 		{
-			name: "concurrency.Mutex", open: openEtcdMutex, renews: true, tells: true,
+			name: "concurrency.Mutex", open: openEtcdMutex, renews: true, notifies: true,
 			drop: func(s server, _, _ client, name string) error {
 				return deleteKey(s.(*etcdServer).c, name+"/", clientv3.WithFirstCreate()...)
 			},
@@ -106,7 +105,7 @@ func etcdContenders() []contender {
 			},
 		},
 		{
-			name: "pawl", open: openURL(etcdURL), renews: true, tells: true,
+			name: "pawl", open: openURL(etcdURL), renews: true, notifies: true,
 			drop: func(s server, _, _ client, name string) error {
 				return deleteKey(s.(*etcdServer).c, "pawl//entry/"+name)
 			},
@@ -130,28 +129,28 @@ func revoke(c *clientv3.Client, lease clientv3.LeaseID) error {
 	return err
 }
 
-// deleteKey deletes the key that is found.
+// deleteKey deletes the only key that a Get with these options finds.
 func deleteKey(c *clientv3.Client, key string, options ...clientv3.OpOption) error {
 	found, err := c.Get(context.Background(), key, options...)
 	if err != nil {
 		return err
 	}
 	if len(found.Kvs) != 1 {
-		return fmt.Errorf("there is no key %q", key)
+		return fmt.Errorf("found %d keys %q, want 1", len(found.Kvs), key)
 	}
 	_, err = c.Delete(context.Background(), string(found.Kvs[0].Key))
 	return err
 }
 
 // etcdMutex is etcd's own lock. Two locks of one session do not exclude each other, so
-// goroutines that want one name need a session each.
+// each goroutine that wants the same name needs its own session.
 type etcdMutex struct {
 	c   *clientv3.Client
 	ttl time.Duration
 
-	mu       sync.Mutex // protects all below
+	mu       sync.Mutex // protects the fields below
 	sessions []*concurrency.Session
-	used     map[string]map[int]bool // the indexes of the sessions that are in use, by name
+	used     map[string]map[int]bool // the indexes of the used sessions, by name
 }
 
 func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
@@ -160,10 +159,10 @@ func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
 		return nil, err
 	}
 	e := &etcdMutex{c: c, ttl: ttl, used: map[string]map[int]bool{}}
-	return e, e.another()
+	return e, e.addSession()
 }
 
-func (e *etcdMutex) another() error {
+func (e *etcdMutex) addSession() error {
 	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)))
 	if err == nil {
 		e.sessions = append(e.sessions, s)
@@ -171,7 +170,7 @@ func (e *etcdMutex) another() error {
 	return err
 }
 
-// session returns a session that no other lock of this name uses. back puts it back.
+// session returns a session that no other lock of this name uses. back returns it.
 func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,7 +184,7 @@ func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), e
 		i++
 	}
 	if i == len(e.sessions) {
-		if err := e.another(); err != nil {
+		if err := e.addSession(); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -14,41 +14,41 @@ import (
 
 // growthOptions are the flags of -growth.
 type growthOptions struct {
-	loads string // the beginnings of the names of the wanted loads, separated by commas; empty: all
-	most  int
-	plant string
-	keep  string // the folder that keeps the figures of all engines; empty: no file is written
+	loads   string // prefixes of the names of the wanted loads, separated by commas; empty for all
+	maxSize int
+	plant   string
+	keep    string // the folder for the figures of all engines; empty for none
 }
 
-// A load is a kind of thing on a server, such as a name. The steps are measured while
-// there are more and more of these things.
+// A load is a kind of thing on a server, such as a name. The steps are measured at
+// several numbers of these things.
 type load struct {
 	name, what string
-	most       int                           // the largest number that one machine can make; 0: no limit
+	maxSize    int                           // the largest number that one machine can make; 0 for no limit
 	fill       func(g *growing, n int) error // raises the number to n
 	steps      []step
 }
 
-// A step is done again and again. It leaves everything as it found it.
+// A step is repeated, so it must restore the state that it found.
 type step struct {
-	name  string
-	do    func(g *growing, d driver.Driver, i int) error
-	rests time.Duration // how long the step sleeps; the sleep is not counted
+	name   string
+	do     func(g *growing, d driver.Driver, i int) error
+	sleeps time.Duration // the time for which the step sleeps, which does not count
 }
 
 // growing is a server with a load.
 type growing struct {
-	url    func(addr string) string
-	s      server
-	d      driver.Driver // the driver that is measured
-	other  driver.Driver // the driver that makes the load
-	line   *proxy        // the proxy between far and the server; nil for an engine without a network
-	far    driver.Driver // a driver behind line, which counts its bytes; without a line it is d
-	n      int
-	tokens []driver.Token
-	more   []driver.Driver
-	stops  []func()
-	told   chan struct{}
+	url     func(addr string) string
+	s       server
+	d       driver.Driver // the driver that is measured
+	other   driver.Driver // the driver that makes the load
+	proxy   *proxy        // the proxy between far and the server; nil for an engine without a network
+	far     driver.Driver // a driver behind the proxy, which counts its bytes; d without a proxy
+	n       int
+	tokens  []driver.Token
+	more    []driver.Driver
+	stops   []func()
+	changes chan struct{} // receives a value for each report of a watch
 }
 
 // A cost is the measured cost of one step at one size of its load.
@@ -61,20 +61,19 @@ type cost struct {
 
 func (c cost) cpu() float64 { return c.Client + c.Server }
 
-// A grown step is measured at each size of the load.
+// A grown has the costs of a step at each size of the load.
 type grown struct {
 	Load, Step string
 	Costs      []cost
 }
 
-// sizes are the sizes of each load: the numbers of its names, leases, waiters, watchers
-// or clients.
+// sizes are the numbers of names, leases, waiters, watchers or clients in a load.
 var sizes = []int{1, 10, 100, 1000, 10_000}
 
-// longestFill is the longest time in which a load may be made. If one took longer, the
-// next size, ten times as large, is not tried: where the queue is part of an entry, each
-// waiter that joins writes all of it, so ten times as much takes a hundred times as long.
-const longestFill = 1500 * time.Millisecond
+// If making a load took longer than maxFillTime, the next size, ten times as large, is
+// not tried. It may take a hundred times as long, because some backends store the whole
+// queue in an entry, which each new waiter writes.
+const maxFillTime = 1500 * time.Millisecond
 
 func grow(e engine, o growthOptions) error {
 	fmt.Printf("%s, %s, %d cores, load %.1f, %s\n", e.name, runtime.Version(), runtime.NumCPU(), loadAverage(), commit())
@@ -83,16 +82,16 @@ func grow(e engine, o growthOptions) error {
 	}
 	var all []grown
 	for _, l := range loads() {
-		if !begins(l.name, o.loads) {
+		if !hasPrefix(l.name, o.loads) {
 			continue
 		}
-		began := look()
+		began := readCPU()
 		rows, err := growLoad(e, l, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
-		if why := unquiet(began, look()); why != "" {
-			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", l.name, why)
+		if reason := unquiet(began, readCPU()); reason != "" {
+			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", l.name, reason)
 		}
 		growthTable(os.Stdout, l, rows)
 		all = append(all, rows...)
@@ -107,7 +106,7 @@ func grow(e engine, o growthOptions) error {
 	return growthOverview(os.Stdout, o.keep)
 }
 
-// growLoad measures the steps of a load on a server of its own.
+// growLoad measures the steps of a load on a new server.
 func growLoad(e engine, l load, o growthOptions) ([]grown, error) {
 	g, err := startGrowing(e, o.plant)
 	if err != nil {
@@ -119,7 +118,7 @@ func growLoad(e engine, l load, o growthOptions) ([]grown, error) {
 		rows[i] = grown{Load: l.name, Step: s.name}
 	}
 	for _, n := range sizes {
-		if n > o.most || l.most > 0 && n > l.most {
+		if n > o.maxSize || l.maxSize > 0 && n > l.maxSize {
 			break
 		}
 		began := time.Now()
@@ -131,8 +130,8 @@ func growLoad(e engine, l load, o growthOptions) ([]grown, error) {
 		for i, s := range l.steps {
 			rows[i].Costs = append(rows[i].Costs, g.measure(s))
 		}
-		if took > longestFill && n < sizes[len(sizes)-1] {
-			fmt.Printf("(%s: %d took %v to make; more are not measured)\n", l.name, n, took.Round(100*time.Millisecond))
+		if took > maxFillTime && n < sizes[len(sizes)-1] {
+			fmt.Printf("(%s: %d took %v to make; larger sizes are not measured)\n", l.name, n, took.Round(100*time.Millisecond))
 			break
 		}
 	}
@@ -144,15 +143,15 @@ func startGrowing(e engine, plant string) (*growing, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &growing{url: e.url, s: s, told: make(chan struct{}, 1<<16)}
+	g := &growing{url: e.url, s: s, changes: make(chan struct{}, 1<<16)}
 	if g.d, err = g.open(s.address()); err != nil {
 		g.stop()
 		return nil, err
 	}
 	g.far = g.d
-	if _, local := s.(place); !local {
-		if g.line, err = startProxy(s.address(), 0); err == nil {
-			g.far, err = g.open(g.line.addr())
+	if _, local := s.(localServer); !local {
+		if g.proxy, err = startProxy(s.address(), 0); err == nil {
+			g.far, err = g.open(g.proxy.addr())
 		}
 		if err != nil {
 			g.stop()
@@ -176,7 +175,7 @@ func (g *growing) open(addr string) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In Pawl, all waiters and holders receive signals all the time.
+	// Pawl's client always listens to signals.
 	if l, ok := driver.As[driver.Signaler](d); ok {
 		g.stops = append(g.stops, l.Listen(func(driver.Signal) {}))
 	}
@@ -192,14 +191,14 @@ func (g *growing) stop() {
 			_ = d.Close()
 		}
 	}
-	if g.line != nil {
-		g.line.stop()
+	if g.proxy != nil {
+		g.proxy.stop()
 	}
 	g.s.stop()
 }
 
-// fillTo makes the load. The client that made the load closes afterwards, so that it does
-// no work during the measurement. The claims last without it.
+// fillTo makes the load. Then it closes the driver that made the load, so that this
+// driver does no work during the measurement. The claims last without the driver.
 func (g *growing) fillTo(l load, n int) (err error) {
 	if g.other, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
 		return err
@@ -210,11 +209,11 @@ func (g *growing) fillTo(l load, n int) (err error) {
 	return err
 }
 
-// A step is repeated for stepTime, but at least stepLeast and at most stepMost times.
+// A step is repeated for stepTime, but at least minRepeats and at most maxRepeats times.
 const (
-	stepTime  = 400 * time.Millisecond
-	stepLeast = 5
-	stepMost  = 300
+	stepTime   = 400 * time.Millisecond
+	minRepeats = 5
+	maxRepeats = 300
 )
 
 // measure repeats a step until the figures are reliable.
@@ -228,54 +227,54 @@ func (g *growing) measure(s step) cost {
 
 func (g *growing) costOf(s step) (c cost, err error) {
 	c.N = g.n
-	if err = s.do(g, g.d, 0); err != nil { // the first call prepares what all later calls use
+	if err = s.do(g, g.d, 0); err != nil { // prepares connections and caches for the other calls
 		return c, err
 	}
 	var each []time.Duration
 	used := startMeter(g.s)
-	for began := time.Now(); len(each) < stepLeast || time.Since(began) < stepTime && len(each) < stepMost; {
+	for began := time.Now(); len(each) < minRepeats || time.Since(began) < stepTime && len(each) < maxRepeats; {
 		at := time.Now()
 		if err = s.do(g, g.d, len(each)+1); err != nil {
 			return c, err
 		}
-		each = append(each, time.Since(at)-s.rests)
+		each = append(each, time.Since(at)-s.sleeps)
 	}
 	c.Client, c.Server = used.perCycle(int64(len(each)))
 	slices.Sort(each)
 	c.Took = each[len(each)/2]
-	c.Bytes, err = g.count(s)
+	c.Bytes, err = g.countBytes(s)
 	return c, err
 }
 
-// count counts the bytes of a step, both ways.
-func (g *growing) count(s step) (float64, error) {
-	if g.line == nil {
+// countBytes counts the bytes of a step in both directions.
+func (g *growing) countBytes(s step) (float64, error) {
+	if g.proxy == nil {
 		return 0, nil
 	}
 	const times = 5
 	if err := s.do(g, g.far, 0); err != nil {
 		return 0, err
 	}
-	before := g.line.sent.Load()
+	before := g.proxy.sent.Load()
 	for i := range times {
 		if err := s.do(g, g.far, i+1); err != nil {
 			return 0, err
 		}
 	}
-	return float64(g.line.sent.Load()-before) / times, nil
+	return float64(g.proxy.sent.Load()-before) / times, nil
 }
 
 var (
-	errNotTold   = errors.New("a watch did not tell of a change within 5 s")
+	errNoChange  = errors.New("the watch did not report a change within 5 s")
 	errNotPushed = errors.New("the server pushes no changes")
 )
 
-// hears waits until a watch has reported a change.
-func (g *growing) hears() error {
+// waitChange waits until a watch reports a change.
+func (g *growing) waitChange() error {
 	select {
-	case <-g.told:
+	case <-g.changes:
 		return nil
 	case <-time.After(5 * time.Second):
-		return errNotTold
+		return errNoChange
 	}
 }

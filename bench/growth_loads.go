@@ -18,10 +18,10 @@ func loads() []load {
 
 func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 
-// middle is the index of the middle one of the claims that make the load.
+// middle returns the index of the middle one of the load's claims.
 func (g *growing) middle() int { return g.n / 2 }
 
-// add makes claims, 64 at a time, until there are n.
+// add makes claims, 64 at a time, until the load has n.
 func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
 	have := len(g.tokens)
 	g.tokens = append(g.tokens, make([]driver.Token, n-have)...)
@@ -31,8 +31,8 @@ func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
 	})
 }
 
-// inOrder does the same as add, but makes one claim after the other.
-func (g *growing) inOrder(n int, one func(i int) (driver.Token, error)) error {
+// addInOrder is add, but makes one claim after the other.
+func (g *growing) addInOrder(n int, one func(i int) (driver.Token, error)) error {
 	for i := len(g.tokens); i < n; i++ {
 		t, err := one(i)
 		if err != nil {
@@ -50,7 +50,7 @@ func namesLoad() load {
 		fill: func(g *growing, n int) error {
 			return g.add(n, func(i int) (driver.Token, error) {
 				c := exclusive(heldName(i))
-				_, err := takes(g.d, c) // the same client: names are also leases of one client
+				_, err := takes(g.d, c) // d, so that the load is also the leases of one client
 				return c.Token, err
 			})
 		},
@@ -114,7 +114,7 @@ func waitersLoad() load {
 				g.tokens = []driver.Token{c.Token}
 			}
 			g.tokens = slices.DeleteFunc(g.tokens, driver.Token.IsZero)
-			return g.inOrder(n+1, func(int) (driver.Token, error) { return joins(g.other) })
+			return g.addInOrder(n+1, func(int) (driver.Token, error) { return joins(g.other) })
 		},
 		steps: []step{
 			{name: "refused try", do: func(_ *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
@@ -142,10 +142,10 @@ func waitersLoad() load {
 				return err
 			}},
 			{
-				name: "break, the end of its delay, and a new waiter", rests: afterBreak,
+				name: "break, the end of its delay, and a new waiter", sleeps: afterBreak,
 				do: func(g *growing, d driver.Driver, _ int) error {
 					held := with(exclusive(name), g.tokens[0])
-					grant, err := whenOpen(d, held) // the first waiter got the name when the last delay ended
+					grant, err := takesWhenOpen(d, held) // the first waiter got the name when the last delay ended
 					if err != nil {
 						return err
 					}
@@ -163,9 +163,9 @@ func waitersLoad() load {
 	}
 }
 
-// waiter is the index in g.tokens of a waiter in the middle of the queue. The first token
-// is the holder's, and the others are in the order of the queue. A waiter that has gone
-// has left a zero token.
+// waiter returns the index in g.tokens of a waiter in the middle of the queue. The first
+// token is the holder's, and the others are in the order of the queue. The token of a
+// waiter that has left is zero.
 func (g *growing) waiter() int {
 	at := len(g.tokens) / 2
 	for at == 0 || g.tokens[at].IsZero() {
@@ -174,7 +174,7 @@ func (g *growing) waiter() int {
 	return at
 }
 
-// passOn notes that the first waiter holds the name, and that another one waits.
+// passOn records that the first waiter holds the name, and that another one waits.
 func (g *growing) passOn(last driver.Token) {
 	g.tokens = append(g.tokens[1:], last)
 	for g.tokens[0].IsZero() {
@@ -182,49 +182,49 @@ func (g *growing) passOn(last driver.Token) {
 	}
 }
 
-// A backend that knows an instant only as a window keeps a name closed a little longer.
+// A backend whose clock has a window keeps a name closed a little longer than breakDelay.
 const (
 	breakDelay = 10 * time.Millisecond
 	afterBreak = 100 * time.Millisecond
 )
 
-// watchersLoad has watches of names of their own, and changes one of these names.
+// watchersLoad has watches of different names, and changes one of these names.
 func watchersLoad() load {
 	change := func(g *growing, d driver.Driver, _ int) error {
 		if !g.d.Properties().PushesChanges {
 			return errNotPushed
 		}
-		g.quiet()
+		g.drainChanges()
 		c := exclusive(heldName(g.middle()))
 		if _, err := takes(d, c); err != nil {
 			return err
 		}
-		return errors.Join(g.hears(), gives(d, c))
+		return errors.Join(g.waitChange(), gives(d, c))
 	}
 	return load{
-		name: "watchers", what: "names are watched by one client", most: 10_000,
+		name: "watchers", what: "names are watched by one client", maxSize: 10_000,
 		fill: func(g *growing, n int) error {
 			for i := g.n; i < n; i++ {
 				if err := g.watch(g.d, heldName(i)); err != nil {
 					return err
 				}
 			}
-			// A watch also reports a change when its subscription has begun.
+			// A watch also reports the begin of its subscription.
 			time.Sleep(time.Second)
-			g.quiet()
+			g.drainChanges()
 			return nil
 		},
 		steps: []step{
 			{name: "grant and release of a name without a watch", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
-			{name: "a watch tells of a grant and of the release", do: change, rests: quietFor},
+			{name: "a watch tells of a grant and of the release", do: change, sleeps: drainTime},
 		},
 	}
 }
 
-// clientsLoad has clients with connections of their own, which hold a name each.
+// clientsLoad has clients with their own connections, each of which holds a name.
 func clientsLoad() load {
 	return load{
-		name: "clients", what: "clients have connections, and hold a name each", most: 100,
+		name: "clients", what: "clients have connections, and hold a name each", maxSize: 100,
 		fill: func(g *growing, n int) error {
 			var mu sync.Mutex
 			have := len(g.more)

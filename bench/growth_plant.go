@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// plants are steps whose cost grows with the load. They show that the table detects
-// growth. Each runs before a driver's own Acquire.
+// plants are functions whose cost grows with the load, to show that the table detects
+// growth. They run before Acquire.
 var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Claim){
-	// The client goes through all its leases.
+	// The client iterates over all its leases.
 	"client": func(p *plantedDriver, _ context.Context, _ driver.Claim) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -25,7 +25,7 @@ var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Cla
 			}
 		}
 	},
-	// The server goes through all names.
+	// The server iterates over all names.
 	"server": func(p *plantedDriver, ctx context.Context, _ driver.Claim) {
 		if l, ok := driver.As[driver.Lister](p.Driver); ok {
 			for range l.List(ctx, "") {
@@ -35,7 +35,7 @@ var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Cla
 	},
 	// The answer contains all holders and waiters.
 	"bytes": func(p *plantedDriver, ctx context.Context, c driver.Claim) { _, _ = p.Inspect(ctx, c.Name) },
-	// The client sends one request for every tenth lease that it has.
+	// The client sends a request for every tenth of its leases.
 	"requests": func(p *plantedDriver, ctx context.Context, c driver.Claim) {
 		p.mu.Lock()
 		all := slices.Collect(maps.Values(p.held))
@@ -46,7 +46,7 @@ var plants = map[string]func(p *plantedDriver, ctx context.Context, c driver.Cla
 	},
 }
 
-// A plantedDriver has a step that is too expensive.
+// A plantedDriver has an Acquire that is too expensive.
 type plantedDriver struct {
 	driver.Driver
 
@@ -59,12 +59,12 @@ type plantedDriver struct {
 func planted(d driver.Driver, name string) (driver.Driver, error) {
 	before, ok := plants[name]
 	if !ok {
-		return nil, fmt.Errorf("no plant %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
+		return nil, fmt.Errorf("no plant %q; the plants are %s", name, strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
 	}
 	return &plantedDriver{Driver: d, before: before, held: map[driver.Token]driver.LeaseRef{}}, nil
 }
 
-// Unwrap is for driver.As.
+// Unwrap lets driver.As find the interfaces of the driver.
 func (p *plantedDriver) Unwrap() driver.Driver { return p.Driver }
 
 func (p *plantedDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // growthTable prints a load as a table of Markdown. Each step has the processor time of
-// client and server in µs, and the bytes both ways.
+// client and server in µs, the bytes in both directions, and the time.
 func growthTable(w io.Writer, l load, rows []grown) {
 	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.what)
 	n := 0
@@ -58,12 +58,13 @@ func (r grown) cell(k, what int) string {
 	}
 }
 
-// noMoreThan is the largest factor by which ten times the load may raise a cost that does
-// not grow. A logarithm rises by a third from 1 000 to 10 000, and a measurement may be
-// wrong by some ten percent.
-const noMoreThan = 1.7
+// maxFactor is the largest factor by which ten times the load may raise a cost that
+// counts as not growing. A logarithm rises by a third from 1 000 to 10 000, and a
+// measurement may be wrong by some ten percent.
+const maxFactor = 1.7
 
-// slope returns the greatest exponent of a cost in the last tenfold, and its name.
+// slope returns the greatest exponent with which a cost grows between the last two sizes,
+// and the name of the cost.
 func (r grown) slope() (exponent float64, what string) {
 	n := len(r.Costs)
 	if n < 2 || r.Costs[n-1].Err != "" || r.Costs[n-2].Err != "" {
@@ -72,26 +73,26 @@ func (r grown) slope() (exponent float64, what string) {
 	before, after := r.Costs[n-2], r.Costs[n-1]
 	tenfold := math.Log10(float64(after.N) / float64(before.N))
 	for _, v := range []struct {
-		name                 string
-		before, after, least float64
+		name                       string
+		before, after, minIncrease float64
 	}{
 		{"processor time", before.cpu(), after.cpu(), 50},
 		{"bytes", before.Bytes, after.Bytes, 200},
 		{"time", 1000 * before.Took.Seconds(), 1000 * after.Took.Seconds(), 0.5},
 	} {
-		if v.before <= 0 || v.after-v.before < v.least {
+		if v.before <= 0 || v.after-v.before < v.minIncrease {
 			continue
 		}
-		if e := math.Log10(v.after/v.before) / tenfold; v.after/v.before > noMoreThan && e > exponent {
+		if e := math.Log10(v.after/v.before) / tenfold; v.after/v.before > maxFactor && e > exponent {
 			exponent, what = e, v.name
 		}
 	}
 	return exponent, what
 }
 
-// growthList names the steps that grow faster than the logarithm.
+// growthList prints the steps whose cost grows faster than the logarithm.
 func growthList(w io.Writer, all []grown) {
-	fmt.Fprint(w, "\nSteps that grow faster than the logarithm, in the last tenfold:\n\n")
+	fmt.Fprint(w, "\nSteps whose cost grows faster than the logarithm between the last two sizes:\n\n")
 	none := true
 	for _, r := range all {
 		for _, c := range r.Costs {
@@ -111,7 +112,7 @@ func growthList(w io.Writer, all []grown) {
 	}
 }
 
-// keepGrowth stores the figures of an engine in the folder of all engines.
+// keepGrowth writes the figures of an engine to the folder of all engines.
 func keepGrowth(folder, engine string, all []grown) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
@@ -124,7 +125,7 @@ func keepGrowth(folder, engine string, all []grown) error {
 }
 
 // growthOverview prints a table of all engines in a folder: the processor time of each
-// step at a load of 10, and at the largest. It draws a picture of each engine there.
+// step at a load of 10 and at the largest load. It also draws a picture of each engine.
 func growthOverview(w io.Writer, folder string) error {
 	var names []string
 	of := map[string]map[string]grown{}
@@ -154,7 +155,7 @@ func growthOverview(w io.Writer, folder string) error {
 	for _, key := range order {
 		fmt.Fprintf(w, "| %s | %s |", key[0], key[1])
 		for _, name := range names {
-			fmt.Fprintf(w, " %s |", of[name][key[0]+key[1]].ends())
+			fmt.Fprintf(w, " %s |", of[name][key[0]+key[1]].costRange())
 		}
 		fmt.Fprintln(w)
 	}
@@ -170,8 +171,8 @@ func drawGrowth(file, engine string, all []grown) error {
 	return f.Close()
 }
 
-// ends returns the cost at a load of 10, and at the largest load.
-func (r grown) ends() string {
+// costRange returns the cost at a load of 10 and at the largest load.
+func (r grown) costRange() string {
 	if len(r.Costs) < 2 {
 		return ""
 	}
@@ -179,11 +180,11 @@ func (r grown) ends() string {
 	if last.Err != "" || r.Costs[1].Err != "" {
 		return "failed"
 	}
-	most := ""
+	size := ""
 	if last.N < sizes[len(sizes)-1] {
-		most = fmt.Sprintf(" (%d)", last.N)
+		size = fmt.Sprintf(" (%d)", last.N)
 	}
-	return short(r.Costs[1].cpu()) + " → " + short(last.cpu()) + most
+	return short(r.Costs[1].cpu()) + " → " + short(last.cpu()) + size
 }
 
 // commit describes the commit of the repository in the working directory.
@@ -195,8 +196,8 @@ func commit() string {
 	return "commit " + strings.TrimSpace(string(text))
 }
 
-// growthChart draws each load as a field. Each step is a line in it: its processor time,
-// with both axes logarithmic. Lines that grow are red, and have a name.
+// growthChart draws a chart for each load, with both axes logarithmic. Each step is a
+// line: its processor time. The lines of costs that grow are red and have a name.
 func growthChart(w io.Writer, engine string, all []grown) {
 	const left, wide, high, gap = 70, 420, 190, 60
 	var order []string
@@ -258,7 +259,7 @@ type label struct {
 	text string
 }
 
-// writeLabels moves labels that would cover each other below each other.
+// writeLabels writes labels, and moves the ones that would overlap below each other.
 func writeLabels(w io.Writer, labels []label) {
 	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	for i := range labels {

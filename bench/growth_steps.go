@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// long is a TTL that does not end during a measurement.
-const long = time.Hour
+// longTTL is a TTL that does not end during a measurement.
+const longTTL = time.Hour
 
 func exclusive(name string) driver.Claim { return lasting(servertest.Mutex(name)) }
 func queued(name string) driver.Claim    { return lasting(servertest.Queued(name)) }
 func reading(name string) driver.Claim   { return lasting(servertest.Reader(name)) }
 
 func lasting(c driver.Claim) driver.Claim {
-	c.TTL, c.QueueTTL = long, long
+	c.TTL, c.QueueTTL = longTTL, longTTL
 	return c
 }
 
-// with is a claim with this token.
+// with returns the claim with this token.
 func with(c driver.Claim, token driver.Token) driver.Claim {
 	c.Token = token
 	return c
@@ -41,7 +41,7 @@ func takes(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 
 func isRefused(d driver.Driver, c driver.Claim) error {
 	if _, err := takes(d, c); !errors.Is(err, driver.ErrHeld) {
-		return fmt.Errorf("%s: %w; want it to be held", c.Name, err)
+		return fmt.Errorf("%s: %w; want ErrHeld", c.Name, err)
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func inspects(d driver.Driver, name string) error {
 	return err
 }
 
-// page is the number of names on a page of a list.
-const page = 100
+// pageSize is the number of names on a page of a list.
+const pageSize = 100
 
 func listsPage(d driver.Driver) error {
 	l, ok := driver.As[driver.Lister](d)
@@ -95,14 +95,14 @@ func listsPage(d driver.Driver) error {
 		if err != nil {
 			return err
 		}
-		if n++; n == page {
+		if n++; n == pageSize {
 			break
 		}
 	}
 	return nil
 }
 
-// breaks breaks the claim's lease. The fence is the lease's.
+// breaks breaks the lease with this fence of a claim.
 func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) error {
 	b, ok := driver.As[driver.LeaseBreaker](d)
 	if !ok {
@@ -113,8 +113,8 @@ func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) 
 	return b.Break(ctx, c.Name, fence, delay, driver.Owner{Client: "growth"})
 }
 
-// whenOpen waits for the end of the delay after a break, and takes the name.
-func whenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
+// takesWhenOpen waits for the end of the delay after a break, and takes the name.
+func takesWhenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 	for {
 		g, err := takes(d, c)
 		held, refused := errors.AsType[*driver.HeldError](err)
@@ -136,7 +136,7 @@ func breaksOwn(d driver.Driver, c driver.Claim) error {
 	return breaks(d, c, grant.Fence, 0)
 }
 
-// watch makes g.told receive a value when a name changes.
+// watch makes g.changes receive a value when a name changes.
 func (g *growing) watch(d driver.Driver, name string) error {
 	w, ok := driver.As[driver.Watcher](d)
 	if !ok {
@@ -144,22 +144,22 @@ func (g *growing) watch(d driver.Driver, name string) error {
 	}
 	g.stops = append(g.stops, w.Watch(name, func() {
 		select {
-		case g.told <- struct{}{}:
-		default: // g.told is full
+		case g.changes <- struct{}{}:
+		default: // g.changes is full
 		}
 	}))
 	return nil
 }
 
-// quietFor is the longest time between two reports of pending changes.
-const quietFor = 50 * time.Millisecond
+// drainTime is the longest time between two reports of pending changes.
+const drainTime = 50 * time.Millisecond
 
-// quiet waits until no watch has reported a change for quietFor.
-func (g *growing) quiet() {
+// drainChanges waits until no watch has reported a change for drainTime.
+func (g *growing) drainChanges() {
 	for {
 		select {
-		case <-g.told:
-		case <-time.After(quietFor):
+		case <-g.changes:
+		case <-time.After(drainTime):
 			return
 		}
 	}

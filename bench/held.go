@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// trusted is the default part of its TTL for which a holder trusts a lease. After that
-// the lease is lost.
-const trusted = 0.9
+// trustedPart is the part of the TTL after which a client without a renewal reports the
+// lease as lost, by default.
+const trustedPart = 0.9
 
-// held measures the cost of leases that are held and renewed, for this process and for
-// the server, and the greatest age of a lease when it was renewed. A third of the TTL is
-// on time.
+// held measures the cost of held and renewed leases for this process and for the server,
+// and the greatest age of a lease at its renewal. Renewals are due after a third of the
+// TTL.
 func held(name string, leases int, long time.Duration) scenario {
 	const ttl = 10 * time.Second
 	return scenario{
@@ -44,16 +44,16 @@ func held(name string, leases int, long time.Duration) scenario {
 			}
 			bytes := float64(heap()-before) / float64(leases)
 			mine, theirs, calls := selfCPU(), s.cpu(), s.calls(c)
-			left := leastLeft(all, long)
+			left := minTimeLeft(all, long)
 			mine, theirs, calls = selfCPU()-mine, s.cpu()-theirs, s.calls(c)-calls
-			gone := 0
+			lost := 0
 			for _, h := range all {
-				gone += h.gone()
+				lost += h.countLost()
 			}
 			out := figures{
 				bytes, float64(runtime.NumGoroutine() - goroutines), float64(calls) / long.Seconds(),
 				100 * mine.Seconds() / long.Seconds(), 100 * theirs.Seconds() / long.Seconds(),
-				100 * (trusted - left.Seconds()/ttl.Seconds()), float64(gone),
+				100 * (trustedPart - left.Seconds()/ttl.Seconds()), float64(lost),
 			}
 			if left < 0 {
 				out[5] = math.NaN()
@@ -63,7 +63,7 @@ func held(name string, leases int, long time.Duration) scenario {
 	}
 }
 
-// share does n things in 64 goroutines.
+// share calls do n times, in 64 goroutines.
 func share(n int, do func(i int) error) error {
 	errs := make([]error, 64)
 	var wg sync.WaitGroup
@@ -80,11 +80,11 @@ func share(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// A holding is a lock that is held.
+// A holding is a held lock.
 type holding struct {
 	unlock func() error
 	lost   func() <-chan struct{} // nil if the library does not notify holders
-	lasts  func() time.Time       // returns the end of the lease, as the holder knows it; nil if the holder does not
+	end    func() time.Time       // returns the end of the lease; nil if the client does not know it
 }
 
 func take(cl client, name string) (h holding, err error) {
@@ -99,7 +99,7 @@ func take(cl client, name string) (h holding, err error) {
 	return h, err
 }
 
-func (h holding) gone() int {
+func (h holding) countLost() int {
 	if h.lost == nil {
 		return 0
 	}
@@ -111,17 +111,17 @@ func (h holding) gone() int {
 	}
 }
 
-// leastLeft polls up to a thousand leases for that time. It returns the least time left
-// that it saw, or a negative value if that is not known.
-func leastLeft(all []holding, long time.Duration) time.Duration {
+// minTimeLeft polls up to a thousand leases for the duration long. It returns the
+// shortest time that a lease had left, or a negative value if that is unknown.
+func minTimeLeft(all []holding, long time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		for i := 0; i < len(all); i += 1 + len(all)/1001 {
-			if all[i].lasts == nil {
+			if all[i].end == nil {
 				time.Sleep(time.Until(until))
 				return -1
 			}
-			least = min(least, time.Until(all[i].lasts()))
+			least = min(least, time.Until(all[i].end()))
 		}
 	}
 	return max(least, 0)

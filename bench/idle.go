@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// idle measures the cost of a waiter: many clients wait for a name that another client
-// holds. Each has a connection of its own, as a process would.
+// idle measures the cost of a waiter: many clients, each with its own connections like a
+// process, wait for a name that another client holds.
 func idle(name string, waiters int, engines []string) scenario {
 	const long = 10 * time.Second
 	return scenario{
@@ -43,7 +43,7 @@ func idle(name string, waiters int, engines []string) scenario {
 					}
 				})
 				if i%10 == 9 {
-					time.Sleep(50 * time.Millisecond) // so that they join one after the other
+					time.Sleep(50 * time.Millisecond) // so that not all join at once
 				}
 			}
 			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have joined

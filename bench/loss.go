@@ -10,7 +10,7 @@ import (
 )
 
 // dead measures the time from the end of a dead holder's lease until a waiter gets the
-// lock, on a server that has 200 000 other keys to expire.
+// lock, on a server with 200 000 other keys that expire.
 func dead() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
@@ -44,7 +44,7 @@ func dead() scenario {
 			defer cancel()
 			unlock, _, err := waiter.lock(wait, "dead")
 			if err != nil {
-				return figures{90_000}, nil // the waiter did not get the lock within a minute and a half
+				return figures{90_000}, nil // the waiter got no lock within 90 s
 			}
 			late := time.Since(died) - ttl
 			return figures{ms(late)}, unlock()
@@ -52,8 +52,8 @@ func dead() scenario {
 	}
 }
 
-// killed measures the time from kill -9 of the holder until a waiter has the lock. A
-// lease ends a TTL after its last renewal, and a session ends with its connection.
+// killed measures the time from kill -9 of the holder until a waiter has the lock. The
+// lease ends a TTL after its last renewal, or the session ends with its connection.
 func killed() scenario {
 	const ttl = 2 * time.Second
 	return scenario{
@@ -62,7 +62,7 @@ func killed() scenario {
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			var took []float64
 			for i := range 3 {
-				d, err := succeeds(s, c, ttl, time.Duration(3*i+3)*100*time.Millisecond)
+				d, err := succession(s, c, ttl, time.Duration(3*i+3)*100*time.Millisecond)
 				if err != nil {
 					return nil, err
 				}
@@ -76,8 +76,9 @@ func killed() scenario {
 	}
 }
 
-// succeeds kills a holder some time after its grant, and measures until a waiter holds.
-func succeeds(s server, c contender, ttl, after time.Duration) (float64, error) {
+// succession kills a holder some time after its grant, and returns the time until a
+// waiter has the lock.
+func succession(s server, c contender, ttl, after time.Duration) (float64, error) {
 	waiter, err := c.open(s.address(), ttl)
 	if err != nil {
 		return 0, err

@@ -20,21 +20,21 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A loser is a contender of -lost, which counts losses under the faults of pawl prove.
-type loser struct {
+// A faultContender is a contender of -lost.
+type faultContender struct {
 	name   string
 	open   func(addr string, ttl time.Duration) (locker, error) // nil for Pawl
-	fenced bool                                                 // each grant has a greater fence
-	checks bool                                                 // its users write to a register that checks fences
+	fenced bool                                                 // grants have rising fences
+	checks bool                                                 // users write to the register that checks fences
 }
 
 var (
-	pawlChecked   = loser{name: "Pawl, fences checked", fenced: true, checks: true}
-	pawlUnchecked = loser{name: "Pawl, fences not checked", fenced: true}
+	pawlChecked   = faultContender{name: "Pawl, fences checked", fenced: true, checks: true}
+	pawlUnchecked = faultContender{name: "Pawl, fences not checked", fenced: true}
 )
 
-// losers are the contenders of each engine.
-var losers = map[string][]loser{
+// faultContenders are the contenders of each engine.
+var faultContenders = map[string][]faultContender{
 	"redis": {
 		pawlChecked, pawlUnchecked,
 		{name: "redsync", open: openLostRedsync},
@@ -66,7 +66,7 @@ var urls = map[string]func(addr string) string{
 	"etcd":     func(addr string) string { return "etcd://" + addr },
 }
 
-// lostFaults are the faults of the workers, of their network and of the server.
+// lostFaults are the kinds of faults of a run.
 var lostFaults = []string{
 	history.Stop, history.Kill, history.Crash, history.Cut, history.Delay, history.Swallow, history.Silence,
 	history.ServerStop, history.ServerKill,
@@ -74,31 +74,31 @@ var lostFaults = []string{
 
 const (
 	lostWorkers = 6
-	lostSection = 200 * time.Millisecond // most sections are shorter, so the names are nearly always held
+	lostSection = 200 * time.Millisecond // so long that the names are nearly always held
 )
 
-// lostOptions are the flags of the mode.
+// lostOptions are the flags of -lost.
 type lostOptions struct {
 	long, ttl time.Duration
 	seed      uint64
 	only      string
 	json      bool
-	keep      string // the folder that keeps the histories; empty: no folder
+	keep      string // the folder for the histories; empty for none
 }
 
-// lose runs one contender after the other, and prints what each of them lost.
-func lose(e engine, o lostOptions) error {
-	if losers[e.name] == nil {
-		return fmt.Errorf("no contender of -lost is on %s", e.name)
+// countLosses runs one contender after the other, and prints their losses.
+func countLosses(e engine, o lostOptions) error {
+	if faultContenders[e.name] == nil {
+		return fmt.Errorf("-lost has no contender on %s", e.name)
 	}
 	fmt.Printf("%s, %s, %d cores, %s, %v each, TTL %v, seed %d, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(),
 		runtime.GOOS+"/"+runtime.GOARCH, o.long, o.ttl, o.seed, loadAverage())
 	var all []losses
-	for _, c := range losers[e.name] {
+	for _, c := range faultContenders[e.name] {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ";"), c.name) {
 			continue
 		}
-		l, err := c.lose(e, o)
+		l, err := c.run(e, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -118,8 +118,8 @@ func lose(e engine, o lostOptions) error {
 	return nil
 }
 
-// lose runs a contender.
-func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
+// run runs a contender, and returns its losses.
+func (c faultContender) run(e engine, o lostOptions) (l losses, err error) {
 	s, err := prepare(e)
 	if err != nil {
 		return l, err
@@ -141,11 +141,11 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 		return l, err
 	}
 	defer file.Close()
-	said, err := os.Create(strings.TrimSuffix(file.Name(), "jsonl") + "log") // what workers and server print
+	log, err := os.Create(strings.TrimSuffix(file.Name(), "jsonl") + "log") // the output of workers and server
 	if err != nil {
 		return l, err
 	}
-	defer said.Close()
+	defer log.Close()
 	err = prove.Run(context.Background(), prove.Options{
 		Config: worker.Config{
 			URL: urls[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
@@ -153,7 +153,7 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 		},
 		Command: []string{self}, Duration: o.long, Workers: lostWorkers,
 		Faults: lostFaults, MaxFaults: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
-		Run: history.Run{Lock: c.lock(), Fenced: c.fenced}, History: file, Stderr: said,
+		Run: history.Run{Lock: c.lockName(), Fenced: c.fenced}, History: file, Stderr: log,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	})
 	if err != nil {
@@ -169,8 +169,8 @@ func (c loser) lose(e engine, o lostOptions) (l losses, err error) {
 	return c.lossesOf(h), nil
 }
 
-// lock names the lock in the history. A reader of the history expects more of Pawl.
-func (c loser) lock() string {
+// lockName returns the lock's name in the history. Package check expects more of "pawl".
+func (c faultContender) lockName() string {
 	if c.open == nil {
 		return "pawl"
 	}

@@ -13,9 +13,8 @@ import (
 // bsm/redislock, by its README, with the wrapper that its maintainer describes in pull
 // request 73: it calls Refresh after each 0.4 of the TTL. The holder counts the lock as
 // lost when Refresh returns ErrNotObtained. In the library's favour, the wrapper also
-// counts it as lost when a TTL has passed since it sent the last Obtain or Refresh that
-// succeeded. The examples try again after 100 ms; the wrapper does after 10 ms, in its
-// favour.
+// counts it as lost a TTL after the last successful Obtain or Refresh was sent, and
+// retries after 10 ms, not after 100 ms as the examples do.
 type lostBsm struct{ *bsmLocker }
 
 func openLostBsm(addr string, ttl time.Duration) (locker, error) {
@@ -26,7 +25,7 @@ func openLostBsm(addr string, ttl time.Duration) (locker, error) {
 	return lostBsm{c.(*bsmLocker)}, nil
 }
 
-// sentTimes notes when the last try is due, because Obtain does not return that time.
+// sentTimes records when Obtain sends its last try, because Obtain does not return that.
 type sentTimes struct {
 	bsm.RetryStrategy
 	last time.Time

@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// concurrency.Mutex of etcd, by the documents of the package: a session of the TTL, one
-// for each lock that is held or waited for, because two locks of one session do not
-// exclude each other. Done notifies the holder of the loss, as issue 6127 says. A session
-// that ended, or whose Lock failed, is closed, and the next lock gets a new one.
+// lostEtcd uses concurrency.Mutex of etcd as the package's documentation says. Each held
+// or awaited lock has its own session, because two locks of one session do not exclude
+// each other. Done notifies the holder of the loss, as issue 6127 says. After the end of
+// a session or a failed Lock, the session is closed, and the next lock gets a new one.
 //
-// To check a fence, etcd has a Txn with IsOwner, for data in etcd itself. The register of
-// a run is not in etcd, so its fence is the revision of the header that Lock got.
+// etcd can check a fence only for its own data, by a Txn with IsOwner. The register of a
+// run is not in etcd, so the fence is the revision in the header of Lock's response.
 type lostEtcd struct {
 	c   *clientv3.Client
 	ttl time.Duration
@@ -43,7 +43,7 @@ func (e *lostEtcd) session(ctx context.Context) (*concurrency.Session, error) {
 	for len(e.free) > 0 {
 		s := e.free[len(e.free)-1]
 		e.free = e.free[:len(e.free)-1]
-		if !over(s) {
+		if !hasEnded(s) {
 			return s, nil
 		}
 	}
@@ -60,7 +60,7 @@ func (e *lostEtcd) session(ctx context.Context) (*concurrency.Session, error) {
 	return s, err
 }
 
-func over(s *concurrency.Session) bool {
+func hasEnded(s *concurrency.Session) bool {
 	select {
 	case <-s.Done():
 		return true
@@ -69,9 +69,9 @@ func over(s *concurrency.Session) bool {
 	}
 }
 
-// back keeps a session for the next lock if it is as good as new.
-func (e *lostEtcd) back(s *concurrency.Session, good bool) {
-	if !good || over(s) {
+// giveBack keeps a session for the next lock if it is usable.
+func (e *lostEtcd) giveBack(s *concurrency.Session, usable bool) {
+	if !usable || hasEnded(s) {
 		go func() { _ = s.Close() }()
 		return
 	}
@@ -91,7 +91,7 @@ func (e *lostEtcd) claim(ctx context.Context, name string, try bool) (worker.Lea
 		lock = m.TryLock
 	}
 	if err := lock(ctx); err != nil {
-		e.back(s, errors.Is(err, concurrency.ErrLocked))
+		e.giveBack(s, errors.Is(err, concurrency.ErrLocked))
 		if errors.Is(err, concurrency.ErrLocked) {
 			return nil, errHeld
 		}
@@ -120,19 +120,19 @@ func (l etcdLease) Fence() uint64         { return l.revision }
 func (l etcdLease) Done() <-chan struct{} { return l.s.Done() }
 
 func (l etcdLease) Err() error {
-	if over(l.s) {
+	if hasEnded(l.s) {
 		return errLost
 	}
 	return nil
 }
 
-// Release does not wait for a server that is down: the session's lease ends by itself.
+// Release waits at most 2 TTLs for a server that is down, because the lease then expires.
 func (l etcdLease) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*l.e.ttl)
 	defer cancel()
 	lost := l.Err()
 	err := l.m.Unlock(ctx)
-	l.e.back(l.s, err == nil)
+	l.e.giveBack(l.s, err == nil)
 	if lost != nil {
 		return errLost
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// goose's lockers with a table, by the documents of NewPostgresTableLocker: a heartbeat
-// renews the lease. goose only logs a heartbeat that fails, and does not notify the
+// lostGoose uses goose's lockers with a table, as NewPostgresTableLocker documents them.
+// A heartbeat renews the lease. If it fails, goose only logs that and does not notify the
 // holder. In goose's favour, the heartbeat comes after each third of the TTL, and a
-// waiter polls each 100 ms. The default of both is 5 s.
+// waiter polls each 100 ms, not each 5 s.
 type lostGoose struct{ *gooseTable }
 
 func openLostGoose(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (locker, error) {
@@ -32,7 +32,7 @@ func (g lostGoose) claim(ctx context.Context, name string, try bool) (worker.Lea
 	if try {
 		tries = 1
 	}
-	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLogger(silent),
+	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLogger(discardLogger),
 		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableUnlockTimeout(100*time.Millisecond, 1),
 		lock.WithTableLockTimeout(100*time.Millisecond, tries))
 	if err != nil {
@@ -68,4 +68,4 @@ func (l gooseLease) Release(ctx context.Context) error {
 	return l.l.Unlock(ctx, l.g.db)
 }
 
-var silent = slog.New(slog.DiscardHandler)
+var discardLogger = slog.New(slog.DiscardHandler)

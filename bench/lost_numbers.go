@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// losses are the numbers of a contender in a run. A holder is lost if another client got
-// its name while its section lasted, or if its lock notified it of the loss.
+// losses are the numbers of a contender in a run. A lost holder is one whose name another
+// client got during its section, or whose lock notified it of a loss.
 type losses struct {
 	Contender string `json:"contender"`
 	Sections  int    `json:"sections"`
@@ -19,19 +19,19 @@ type losses struct {
 	Overlaps  int    `json:"overlaps"`
 
 	Holders    int           `json:"lost_holders"`
-	Untold     int           `json:"not_told"` // lost holders whose section ended before they knew of the loss
-	ToldMedian time.Duration `json:"told_median_ns"`
-	ToldWorst  time.Duration `json:"told_worst_ns"`
+	Unaware    int           `json:"not_told"` // lost holders whose section ended before they knew of the loss
+	LossMedian time.Duration `json:"told_median_ns"`
+	LossWorst  time.Duration `json:"told_worst_ns"`
 
 	WaitMedian time.Duration  `json:"wait_median_ns"`
 	WaitP99    time.Duration  `json:"wait_p99_ns"`
 	Faults     map[string]int `json:"faults"`
 
-	failed string // how workers ended in a way that no fault explains
+	failed string // the ends of workers that no fault explains
 }
 
 // lossesOf counts the losses in a history.
-func (c loser) lossesOf(h *history.History) losses {
+func (c faultContender) lossesOf(h *history.History) losses {
 	verdict := check.Run(h)
 	n := verdict.Numbers
 	l := losses{
@@ -60,26 +60,26 @@ func (c loser) lossesOf(h *history.History) losses {
 			stops[f.Worker] = append(stops[f.Worker], f)
 		}
 	}
-	var told []time.Duration
-	for _, of := range holders {
-		slices.SortFunc(of, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
-		for i, holder := range of {
-			next := nextOf(of[i+1:])
-			knew, lost := l.tell(holder, next)
+	var delays []time.Duration
+	for _, claims := range holders {
+		slices.SortFunc(claims, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
+		for i, holder := range claims {
+			next := nextOf(claims[i+1:])
+			knew, lost := l.countHolder(holder, next)
 			if lost && knew > 0 && next != nil {
-				told = append(told, time.Duration(knew-runsAgain(stops[holder.Worker], next.Got)))
+				delays = append(delays, time.Duration(knew-runsAgain(stops[holder.Worker], next.Got)))
 			}
 		}
 	}
-	slices.Sort(told)
-	if len(told) > 0 {
-		l.ToldMedian, l.ToldWorst = told[len(told)/2], told[len(told)-1]
+	slices.Sort(delays)
+	if len(delays) > 0 {
+		l.LossMedian, l.LossWorst = delays[len(delays)/2], delays[len(delays)-1]
 	}
 	return l
 }
 
-// nextOf returns the first later grant on which a holder relied. A grant that was over
-// when its answer came has ended no other lease.
+// nextOf returns the first later grant on which a holder relied. A grant that had ended
+// when its answer came has superseded no other lease.
 func nextOf(later []*history.Claim) *history.Claim {
 	i := slices.IndexFunc(later, func(c *history.Claim) bool { return c.Believed > c.Got })
 	if i < 0 {
@@ -88,17 +88,17 @@ func nextOf(later []*history.Claim) *history.Claim {
 	return later[i]
 }
 
-// lost reports whether a write loses an update: another holder had changed the register
-// since this holder read it. The register is the one that its users have.
-func (c loser) lost(w *history.Write) bool {
+// lost reports whether a write loses an update: another holder changed the contender's
+// register since this holder read it.
+func (c faultContender) lost(w *history.Write) bool {
 	if c.checks {
 		return w.Accepted && w.Read != w.Before
 	}
 	return w.PlainRead != w.PlainBefore
 }
 
-// tell counts a holder that was lost, and returns when the holder knew of the loss.
-func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
+// countHolder counts a holder if it is lost, and returns when it learned of the loss.
+func (l *losses) countHolder(holder, next *history.Claim) (knew int64, lost bool) {
 	for _, t := range []int64{holder.Lost, holder.Woken} {
 		if t > 0 && (knew == 0 || t < knew) {
 			knew = t
@@ -109,13 +109,13 @@ func (l *losses) tell(holder, next *history.Claim) (knew int64, lost bool) {
 		l.Holders++
 	}
 	if lost && knew == 0 {
-		l.Untold++
+		l.Unaware++
 	}
 	return knew, lost
 }
 
-// runsAgain returns at, or, if the worker was stopped then, the end of the stop, because
-// a stopped holder learns nothing.
+// runsAgain returns at, or the end of the stop if the worker was stopped at that time,
+// because a stopped holder learns nothing.
 func runsAgain(stops []history.Fault, at int64) int64 {
 	for _, s := range stops {
 		if s.From <= at && at < s.To {

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// redsync, by its README and the documents of Mutex: WithExpiry sets the TTL, Until
-// returns the end of the lock (Valid is deprecated in its favour, issue 72), and Extend
-// renews. Its maintainers leave the renewing to the user (pull request 153), so a
+// lostRedsync uses redsync as its README and the documentation of Mutex say: WithExpiry
+// sets the TTL, Until returns the end of the lock (Valid is deprecated, issue 72), and
+// Extend renews. Its maintainers leave renewals to the user (pull request 153), so a
 // goroutine extends after each third of the TTL. The holder counts the lock as lost when
 // Until has passed, or when Extend finds another holder. In redsync's favour, Lock does
 // not give up after 32 tries.

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// renewed is a lease that its user renews in a goroutine, because the library does not
-// renew. The goroutine notifies the holder of the loss when the lease ends, or when the
-// server refuses a renewal.
+// renewed is a lease of a library without renewals. A goroutine renews it, and notifies
+// the holder of the loss when the lease ends or the server refuses a renewal.
 type renewed struct {
 	loss
 	mu     sync.Mutex // protects until
@@ -18,45 +17,44 @@ type renewed struct {
 	unlock func(ctx context.Context) error
 }
 
-// renew begins to renew a lease. extend returns the new end of the lease, or errLost if
-// the lease has ended. After another error, the goroutine calls extend again when the
-// next renewal is due.
-func renew(until time.Time, every time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewed {
+// renew begins to renew a lease. extend returns the lease's new end, or errLost if it has
+// ended. After another error, the goroutine calls extend again after interval.
+func renew(until time.Time, interval time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewed {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &renewed{loss: newLoss(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}
-	go r.keep(ctx, every, extend)
+	go r.keep(ctx, interval, extend)
 	return r
 }
 
-func (r *renewed) keep(ctx context.Context, every time.Duration, extend func(ctx context.Context) (time.Time, error)) {
+func (r *renewed) keep(ctx context.Context, interval time.Duration, extend func(ctx context.Context) (time.Time, error)) {
 	defer close(r.ended)
 	type answer struct {
 		until time.Time
 		err   error
 	}
 	answers := make(chan answer, 1)
-	asking := false
-	tick := time.NewTicker(every)
+	extending := false
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	over := time.NewTimer(time.Until(r.until))
-	defer over.Stop()
+	leaseEnd := time.NewTimer(time.Until(r.until))
+	defer leaseEnd.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-over.C:
+		case <-leaseEnd.C:
 			r.lose()
 			return
 		case <-tick.C:
-			if !asking {
-				asking = true
+			if !extending {
+				extending = true
 				go func() {
 					until, err := extend(ctx)
 					answers <- answer{until, err}
 				}()
 			}
 		case a := <-answers:
-			switch asking = false; {
+			switch extending = false; {
 			case a.err == errLost:
 				r.lose()
 				return
@@ -64,7 +62,7 @@ func (r *renewed) keep(ctx context.Context, every time.Duration, extend func(ctx
 				r.mu.Lock()
 				r.until = a.until
 				r.mu.Unlock()
-				over.Reset(time.Until(a.until))
+				leaseEnd.Reset(time.Until(a.until))
 			}
 		}
 	}
@@ -73,9 +71,9 @@ func (r *renewed) keep(ctx context.Context, every time.Duration, extend func(ctx
 // Err also reads the clock, because the goroutine may not have run yet.
 func (r *renewed) Err() error {
 	r.mu.Lock()
-	late := time.Now().After(r.until)
+	ended := time.Now().After(r.until)
 	r.mu.Unlock()
-	if late {
+	if ended {
 		return errLost
 	}
 	return r.loss.Err()

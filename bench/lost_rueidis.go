@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// rueidislock, by its README: a KeyMajority of 1 for one Redis, NoLoopTracking from Redis
-// 7.0.5 on. The library renews by itself, and cancels its ctx to notify the holder. This
-// gives WithContext a ctx without a deadline, because the library shortens the lease to
-// the deadline.
+// lostRueidis uses rueidislock as its README says: a KeyMajority of 1 for one Redis, and
+// NoLoopTracking from Redis 7.0.5 on. The library renews the lease, and cancels a ctx to
+// notify the holder. WithContext gets a ctx without a deadline, because the library
+// shortens the lease to the deadline.
 type lostRueidis struct{ l rueidislock.Locker }
 
 func openLostRueidis(addr string, ttl time.Duration) (locker, error) {
@@ -45,20 +45,20 @@ func (r lostRueidis) claim(ctx context.Context, name string, try bool) (worker.L
 		release()
 		return nil, ctx.Err()
 	}
-	return ofContext{holding, release}, nil
+	return ctxLease{holding, release}, nil
 }
 
 func (r lostRueidis) close() { r.l.Close() }
 
-// ofContext is a lease that ends with its ctx.
-type ofContext struct {
+// ctxLease is a lease that ends with its ctx.
+type ctxLease struct {
 	context.Context
 	release func()
 }
 
-func (l ofContext) Fence() uint64 { return 0 }
+func (l ctxLease) Fence() uint64 { return 0 }
 
-func (l ofContext) Release(context.Context) error {
+func (l ctxLease) Release(context.Context) error {
 	err := l.Err()
 	l.release()
 	if err != nil {

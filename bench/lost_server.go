@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// prepared is a server that is set up but not started. The measurement starts it, kills
-// it and starts it again.
+// prepared is a server that is set up but does not run. The run starts and kills it.
 type prepared struct {
 	addr, dir string
 	command   string // starts the server, for the shell
 }
 
-// prepare sets a server up. It makes Redis write each change to the disk before the
-// answer. Otherwise a kill of the server loses the locks of any library. The other
-// servers do so by default.
+// prepare sets a server up. Like the other servers by default, Redis must write each
+// change to the disk before it answers. Otherwise each library loses locks when the
+// server is killed.
 func prepare(e engine) (*prepared, error) {
 	srv, err := e.start()
 	if err != nil {
@@ -37,7 +36,7 @@ func prepare(e engine) (*prepared, error) {
 		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
 	default:
 		srv.stop()
-		return nil, fmt.Errorf("a server of %s cannot be started again", e.name)
+		return nil, fmt.Errorf("-lost cannot restart a server of %s", e.name)
 	}
 	words := append([]string{"exec"}, cmd.Args...)
 	words[1] = cmd.Path

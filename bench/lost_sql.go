@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// The session locks of PostgreSQL and MariaDB, by the manuals: "held until explicitly
-// released or the session ends". So a lock is lost when its connection is, and a holder
-// that writes elsewhere finds that out by using the connection. This holder pings the
-// connection ten times in a TTL, which is in its favour, and counts the lock as lost when
-// a ping fails or takes a TTL.
+// lostSession uses the session locks of PostgreSQL and MariaDB, which are, by the manual,
+// "held until explicitly released or the session ends". So a lock is lost with its
+// connection, which a holder notices only by using the connection. In its favour, this
+// holder pings the connection ten times in a TTL, and counts the lock as lost when a ping
+// fails or takes a TTL.
 type lostSession struct {
 	db  *sql.DB
 	ttl time.Duration
@@ -23,9 +23,10 @@ type lostSession struct {
 }
 
 type sessionSQL struct {
-	// lock takes the name and, if waits is set, the number of seconds that it may wait.
+	// The arguments of lock are the name and, if hasTimeout is set, the longest wait in
+	// seconds.
 	lock, try, unlock string
-	waits             bool
+	hasTimeout        bool
 }
 
 var (
@@ -34,7 +35,7 @@ var (
 		unlock: "SELECT pg_advisory_unlock(hashtext($1))",
 	}
 	mysqlSession = sessionSQL{
-		lock: "SELECT GET_LOCK(?, ?)", try: "SELECT GET_LOCK(?, 0)", unlock: "SELECT RELEASE_LOCK(?)", waits: true,
+		lock: "SELECT GET_LOCK(?, ?)", try: "SELECT GET_LOCK(?, 0)", unlock: "SELECT RELEASE_LOCK(?)", hasTimeout: true,
 	}
 )
 
@@ -53,7 +54,7 @@ func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.
 	statement, arguments := s.sql.lock, []any{name}
 	if try {
 		statement = s.sql.try
-	} else if until, ok := ctx.Deadline(); ok && s.sql.waits {
+	} else if until, ok := ctx.Deadline(); ok && s.sql.hasTimeout {
 		arguments = append(arguments, math.Ceil(time.Until(until).Seconds()))
 	}
 	var got sql.NullBool
@@ -79,7 +80,7 @@ func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.
 
 func (s *lostSession) close() { _ = s.db.Close() }
 
-// drop makes the pool close a connection, so that the server ends its session.
+// drop makes the pool close a connection, which ends the session on the server.
 func drop(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 }
@@ -125,13 +126,13 @@ func (l *sessionLease) Release(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*l.s.ttl)
 	defer cancel()
-	var was sql.NullBool
-	err := l.c.QueryRowContext(ctx, l.s.sql.unlock, l.name).Scan(&was)
+	var wasHeld sql.NullBool
+	err := l.c.QueryRowContext(ctx, l.s.sql.unlock, l.name).Scan(&wasHeld)
 	switch {
 	case err != nil:
 		drop(l.c)
 		return err
-	case !was.Bool:
+	case !wasHeld.Bool:
 		return errLost
 	}
 	return nil

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// lossTable prints what contenders lost, as a table of Markdown.
+// lossTable prints the losses of the contenders as a table of Markdown.
 func lossTable(w io.Writer, engine string, all []losses) {
 	fmt.Fprintln(w, "\n| on | contender | sections | lost updates | overlaps | lost holders | not told | told, median | told, worst | wait, median | wait, p99 |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range all {
 		median, worst := "-", "-"
 		switch {
-		case l.Holders > 0 && l.Untold == l.Holders:
+		case l.Holders > 0 && l.Unaware == l.Holders:
 			median, worst = "never", "never"
 		case l.Holders > 0:
-			median, worst = seconds(l.ToldMedian), seconds(l.ToldWorst)
+			median, worst = seconds(l.LossMedian), seconds(l.LossWorst)
 		}
 		fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %d | %d | %s | %s | %s | %s |\n", engine, l.Contender, l.Sections,
-			l.often(l.Updates), l.often(l.Overlaps), l.Holders, l.Untold, median, worst, seconds(l.WaitMedian), seconds(l.WaitP99))
+			l.perSections(l.Updates), l.perSections(l.Overlaps), l.Holders, l.Unaware, median, worst, seconds(l.WaitMedian), seconds(l.WaitP99))
 	}
 }
 
-// often returns the number of events in 10 000 sections, and their number in all.
-func (l losses) often(n int) string {
+// perSections returns the number of events in 10 000 sections, and their total.
+func (l losses) perSections(n int) string {
 	if n == 0 {
 		return "0"
 	}

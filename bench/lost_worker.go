@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A locker is a lock library as the workers of a run use it.
+// A locker is a lock library for the workers of a run.
 type locker interface {
 	// claim waits until it holds the name, or until ctx ends. With try it does not wait.
 	claim(ctx context.Context, name string, try bool) (worker.Lease, error)
 	close()
 }
 
-// errHeld is a refusal: another client holds the name. errLost is the error that Err and
-// Release return for a lease that is over.
+// errHeld means that another client holds the name. errLost is the error of Err and
+// Release for a lease that has ended.
 var (
 	errHeld = errors.New("held by others")
 	errLost = errors.New("lost")
@@ -35,27 +35,26 @@ var names = []history.Name{
 }
 
 const (
-	workerOf     = "BENCH_WORKER" // the name of the contender with which this process locks
+	workerOf     = "BENCH_WORKER" // names the contender with which this process locks
 	workerEngine = "BENCH_ENGINE"
 )
 
-// workIfAsked is a worker of a run. It locks with one contender until the run kills it or
-// asks it to end.
-func workIfAsked() {
-	who := os.Getenv(workerOf)
-	if who == "" {
+// runWorkerProcess is the main function of a worker, which locks with one contender.
+func runWorkerProcess() {
+	name := os.Getenv(workerOf)
+	if name == "" {
 		return
 	}
-	for _, c := range losers[os.Getenv(workerEngine)] {
-		if c.name == who {
+	for _, c := range faultContenders[os.Getenv(workerEngine)] {
+		if c.name == name {
 			os.Exit(worker.Run(os.Stdin, os.Stdout, c.opener()))
 		}
 	}
-	fmt.Fprintf(os.Stderr, "no contender is called %q\n", who)
+	fmt.Fprintf(os.Stderr, "no contender has the name %q\n", name)
 	os.Exit(1)
 }
 
-func (c loser) opener() worker.Opener {
+func (c faultContender) opener() worker.Opener {
 	if c.open == nil {
 		return worker.OpenPawl
 	}
@@ -72,18 +71,18 @@ func (c loser) opener() worker.Opener {
 	}
 }
 
-// lockerClient makes a worker's client of a locker.
+// lockerClient makes a locker a worker.Client.
 type lockerClient struct{ locker }
 
 func (c lockerClient) Claim(ctx context.Context, name history.Name, _ string, _ int, try bool) (worker.Lease, error) {
 	lease, err := c.claim(ctx, name.Name, try)
 	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err() // a library may return an error of its own when ctx ends
+		return nil, ctx.Err() // a library may return another error when ctx ends
 	}
 	return lease, err
 }
 
-// All takes the names in one order. Otherwise two clients could wait for each other.
+// All locks the names in a fixed order. Otherwise two clients could wait for each other.
 func (c lockerClient) All(ctx context.Context, names []history.Name) ([]worker.Lease, error) {
 	order := make([]int, len(names))
 	for i := range order {
@@ -127,15 +126,15 @@ func (c lockerClient) Close() error {
 	return nil
 }
 
-// waiting returns a ctx for a library whose lease ends with the ctx of its wait. own ends
-// with ctx until held is called, and then only with end. held returns false if ctx ended
-// first.
+// waiting returns a ctx, own, for a library whose lease ends with the ctx of its wait.
+// own ends with ctx until held is called, and then only with end. held returns false if
+// ctx ended before.
 func waiting(ctx context.Context) (own context.Context, held func() bool, end context.CancelFunc) {
 	own, end = context.WithCancel(context.Background())
 	return own, context.AfterFunc(ctx, end), end
 }
 
-// A loss is the notice by which a library tells a holder that its lease is lost.
+// A loss notifies a holder of the loss of its lease.
 type loss struct{ done chan struct{} }
 
 func newLoss() loss { return loss{make(chan struct{})} }

@@ -7,8 +7,8 @@
 //	go run . -sessions -engine postgres
 //	go run . -lost [-engine redis] [-for 60s] [-ttl 2s] [-seed 1]
 //
-// It needs the engine's server. It is a module of its own, so that the peers are in no
-// user's go.sum.
+// It needs the engine's server. It has its own module, so that no user's go.sum has the
+// peers.
 package main
 
 import (
@@ -31,25 +31,25 @@ type measured struct {
 }
 
 func main() {
-	holdIfAsked()
-	workIfAsked()
+	runHolderProcess()
+	runWorkerProcess()
 	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
-	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all but those that -list marks")
+	pick := flag.String("scenario", "", "run only scenarios whose name begins with one of these, separated by commas; default all except the ones that -list marks")
 	only := flag.String("only", "", "contenders, separated by commas; default all")
-	rounds := flag.Int("rounds", 0, "how often each contender has its turn, where the scenario does not say; default 5 on Redis, 2 elsewhere")
-	length := flag.Duration("length", 0, "how long a turn is, where the scenario does not say; default 2s on Redis, 700ms elsewhere")
+	rounds := flag.Int("rounds", 0, "the number of turns of each contender, unless the scenario has its own; default 5 on Redis, otherwise 2")
+	length := flag.Duration("length", 0, "the length of a turn, unless the scenario has its own; default 2s on Redis, otherwise 700ms")
 	svg := flag.String("svg", "", "draw a chart to this file")
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
-	lost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print what each of them loses; -only takes names that are separated by semicolons then")
+	lost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print their losses; -only then takes names separated by semicolons")
 	var under lostOptions
-	flag.DurationVar(&under.long, "for", time.Minute, "with -lost: how long each contender is run")
+	flag.DurationVar(&under.long, "for", time.Minute, "with -lost: the duration of the run of each contender")
 	flag.DurationVar(&under.ttl, "ttl", 2*time.Second, "with -lost: the TTL of the leases")
-	flag.Uint64Var(&under.seed, "seed", 1, "with -lost: of the faults, the same for each contender")
+	flag.Uint64Var(&under.seed, "seed", 1, "with -lost: the seed of the faults, the same for each contender")
 	flag.BoolVar(&under.json, "json", false, "with -lost: print a line of JSON for each contender")
-	flag.StringVar(&under.keep, "keep", "", "the `FOLDER` that keeps: with -lost the histories, which pawl prove --check reads; with -growth the figures and pictures of all engines")
-	growth := flag.Bool("growth", false, "measure how the cost of each step grows with what the server has; -scenario takes loads then")
+	flag.StringVar(&under.keep, "keep", "", "the `FOLDER` for the histories of -lost, which pawl prove --check reads, or for the figures and pictures of -growth")
+	growth := flag.Bool("growth", false, "measure how the cost of each step grows with the load of the server; -scenario then takes loads")
 	var loaded growthOptions
-	flag.IntVar(&loaded.most, "most", 10_000, "with -growth: of a load there are no more than this")
+	flag.IntVar(&loaded.maxSize, "most", 10_000, "with -growth: the largest size of a load")
 	flag.StringVar(&loaded.plant, "plant", "", "with -growth: make each claim more expensive: "+strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
 	study := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
@@ -75,12 +75,12 @@ func main() {
 		}
 		return
 	}
-	usual, long := e.turns()
+	defaultRounds, defaultLength := e.defaultRounds()
 	if *rounds == 0 {
-		*rounds = usual
+		*rounds = defaultRounds
 	}
 	if *length == 0 {
-		*length = long
+		*length = defaultLength
 	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
@@ -101,7 +101,7 @@ func main() {
 		err = sessions(e)
 	case *lost:
 		under.only = *only
-		err = lose(e, under)
+		err = countLosses(e, under)
 	default:
 		err = run(e, *pick, *only, *rounds, *length, *svg)
 	}
@@ -120,7 +120,7 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 			fmt.Println(note)
 		}
 	}
-	if before > mostLoad {
+	if before > maxLoad {
 		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
 	}
 	var done []measured
@@ -142,13 +142,13 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 		if s.rounds > 0 {
 			n = s.rounds
 		}
-		began := look()
+		began := readCPU()
 		results, err := measure(e, s, in, n, length)
 		if err != nil {
 			return err
 		}
-		if why := unquiet(began, look()); why != "" {
-			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", s.name, why)
+		if reason := unquiet(began, readCPU()); reason != "" {
+			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", s.name, reason)
 		}
 		table(os.Stdout, s, results)
 		done = append(done, measured{s, results})
@@ -164,8 +164,7 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 	return f.Close()
 }
 
-// measure runs each contender once a round, each round in another order. Each run begins
-// with an empty server.
+// measure runs each contender once in each round, in changing order, on empty servers.
 func measure(e engine, s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
 	runs := make([][]figures, len(in))
 	errs := make([]error, len(in))

@@ -19,16 +19,16 @@ import (
 	_ "github.com/pawl-go/pawl/mongolock"
 )
 
-// realMongo is the URL of a server that bench does not start, or empty. Without such a
-// server, bench uses the tests' FerretDB, which does one thing at a time, on SQLite.
+// realMongo returns the URL of a server that bench does not start. If it is empty, bench
+// uses the tests' FerretDB, which handles one request at a time, on SQLite.
 func realMongo() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
 
 func mongoNote() string {
 	if realMongo() != "" {
 		return ""
 	}
-	return "This is FerretDB behind a proxy that lets one request through at a time, not MongoDB: its times say\n" +
-		"nothing of MongoDB's. PAWL_TEST_MONGODB_URL names a real one."
+	return "This is not MongoDB but FerretDB, behind a proxy that forwards one request at a time. Its times say\n" +
+		"nothing about MongoDB. PAWL_TEST_MONGODB_URL can name a MongoDB."
 }
 
 const mongoDatabase = "pawl_bench"
@@ -65,7 +65,7 @@ func startMongo() (server, error) {
 	p := &program{addr: addr, dir: dir}
 	p.count = func() int64 { return counted(count) }
 	p.cmd = exec.Command(bin, "-data", dir, "-listen", addr, "-count", count)
-	if _, err := p.cmd.StdinPipe(); err != nil { // the stand-in ends with this process
+	if _, err := p.cmd.StdinPipe(); err != nil { // so that FerretDB ends with this process
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -88,7 +88,7 @@ func startMongo() (server, error) {
 	return p, nil
 }
 
-// counted returns the number of messages that the stand-in has received.
+// counted returns the number of messages that FerretDB has received.
 func counted(at string) (n int64) {
 	r, err := http.Get("http://" + at)
 	if err != nil {
@@ -99,8 +99,8 @@ func counted(at string) (n int64) {
 	return n
 }
 
-// mongoServer is the URL of a server that the benchmark did not start. Its processor
-// time cannot be measured from here.
+// mongoServer is the URL of a server that bench did not start. bench cannot measure its
+// processor time.
 type mongoServer string
 
 func (s mongoServer) address() string     { return string(s) }
@@ -126,7 +126,7 @@ func removes(collection string) taker {
 		defer c.Disconnect(context.Background())
 		r, err := c.Database(mongoDatabase).Collection(collection).DeleteOne(context.Background(), bson.D{{Key: "_id", Value: name}})
 		if err == nil && r.DeletedCount != 1 {
-			err = fmt.Errorf("there is no document %q", name)
+			err = fmt.Errorf("the server has no document %q", name)
 		}
 		return err
 	}
@@ -135,13 +135,13 @@ func removes(collection string) taker {
 func mongoContenders() []contender {
 	return []contender{
 		{name: "polled document", open: openMongoDocument, drop: removes("floor")},
-		{name: "pawl", open: openURL(mongoURL), renews: true, tells: true, drop: removes("pawl")},
+		{name: "pawl", open: openURL(mongoURL), renews: true, notifies: true, drop: removes("pawl")},
 	}
 }
 
 // mongoDocument is the floor: a document with an end by the client's clock, and no fence,
-// queue or renewal. One findAndModify takes it, and one gives it back. A client that does
-// not get it tries again after a pause that grows from 1 ms to 10.
+// queue or renewal. One findAndModify locks, and one unlocks. A client without the lock
+// retries after a pause that grows from 1 ms to 10 ms.
 type mongoDocument struct {
 	c     *mongo.Client
 	locks *mongo.Collection

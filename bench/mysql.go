@@ -12,7 +12,7 @@ import (
 	_ "github.com/pawl-go/pawl/mysqllock"
 )
 
-// startMySQL starts a MariaDB as it is installed.
+// startMySQL starts a MariaDB with its default settings.
 func startMySQL() (server, error) {
 	dir, err := installed("a database, by mariadb-install-db of Debian's mariadb-server", func(data string) *exec.Cmd {
 		return exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
@@ -37,8 +37,8 @@ func startMySQL() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.ends = func() { _ = db.Close() }
-	p.count = func() (n int64) { // to prepare a statement is a request, but no question
+	p.close = func() { _ = db.Close() }
+	p.count = func() (n int64) { // QUESTIONS does not count preparing a statement
 		_ = db.QueryRow(`SELECT sum(variable_value) FROM information_schema.global_status
 			WHERE variable_name IN ('QUESTIONS', 'COM_STMT_PREPARE')`).Scan(&n)
 		return n
@@ -70,7 +70,7 @@ func mysqlContenders() []contender {
 			drop: deletes("DELETE FROM bench.lease WHERE name = ?", itself),
 		},
 		{
-			name: "pawl", open: openURL(mysqlURL), renews: true, tells: true,
+			name: "pawl", open: openURL(mysqlURL), renews: true, notifies: true,
 			drop: deletes("DELETE FROM bench.pawl_names WHERE name = ?", itself),
 			end:  kills("SELECT id FROM information_schema.processlist WHERE user = 'bench' AND ? <> ''"),
 		},
@@ -85,7 +85,7 @@ func mysqlContenders() []contender {
 	}
 }
 
-// gooseDSN adds the parameter that goose's lockers need.
+// gooseDSN adds the parameter that goose's lockers require.
 func gooseDSN(addr string) string { return mysqlDSN(addr) + "?parseTime=true" }
 
 // kills returns a taker that ends the sessions that a query finds for the name.

@@ -69,11 +69,11 @@ func received(monitor string) int64 {
 		return 0
 	}
 	defer r.Body.Close()
-	var said struct {
+	var answer struct {
 		InMsgs int64 `json:"in_msgs"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&said)
-	return said.InMsgs
+	_ = json.NewDecoder(r.Body).Decode(&answer)
+	return answer.InMsgs
 }
 
 // purges returns a taker that deletes the key of a lock.
@@ -102,14 +102,15 @@ func natsContenders() []contender {
 	return []contender{
 		{name: "create and delete", open: openNATSKey, drop: purges("raw")},
 		{
-			name: "pawl", open: openURL(natsURL), renews: true, tells: true,
+			name: "pawl", open: openURL(natsURL), renews: true, notifies: true,
 			drop: purges("pawl"),
 		},
 	}
 }
 
-// natsKey is the floor: a client creates a key, and deletes it. The key never expires. A
-// client that does not get it tries again after a pause that grows from 1 ms to 10.
+// natsKey is the floor: a client creates a key to lock, and deletes it to unlock. The key
+// never expires. A client without the lock retries after a pause that grows from 1 ms to
+// 10 ms.
 type natsKey struct {
 	c  *nats.Conn
 	kv jetstream.KeyValue

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// perCycle are the further figures of scenarios that count cycles: the cost of a cycle
-// for this process, which has the clients, and for the server. These figures vary less
-// than the throughput between machines and between days.
+// perCycle are further figures of scenarios that count cycles: the processor time of this
+// process, which has the clients, and of the server. They vary less than the throughput
+// between machines and between days.
 var perCycle = []string{"client µs/cycle", "server µs/cycle"}
 
-// own measures cycles per second: goroutines of one client lock and unlock names of their
-// own.
+// own measures cycles per second of one client. Each of its goroutines has its own
+// name.
 func own(name, what string, goroutines int) scenario {
 	return scenario{
 		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
@@ -29,23 +29,23 @@ func own(name, what string, goroutines int) scenario {
 	}
 }
 
-// cycles locks and unlocks in goroutines for a while. It returns the number of cycles per
-// second, and the cost of a cycle.
+// cycles locks and unlocks in goroutines for length. It returns the number of cycles per
+// second and the cost of a cycle.
 func cycles(s server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), length)
 		defer cancel()
-		// A goroutine without a lock long after the end will get none. Report a failure
-		// then, and do not hold up the others.
-		patience, cancel := context.WithTimeout(context.Background(), length+5*time.Second)
+		// A goroutine that has no lock 5 s after the end fails, so that it does not delay
+		// the others.
+		graceCtx, cancel := context.WithTimeout(context.Background(), length+5*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
 		for g := range goroutines {
 			wg.Go(func() {
 				for name := name(g); ctx.Err() == nil; count.Add(1) {
-					unlock, _, err := cl.lock(patience, name)
+					unlock, _, err := cl.lock(graceCtx, name)
 					if err == nil {
 						err = unlock()
 					}

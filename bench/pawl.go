@@ -16,7 +16,7 @@ import (
 // pawlLocker is Pawl with its defaults, except the TTL.
 type pawlLocker struct {
 	c  *pawl.Client
-	rc *redis.Client // ours to close, if we made it
+	rc *redis.Client // close closes it; nil if the driver has its own
 }
 
 func redisURL(addr string) string { return "redis://" + addr }
@@ -49,7 +49,7 @@ func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func()
 	return func() error { return l.Release(context.Background()) }, l.Done, nil
 }
 
-// key returns the key with the state of the name. The other keys depend on it.
+// key returns the key with the state of a name, on which the other keys depend.
 func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}s" }
 
 func (p pawlLocker) close() {

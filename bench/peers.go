@@ -13,8 +13,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// The peers have their defaults, except the TTL. A peer that gives up by default polls
-// forever here.
+// The peers have their default settings, except the TTL. A peer that gives up by default
+// polls forever here.
 
 type rueidisLocker struct{ l rueidislock.Locker }
 
@@ -93,12 +93,12 @@ func openBsm(addr string, ttl time.Duration) (client, error) {
 }
 
 func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	if _, ok := ctx.Deadline(); !ok { // otherwise Obtain sets a deadline of one TTL, and gives up then
+	if _, ok := ctx.Deadline(); !ok { // without a deadline Obtain gives up after one TTL
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)
 		defer cancel()
 	}
-	// Wait as its README does, but try ten times as often: 100 ms would be hopeless.
+	// Wait as its README does, but retry ten times as often: 100 ms would be hopeless.
 	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
 	if err != nil {
 		return nil, nil, err

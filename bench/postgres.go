@@ -18,8 +18,8 @@ import (
 	_ "github.com/pawl-go/pawl/postgreslock"
 )
 
-// startPostgres starts a PostgreSQL as initdb sets it up, with fsync, and makes it count
-// its statements.
+// startPostgres starts a PostgreSQL with the settings of initdb, among them fsync, and
+// with pg_stat_statements.
 func startPostgres() (server, error) {
 	bin := os.Getenv("PGBIN")
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); bin == "" && len(found) > 0 {
@@ -48,7 +48,7 @@ func startPostgres() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.ends = func() { _ = db.Close() }
+	p.close = func() { _ = db.Close() }
 	p.count = func() (n int64) {
 		_ = db.QueryRow("SELECT sum(calls) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'").Scan(&n)
 		return n
@@ -62,7 +62,7 @@ func startPostgres() (server, error) {
 	return &sqlServer{p, db}, err
 }
 
-// A sqlServer is a server with a connection of its administrator's.
+// A sqlServer is a server with an administrator's connection.
 type sqlServer struct {
 	*program
 	db *sql.DB
@@ -73,7 +73,7 @@ func deletes(statement string, argument func(name string) any) taker {
 	return func(s server, _, _ client, name string) error {
 		var done sql.Result
 		err := errors.New("not tried")
-		for i := 0; err != nil && i < 10; i++ { // a waiter may block this, even by a deadlock
+		for i := 0; err != nil && i < 10; i++ { // a waiter may block the statement, even by a deadlock
 			done, err = s.(*sqlServer).db.Exec(statement, argument(name))
 		}
 		if err != nil {
@@ -89,17 +89,17 @@ func deletes(statement string, argument func(name string) any) taker {
 func itself(name string) any { return name }
 func asID(name string) any   { return idOf(name) }
 
-// terminates ends sessions.
-func terminates(of string) taker {
+// terminates returns a taker that ends the sessions of a FROM clause.
+func terminates(from string) taker {
 	return func(s server, _, _ client, _ string) error {
-		_, err := s.(*sqlServer).db.Exec("SELECT pg_terminate_backend(pid) FROM " + of)
+		_, err := s.(*sqlServer).db.Exec("SELECT pg_terminate_backend(pid) FROM " + from)
 		return err
 	}
 }
 
 const (
 	allSessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-	itsHolder   = "pg_locks WHERE locktype = 'advisory' AND granted"
+	lockHolders = "pg_locks WHERE locktype = 'advisory' AND granted"
 )
 
 func postgresURL(addr string) string {
@@ -113,15 +113,15 @@ func postgresContenders() []contender {
 			drop: deletes("DELETE FROM lease WHERE name = $1", itself),
 		},
 		{
-			name: "pawl", open: openURL(postgresURL), renews: true, tells: true,
+			name: "pawl", open: openURL(postgresURL), renews: true, notifies: true,
 			drop: deletes("DELETE FROM pawl.locks WHERE name = $1", itself), end: terminates(allSessions),
 		},
 		{
 			name: "pg_advisory_lock",
 			open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))"),
-			end:  terminates(itsHolder),
+			end:  terminates(lockHolders),
 		},
-		{name: "goose, session", open: openGooseSession("pgx", postgresURL), end: terminates(itsHolder)},
+		{name: "goose, session", open: openGooseSession("pgx", postgresURL), end: terminates(lockHolders)},
 		{
 			name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true,
 			drop: deletes("DELETE FROM goose_lock WHERE lock_id = $1", asID),
@@ -129,7 +129,7 @@ func postgresContenders() []contender {
 	}
 }
 
-// openURL opens Pawl with its defaults, except the TTL.
+// openURL opens Pawl with its default settings, except the TTL.
 func openURL(url func(addr string) string) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		c, err := pawl.Open(context.Background(), url(addr), &pawl.Options{TTL: ttl})
@@ -137,7 +137,7 @@ func openURL(url func(addr string) string) func(string, time.Duration) (client, 
 	}
 }
 
-// rowSQL are the statements of a lease that is a row.
+// rowSQL has the statements of a lease that is a row.
 type rowSQL struct{ take, free string }
 
 var postgresRow = rowSQL{
@@ -147,9 +147,8 @@ var postgresRow = rowSQL{
 	free: `UPDATE lease SET token = NULL WHERE name = $1 AND token = $2`,
 }
 
-// rowLocker is the floor on a database: two bare statements, with no fence, no queue and
-// no renewal. A client that does not get the lock tries again after a pause that grows
-// from 1 ms to 10.
+// rowLocker is the floor on a database: two statements, without fence, queue and renewal.
+// A client without the lock retries after a pause that grows from 1 ms to 10 ms.
 type rowLocker struct {
 	db         *sql.DB
 	take, free *sql.Stmt
@@ -170,7 +169,7 @@ func openRow(driver string, url func(string) string, stmts rowSQL) func(string, 
 	}
 }
 
-// openDB is a pool as large as Pawl's.
+// openDB opens a pool of the same size as Pawl's.
 func openDB(driver, url string) (*sql.DB, error) {
 	db, err := sql.Open(driver, url)
 	if err == nil {
@@ -201,7 +200,7 @@ func (r *rowLocker) lock(ctx context.Context, name string) (func() error, func()
 func (r *rowLocker) close() { _ = r.db.Close() }
 
 // sessionLocker is a lock of the database itself. It belongs to a connection, so each
-// holder and each waiter keeps a connection.
+// holder and each waiter occupies one.
 type sessionLocker struct {
 	db         *sql.DB
 	take, free string

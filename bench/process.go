@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A holder is a separate process that holds the name "dead".
+// A holder is another process that holds the name "dead".
 type holder struct{ cmd *exec.Cmd }
 
 // startHolder starts a holder, and returns when it has the name.
@@ -45,18 +45,18 @@ func (h *holder) kill() time.Time {
 	return died
 }
 
-// holdIfAsked is the process of a holder: it locks, reports that, and waits to be killed.
-func holdIfAsked() {
-	who := os.Getenv("BENCH_HOLD")
-	if who == "" {
+// runHolderProcess is the main function of a holder. It ends only by a kill or an error.
+func runHolderProcess() {
+	contender := os.Getenv("BENCH_HOLD")
+	if contender == "" {
 		return
 	}
-	fmt.Fprintln(os.Stderr, hold(who))
+	fmt.Fprintln(os.Stderr, hold(contender))
 	os.Exit(1)
 }
 
-// hold returns only if it cannot hold the name.
-func hold(who string) error {
+// hold locks the name, reports that, and sleeps. It returns only an error.
+func hold(contender string) error {
 	ttl, err := time.ParseDuration(os.Getenv("BENCH_TTL"))
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func hold(who string) error {
 		return err
 	}
 	for _, c := range e.contenders() {
-		if c.name != who {
+		if c.name != contender {
 			continue
 		}
 		cl, err := c.open(os.Getenv("BENCH_ADDR"), ttl)
@@ -79,5 +79,5 @@ func hold(who string) error {
 		fmt.Println("held")
 		time.Sleep(time.Hour)
 	}
-	return fmt.Errorf("nobody is called %q", who)
+	return fmt.Errorf("no contender has the name %q", contender)
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// proxy is a connection to the server with a longer round trip: it adds half of delay
-// each way. It does not throttle. Data arrives in the order and at the intervals in which
-// it was sent.
+// proxy forwards connections to the server with a longer round trip: it delays data by
+// delay in each direction. It does not limit the rate: data arrives in the order and at
+// the intervals in which it was sent.
 type proxy struct {
 	l     net.Listener
 	to    string
 	delay time.Duration
-	sent  atomic.Int64 // bytes, both ways
+	sent  atomic.Int64 // bytes in both directions
 }
 
 func startProxy(to string, roundTrip time.Duration) (*proxy, error) {
@@ -49,24 +49,24 @@ func (p *proxy) serve() {
 	}
 }
 
-type parcel struct {
+type piece struct {
 	due  time.Time
 	data []byte
 }
 
 func (p *proxy) pipe(from io.Reader, to io.Writer, end func()) {
 	defer end()
-	road := make(chan parcel, 1<<14)
+	queue := make(chan piece, 1<<14)
 	go func() {
 		defer end()
-		for x := range road {
+		for x := range queue {
 			time.Sleep(time.Until(x.due))
 			if _, err := to.Write(x.data); err != nil {
 				return
 			}
 		}
 	}()
-	defer close(road)
+	defer close(queue)
 	for {
 		b := make([]byte, 16<<10)
 		n, err := from.Read(b)
@@ -74,6 +74,6 @@ func (p *proxy) pipe(from io.Reader, to io.Writer, end func()) {
 			return
 		}
 		p.sent.Add(int64(n))
-		road <- parcel{time.Now().Add(p.delay), b[:n]}
+		queue <- piece{time.Now().Add(p.delay), b[:n]}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// quorum measures one goroutine on several independent servers, each at another distance:
+// quorum measures one goroutine on several independent servers at different distances:
 // the time to lock and the time to unlock, in round trips to the farthest server. The
-// least is one round trip for each, if the client asks all servers at once.
+// minimum is one round trip each, if the client asks all servers at once.
 func quorum(name string, nodes int) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",

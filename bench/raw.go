@@ -8,9 +8,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// raw is the least that a lock can do: SET NX PX, and a script that compares and deletes,
-// through rueidis. It has no fence, no renewal and no queue. A client that does not get
-// the lock tries again after a millisecond.
+// raw is a minimal lock: SET NX PX, and a script that compares and deletes, through
+// rueidis. It has no fence, no renewal and no queue. A client without the lock retries
+// after a millisecond.
 type raw struct {
 	c   rueidis.Client
 	ttl time.Duration

@@ -15,8 +15,8 @@ type result struct {
 	err       error // the error of the last round that failed, if no round worked
 }
 
-// table prints one scenario. The ratio compares a contender with the first one that
-// worked. A ratio above 1 is better.
+// table prints the results of a scenario. The ratio compares a contender with the first
+// one that worked; above 1 it is better.
 func table(w io.Writer, s scenario, results []result) {
 	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.what)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -48,7 +48,7 @@ func table(w io.Writer, s scenario, results []result) {
 	}
 }
 
-// asRatio formats a ratio; "-" if there is nothing to compare.
+// asRatio formats a ratio, or returns "-" without one.
 func asRatio(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) || v == 0 {
 		return "-"
@@ -61,7 +61,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// short writes a number with three digits that count.
+// short writes a number with three significant digits.
 func short(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// requests measures the requests of a cycle by the server's own count (statements,
-// requests or messages), and the connections of a client.
+// requests measures the requests of a cycle, as the server counts statements, requests or
+// messages, and the connections of a client.
 func requests() scenario {
 	return scenario{
 		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
@@ -24,20 +24,20 @@ func requests() scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			one, err := asks(s, c, 1, 200, func(_, _ int) error { return once(cl, "warm") })
+			one, err := requestsPerCycle(s, c, 1, 200, func(_, _ int) error { return once(cl, "warm") })
 			if err != nil {
 				return nil, err
 			}
-			alone := established(s.address()) - before
-			fresh, err := asks(s, c, 1, 200, func(_, i int) error { return once(cl, fmt.Sprint("new", i)) })
+			idleConns := established(s.address()) - before
+			fresh, err := requestsPerCycle(s, c, 1, 200, func(_, i int) error { return once(cl, fmt.Sprint("new", i)) })
 			if err != nil {
 				return nil, err
 			}
 			own := func(g, _ int) error { return once(cl, fmt.Sprint("own", g)) }
-			if _, err := asks(s, c, 64, 1, own); err != nil {
+			if _, err := requestsPerCycle(s, c, 64, 1, own); err != nil {
 				return nil, err
 			}
-			many, err := asks(s, c, 64, 10, own)
+			many, err := requestsPerCycle(s, c, 64, 10, own)
 			if err != nil {
 				return nil, err
 			}
@@ -46,13 +46,13 @@ func requests() scenario {
 			for _, unlock := range unlocks {
 				_ = unlock()
 			}
-			return figures{one, many, fresh, float64(alone), float64(held)}, err
+			return figures{one, many, fresh, float64(idleConns), float64(held)}, err
 		},
 	}
 }
 
-// asks runs cycles in goroutines, and returns the number of requests per cycle.
-func asks(s server, c contender, goroutines, each int, cycle func(g, i int) error) (float64, error) {
+// requestsPerCycle runs cycles in goroutines, and returns the requests per cycle.
+func requestsPerCycle(s server, c contender, goroutines, each int, cycle func(g, i int) error) (float64, error) {
 	calls := s.calls(c)
 	var wg sync.WaitGroup
 	errs := make([]error, goroutines)
@@ -67,7 +67,7 @@ func asks(s server, c contender, goroutines, each int, cycle func(g, i int) erro
 	return float64(s.calls(c)-calls) / float64(goroutines*each), errors.Join(errs...)
 }
 
-// holdAll locks that number of names at once.
+// holdAll locks this number of names at the same time.
 func holdAll(cl client, names int) ([]func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A scenario is one thing to measure.
+// A scenario is one measurement.
 type scenario struct {
 	name    string
 	what    string   // a sentence for the report
 	unit    string   // the unit of the first figure
-	more    bool     // a larger first figure is better; otherwise a smaller one
-	others  []string // the further figures
-	charts  []string // the further figures that the chart writes after the bar
-	rounds  int      // the number of rounds, in which the contenders take turns; 0: the number in the flag
-	engines []string // the engines that run it; nil: all
+	more    bool     // a larger first figure is better
+	others  []string // the names of the further figures
+	charts  []string // the further figures that the chart writes beside the bar
+	rounds  int      // the number of rounds, in which the contenders take turns; 0 for the flag's
+	engines []string // the engines that run it; nil for all
 	asked   bool     // engines other than Redis run it only if a flag names it
 	fit     func(c contender) bool
 	run     func(s server, c contender, length time.Duration) (figures, error)
@@ -55,7 +55,7 @@ func scenarios() []scenario {
 	}
 }
 
-// whenAsked marks a scenario that takes long, and adds little to the other scenarios.
+// whenAsked marks a scenario that takes long and adds little to the others.
 func whenAsked(s scenario) scenario {
 	s.asked = true
 	return s
@@ -66,15 +66,15 @@ func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
 		return !s.asked || e.name == "redis"
 	}
-	return begins(s.name, pick)
+	return hasPrefix(s.name, pick)
 }
 
-// begins reports whether a name begins with one of the beginnings in pick.
-func begins(name, pick string) bool {
+// hasPrefix reports whether a name begins with one of the prefixes in pick.
+func hasPrefix(name, pick string) bool {
 	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// onRedis is for scenarios that inspect the server, or are about Redis.
+// onRedis marks scenarios that inspect a Redis server.
 var onRedis = []string{"redis"}
 
 var errGaveUp = errors.New("did not get the lock in time")

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server is one that this program starts, on a free port and in a temporary folder.
+// A server is started by this program, on a free port and in a temporary folder.
 type server interface {
 	address() string
 	cpu() time.Duration      // the processor time that the server has used
@@ -22,7 +22,7 @@ type server interface {
 	stop()
 }
 
-// redisServer is a redis-server with no persistence.
+// redisServer is a redis-server without persistence.
 type redisServer struct {
 	addr string
 	cmd  *exec.Cmd
@@ -71,20 +71,19 @@ func (s *redisServer) halt() {
 
 func (s *redisServer) address() string { return s.addr }
 
-// calls returns the number of times that the server has run the commands that a contender
-// sends. The server also counts commands that scripts call, so calls adds up only the
-// commands that the client itself sends.
-func (s *redisServer) calls(who contender) int64 {
+// calls returns the number of commands that a contender's client has sent. The server
+// also counts commands in scripts, which calls leaves out.
+func (s *redisServer) calls(c contender) int64 {
 	var n int64
 	info, _ := s.c.Info(context.Background(), "commandstats").Result()
 	for line := range strings.Lines(info) {
 		name, stats, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":calls=")
-		if !ok || !slices.Contains(who.sends, name) {
+		if !ok || !slices.Contains(c.sends, name) {
 			continue
 		}
 		calls, _, _ := strings.Cut(stats, ",")
-		c, _ := strconv.ParseInt(calls, 10, 64)
-		n += c
+		count, _ := strconv.ParseInt(calls, 10, 64)
+		n += count
 	}
 	return n
 }

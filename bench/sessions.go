@@ -13,16 +13,15 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The prototype of docs/internals/one-renewal.md: a lease belongs to its client's
-// session, and one row has the end of the session. The two tables have only what the
-// study needs.
+// sessionTables makes the tables for the prototype of docs/internals/one-renewal.md. A
+// lease belongs to its client's session, and one row has the end of the session.
 const sessionTables = `
 	CREATE TABLE session (id text PRIMARY KEY, until timestamptz NOT NULL) WITH (fillfactor = 50);
 	CREATE TABLE held (name text PRIMARY KEY, session text, fence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
 	INSERT INTO session VALUES ('me', now() + '1 hour'), ('other', now() + '1 hour')`
 
-// The statements of the prototype. A grant locks the session of its client, so that the
-// session cannot end meanwhile, and reads the session of the name's holder.
+// The statements of the prototype. grantHeld locks the session of its client, so that the
+// session cannot end meanwhile, and checks the session of the name's holder.
 const (
 	renewSession = `UPDATE session SET until = clock_timestamp() + '30 s' WHERE id = 'me' AND until > clock_timestamp()`
 	grantHeld    = `WITH mine AS (SELECT FROM session WHERE id = 'me' AND until > clock_timestamp() FOR SHARE)
@@ -31,11 +30,11 @@ const (
 	grantAlone = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
 )
 
-// sessions measures the savings of one renewal for all leases of a client, and the cost
-// of that for each grant.
+// sessions measures how much time one renewal for all leases of a client saves, and its
+// cost for each grant.
 func sessions(e engine) error {
 	if e.name != "postgres" {
-		return fmt.Errorf("the prototype is one for postgres, not for %s", e.name)
+		return fmt.Errorf("the prototype needs postgres, not %s", e.name)
 	}
 	s, err := startPostgres()
 	if err != nil {
@@ -83,7 +82,7 @@ func (c sqlCost) String() string {
 	return fmt.Sprintf("%.2f | %.2f, %.2f | %.1f", float64(c.took.Microseconds())/1e3, c.client/1e3, c.server/1e3, c.wal/1e3)
 }
 
-// measureSQL repeats an operation for a while, and returns its cost.
+// measureSQL repeats an operation for two seconds, and returns its cost.
 func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	if err := do(); err != nil {
 		return c, err
@@ -100,7 +99,7 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	return c, nil
 }
 
-// walOf returns the number of bytes in the write-ahead log of the server.
+// walOf returns the number of bytes that the server has written to its write-ahead log.
 func walOf(db *sql.DB) (bytes float64) {
 	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -111,9 +110,9 @@ func walOf(db *sql.DB) (bytes float64) {
 // holdMore takes leases until there are n.
 func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseRef, error) {
 	var mu sync.Mutex
-	already := len(leases)
-	err := inParallel(n-already, func(i int) error {
-		c := servertest.Mutex(fmt.Sprint("job ", already+i))
+	before := len(leases)
+	err := inParallel(n-before, func(i int) error {
+		c := servertest.Mutex(fmt.Sprint("job ", before+i))
 		c.TTL = time.Hour
 		if _, err := d.Acquire(context.Background(), c); err != nil {
 			return err
@@ -126,12 +125,12 @@ func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseR
 	return leases, err
 }
 
-// renewAll renews leases as a client does, at most batch at a time.
+// renewAll renews leases in batches, as a client does.
 func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
 	const batch = 1000
 	for len(leases) > 0 {
-		some := leases[:min(batch, len(leases))]
-		answers, err := d.Renew(context.Background(), some)
+		next := leases[:min(batch, len(leases))]
+		answers, err := d.Renew(context.Background(), next)
 		for _, answer := range answers {
 			if err == nil {
 				err = answer
@@ -140,13 +139,13 @@ func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
 		if err != nil {
 			return err
 		}
-		leases = leases[len(some):]
+		leases = leases[len(next):]
 	}
 	return nil
 }
 
-// grants measures grants, with the check of the session and without. Each goroutine takes
-// names of its own.
+// grants measures grants with and without the check of the session. Each goroutine grants
+// another name.
 func grants(s server, db *sql.DB) error {
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
@@ -198,11 +197,11 @@ func grantMany(s server, db *sql.DB, statement string, n int) (row string, err e
 func inParallel(n int, f func(i int) error) (first error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	room := make(chan struct{}, 16)
+	running := make(chan struct{}, 16)
 	for i := range n {
-		room <- struct{}{}
+		running <- struct{}{}
 		all.Go(func() {
-			defer func() { <-room }()
+			defer func() { <-running }()
 			if err := f(i); err != nil {
 				mu.Lock()
 				defer mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// shared measures clients, each with its own connections, that want one name: the time of
-// a hand-over, the longest wait of a client, the fairness, and the cost for the server.
+// shared measures clients, each with its own connections, that lock the same name: the
+// time of a hand-over, the longest wait, the fairness, and the cost for the server.
 //
 // The mean hand-over is the time per cycle without the work.
 func shared(name, what string, clients int, work time.Duration) scenario {
@@ -33,7 +33,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 			calls, used, began := s.calls(c), startMeter(s), time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), length)
 			defer cancel()
-			var worked time.Duration // protected by the lock that is measured
+			var worked time.Duration // protected by the measured lock
 			var wg sync.WaitGroup
 			for i, cl := range all {
 				wg.Go(func() {
@@ -42,7 +42,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 						unlock, _, err := cl.lock(ctx, "one")
 						longest[i] = max(longest[i], time.Since(asked))
 						if err != nil {
-							return // the time is over: this wait counts, but it is no cycle
+							return // at the end: the wait counts, but is no cycle
 						}
 						got := time.Now()
 						time.Sleep(work)
@@ -80,7 +80,7 @@ func once(cl client, name string) error {
 	return unlock()
 }
 
-// local measures 64 goroutines of one client that want one name.
+// local measures 64 goroutines of one client that lock the same name.
 func local() scenario {
 	return scenario{
 		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,

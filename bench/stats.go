@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// median returns the median of some values; the upper one of an even number.
+// median returns the median, or the upper of the two middle values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -15,7 +15,7 @@ func median(values []float64) float64 {
 	return s[len(s)/2]
 }
 
-// jain is Jain's index of fairness: 1 if all got the same, 1/n if one got all.
+// jain returns Jain's index of fairness: 1 if all counts are equal, 1/n if one has all.
 func jain(counts []int) float64 {
 	var sum, squares float64
 	for _, c := range counts {

@@ -12,28 +12,28 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A taker takes the lock of a name from its holder. other is another client.
+// A taker takes a lock away from its holder. other is another client.
 type taker func(s server, holder, other client, name string) error
 
-// patience is the longest wait for a holder to learn that its lock is gone, and for the
-// next holder to get the lock. A later event counts as one that never came.
-const patience = 15 * time.Second
+// eventTimeout is the longest wait until a holder learns of its loss, and until the next
+// holder gets the lock. After it the event counts as "never".
+const eventTimeout = 15 * time.Second
 
-// deleted measures locks that are stored: the taker deletes the row or key.
+// deleted measures stored locks: the taker deletes the row or key.
 func deleted() scenario {
-	return taken("deleted", "the row or key of the lock is deleted behind the holder's back; "+often(20), 20,
+	return taken("deleted", "the row or key of the lock is deleted behind the holder's back; "+medianAndWorst(20), 20,
 		func(c contender) taker { return c.drop })
 }
 
-// ended measures locks that hang on a session, or on a lease of etcd: the taker ends it.
+// ended measures locks that depend on a session or on a lease of etcd: the taker ends it.
 func ended() scenario {
 	return taken("ended", "the session ends on which the lock hangs (for Pawl: all that it has)", 1,
 		func(c contender) taker { return c.end })
 }
 
-// broken measures Pawl only: `pawl break`, with a delay of two seconds.
+// broken measures only Pawl: `pawl break` with a delay of two seconds.
 func broken() scenario {
-	return taken("broken", "an operator breaks the lock, and keeps it closed for 2 s; "+often(20), 20,
+	return taken("broken", "an operator breaks the lock, and keeps it closed for 2 s; "+medianAndWorst(20), 20,
 		func(c contender) taker {
 			if !strings.HasPrefix(c.name, "pawl") {
 				return nil
@@ -49,11 +49,11 @@ func broken() scenario {
 		})
 }
 
-func often(n int) string { return fmt.Sprintf("median and worst of %d", n) }
+func medianAndWorst(n int) string { return fmt.Sprintf("median and worst of %d", n) }
 
-// taken measures two times, both from the moment when a lock is taken away: until the
-// client notifies the old holder, and until a waiter gets the lock. If the waiter gets it
-// first, both believe for a while that they hold it.
+// taken measures two times after a lock is taken away: until the client notifies the old
+// holder, and until a waiter gets the lock. If the waiter is first, both holders believe
+// for a while that they hold the lock.
 func taken(name, what string, names int, how func(c contender) taker) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms to told", others: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,
@@ -69,16 +69,16 @@ func taken(name, what string, names int, how func(c contender) taker) scenario {
 				return nil, err
 			}
 			defer other.close()
-			all := make([]*robbery, names)
+			all := make([]*takeover, names)
 			for i := range all {
-				if all[i], err = rob(cl, other, fmt.Sprint("taken", i)); err != nil {
+				if all[i], err = startTakeover(cl, other, fmt.Sprint("taken", i)); err != nil {
 					return nil, err
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
 			defer func() {
 				for _, r := range all {
-					r.over()
+					r.end()
 				}
 			}()
 			for _, r := range all {
@@ -87,50 +87,50 @@ func taken(name, what string, names int, how func(c contender) taker) scenario {
 					return nil, err
 				}
 			}
-			var told, next []float64
+			var notified, next []float64
 			failed := 0.0
 			for _, r := range all {
-				told, next = append(told, since(r.at, r.told)), append(next, since(r.at, r.next))
+				notified, next = append(notified, since(r.at, r.notified)), append(next, since(r.at, r.next))
 			}
 			for _, r := range all {
 				if r.unlock() != nil {
 					failed += 1 / float64(names)
 				}
 			}
-			return figures{median(told), slices.Max(told), median(next), failed}, nil
+			return figures{median(notified), slices.Max(notified), median(next), failed}, nil
 		},
 	}
 }
 
-// A robbery is a name that is held, and waited for.
-type robbery struct {
-	name       string
-	unlock     func() error
-	at         time.Time      // when the taker took the name away
-	told, next chan time.Time // each has room for one
-	over       func()         // ends all that waits
+// A takeover is a name with a holder and a waiter.
+type takeover struct {
+	name           string
+	unlock         func() error
+	at             time.Time      // when the taker took the lock away
+	notified, next chan time.Time // buffered; when the holder was notified, and when the waiter got the lock
+	end            func()         // ends the waits
 }
 
-func rob(cl, other client, name string) (*robbery, error) {
+func startTakeover(cl, other client, name string) (*takeover, error) {
 	unlock, lost, err := cl.lock(context.Background(), name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &robbery{name: name, unlock: unlock, told: make(chan time.Time, 1), next: make(chan time.Time, 1)}
+	r := &takeover{name: name, unlock: unlock, notified: make(chan time.Time, 1), next: make(chan time.Time, 1)}
 	var wg sync.WaitGroup
-	r.over = func() { cancel(); wg.Wait() }
+	r.end = func() { cancel(); wg.Wait() }
 	if lost != nil {
-		gone := lost()
+		lostLease := lost()
 		wg.Go(func() {
 			select {
-			case <-gone:
-				r.told <- time.Now()
+			case <-lostLease:
+				r.notified <- time.Now()
 			case <-ctx.Done():
 			}
 		})
 	} else {
-		r.told = nil // the library does not notify a holder
+		r.notified = nil // the library does not notify holders
 	}
 	wg.Go(func() {
 		unlock, _, err := other.lock(ctx, name)
@@ -143,18 +143,18 @@ func rob(cl, other client, name string) (*robbery, error) {
 	return r, nil
 }
 
-// since returns the time from an instant until a later one, in ms, or infinity if the
-// later one did not come within patience.
-func since(from time.Time, comes <-chan time.Time) float64 {
-	if comes == nil {
+// since returns the milliseconds from a time until the time of an event, or infinity if
+// the event does not come within eventTimeout.
+func since(from time.Time, event <-chan time.Time) float64 {
+	if event == nil {
 		return math.Inf(1)
 	}
-	late := time.NewTimer(time.Until(from.Add(patience)))
-	defer late.Stop()
+	timeout := time.NewTimer(time.Until(from.Add(eventTimeout)))
+	defer timeout.Stop()
 	select {
-	case at := <-comes:
+	case at := <-event:
 		return ms(at.Sub(from))
-	case <-late.C:
+	case <-timeout.C:
 		return math.Inf(1)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// templates are folders with installed databases, by name. To install a database takes a
-// second or two, to copy one a tenth of that, and every turn begins with an empty server.
+// templates are folders with installed databases, by name. Each turn begins with an empty
+// server. Installing a database takes a second or two, but copying one a tenth of that.
 var templates = map[string]string{}
 
-// installed makes a folder of its own for a server, with an installed database in its
-// subfolder "data". The first time, the command of install makes the database; later
-// calls copy it. Where we are root, both folders belong to an unprivileged user.
+// installed makes a folder for a server, with an installed database in its subfolder
+// "data". The first call makes the database with the command of install; later calls copy
+// it. If this process is root, the folders belong to an unprivileged user.
 func installed(name string, install func(data string) *exec.Cmd) (dir string, err error) {
 	if templates[name] == "" {
 		first, err := os.MkdirTemp("", "pawl-bench-template")

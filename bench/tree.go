@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// A program is a server that is a process, with its children, in a folder of its own.
+// A program is a server with its own processes and its own folder.
 type program struct {
 	addr  string
 	cmd   *exec.Cmd
 	dir   string
-	count func() int64 // returns the number of requests that it has answered; nil if it does not count them
-	ends  func()       // runs before the server is stopped; nil if there is nothing to end
+	count func() int64 // returns the number of answered requests; nil if the server does not count them
+	close func()       // runs before the server ends; may be nil
 }
 
 func (p *program) address() string { return p.addr }
@@ -39,25 +39,24 @@ func (p *program) stop() {
 
 // halt ends the server, but does not delete its folder.
 func (p *program) halt() {
-	if p.ends != nil {
-		p.ends()
+	if p.close != nil {
+		p.close()
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	gone := make(chan struct{})
-	go func() { _ = p.cmd.Wait(); close(gone) }()
+	ended := make(chan struct{})
+	go func() { _ = p.cmd.Wait(); close(ended) }()
 	select {
-	case <-gone:
+	case <-ended:
 	case <-time.After(3 * time.Second):
 		_ = p.cmd.Process.Kill()
-		<-gone
+		<-ended
 	}
 }
 
-// tick is the unit in which /proc counts processor time, on every platform that matters.
+// tick is the unit in which /proc counts processor time, on all usual platforms.
 const tick = 10 * time.Millisecond
 
-// cpu is the processor time of the process, of its children, and of children that have
-// ended.
+// cpu returns the processor time of the process and of its running and ended children.
 func (p *program) cpu() time.Duration {
 	var sum int64
 	for _, pid := range family(p.cmd.Process.Pid) {
@@ -65,9 +64,9 @@ func (p *program) cpu() time.Duration {
 		if len(fields) < 17 {
 			continue
 		}
-		times := fields[13:15] // the times of the process itself
+		times := fields[13:15] // of the process itself
 		if pid == p.cmd.Process.Pid {
-			times = fields[13:17] // and the times of the children that it has waited for
+			times = fields[13:17] // and of the children that it has waited for
 		}
 		for _, f := range times {
 			n, _ := strconv.ParseInt(f, 10, 64)
@@ -87,7 +86,7 @@ func stat(pid int) []string {
 	return append([]string{strconv.Itoa(pid), ""}, strings.Fields(after)...)
 }
 
-// family is a process and its children.
+// family returns a process and all its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -102,7 +101,7 @@ func family(pid int) []int {
 	return all
 }
 
-// freeAddr is an address of this host that no process listens on.
+// freeAddr returns an address of this host on which no process listens.
 func freeAddr() (addr, port string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +113,7 @@ func freeAddr() (addr, port string, err error) {
 	return addr, port, err
 }
 
-// built compiles a test server, a module of its own, and returns the program's path.
+// built builds a test server from its module, and returns the program's path.
 func built(name string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
