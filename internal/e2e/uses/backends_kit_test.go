@@ -39,8 +39,8 @@ var backends = []*backend{
 	{"PostgreSQL", func(t testing.TB) string { return postgresServer(t).URL("locks") + "?connect_timeout=60" }},
 }
 
-// on runs a test on each backend, in parallel.
-func on(t *testing.T, f func(t *testing.T, b *backend)) {
+// onEachBackend runs a test on each backend, in parallel.
+func onEachBackend(t *testing.T, f func(t *testing.T, b *backend)) {
 	t.Helper()
 	t.Parallel()
 	for _, b := range backends {
@@ -53,67 +53,66 @@ func on(t *testing.T, f func(t *testing.T, b *backend)) {
 
 var names atomic.Int64
 
-// fresh returns a name that no other test has used, and this test not before. The first
-// name of a test is the smallest.
+// fresh returns a lock name that was never used before.
 func fresh(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.Add(1)) }
 
-// client returns one more client, like another instance's. It loses nothing on a slow
+// client opens another client. Its TTL is so long that it loses no lease on a slow
 // machine.
 func (b *backend) client(t testing.TB) *pawl.Client {
 	t.Helper()
-	c, err := pawl.Open(soon(t), b.at(t), steady)
+	c, err := pawl.Open(within(t), b.at(t), longTTL)
 	noError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
-			t.Errorf("%v is not closed: %v", c, err)
+			t.Errorf("closing %v: %v", c, err)
 		}
 	})
 	return c
 }
 
-// patience is the longest time that a test waits for an event that has to come. It is not
-// a promise, because a busy machine is slow.
-const patience = 60 * time.Second
+// maxWait is the longest time that a test waits for an event.
+const maxWait = 60 * time.Second
 
-// steady are the options of a client that lasts. Close waits for a request whose caller
-// gave up, for as long as that request may take. So a test takes 10 s longer if it
-// cancels a wait before its claim gets an answer.
-var steady = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: patience}
+// longTTL are the options of a client that keeps its leases. Close waits until abandoned
+// requests end or time out. So a test takes 10 s longer if it cancels a wait before its
+// claim gets an answer.
+var longTTL = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: maxWait}
 
-// brief are the options of a client that will die: the others wait for its TTL. Requests
-// have more time than a sixth of the TTL, because the machine may be slow.
-var brief = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
+// shortTTL are the options of a client that the test kills: others wait for its TTL. Its
+// requests have more time than the default, a sixth of the TTL, because the machine may
+// be slow.
+var shortTTL = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
 
-// soon returns a context that ends when the test has waited long enough.
-func soon(t testing.TB) context.Context { return servertest.Within(t, patience) }
+// within returns a context that ends after maxWait.
+func within(t testing.TB) context.Context { return servertest.Within(t, maxWait) }
 
-// get receives a value that has to come.
-func get[T any](t testing.TB, c <-chan T, what string) (v T) {
+// receive receives a value, and fails the test after maxWait.
+func receive[T any](t testing.TB, c <-chan T, what string) (v T) {
 	t.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(maxWait)
 	defer late.Stop()
 	select {
 	case v = <-c:
 	case <-late.C:
-		t.Fatalf("it never came: %s", what)
+		t.Fatalf("nothing was received in %v: %s", maxWait, what)
 	}
 	return v
 }
 
 func entry(t testing.TB, c *pawl.Client, name string) pawl.Entry {
 	t.Helper()
-	e, err := c.Inspect(soon(t), name)
+	e, err := c.Inspect(within(t), name)
 	noError(t, err)
 	return e
 }
 
-func waiters(t testing.TB, c *pawl.Client, name string, n int) {
+func waitForWaiters(t testing.TB, c *pawl.Client, name string, n int) {
 	t.Helper()
-	eventually(t, "so many wait", func() bool { return len(entry(t, c, name).Waiters) == n })
+	eventually(t, fmt.Sprintf("%d clients wait", n), func() bool { return len(entry(t, c, name).Waiters) == n })
 }
 
-// free waits until a name has no holder and no waiter.
-func free(t testing.TB, c *pawl.Client, name string) {
+// waitUntilFree waits until a name has neither holder nor waiter.
+func waitUntilFree(t testing.TB, c *pawl.Client, name string) {
 	t.Helper()
 	eventually(t, name+" is free", func() bool {
 		e := entry(t, c, name)

@@ -7,7 +7,7 @@
 //
 //   - backends_kit_test.go: the backends, and the clients that a test has of them
 //   - killed_test.go, killed_bench_test.go: processes that are killed
-//   - paused_unix_test.go: one that stands still, and goes on when it has lost its lock
+//   - paused_unix_test.go: a process that is paused, and continues after it lost its lock
 //
 // No test checks how long something takes, because the machine may be slow. Only the
 // leases of dead holders expire; all others last longer than the test.

@@ -8,10 +8,9 @@ import (
 )
 
 // BenchmarkNextLeader measures the time from kill -9 of the leading process until the
-// next leader begins. The next leader waits in another process, and the TTL is 2 s.
-// ms-late is the part of that time after the end of the lease in the backend at the time
-// of the kill. The worst result counts, because the rest of the lease varies between two
-// thirds of its TTL and all of it.
+// next leader, which waits in another process, begins. The TTL is 2 s. ms-late is the
+// time from the end of the dead leader's lease until then. The worst result counts,
+// because at the kill, between two thirds of the TTL and all of it are left.
 func BenchmarkNextLeader(b *testing.B) {
 	const ttl = 2 * time.Second
 	for _, back := range backends {
@@ -21,7 +20,7 @@ func BenchmarkNextLeader(b *testing.B) {
 			for i := range b.N {
 				name := b.Name()
 				first := back.process(b, "election", name, ttl)
-				first.hears("works")
+				first.expect("works")
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {
 					ended <- c.Election(name).Run(background, func(context.Context) error {
@@ -29,12 +28,12 @@ func BenchmarkNextLeader(b *testing.B) {
 						return nil
 					})
 				}()
-				waiters(b, c, name, 1)
+				waitForWaiters(b, c, name, 1)
 				time.Sleep(time.Duration(i%7) * 100 * time.Millisecond) // some time after a renewal
 				left := entry(b, c, name).Holders[0].ExpiresIn
 				read := time.Now()
 				died := first.kill()
-				at := get(b, led, "the next leader")
+				at := receive(b, led, "the next leader")
 				noError(b, <-ended)
 				took = append(took, ms(at.Sub(died)))
 				late = append(late, ms(at.Sub(read.Add(left))))

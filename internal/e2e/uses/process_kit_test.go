@@ -25,10 +25,10 @@ const (
 
 // A process is a child that runs until the test kills it.
 type process struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	in   io.Writer
-	says chan string // its lines; closed at its end
+	t     testing.TB
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines chan string // of its output; closed at its end
 }
 
 func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *process {
@@ -38,25 +38,25 @@ func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *p
 	cmd.Stderr = os.Stderr
 	in, out := must(cmd.StdinPipe())(t), must(cmd.StdoutPipe())(t)
 	noError(t, cmd.Start())
-	p := &process{t: t, cmd: cmd, in: in, says: make(chan string, 10)}
+	p := &process{t: t, cmd: cmd, in: in, lines: make(chan string, 10)}
 	go func() {
-		defer close(p.says)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			p.says <- lines.Text()
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
 		}
 	}()
 	t.Cleanup(func() { p.kill() })
 	return p
 }
 
-// hears returns the next line of the process, without the word with which it has to
-// begin.
-func (p *process) hears(word string) string {
+// expect reads the next line of the process, which has to begin with a word, and returns
+// the rest of it.
+func (p *process) expect(word string) string {
 	p.t.Helper()
-	line := get(p.t, p.says, "what the process says: "+word)
+	line := receive(p.t, p.lines, "the line of the process that begins with "+word)
 	rest, ok := strings.CutPrefix(line, word+" ")
 	if !ok {
-		p.t.Fatalf("the process says %q, want %s", line, word)
+		p.t.Fatalf("the process printed %q, want %s", line, word)
 	}
 	return rest
 }
@@ -65,7 +65,7 @@ func (p *process) hears(word string) string {
 func (p *process) kill() time.Time {
 	at := time.Now()
 	_ = p.cmd.Process.Kill()
-	for range p.says { // until its output is closed
+	for range p.lines { // until its output is closed
 	}
 	_ = p.cmd.Wait()
 	return at
@@ -112,9 +112,9 @@ func child(verb string) error {
 		fmt.Println("works", lease.Fence())
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		fmt.Println("writes", lease.Fence()) // it does not check its lease
-		fmt.Println("heard", lease.Err())
-		fmt.Println("released", lease.Release(background))
+		fmt.Println("lease", lease.Err())
+		fmt.Println("release", lease.Release(background))
 		select {}
 	}
-	return fmt.Errorf("there is no verb %q", verb)
+	return fmt.Errorf("unknown verb %q", verb)
 }
