@@ -25,12 +25,12 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// live is a dashboard of a Redis server, over loopback, and another driver of the same
-// server.
+// live is a dashboard of a Redis server, over loopback. changer is another driver of the
+// same server, with which the benchmark takes and releases locks.
 type live struct {
 	*httptest.Server
-	redis  *redistest.Server
-	beside engine.Driver
+	redis   *redistest.Server
+	changer engine.Driver
 }
 
 func newLive(b *testing.B) *live {
@@ -43,7 +43,7 @@ func newLive(b *testing.B) *live {
 		}
 		return engine.Full(d)
 	}
-	l.beside = open()
+	l.changer = open()
 	client, err := pawl.New(open(), nil)
 	if err != nil {
 		b.Fatal(err)
@@ -57,27 +57,27 @@ func newLive(b *testing.B) *live {
 		h.Close()
 		l.Server.Close()
 		_ = client.Close()
-		_ = l.beside.Close()
+		_ = l.changer.Close()
 	})
 	return l
 }
 
-// hold takes names without renewal, so that the count has only the dashboard's commands.
+// hold takes n names without renewal, so that only the dashboard's commands are counted.
 func (l *live) hold(b *testing.B, n int) {
 	b.Helper()
 	for i := range n {
 		c := claim(fmt.Sprintf("shard:%05d", i), i)
 		c.TTL = time.Hour
-		if _, err := l.beside.Acquire(b.Context(), c); err != nil {
+		if _, err := l.changer.Acquire(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// view is a browser without a screen: messages receives the messages of its stream.
-func (l *live) view(b *testing.B, to string) (messages <-chan string) {
+// view opens a stream, like a browser. messages receives the messages of the stream.
+func (l *live) view(b *testing.B, query string) (messages <-chan string) {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, l.URL+"/events?"+to, nil)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, l.URL+"/events?"+query, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func (l *live) view(b *testing.B, to string) (messages <-chan string) {
 	return got
 }
 
-// commands returns how many commands the server has run, with the commands in scripts. It
-// excludes the pings by which these tests' clients check the server.
+// commands returns how many commands the server has run, including commands in scripts.
+// It excludes pings, with which the clients check the server.
 func (l *live) commands(b *testing.B) (n int) {
 	b.Helper()
 	for _, found := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(l.redis.Do("INFO", "commandstats"), -1) {
@@ -112,9 +112,9 @@ func (l *live) commands(b *testing.B) (n int) {
 	return n
 }
 
-// BenchmarkAnUpdateReachesThePage measures the time from the grant of another client
-// until the stream of a page shows it.
-func BenchmarkAnUpdateReachesThePage(b *testing.B) {
+// BenchmarkTimeUntilThePageShowsAGrant measures the time from a request of another client
+// until the stream of a page shows its grant.
+func BenchmarkTimeUntilThePageShowsAGrant(b *testing.B) {
 	for _, names := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("names=%d", names), func(b *testing.B) {
 			l := newLive(b)
@@ -128,7 +128,7 @@ func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 				c.Owner.Client = fmt.Sprintf("worker-%d", i)
 				c.Owner.PID = 100_000 + i
 				begun := time.Now()
-				if _, err := l.beside.Acquire(b.Context(), c); err != nil {
+				if _, err := l.changer.Acquire(b.Context(), c); err != nil {
 					b.Fatal(err)
 				}
 				for m := range messages {
@@ -137,7 +137,7 @@ func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 					}
 				}
 				all = append(all, time.Since(begun))
-				if err := l.beside.Release(b.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+				if err := l.changer.Release(b.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
 					b.Fatal(err)
 				}
 				time.Sleep(150 * time.Millisecond)
@@ -150,8 +150,8 @@ func BenchmarkAnUpdateReachesThePage(b *testing.B) {
 	}
 }
 
-// BenchmarkViewers measures the cost of an idle dashboard: the share of a core, with the
-// readers of its streams, and the commands of the backend.
+// BenchmarkViewers measures the cost of an idle dashboard: the share of a core, including
+// the readers of its streams, and the commands that the server runs.
 func BenchmarkViewers(b *testing.B) {
 	for _, leases := range []int{0, 1000} {
 		for _, viewers := range []int{0, 1, 100} {

@@ -16,7 +16,7 @@ import (
 )
 
 // clients are the modules whose versions a user chooses, each with an old version and the
-// backends that need it.
+// packages that need it.
 var clients = map[string]client{
 	"github.com/go-co-op/gocron/v2":       {"v2.11.0", "cronlock"},
 	"github.com/robfig/cron/v3":           {"v3.0.1", "cronlock"},
@@ -26,7 +26,7 @@ var clients = map[string]client{
 	"github.com/prometheus/client_golang": {"v1.18.0", "etcdlock"}, // etcd's gateway requires it, too
 }
 
-type client struct{ version, of string }
+type client struct{ version, neededBy string }
 
 func init() {
 	for _, b := range backends.All {
@@ -50,7 +50,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
+func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
 	nightly(t, "it builds a program for each backend")
 	p := pack(t)
 	for _, backend := range released(t) {
@@ -78,19 +78,19 @@ func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
 				pinned, isClient := clients[path]
 				switch {
 				case !isClient || got == pinned.version:
-				case slices.Contains(strings.Fields(pinned.of), imported):
+				case slices.Contains(strings.Fields(pinned.neededBy), imported):
 					t.Logf("%s moves from %s to %s", path, pinned.version, got)
 				default:
 					t.Errorf("%s moves %s from %s to %s", imported, path, pinned.version, got)
 				}
 			}
 
-			// This go.mod pins no version, and go keeps what the program needs.
+			// In a go.mod without versions, go get adds only what the program needs.
 			noError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module example.com/user\n\ngo 1.26.0\n"), 0o600))
 			p.run(t, folder, "get", pathOf(backend)+"@latest")
 			for path := range requirements(t, folder) {
-				if client, ok := clients[path]; ok && !slices.Contains(strings.Fields(client.of), imported) {
-					t.Errorf("%s brings %s", imported, path)
+				if client, ok := clients[path]; ok && !slices.Contains(strings.Fields(client.neededBy), imported) {
+					t.Errorf("%s requires %s", imported, path)
 				}
 			}
 		})
@@ -102,8 +102,8 @@ func TestTheCommandCanBeInstalled(t *testing.T) {
 	p := pack(t)
 	folder := t.TempDir()
 	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")
-	said, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pawl"), "version").Output()
-	if err != nil || !strings.Contains(string(said), "pawl "+p.version) {
-		t.Errorf("it says %q, %v; want %s", said, err, p.version)
+	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pawl"), "version").Output()
+	if err != nil || !strings.Contains(string(out), "pawl "+p.version) {
+		t.Errorf("pawl version printed %q, %v; want %s", out, err, p.version)
 	}
 }

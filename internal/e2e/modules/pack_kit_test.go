@@ -45,15 +45,15 @@ func pathOf(folder string) string {
 	return strings.TrimSuffix(modulePath+"/"+strings.TrimPrefix(folder, "."), "/")
 }
 
-// A proxy is a GOPROXY on disk. It has all modules as they are in the folders, in one
-// version that no other proxy has.
+// A proxy is a GOPROXY on disk. It has the modules of this repository, all in one version
+// that no other proxy has.
 type proxy struct {
 	folder, version string
 	env             []string
 }
 
-// skipWithoutProxy skips a test in which the go command downloads modules that are not in
-// its cache.
+// skipWithoutProxy skips a test in which the go command may download modules, if the
+// tests must not use the network.
 func skipWithoutProxy(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
@@ -78,7 +78,7 @@ func pack(t *testing.T) *proxy {
 	cache := settings["GOMODCACHE"]
 	p.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off",
 		"GOPROXY="+asURL(p.folder)+","+asURL(filepath.Join(cache, "cache", "download"))+","+settings["GOPROXY"])
-	t.Cleanup(func() { // removes what the go command took from here
+	t.Cleanup(func() { // removes the modules of p from the cache
 		for _, folder := range folders {
 			path := filepath.FromSlash(pathOf(folder))
 			_ = os.RemoveAll(filepath.Join(cache, path+"@"+p.version))

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// repository returns the top folder of the repository that has this file. The test is
-// skipped if there is none: an archive of the sources may lie inside another repository,
-// and git refuses one that belongs to another user.
+// repository returns the top folder of the git repository of this file. It skips the test
+// if the sources are an archive, perhaps inside another repository, or if git refuses the
+// repository because it belongs to another user.
 func repository(t *testing.T) string {
 	t.Helper()
 	here, err := filepath.Abs(root)
@@ -23,32 +23,31 @@ func repository(t *testing.T) string {
 		here, err = filepath.EvalSymlinks(here)
 	}
 	noError(t, err)
-	top, said, err := output(t, here, "git", "rev-parse", "--show-toplevel")
+	top, stderr, err := output(t, here, "git", "rev-parse", "--show-toplevel")
 	if err != nil || strings.TrimSpace(top) != here {
-		skip.Unproven(t, "%s is no clone of its own: %v; git says %q %q", here, err, top, said)
+		skip.Unproven(t, "%s is not the top of a repository: %v; git printed %q %q", here, err, top, stderr)
 	}
 	return here
 }
 
-// output runs a command, and returns its standard output and its standard error.
 func output(t *testing.T, folder, name string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	var out, said strings.Builder
+	var stdoutText, stderrText strings.Builder
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &out, &said
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &stdoutText, &stderrText
 	err = cmd.Run()
-	return out.String(), said.String(), err
+	return stdoutText.String(), stderrText.String(), err
 }
 
-// The test makes a release in a clone. Everything that it checks is in the clone.
+// The test makes a release in a clone, and checks only the clone.
 func TestRelease(t *testing.T) {
 	nightly(t, "it compiles all packages in a clone, twice")
 	skipWithoutProxy(t)
 	top := repository(t)
 	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
-	for _, who := range []string{"AUTHOR", "COMMITTER"} { // the machine may know no identity
-		t.Setenv("GIT_"+who+"_NAME", "release")
-		t.Setenv("GIT_"+who+"_EMAIL", "release@example.com")
+	for _, role := range []string{"AUTHOR", "COMMITTER"} { // git may not be configured here
+		t.Setenv("GIT_"+role+"_NAME", "release")
+		t.Setenv("GIT_"+role+"_EMAIL", "release@example.com")
 	}
 	in := func(folder, name string, args ...string) string {
 		t.Helper()
@@ -60,19 +59,19 @@ func TestRelease(t *testing.T) {
 	}
 	const version = "v0.998.7"
 	clone := filepath.Join(t.TempDir(), "a clone")
-	said := in(top, "internal/tools/release.sh", version, clone)
+	printed := in(top, "internal/tools/release.sh", version, clone)
 
 	var want, pushed []string
 	for _, folder := range released(t) {
 		want = append(want, strings.TrimPrefix(folder+"/"+version, "./"))
 	}
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(printed) {
 		if _, tags, ok := strings.Cut(line, "$REMOTE "); ok {
 			pushed = append(pushed, strings.Fields(tags)...)
 		}
 	}
 	if pushed[0] != version || pushed[len(pushed)-1] != "cmd/pawl/"+version {
-		t.Errorf("they are pushed in this order: %q", pushed)
+		t.Errorf("the root's tag is not first, or the command's is not last: %q", pushed)
 	}
 	tags := strings.Fields(in(clone, "git", "tag", "--points-at", "HEAD"))
 	for _, got := range [][]string{pushed, tags} {
@@ -85,36 +84,36 @@ func TestRelease(t *testing.T) {
 	for _, folder := range released(t) {
 		mod := in(clone, "git", "show", version+":"+strings.TrimPrefix(folder+"/go.mod", "./"))
 		if strings.Contains(mod, "v0.0.0\n") || folder != "." && !strings.Contains(mod, modulePath+" "+version+"\n") {
-			t.Errorf("%s/go.mod asks for another version:\n%s", folder, mod)
+			t.Errorf("%s/go.mod requires another version:\n%s", folder, mod)
 		}
 	}
 	compare := func() (string, error) {
 		stdout, stderr, err := output(t, clone, "internal/tools/apidiff.sh", ".")
-		t.Log(stderr) // the go command says there what it downloads
+		t.Log(stderr) // the go command's downloads
 		return stdout, err
 	}
 	if out, err := compare(); err != nil || out != "" {
-		t.Errorf("nothing has changed since the release: %v, %s", err, out)
+		t.Errorf("without a change since the release: %v, %s", err, out)
 	}
 	in(clone, "sed", "-i.old", "s/) WaitUntilFree(/) UntilFree(/", "watch.go")
-	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // of a type that is ours, too
+	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // its type is of this module, too
 	if out, err := compare(); err != nil || !strings.Contains(out, "WaitUntilFree: removed") || !strings.Contains(out, "OpRenew") {
-		t.Errorf("before v1 a change is said: %v, %s", err, out)
+		t.Errorf("before v1, changes are printed without an error: %v, %s", err, out)
 	}
 	in(clone, "git", "tag", "v1.0.0", version)
 	in(clone, "git", "tag", "--delete", version)
 	if out, err := compare(); err == nil || !strings.Contains(out, "WaitUntilFree: removed") {
-		t.Errorf("from v1 on it fails: %v, %s", err, out)
+		t.Errorf("from v1 on, a change is an error: %v, %s", err, out)
 	}
 	for _, bad := range []string{"", "1.2.3", "v1.2", "v0.0.0"} {
-		if _, said, err := output(t, top, "internal/tools/release.sh", bad, clone); err == nil || !strings.Contains(said, "is no version") {
-			t.Errorf("%q: %v, %s", bad, err, said)
+		if _, stderr, err := output(t, top, "internal/tools/release.sh", bad, clone); err == nil || !strings.Contains(stderr, "is no version") {
+			t.Errorf("%q: %v, %s", bad, err, stderr)
 		}
 	}
 }
 
-// A user's go.mod may have a newer root than backends, which use the root's internal
-// packages.
+// A user's go.mod may have a newer version of the root than of the backends, which use
+// the root's internal packages.
 func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
 	nightly(t, "it builds all backends")
 	skipWithoutProxy(t)

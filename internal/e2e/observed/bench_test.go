@@ -17,11 +17,11 @@ import (
 	_ "github.com/pawl-go/pawl/redislock"
 )
 
-// nowhere receives spans, and drops them.
-type nowhere struct{}
+// discard is an exporter that drops all spans.
+type discard struct{}
 
-func (nowhere) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
-func (nowhere) Shutdown(context.Context) error                             { return nil }
+func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+func (discard) Shutdown(context.Context) error                             { return nil }
 
 // A kind is one way in which applications observe a client with OpenTelemetry's SDK.
 type kind struct {
@@ -46,7 +46,7 @@ func kinds(b *testing.B) []kind {
 	add("Metrics", context.Background(), &otellock.Options{})
 	add("Names", context.Background(), &otellock.Options{Names: true})
 	for name, sampler := range map[string]sdktrace.Sampler{"Unsampled": sdktrace.NeverSample(), "Sampled": sdktrace.AlwaysSample()} {
-		traces := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithBatcher(nowhere{}))
+		traces := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithBatcher(discard{}))
 		ctx, span := traces.Tracer("benchmark").Start(context.Background(), "caller")
 		b.Cleanup(func() {
 			span.End()
@@ -78,7 +78,7 @@ func cycle(ctx context.Context, b *testing.B, m *pawl.Mutex) {
 }
 
 // BenchmarkCycleObservedMemory measures a cycle in memory with each kind. The difference
-// to the cycle without an observer is the cost of the observer alone.
+// from the kind None is the cost of the observer.
 func BenchmarkCycleObservedMemory(b *testing.B) {
 	for _, k := range kinds(b) {
 		b.Run(k.name, func(b *testing.B) {
@@ -91,10 +91,10 @@ func BenchmarkCycleObservedMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCycleObservedRedis measures a cycle on a real Redis with each observer, in
-// turns with one without, so that other load affects both alike. Clients differ by a few
+// BenchmarkCycleObservedRedis measures cycles on a real Redis with and without an
+// observer, in turns, so that other load affects both alike. Clients differ by a few
 // percent by chance. So there are several of each, and the benchmark compares the sums of
-// their medians. The kind without an observer shows how much of a difference is chance.
+// their medians. The result of the kind None is chance alone.
 func BenchmarkCycleObservedRedis(b *testing.B) {
 	server := redistest.Start(b)
 	for _, k := range kinds(b) {

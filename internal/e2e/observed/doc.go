@@ -1,4 +1,3 @@
-// Package observed contains the benchmark of the cost of an observer on Redis. It is
-// separate from package otellock, so that no go.sum has both OpenTelemetry and Redis
-// because of it.
+// Package observed contains the benchmark of the cost of an observer on Redis. It is not
+// in package otellock, so that the go.sum there does not need Redis.
 package observed
