@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-// faces are the interfaces by which users call a driver.
-var faces = append([]reflect.Type{
+// interfaces are the interfaces by which users call a driver.
+var interfaces = append([]reflect.Type{
 	reflect.TypeFor[driver.Driver](), reflect.TypeFor[postgreslock.LeaseChecker](), reflect.TypeFor[mysqllock.LeaseChecker](),
 	reflect.TypeFor[sqlitelock.LeaseChecker](),
 }, servertest.Abilities...)
 
-// drivers make a driver of each backend, by the names of their packages.
+// drivers returns the constructors of drivers, by their packages.
 func drivers(made map[string]func() any) map[string]func() any {
 	all := map[string]func() any{}
 	for name, construct := range made {
@@ -32,14 +32,14 @@ func drivers(made map[string]func() any) map[string]func() any {
 	return all
 }
 
-func TestDriversNeitherPanicNorHangWithZeroValues(t *testing.T) {
+func TestDriversDoNotPanicOrHangWithZeroValues(t *testing.T) {
 	f, all := exported(t), drivers(receivers(t))
 	t.Chdir(t.TempDir())
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
-		for _, face := range faces {
-			for method := range face.Methods() {
+		for _, i := range interfaces {
+			for method := range i.Methods() {
 				d := reflect.ValueOf(all[pkg]())
-				if d.Type().Implements(face) {
+				if d.Type().Implements(i) {
 					check(t, f, pkg+".Driver."+method.Name, d.MethodByName(method.Name))
 				}
 			}
@@ -47,12 +47,11 @@ func TestDriversNeitherPanicNorHangWithZeroValues(t *testing.T) {
 	}
 }
 
-// A backend without a row here has its package comment compared with its driver where
-// the facts to choose by are.
+// Package doctest checks the package comments of the other backends.
 func TestPackageCommentsListTheAbilities(t *testing.T) {
 	all := drivers(receivers(t))
 	if len(all) < 10 {
-		t.Errorf("%d drivers were found", len(all))
+		t.Errorf("only %d drivers were found", len(all))
 	}
 	for pkg, construct := range all {
 		servertest.ListsAbilities(t, filepath.Join("..", "..", "..", pkg), construct())

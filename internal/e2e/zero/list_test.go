@@ -27,16 +27,16 @@ var noError = basictest.NoError
 
 var update = flag.Bool("update", false, "write table_test.go")
 
-// instances are the types with which generic functions are called.
+// instances has the type parameters with which the tests call generic functions.
 var instances = map[string]string{"driver.As": "driver.Lister", "fence.Query": "fence.Row"}
 
-// A face is the exported functions, types and methods of all packages for users.
-type face struct {
+// An api has the exported functions, types and methods of all packages for users.
+type api struct {
 	imports, functions, types []string
-	panics                    map[string]bool // whose comments say that they panic
+	panics                    map[string]bool // functions and methods whose comments have the word panic
 }
 
-// The table has every exported function and type, so that a new one is called, too.
+// The table must have every exported function and type: the tests call only those.
 func TestTheTableIsComplete(t *testing.T) {
 	f := exported(t)
 	var b bytes.Buffer
@@ -47,8 +47,8 @@ func TestTheTableIsComplete(t *testing.T) {
 	fmt.Fprintf(&b, ")\n\nvar functions = map[string]any{\n")
 	for _, name := range f.functions {
 		instance := ""
-		if of := instances[name]; of != "" {
-			instance = "[" + of + "]"
+		if parameter := instances[name]; parameter != "" {
+			instance = "[" + parameter + "]"
 		}
 		fmt.Fprintf(&b, "\t%q: %s%s,\n", name, name, instance)
 	}
@@ -63,14 +63,14 @@ func TestTheTableIsComplete(t *testing.T) {
 		noError(t, os.WriteFile("table_test.go", want, 0o600))
 	}
 	if have, err := os.ReadFile("table_test.go"); err != nil || !bytes.Equal(have, want) {
-		t.Errorf("table_test.go lacks a function or a type, or has one too many (%v): go test ./internal/e2e/zero -update", err)
+		t.Errorf("table_test.go is outdated (%v): go test ./internal/e2e/zero -update", err)
 	}
 }
 
 // exported reads the source of the packages.
-func exported(t *testing.T) *face {
+func exported(t *testing.T) *api {
 	t.Helper()
-	f := &face{panics: map[string]bool{}}
+	f := &api{panics: map[string]bool{}}
 	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles", "work").Output()
 	noError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -98,7 +98,7 @@ func exported(t *testing.T) *face {
 	return f
 }
 
-func (f *face) read(t *testing.T, pkg string, file *ast.File) {
+func (f *api) read(t *testing.T, pkg string, file *ast.File) {
 	t.Helper()
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -120,10 +120,10 @@ func (f *face) read(t *testing.T, pkg string, file *ast.File) {
 					continue
 				}
 				if _, is := s.Type.(*ast.InterfaceType); is || s.Assign.IsValid() {
-					continue // an alias is in the table by its own name
+					continue // the table has the type of an alias
 				}
 				if s.TypeParams != nil {
-					t.Errorf("%s.%s is generic: the table has no form for that", pkg, s.Name)
+					t.Errorf("%s.%s is generic: the test cannot write it into the table", pkg, s.Name)
 				}
 				f.types = append(f.types, pkg+"."+s.Name.Name)
 			}
@@ -131,7 +131,7 @@ func (f *face) read(t *testing.T, pkg string, file *ast.File) {
 	}
 }
 
-// receiver is the name of the type of a receiver.
+// receiver returns the name of a receiver's type.
 func receiver(e ast.Expr) string {
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X

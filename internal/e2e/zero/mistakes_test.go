@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-// Mistakes that users made, each of which panicked, or was taken without a word.
+// Mistakes that users made. Each panicked, or was accepted.
 func TestMistakesAreErrInvalid(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
@@ -34,26 +34,26 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 	defer lease.Release(ctx)
 	second := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{
-		"postgreslock.New without a pool":        second(postgreslock.New(nil, nil)),
-		"postgreslock.NewDB without a database":  second(postgreslock.NewDB(nil, nil)),
-		"go-redis: a typed nil":                  second(goredislock.New((*goredis.Client)(nil), nil)),
-		"go-redis: a typed nil of a cluster":     second(goredislock.New((*goredis.ClusterClient)(nil), nil)),
-		"a quorum with a typed nil":              second(quorumlock.New([]driver.Driver{memlock.New(nil), (*locktable.Driver)(nil), memlock.New(nil)}, nil)),
-		"redlock without clients":                second(redlock.New(nil, nil, nil)),
-		"a dashboard of a client that none made": second(dashboard.New(&pawl.Client{}, nil)),
-		"PostgreSQL: no transaction":             postgreslock.CheckLease(ctx, nil, lease),
-		"PostgreSQL: a typed nil":                postgreslock.CheckLease(ctx, pgx.Tx((*nilTx)(nil)), lease),
-		"PostgreSQL: no transaction of sql":      postgreslock.CheckLeaseSQL(ctx, nil, lease),
-		"PostgreSQL: no lease":                   postgreslock.CheckLease(ctx, &nilTx{}, nil),
-		"MySQL: no transaction":                  mysqllock.CheckLease(ctx, nil, lease),
-		"SQLite: no transaction":                 sqlitelock.CheckLease(ctx, nil, lease),
-		"a fence without a query":                fence.CheckPostgres(ctx, nil, "x", 1),
-		"a fence without a transaction":          fence.CheckMySQL(ctx, nil, "x", 1),
-		"WithHealth without a function":          second(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
-		"a nil ctx":                              second(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
-		"a nil ctx of a driver":                  second(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
-		"a client over a typed nil":              second(pawl.New((*locktable.Driver)(nil), nil)),
-		"a scheduler's job without a schedule":   skipped(locks, nil),
+		"postgreslock.New without a pool":       second(postgreslock.New(nil, nil)),
+		"postgreslock.NewDB without a database": second(postgreslock.NewDB(nil, nil)),
+		"go-redis: a typed nil":                 second(goredislock.New((*goredis.Client)(nil), nil)),
+		"go-redis: a typed nil of a cluster":    second(goredislock.New((*goredis.ClusterClient)(nil), nil)),
+		"a quorum with a typed nil":             second(quorumlock.New([]driver.Driver{memlock.New(nil), (*locktable.Driver)(nil), memlock.New(nil)}, nil)),
+		"redlock without clients":               second(redlock.New(nil, nil, nil)),
+		"a dashboard of a zero client":          second(dashboard.New(&pawl.Client{}, nil)),
+		"PostgreSQL: no transaction":            postgreslock.CheckLease(ctx, nil, lease),
+		"PostgreSQL: a typed nil":               postgreslock.CheckLease(ctx, pgx.Tx((*nilTx)(nil)), lease),
+		"PostgreSQL: no transaction of sql":     postgreslock.CheckLeaseSQL(ctx, nil, lease),
+		"PostgreSQL: no lease":                  postgreslock.CheckLease(ctx, &nilTx{}, nil),
+		"MySQL: no transaction":                 mysqllock.CheckLease(ctx, nil, lease),
+		"SQLite: no transaction":                sqlitelock.CheckLease(ctx, nil, lease),
+		"a fence without a query":               fence.CheckPostgres(ctx, nil, "x", 1),
+		"a fence without a transaction":         fence.CheckMySQL(ctx, nil, "x", 1),
+		"WithHealth without a function":         second(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
+		"a nil ctx":                             second(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
+		"a nil ctx of a driver":                 second(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
+		"a client over a typed nil":             second(pawl.New((*locktable.Driver)(nil), nil)),
+		"a scheduler's job without a schedule":  skipped(locks, nil),
 	} {
 		if !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%s: %v; want ErrInvalid", what, err)
@@ -61,12 +61,12 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 	}
 }
 
-// nilTx is a transaction of pgx that a test leaves out.
+// nilTx is a transaction of pgx without any of its methods.
 type nilTx struct{ pgx.Tx }
 
-// skipped returns the error with which a job was skipped.
-func skipped(locks *pawl.Client, schedule cronlock.Schedule) (why error) {
-	o := &cronlock.Options{Skipped: func(_ string, err error) { why = err }}
+// skipped runs a job, and returns the error with which it was skipped.
+func skipped(locks *pawl.Client, schedule cronlock.Schedule) (reason error) {
+	o := &cronlock.Options{Skipped: func(_ string, err error) { reason = err }}
 	cronlock.NewJob(locks, "job", schedule, o, func(context.Context) error { return nil }).Run()
-	return why
+	return reason
 }

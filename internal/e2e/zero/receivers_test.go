@@ -40,11 +40,11 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-// nowhere is an address at which no server listens.
-const nowhere = "127.0.0.1:1"
+// noServer is an address without a server.
+const noServer = "127.0.0.1:1"
 
-// given are parameters that their callers never leave out.
-var given = map[reflect.Type]func() reflect.Value{
+// realArguments makes arguments of the types whose values callers never omit.
+var realArguments = map[reflect.Type]func() reflect.Value{
 	reflect.TypeFor[http.ResponseWriter](): func() reflect.Value { return reflect.ValueOf(httptest.NewRecorder()) },
 	reflect.TypeFor[*http.Request](): func() reflect.Value {
 		return reflect.ValueOf(httptest.NewRequest(http.MethodGet, "/", http.NoBody))
@@ -59,8 +59,8 @@ func (state) Width() (int, bool)          { return 0, false }
 func (state) Precision() (int, bool)      { return 0, false }
 func (state) Flag(int) bool               { return false }
 
-// receivers make values of types whose zero value is of no use, as their constructors do.
-// The databases are not there, unless a driver needs a connection.
+// receivers returns the constructors of the types whose zero value is of no use. The
+// addresses have no server, except that of NATS, whose client needs a connection.
 func receivers(t *testing.T) map[string]func() any {
 	t.Helper()
 	must := func(x any, err error) any {
@@ -73,13 +73,13 @@ func receivers(t *testing.T) map[string]func() any {
 	locks := must(pawl.New(memlock.New(nil), nil)).(*pawl.Client)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	redis, _ := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{nowhere}, ForceSingleClient: true, DisableCache: true})
-	etcd := must(clientv3.New(clientv3.Config{Endpoints: []string{nowhere}, Logger: zap.NewNop()})).(*clientv3.Client)
+	redis, _ := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{noServer}, ForceSingleClient: true, DisableCache: true})
+	etcd := must(clientv3.New(clientv3.Config{Endpoints: []string{noServer}, Logger: zap.NewNop()})).(*clientv3.Client)
 	nc := must(nats.Connect(natstest.Start(t, "").Addr)).(*nats.Conn)
-	pool := must(pgxpool.New(t.Context(), "postgres://"+nowhere+"/x")).(*pgxpool.Pool)
-	db := must(sql.Open("mysql", "u@tcp("+nowhere+")/x")).(*sql.DB)
-	m := must(mongo.Connect(options.Client().ApplyURI("mongodb://" + nowhere).SetServerSelectionTimeout(time.Second))).(*mongo.Client)
-	client := goredis.NewClient(&goredis.Options{Addr: nowhere})
+	pool := must(pgxpool.New(t.Context(), "postgres://"+noServer+"/x")).(*pgxpool.Pool)
+	db := must(sql.Open("mysql", "u@tcp("+noServer+")/x")).(*sql.DB)
+	m := must(mongo.Connect(options.Client().ApplyURI("mongodb://" + noServer).SetServerSelectionTimeout(time.Second))).(*mongo.Client)
+	client := goredis.NewClient(&goredis.Options{Addr: noServer})
 	t.Cleanup(func() {
 		redis.Close()
 		nc.Close()

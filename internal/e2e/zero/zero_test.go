@@ -1,6 +1,6 @@
 // Package zero calls every exported function and method of the packages for users with
-// zero values, nils and typed nils: each has to answer, with ErrInvalid or as its comment
-// says. None may panic, unless its comment says so, and none may hang.
+// zero values, nils and typed nils. None may hang, and none may panic unless its comment
+// says so.
 package zero_test
 
 import (
@@ -17,26 +17,26 @@ import (
 
 func TestNothingPanicsOrHangsWithZeroValues(t *testing.T) {
 	f, made := exported(t), receivers(t)
-	t.Chdir(t.TempDir()) // some open a file
+	t.Chdir(t.TempDir()) // some functions create a file
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		check(t, f, name, reflect.ValueOf(functions[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		of := types[name]
-		for i := range reflect.PointerTo(of).NumMethod() {
-			method := name + "." + reflect.PointerTo(of).Method(i).Name
+		pointer := reflect.PointerTo(types[name])
+		for i := range pointer.NumMethod() {
+			method := name + "." + pointer.Method(i).Name
 			construct := made[name]
 			if construct != nil {
 				check(t, f, method, reflect.ValueOf(construct()).Method(i))
 			}
 			if construct == nil || strings.HasPrefix(name, "pawl.") {
-				check(t, f, method, reflect.New(of).Method(i))
+				check(t, f, method, reflect.New(types[name]).Method(i))
 			}
 		}
 	}
 }
 
-func check(t *testing.T, f *face, name string, fn reflect.Value) {
+func check(t *testing.T, f *api, name string, fn reflect.Value) {
 	t.Helper()
 	pkg, _, _ := strings.Cut(name, ".")
 	if f.panics[name] || mayPanic[name] != "" || mayPanic[name[:strings.LastIndexByte(name, '.')]] != "" || mayPanic[pkg] != "" {
@@ -46,14 +46,15 @@ func check(t *testing.T, f *face, name string, fn reflect.Value) {
 		if isForClients(name) && slices.ContainsFunc(args, func(a reflect.Value) bool { return a.Type() == contexts && a.IsNil() }) {
 			continue
 		}
-		if said := call(fn, args); said != "" {
-			t.Errorf("%s(%s): %s", name, show(args), said)
+		if failure := call(fn, args); failure != "" {
+			t.Errorf("%s(%s): %s", name, show(args), failure)
 			return
 		}
 	}
 }
 
-// mayPanic has what may panic without a comment, and why: a package, a type, or a name.
+// mayPanic has packages, types, functions and methods that may panic although no comment
+// says so, with the reasons.
 var mayPanic = map[string]string{
 	"drivertest":              "its test ends in any case",
 	"pawltest":                "its test ends in any case",
@@ -72,14 +73,15 @@ var mayPanic = map[string]string{
 
 const forDrivers = "only drivers call it, and give it what the client gave them"
 
-// isForClients reports whether only a client calls a method of a driver: it always has a
-// ctx.
+// isForClients reports whether name is a method of a driver that only a client calls, and
+// so never with a nil ctx.
 func isForClients(name string) bool {
 	return strings.Contains(name, "Driver.") && !strings.Contains(name, ".CheckLease")
 }
 
-// arguments returns lists of arguments. The first has the emptiest of each parameter.
-// Each other list has another value of one parameter, or of all.
+// arguments returns lists of arguments. The first has the zero value of each parameter,
+// the second the last of its values. Each other list differs from one of them in one
+// parameter.
 func arguments(fn reflect.Type) (lists [][]reflect.Value) {
 	var first, last []reflect.Value
 	var values [][]reflect.Value
@@ -108,19 +110,19 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// valuesOf returns values of a type, the emptiest first.
+// valuesOf returns values of a type. The first is the zero value.
 func valuesOf(t reflect.Type) []reflect.Value {
-	if give := given[t]; give != nil {
-		return []reflect.Value{give()}
+	if construct := realArguments[t]; construct != nil {
+		return []reflect.Value{construct()}
 	}
 	values := []reflect.Value{reflect.Zero(t)}
-	switch t.Kind() { //nolint:exhaustive // the zero value of the others has to do
+	switch t.Kind() { //nolint:exhaustive // of the others, the zero value is enough
 	case reflect.String:
 		values = append(values, reflect.ValueOf("x").Convert(t))
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Uint32:
 		values = append(values, reflect.ValueOf(1).Convert(t))
 	case reflect.Pointer:
-		if ours(t.Elem()) {
+		if isMadeByUsers(t.Elem()) {
 			values = append(values, reflect.New(t.Elem()))
 		}
 	case reflect.Slice:
@@ -144,12 +146,13 @@ func valuesOf(t reflect.Type) []reflect.Value {
 	return values
 }
 
-// ours reports whether users make values of a struct by its name.
-func ours(t reflect.Type) bool {
+// isMadeByUsers reports whether users make values of a struct without a constructor.
+func isMadeByUsers(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(t.PkgPath(), "github.com/pawl-go/pawl") && t.Name() != "Driver"
 }
 
-func call(fn reflect.Value, args []reflect.Value) (said string) {
+// call calls a function, and returns a message if it panics or hangs.
+func call(fn reflect.Value, args []reflect.Value) (failure string) {
 	done := make(chan string, 1)
 	go func() {
 		defer close(done)
@@ -165,14 +168,14 @@ func call(fn reflect.Value, args []reflect.Value) (said string) {
 		}
 	}()
 	select {
-	case said = <-done:
-		return said
+	case failure = <-done:
+		return failure
 	case <-time.After(time.Minute): // only a hang takes so long
 		return "hangs"
 	}
 }
 
-// where is the line of a stack at which a panic happened.
+// where returns the line of a stack at which a panic happened.
 func where(stack []byte) string {
 	_, after, _ := strings.Cut(string(stack), "panic(")
 	for line := range strings.SplitSeq(after, "\n") {
