@@ -87,11 +87,10 @@ func (b *block) commands() (found []*command) {
 	return found
 }
 
-// changing has the text that differs between runs, and its replacement for a comparison
-// of lines.
-var changing = []struct {
-	pattern *regexp.Regexp
-	by      string
+// variableTexts has patterns of text that differs between runs, and their replacements.
+var variableTexts = []struct {
+	pattern     *regexp.Regexp
+	replacement string
 }{
 	{regexp.MustCompile(`\b1\d{15}\b`), "FENCE"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b|\b\d\d:\d\d:\d\d\b`), "TIME"},
@@ -99,11 +98,11 @@ var changing = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// still returns a line without the text that differs between runs. Several blanks count
+// normalized replaces the text of a line that differs between runs. Several blanks count
 // as one, because they align columns of variable width.
-func still(line string) string {
-	for _, c := range changing {
-		line = c.pattern.ReplaceAllString(line, c.by)
+func normalized(line string) string {
+	for _, c := range variableTexts {
+		line = c.pattern.ReplaceAllString(line, c.replacement)
 	}
 	return strings.TrimSpace(line)
 }
@@ -125,6 +124,6 @@ func same(shown, printed []string) bool {
 	if len(printed) == 0 {
 		return false
 	}
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(still(shown[0])), `\.\.\.`, ".*")
-	return regexp.MustCompile("^"+pattern+"$").MatchString(still(printed[0])) && same(shown[1:], printed[1:])
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(normalized(shown[0])), `\.\.\.`, ".*")
+	return regexp.MustCompile("^"+pattern+"$").MatchString(normalized(printed[0])) && same(shown[1:], printed[1:])
 }

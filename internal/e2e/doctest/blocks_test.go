@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Wildcards in a shown line match only the text that they stand for.
-func TestLinesAreComparedButForWhatChanges(t *testing.T) {
+// Times, spans and fences may differ, and "..." matches any text.
+func TestComparingLinesIgnoresTimesAndFences(t *testing.T) {
 	for _, c := range []struct {
 		shown, printed string
 		same           bool
@@ -29,7 +29,7 @@ func TestLinesAreComparedButForWhatChanges(t *testing.T) {
 	}
 }
 
-func TestABlockIsReadAsCommandsAndWhatTheyPrint(t *testing.T) {
+func TestABlockHasCommandsAndTheirOutput(t *testing.T) {
 	b := &block{line: 10, text: "$ one \\\n> more\nprinted\n\n$ two\n"}
 	got := b.commands()
 	if len(got) != 2 || got[0].line != "one \\\nmore" || got[0].at != 11 || strings.Join(got[0].shown, "|") != "printed|" ||

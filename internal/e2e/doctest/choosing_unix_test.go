@@ -21,8 +21,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// serverOf returns the URL of a backend on a server of its own: the URL of its page, or
-// the URL of three servers.
+// serverOf starts a server for a backend, and returns its URL. A backend without a page,
+// redlock, gets three servers.
 func serverOf(t *testing.T, b backends.Backend) string {
 	t.Helper()
 	if b.Page == "" {
@@ -39,9 +39,9 @@ func serverOf(t *testing.T, b backends.Backend) string {
 	return pageSetups[page](t).runnable(urlOf(t, page))
 }
 
-// The table of facts has the drivers' own properties, and the package comments list their
-// abilities. If a backend has no server here, its row stays as it is.
-func TestTheFactsToChooseByAreTrue(t *testing.T) {
+// The table of facts has the properties of the drivers, and the package comments list
+// their abilities. Rows of backends without a server here are not checked.
+func TestTheTableOfFactsMatchesTheDrivers(t *testing.T) {
 	file := filepath.Join(root, "docs", "choosing.md")
 	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check | fences rise by |"
 	documented := doctable.Rows(t, file, head)
@@ -60,13 +60,13 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			defer func() { _ = locks.Close() }()
 			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
 			comment := b.Folder
-			if b.Page == "" { // redlock's is a driver of quorumlock
+			if b.Start == "" { // redlock's driver is quorumlock's
 				comment = "quorumlock"
 			}
 			servertest.ListsAbilities(t, filepath.Join(root, comment), access.Driver(locks))
-			oneStep := takesAll(ctx, t, access.Driver(locks))
-			row := func() string { return factsOf(t, access.Driver(locks), b, oneStep) }
-			// A driver knows whether it pushes when its first connection for that is up.
+			grantsTwo := grantsTwoNames(ctx, t, access.Driver(locks))
+			row := func() string { return factsOf(t, access.Driver(locks), b, grantsTwo) }
+			// PushesChanges is true from the driver's first connection for changes on.
 			for rows[i] = row(); rows[i] != documented[b.Name] && ctx.Err() == nil; rows[i] = row() {
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -76,7 +76,7 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 
 // factsOf returns the row of a backend: clock, shortest TTL, changes, deletions, one
 // step, lease check, fences.
-func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) string {
+func factsOf(t *testing.T, d driver.Driver, b backends.Backend, grantsTwo bool) string {
 	t.Helper()
 	word := map[bool]string{true: "yes", false: "no"}
 	p := d.Properties()
@@ -86,7 +86,7 @@ func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) st
 	if p.MinTTL%time.Second == 0 {
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
 	}
-	cells := []string{b.Name, string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(checks) > 0]}
+	cells := []string{b.Name, string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[grantsTwo], word[len(checks) > 0]}
 	cells = append(cells, map[driver.FenceSurvival]string{
 		driver.FencesRiseInProcess: "the process", driver.FencesRiseByClock: "that clock", driver.FencesRiseByClientClock: "the clients' clocks",
 		driver.FencesRiseByMajority: "a majority's data",
@@ -94,8 +94,7 @@ func factsOf(t *testing.T, d driver.Driver, b backends.Backend, oneStep bool) st
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// takesAll reports whether the driver grants two names in one step.
-func takesAll(ctx context.Context, t *testing.T, d driver.Driver) bool {
+func grantsTwoNames(ctx context.Context, t *testing.T, d driver.Driver) bool {
 	t.Helper()
 	all, ok := d.(driver.AllAcquirer)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// codeOf has the pages whose Go code stands in files of these folders.
+// codeOf has the folders whose files contain the Go code of a page.
 var codeOf = map[string][]string{
 	"README.md":                           {"sqlitelock", "internal/e2e/doctest"},
 	"docs/locks.md":                       {"internal/e2e/doctest"},
@@ -18,9 +18,9 @@ var codeOf = map[string][]string{
 	"docs/internals/writing-a-store.md":   {"internal/swaplock"},
 }
 
-// TestTheCodeOfThePagesIsWhatIsRun finds each block of Go in the code. A line "// ..."
-// stands for omitted lines. Imports and indentation do not count.
-func TestTheCodeOfThePagesIsWhatIsRun(t *testing.T) {
+// TestTheCodeOfThePagesIsInTheirFolders finds each block of Go in the code. It ignores
+// imports and indentation. A line "// ..." stands for omitted lines.
+func TestTheCodeOfThePagesIsInTheirFolders(t *testing.T) {
 	imports := regexp.MustCompile(`(?s)^import \(\n.*?\n\)\n\n`)
 	for page, folders := range codeOf {
 		code := ""
@@ -48,12 +48,12 @@ func TestTheCodeOfThePagesIsWhatIsRun(t *testing.T) {
 			}
 		}
 		if shown < 3 {
-			t.Errorf("%s shows %d blocks of code: is the pattern right?", page, shown)
+			t.Errorf("only %d blocks of code were found in %s: is the pattern right?", shown, page)
 		}
 	}
 }
 
-// unindented returns a text without blanks at the begin of its lines.
+// unindented returns a text without blanks at the ends of its lines.
 func unindented(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -32,11 +32,11 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// The flags are those for this test, so the build cache already has all packages.
+	// With the flags of this test, the build cache already has all packages.
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", fmt.Sprintf("-race=%t", bubble.RaceDetector),
 		"-overlay", overlay, "-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, said)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return commandFolder, nil
 })

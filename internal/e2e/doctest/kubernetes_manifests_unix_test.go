@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// manifestsOfKubernetes returns the manifests of the page, and the Deployment of the
-// leader once more, with the lines of "pawl as the entrypoint" in place of its probe.
+// manifestsOfKubernetes returns the manifests of the page. entrypoint is the Deployment
+// of the leader with the lines of "pawl as the entrypoint" instead of its probe.
 func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 	t.Helper()
 	place := regexp.MustCompile(`(?m)^( +)readinessProbe:\n +httpGet: .*\n`)
@@ -39,8 +39,7 @@ func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 	return page, entrypoint
 }
 
-// The API server of Kubernetes takes each manifest of the page as it is, without a
-// warning.
+// The API server of Kubernetes accepts each manifest of the page without a warning.
 func TestTheManifestsOfKubernetes(t *testing.T) {
 	nightly(t, "it builds the API server of Kubernetes")
 	if _, err := os.Stat(filepath.Join(root, "bin/testservers/kubernetes")); err != nil && os.Getenv("PAWL_TEST_REQUIRE") == "" {
@@ -64,13 +63,13 @@ func TestTheManifestsOfKubernetes(t *testing.T) {
 		return all
 	}
 	objects, again := create("page", page...), create("entrypoint", entrypoint)
-	t.Run("they refer to what is there", func(t *testing.T) { referToWhatIsThere(t, objects) })
-	t.Run("they call pawl as its help says", func(t *testing.T) { callPawlAsItsHelpSays(t, append(objects, again...)) })
-	t.Run("mistakes are refused", func(t *testing.T) { mistakesAreRefused(t, s, page) })
+	t.Run("references", func(t *testing.T) { wantNoDanglingReferences(t, objects) })
+	t.Run("verbs and flags of pawl", func(t *testing.T) { wantKnownVerbsAndFlags(t, append(objects, again...)) })
+	t.Run("mistakes", func(t *testing.T) { wantMistakesRefused(t, s, page) })
 }
 
-// mistakesAreRefused plants mistakes in the manifests.
-func mistakesAreRefused(t *testing.T, s *apiServer, page []string) {
+// wantMistakesRefused checks that the server refuses manifests with mistakes.
+func wantMistakesRefused(t *testing.T, s *apiServer, page []string) {
 	s.addNamespace(t, "mistakes")
 	for _, mistake := range []struct{ kind, right, wrong, want string }{
 		{"CronJob", "concurrencyPolicy:", "concurencyPolicy:", `unknown field \"spec.concurencyPolicy\"`},
@@ -97,8 +96,8 @@ func mistakesAreRefused(t *testing.T, s *apiServer, page []string) {
 	}
 }
 
-// The API server takes an object that refers to another one that does not exist.
-func referToWhatIsThere(t *testing.T, objects []manifested) {
+// wantNoDanglingReferences checks references, which the API server does not.
+func wantNoDanglingReferences(t *testing.T, objects []manifested) {
 	secrets := map[string]map[string][]byte{}
 	for _, o := range objects {
 		if o.Kind == "Secret" {
@@ -119,13 +118,13 @@ func referToWhatIsThere(t *testing.T, objects []manifested) {
 		}
 		for _, c := range pod.Spec.Containers {
 			for _, p := range []*probe{c.ReadinessProbe, c.LivenessProbe} {
-				if port := c.lacks(p); port != "" {
-					t.Errorf("a probe of %s asks the port %s, which it does not have", name, port)
+				if port := c.missingPort(p); port != "" {
+					t.Errorf("a probe of %s uses the port %s, which its container does not have", name, port)
 				}
 			}
 			for _, e := range c.Env {
 				if ref := e.ValueFrom.SecretKeyRef; ref != nil && len(secrets[ref.Name][ref.Key]) == 0 {
-					t.Errorf("%s of %s is of the Secret %s, which has no %s", e.Name, name, ref.Name, ref.Key)
+					t.Errorf("%s of %s refers to the Secret %s, which has no %s", e.Name, name, ref.Name, ref.Key)
 				}
 			}
 		}
@@ -142,8 +141,8 @@ func selected(labels map[string]string, pod podTemplate) bool {
 	return len(labels) > 0
 }
 
-// Each call of pawl in the manifests has a verb and flags that pawl's help knows.
-func callPawlAsItsHelpSays(t *testing.T, objects []manifested) {
+// wantKnownVerbsAndFlags checks that pawl has the verbs and flags of the manifests.
+func wantKnownVerbsAndFlags(t *testing.T, objects []manifested) {
 	called := map[string]bool{}
 	for _, o := range objects {
 		for _, c := range o.pod().Spec.Containers {

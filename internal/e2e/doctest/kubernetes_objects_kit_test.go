@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// manifested has what the test reads of an object.
+// manifested has the fields of an object that the test reads.
 type manifested struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -63,12 +63,11 @@ func (o *manifested) selects() (labels map[string]string) {
 	return labels
 }
 
-// A probe has what the test reads of a probe.
+// A probe has the field of a probe that the test reads.
 type probe struct{ HTTPGet struct{ Port any } }
 
-// lacks returns the name of the port that a probe asks and the container does not have,
-// or "".
-func (c *container) lacks(p *probe) string {
+// missingPort returns the port of a probe if the container does not have it, or "".
+func (c *container) missingPort(p *probe) string {
 	if p == nil {
 		return ""
 	}

@@ -31,8 +31,8 @@ type apiServer struct {
 	client     *http.Client
 }
 
-// apiServerTimeout is the time in which the server has to be ready. Only one that hangs
-// takes so long.
+// apiServerTimeout is the time in which the server has to be ready. Only a server that
+// hangs needs more.
 const apiServerTimeout = 3 * time.Minute
 
 // startAPIServer starts the server, and waits until it is ready.

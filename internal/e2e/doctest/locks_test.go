@@ -104,7 +104,7 @@ func TestTheGuideGivesUpAfterTenSeconds(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		if err := guideWait(t.Context(), locks, takes(time.Hour)); err != nil {
-			t.Errorf("it did not wait, and worked for an hour: %v", err)
+			t.Errorf("the work took an hour, without a wait: %v", err)
 		}
 		hold(t, backend, "import")
 		began := time.Now()
@@ -126,17 +126,17 @@ func TestTheGuideLimitsTheWork(t *testing.T) {
 	})
 }
 
-func TestTheGuideDoesNotRepeatWhatIsDone(t *testing.T) {
+func TestTheGuideDoesNotRepeatAFinishedPayout(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		backend := pawltest.New(t)
 		locks := backend.Client(nil)
 		paid := func(context.Context) error { backend.Break("payout"); synctest.Wait(); return nil }
 		if err := guideFinished(t.Context(), locks, paid); err != nil {
-			t.Errorf("it had paid: %v", err)
+			t.Errorf("the lock was lost after the payout: %v", err)
 		}
 		interrupted := func(ctx context.Context) error { backend.Break("payout"); return takes(time.Hour)(ctx) }
 		if err := guideFinished(t.Context(), locks, interrupted); !errors.Is(err, pawl.ErrLost) {
-			t.Errorf("it had not paid: %v", err)
+			t.Errorf("the lock was lost before the payout: %v", err)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestTheGuideNamesTheHolder(t *testing.T) {
 // The page names two times for a TTL of 30 s: when the name of a dead holder becomes
 // free, and how long a database may be down. The test checks them at each half second
 // after the grant.
-func TestTheTimesOfTheGuideAreThoseOfTheDefaultTTL(t *testing.T) {
+func TestTheTimesOfTheGuideMatchTheDefaultTTL(t *testing.T) {
 	const step = 500 * time.Millisecond
 	for phase := step / 2; phase < 20*time.Second; phase += step {
 		bubble.Test(t, func(t *testing.T) {

@@ -14,14 +14,13 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// startVariable makes the test binary the program of the pages docs/backends/*.md, which
-// opens PAWL_URL.
+// startVariable makes the test binary run deploy, the program of docs/backends/*.md.
 const startVariable = "PAWL_DOCTEST_START"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(startVariable) != "" {
 		err := deploy(context.Background())
-		// The client of the pages gives up sooner than a machine may stand still.
+		// The test machine may pause for longer than the client's default timeout.
 		for began := time.Now(); errors.Is(err, pawl.ErrUnavailable) && time.Since(began) < 2*time.Minute; {
 			err = deploy(context.Background())
 		}

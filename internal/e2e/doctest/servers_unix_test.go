@@ -25,7 +25,7 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// A nameMap maps each name of a reader's machine on a page to its name in this test.
+// A nameMap maps addresses and paths of a page to addresses and paths of this test.
 type nameMap []struct{ page, inTest string }
 
 // runnable returns a command of the page in the form in which it runs in this test.

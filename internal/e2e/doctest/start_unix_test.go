@@ -48,9 +48,9 @@ func startPages(t *testing.T) map[string]string {
 	return found
 }
 
-// TestEachStartShowsTheProgramThatRuns compares the Go code of each page with deploy, and
-// runs deploy with the page's URL, in a process of its own.
-func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
+// TestEachBackendPageShowsTheProgramThatRuns compares the Go code of each page with
+// deploy, and runs deploy with the page's URL, in a process of its own.
+func TestEachBackendPageShowsTheProgramThatRuns(t *testing.T) {
 	body := bodyOf(t, "start_unix_test.go", "func deploy(ctx context.Context) error {")
 	exe, err := os.Executable()
 	noError(t, err)
@@ -69,7 +69,7 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 				t.Fatalf("%s does not import the backend: %q", page, imported)
 			}
 			if got := strings.TrimPrefix(code, imported[0]); got != body {
-				t.Errorf("%s shows\n%s\nbut what is run is\n%s", page, got, body)
+				t.Errorf("%s shows\n%s\nbut deploy is\n%s", page, got, body)
 			}
 
 			var names nameMap

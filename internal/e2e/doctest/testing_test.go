@@ -110,7 +110,7 @@ func TestALateWriteIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		backend.Expire("report") // as if its holder was paused: it has not heard of it
+		backend.Expire("report") // as if its holder was paused: it does not know it yet
 		err = backend.Client(nil).Mutex("report").Do(t.Context(), func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
 			return store.Check("report", fence)
@@ -121,7 +121,7 @@ func TestALateWriteIsRefused(t *testing.T) {
 		if err := store.Check("report", old.Fence()); !errors.Is(err, pawl.ErrStale) {
 			t.Errorf("the late write: %v", err)
 		}
-		<-old.Done() // it hears of it by its next renewal
+		<-old.Done() // its next renewal finds the loss
 	})
 }
 

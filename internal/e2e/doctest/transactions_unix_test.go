@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-func TestThePageOfTransactionsShowsCodeThatRuns(t *testing.T) {
+func TestTheCodeOfTheTransactionsPageIsCompiled(t *testing.T) {
 	wantCompiled(t, "docs/transactions.md", "transactions_kit_test.go", 5)
 }
 
@@ -38,7 +38,7 @@ func wantBalance(t *testing.T, db *sql.DB, want int) {
 	}
 }
 
-func opened(t *testing.T, url string) *pawl.Client {
+func openLocks(t *testing.T, url string) *pawl.Client {
 	t.Helper()
 	locks, err := pawl.Open(t.Context(), url, servertest.Patient)
 	noError(t, err)
@@ -46,7 +46,7 @@ func opened(t *testing.T, url string) *pawl.Client {
 	return locks
 }
 
-func database(t *testing.T, driver, dsn string) *sql.DB {
+func openDatabase(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	noError(t, err)
@@ -56,11 +56,11 @@ func database(t *testing.T, driver, dsn string) *sql.DB {
 
 func nothing() error { return nil }
 
-// paysOnce checks that a check accepts a holder, and refuses one whose lease was broken
-// between its work and the check.
-func paysOnce(t *testing.T, url string, db *sql.DB, begin func(context.Context, *sql.TxOptions) (*sql.Tx, error), check checkSQL) {
+// wantPaidOnce checks that a check accepts a holder, and refuses one whose lease was
+// broken between its work and the check.
+func wantPaidOnce(t *testing.T, url string, db *sql.DB, begin func(context.Context, *sql.TxOptions) (*sql.Tx, error), check checkSQL) {
 	t.Helper()
-	locks, other := opened(t, url), opened(t, url)
+	locks, other := openLocks(t, url), openLocks(t, url)
 	under := func(between func() error) error {
 		return locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
@@ -87,13 +87,13 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 	server := pgtest.Start(t)
 	url := server.Database("app")
 	server.Do("app", ledger)
-	db := database(t, "pgx", url)
-	paysOnce(t, url, db, db.BeginTx, postgreslock.CheckLeaseSQL)
+	db := openDatabase(t, "pgx", url)
+	wantPaidOnce(t, url, db, db.BeginTx, postgreslock.CheckLeaseSQL)
 
 	pool, err := pgxpool.New(t.Context(), url)
 	noError(t, err)
 	defer pool.Close()
-	locks, other := opened(t, url), opened(t, url)
+	locks, other := openLocks(t, url), openLocks(t, url)
 	between := nothing
 	move = func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
@@ -118,11 +118,11 @@ func TestATaskInATransactionIsDoneOnce(t *testing.T) {
 	server := pgtest.Start(t)
 	url := server.Database("app")
 	server.Do("app", ledger+"; CREATE TABLE done (key text PRIMARY KEY)")
-	db := database(t, "pgx", url)
+	db := openDatabase(t, "pgx", url)
 	pool, err := pgxpool.New(t.Context(), url)
 	noError(t, err)
 	defer pool.Close()
-	locks, other := opened(t, url), opened(t, url)
+	locks, other := openLocks(t, url), openLocks(t, url)
 	runs := 0
 	between := func() error { return loseLease(t.Context(), other, "payday") }
 	move = func(ctx context.Context, tx pgx.Tx) error {
@@ -145,7 +145,7 @@ func TestATaskInATransactionIsDoneOnce(t *testing.T) {
 		server.Do("app", "DELETE FROM pawl.locks")
 	}
 	if runs != 2 {
-		t.Errorf("the task ran %d times; want once in vain, and once", runs)
+		t.Errorf("the task ran %d times; want a failed run and another one", runs)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestTransactionsOfMySQL(t *testing.T) {
 		must(db.ExecContext(t.Context(), statement))(t)
 	}
 	at := "mysql://" + url.UserPassword(mysqltest.User, mysqltest.Password).String() + "@" + server.Addr + "/" + mysqltest.Database
-	paysOnce(t, at, db, db.BeginTx, mysqllock.CheckLease)
-	if err := pay(t.Context(), opened(t, at), db); err != nil {
+	wantPaidOnce(t, at, db, db.BeginTx, mysqllock.CheckLease)
+	if err := pay(t.Context(), openLocks(t, at), db); err != nil {
 		t.Error(err)
 	}
 	wantBalance(t, db, 80)
@@ -166,18 +166,18 @@ func TestTransactionsOfMySQL(t *testing.T) {
 func TestTransactionsOfSQLite(t *testing.T) {
 	lockFile := filepath.Join(t.TempDir(), "locks.db")
 	t.Run("attached", func(t *testing.T) {
-		db := database(t, "sqlite", filepath.Join(t.TempDir(), "data.db"))
+		db := openDatabase(t, "sqlite", filepath.Join(t.TempDir(), "data.db"))
 		must(db.ExecContext(t.Context(), ledger))(t)
 		url := "sqlite:" + filepath.ToSlash(lockFile)
-		opened(t, url) // makes the file
+		openLocks(t, url) // makes the file
 		conn, err := attached(t.Context(), db, lockFile)
 		noError(t, err)
 		defer conn.Close()
-		paysOnce(t, url, db, conn.BeginTx, sqlitelock.CheckLease)
+		wantPaidOnce(t, url, db, conn.BeginTx, sqlitelock.CheckLease)
 	})
 	t.Run("beside the locks", func(t *testing.T) {
-		locks := opened(t, "sqlite:"+filepath.ToSlash(lockFile))
-		db := database(t, "sqlite", "file:"+filepath.ToSlash(lockFile)+"?_txlock=immediate")
+		locks := openLocks(t, "sqlite:"+filepath.ToSlash(lockFile))
+		db := openDatabase(t, "sqlite", "file:"+filepath.ToSlash(lockFile)+"?_txlock=immediate")
 		must(db.ExecContext(t.Context(), ledger))(t)
 		err := locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")

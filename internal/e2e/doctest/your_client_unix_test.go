@@ -93,7 +93,7 @@ func TestYourClientLocks(t *testing.T) {
 			err := run(t, func(locks *pawl.Client) (err error) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // only a hang takes so long
 				defer cancel()
-				// The clients of the page give up sooner than a machine may stand still.
+				// The test machine may pause for longer than the default timeout.
 				for again := true; again; again = errors.Is(err, pawl.ErrUnavailable) && ctx.Err() == nil {
 					err = locks.Mutex("x").Do(ctx, func(ctx context.Context) error {
 						_, used = pawl.FenceOf(ctx, "x")
