@@ -13,7 +13,7 @@ import (
 // one step, and pushes changes.
 type able struct {
 	*tap
-	r *road
+	r *link
 }
 
 // AcquireAll implements driver.AllAcquirer.
@@ -21,8 +21,8 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 	a.count(&a.acquires, len(claims))
 	q, sent := &a.p.w.queue, a.p.w.now()
 	for _, c := range claims {
-		q.asks(a.p, c, sent)
-		a.p.w.turns.asks(ctx, c.Token)
+		q.noteRequest(a.p, c, sent)
+		a.p.w.turns.noteRequest(ctx, c.Token)
 	}
 	grants, err := over(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
 		d, can := s.(driver.AllAcquirer)
@@ -31,7 +31,7 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 		}
 		return d.AcquireAll(context.Background(), claims)
 	})
-	a.trouble(err)
+	a.countFailure(err)
 	if err == nil {
 		for i, c := range claims {
 			q.granted(a.p.w, c.Token, false)

@@ -10,8 +10,8 @@ import (
 )
 
 // A scene is a small plan around one call, the first of process 1. The test cancels that
-// call at every moment at which something happens while it is under way: a message leaves
-// or arrives, a node answers, a name is passed on, a timer fires.
+// call at every moment at which an event happens during the call: a message leaves or
+// arrives, a node answers, a name is passed on, a timer fires.
 type scene struct {
 	name  string
 	steps [][]step // sessions of process 1
@@ -21,7 +21,7 @@ type scene struct {
 func locks(verb string, after, hold time.Duration) step {
 	return step{
 		verb: verb, name: "job", sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, ttl: 3 * time.Second,
-		after: after, hold: hold, patience: never, cancel: never,
+		after: after, hold: hold, timeout: never, cancel: never,
 	}
 }
 
@@ -35,7 +35,7 @@ func (s step) through(do bool) step {
 	return s
 }
 
-// Process 2 comes first, and once more at the end: then it finds leftovers.
+// Process 2 comes first, and locks the name once more at the end, to find leftovers.
 var last = locks("lock", 0, time.Millisecond)
 
 var scenes = func() []scene {
@@ -91,14 +91,14 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 	for _, backend := range backends {
 		for _, s := range scenes {
 			t.Run(fmt.Sprintf("%s over %s", s.name, backend), func(t *testing.T) {
-				h := live(t, s.plan(backend), planted{})
+				h := simulate(t, s.plan(backend), planted{})
 				if len(h.found) > 0 {
 					report(t, h, "not cancelled", "the test")
 					return
 				}
 				moments := s.moments(h)
 				for _, at := range moments {
-					if h := live(t, s.cancelled(backend, at), planted{}); len(h.found) > 0 {
+					if h := simulate(t, s.cancelled(backend, at), planted{}); len(h.found) > 0 {
 						report(t, h, fmt.Sprintf("cancelled after %v", at), "the test")
 						return
 					}
@@ -109,8 +109,8 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 	}
 }
 
-// moments returns the times, from the beginning of the call, at which something happened
-// while it was under way, the instants after them, and the middle of each two.
+// moments returns the times of the events during the call, counted from its beginning,
+// the instants after them, and the middle of each two.
 func (s scene) moments(h *history) []time.Duration {
 	var c *call
 	for _, x := range h.calls {

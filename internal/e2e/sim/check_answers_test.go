@@ -30,7 +30,7 @@ func (h *history) checkAnswered(c *call) {
 	if c.verb == "elect" { // Run releases its lease after its function
 		tolerance += attempt(c.ttl)
 		for _, t := range c.terms {
-			tolerance += max(t.left-max(c.ctxEnds, 0), 0)
+			tolerance += max(t.stopped-max(c.ctxEnds, 0), 0)
 		}
 	}
 	switch {
@@ -38,8 +38,8 @@ func (h *history) checkAnswered(c *call) {
 		h.violatedLocked(c.name, "%v was never answered", c)
 	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
 		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
-	case c.left != never && !c.do && c.ended > c.left+attempt(c.ttl)+tolerance:
-		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.left)
+	case c.stopped != never && !c.do && c.ended > c.stopped+attempt(c.ttl)+tolerance:
+		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.stopped)
 	}
 }
 
@@ -57,7 +57,7 @@ func (h *history) checkFailure(c *call) {
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
 		h.checkRefusal(c)
 	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
-	case c.verb == "elect": // see runReturns
+	case c.verb == "elect": // see checkRun
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
 	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.maxStepTime() >= c.attachedTo.detached+c.ttl-c.ttl/250:
 	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.anyShocked(c)):
@@ -89,8 +89,8 @@ func (h *history) mayTimeOut(c *call) bool {
 	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
 }
 
-// checkRefusal checks that a try is refused only if another call holds the name, waits
-// for it, or may have left something there a moment ago.
+// checkRefusal checks that a try is refused only if the backend may have a lease or a
+// place of another call.
 func (h *history) checkRefusal(c *call) {
 	for _, o := range h.calls {
 		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
@@ -98,14 +98,14 @@ func (h *history) checkRefusal(c *call) {
 		}
 	}
 	if !h.shockedLocked(c.name, 0, c.answered) {
-		h.violatedLocked(c.name, "%v was refused: %v; but no call can have held the name then", c, c.err)
+		h.violatedLocked(c.name, "%v was refused (%v), but no call can have held the name then", c, c.err)
 	}
 }
 
-// footprint returns the time until which a call may leave something in the backend. The
-// release of a call that has ended may still be under way in two cases: Do does not
-// report a release without an answer, and a release of a quorum succeeds when a majority
-// has answered.
+// footprint returns the time until which the backend may have a lease or a place of a
+// call. The release of a call that has ended may still be under way in two cases: Do does
+// not report a release without an answer, and a release of a quorum succeeds when a
+// majority has answered.
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {

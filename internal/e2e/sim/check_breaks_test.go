@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// breaks are the rules of breaks and forced claims. They apply to a backend with one
-// node, whose clock and data are sound.
-func (h *history) breaks() {
+// checkBreaks checks the rules of breaks and forced claims. They apply to a backend with
+// one node, whose clock and data are sound.
+func (h *history) checkBreaks() {
 	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 	if h.w.plan.backend == "quorum" || data {
 		return
 	}
 	for _, c := range h.calls {
 		if c.granted && c.lost != nil && c.lost.Name == c.name && !c.process.isDead() {
-			h.saysWhy(c)
+			h.checkReason(c)
 		}
 	}
 	for _, s := range h.shocks {
@@ -26,28 +26,28 @@ func (h *history) breaks() {
 		}
 		for _, c := range h.calls {
 			if c.granted && c.name == s.name {
-				h.staysClosed(&s, c)
-				h.isToldSoon(&s, c)
+				h.checkClosedAfterBreak(&s, c)
+				h.checkBreakSeen(&s, c)
 			}
 		}
 	}
 }
 
-// saysWhy: a broken lease is the lease that the break named, or it stood in the way of a
-// forced claim. Where every message arrives, no lease expires.
-func (h *history) saysWhy(c *call) {
+// checkReason: a broken lease was named by a break, or excluded a forced claim. Where
+// every message arrives, no lease expires.
+func (h *history) checkReason(c *call) {
 	switch c.lost.Reason {
 	case pawl.ReasonBroken:
 		if !slices.ContainsFunc(h.shocks, func(s shock) bool {
 			return s.name == c.name && s.by != c && (s.what == "force" || s.names(c))
 		}) {
-			h.violatedLocked(c.name, "%v was broken, and nobody has named its fence %d", c, c.fence)
+			h.violatedLocked(c.name, "%v was broken, but no break named its fence %d", c, c.fence)
 		}
 	case pawl.ReasonExpired:
 		if h.w.plan.quiet() && c.attachedTo == nil && !h.mayTimeOut(c) {
-			h.violatedLocked(c.name, "%v was told that it has expired: %v", c, c.lost)
+			h.violatedLocked(c.name, "%v expired although every message arrives: %v", c, c.lost)
 		}
-	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // its own doing
+	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // its own client decides
 	}
 }
 
@@ -57,9 +57,9 @@ func (s *shock) names(c *call) bool {
 	return s.fence == c.fence || c.weight == driver.Exclusive && s.fence < c.fence && c.fence-s.fence < driver.MaxFences
 }
 
-// staysClosed: after a break no claim is granted the name until its delay is over, except
-// a forced claim.
-func (h *history) staysClosed(s *shock, o *call) {
+// checkClosedAfterBreak: after a break no claim is granted the name until its delay is
+// over, except a forced claim.
+func (h *history) checkClosedAfterBreak(s *shock, o *call) {
 	end := s.from + s.by.delay - s.by.delay/250 - time.Millisecond // clocks drift
 	if o.began <= s.to || o.attachedTo != nil || o.believed >= end || o.verb == "force" || h.follows(o) {
 		return
@@ -71,14 +71,14 @@ func (h *history) staysClosed(s *shock, o *call) {
 	}
 }
 
-// isToldSoon: where every message arrives, a holder learns of a break by a signal, and
-// not only by its next renewal.
-func (h *history) isToldSoon(s *shock, c *call) {
+// checkBreakSeen: where every message arrives, a holder sees a break when the signal
+// arrives, and not only at its next renewal.
+func (h *history) checkBreakSeen(s *shock, c *call) {
 	if !h.w.plan.quiet() || h.mayTimeOut(c) || c.attachedTo != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
 		return
 	}
 	last := s.to + 100*time.Millisecond + 20*h.w.plan.weather.high
-	if (c.left == never || c.left > last) && (c.told == never || c.told > last) && c.believed < s.from {
-		h.violatedLocked(c.name, "%v was broken by %v at %v, and was told at %v", c, s.by, s.to, c.told)
+	if (c.stopped == never || c.stopped > last) && (c.lossSeen == never || c.lossSeen > last) && c.believed < s.from {
+		h.violatedLocked(c.name, "%v was broken by %v at %v, and saw its loss at %v", c, s.by, s.to, c.lossSeen)
 	}
 }

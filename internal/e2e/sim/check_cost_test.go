@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// costs is the rule for the number of requests, for each process over a whole schedule:
+// checkCosts limits the number of requests of each process, over a whole schedule:
 //
 //   - a claim asks once, and again: after a third of its QueueTTL (at most: less an
 //     eighth), for each signal, when a holder would expire, and after a failure
@@ -10,7 +10,7 @@ import "time"
 //     again after a failure
 //   - a claim is released once, or once more after the end of a request without an
 //     answer, and again after a failure
-func (h *history) costs() {
+func (h *history) checkCosts() {
 	for _, p := range h.w.processes {
 		t := p.tap
 		t.mu.Lock()
@@ -28,7 +28,7 @@ func (h *history) costs() {
 				held += max(c.answered, c.believed) - c.began
 			}
 			if c.granted {
-				held += max(c.left, c.told, c.believed) - c.believed
+				held += max(c.stopped, c.lossSeen, c.believed) - c.believed
 			}
 		}
 		each := h.w.plan.unit / 4
@@ -42,7 +42,7 @@ func (h *history) costs() {
 			{"release", t.releases, most(claims, 0)},
 		} {
 			if kind.made > kind.most {
-				h.violatedLocked("", "process %d made %d requests to %s, and %d are enough for %d claims that waited %v and held %v",
+				h.violatedLocked("", "process %d made %d requests to %s, but %d are enough for %d claims that waited %v and held %v",
 					p.number, kind.made, kind.what, kind.most, claims, waited, held)
 			}
 		}
@@ -55,7 +55,7 @@ func (h *history) expiries(waited time.Duration) int {
 	n := len(h.calls) + int(waited/(h.w.plan.unit/8))
 	switch h.w.plan.backend {
 	case "quorum":
-		n += int(waited / (5 * time.Millisecond)) // while the holder lacks a node, and another stands there
+		n += int(waited / (5 * time.Millisecond)) // while another claim has a node that the holder does not have
 	case "redis":
 		n += 10 + int(waited/(125*time.Millisecond)) // clients poll while the subscription is down
 	}

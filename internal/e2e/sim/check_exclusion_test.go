@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// checkExclusion checks the rule of exclusion in the instant of a grant, because only
-// then can a call begin to believe in a lease. The calls that hold the name, and do not
-// know of a loss, together weigh no more than the limit. A holder that has lost the name
-// has been notified before the grant.
+// checkExclusion checks the rule of exclusion at a grant, because only then can a call
+// begin to believe that it holds the name. The calls that believe so weigh together no
+// more than the limit. A holder that has lost the name has been notified before the
+// grant.
 func (h *history) checkExclusion(c *call) {
 	h.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(h.holds), func(o *call) bool { return o.name != c.name })
@@ -23,7 +23,7 @@ func (h *history) checkExclusion(c *call) {
 		now := h.w.now()
 		excused := h.excusedLocked(o, now) || h.excusedLocked(c, now)
 		switch {
-		case o.left != never || excused:
+		case o.stopped != never || excused:
 		case believes:
 			believers = append(believers, o)
 		case !notified:
@@ -33,9 +33,9 @@ func (h *history) checkExclusion(c *call) {
 	}
 	switch {
 	case !canHoldTogether(believers):
-		h.w.violated(c.name, "they hold it at once: %s", list(believers))
+		h.w.violated(c.name, "calls hold the name at the same time: %s", list(believers))
 	case !canHoldTogether(append(unnotified, believers...)):
-		h.w.violated(c.name, "%v was granted beside %s before all of these were told that they had lost it: %s", c, list(believers[1:]), list(unnotified))
+		h.w.violated(c.name, "%v was granted beside %s before all of these saw their loss: %s", c, list(believers[1:]), list(unnotified))
 	}
 }
 

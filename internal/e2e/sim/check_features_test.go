@@ -10,35 +10,35 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// features are the rules of the features above the locks.
-func (h *history) features() {
+// checkFeatures checks the rules of the features above the locks.
+func (h *history) checkFeatures() {
 	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 	for _, c := range h.calls {
 		if c.granted && c.name != "" {
-			h.heldWhenConfirmed(c, data)
-			h.losesInTime(c)
-			h.keepsAway(c)
+			h.checkConfirmed(c, data)
+			h.checkUnhealthy(c)
+			h.checkDetachedHolds(c)
 		}
 		if c.process.isDead() {
 			continue
 		}
 		switch c.verb {
 		case "once":
-			h.onceAnswers(c, data)
+			h.checkOnce(c, data)
 		case "elect":
-			h.runReturns(c)
+			h.checkRun(c)
 		}
 	}
 	if !data {
-		h.inOrderOfKeys()
-		h.passesNoHealth()
+		h.checkKeyOrder()
+		h.checkHealthHandover()
 	}
 }
 
-// heldWhenConfirmed: Confirm returns nil only if the lease held the name when the backend
+// checkConfirmed: Confirm returns nil only if the lease held the name when the backend
 // handled the request, and so does Attach. No other claim can have been granted the name
 // before.
-func (h *history) heldWhenConfirmed(c *call, data bool) {
+func (h *history) checkConfirmed(c *call, data bool) {
 	asked := moment(-1)
 	for _, x := range c.confirmed {
 		if x.err == nil {
@@ -58,23 +58,23 @@ func (h *history) heldWhenConfirmed(c *call, data bool) {
 	}
 }
 
-// losesInTime: an unhealthy holder loses its lease within a third of a TTL.
-func (h *history) losesInTime(c *call) {
+// checkUnhealthy: an unhealthy holder loses its lease within a third of a TTL.
+func (h *history) checkUnhealthy(c *call) {
 	if !c.health || c.sick == never || c.process.isDead() {
 		return
 	}
 	last := c.believed + c.sick + c.ttl/3 + answerTolerance
-	for _, end := range []moment{c.left, c.told} {
+	for _, end := range []moment{c.stopped, c.lossSeen} {
 		if end != never && end <= last {
 			return
 		}
 	}
-	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.sick, max(c.left, c.told))
+	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.sick, max(c.stopped, c.lossSeen))
 }
 
-// passesNoHealth: the backend itself granted a lease with a health function, and no other
-// lease is passed on to such a claim. Consecutive fences belong to one hold.
-func (h *history) passesNoHealth() {
+// checkHealthHandover: the backend itself granted a lease with a health function, and no
+// other lease is passed on to such a claim. Consecutive fences belong to one hold.
+func (h *history) checkHealthHandover() {
 	if h.w.plan.backend == "quorum" {
 		return
 	}
@@ -87,44 +87,44 @@ func (h *history) passesNoHealth() {
 	}
 }
 
-// inOrderOfKeys: the functions of a Once begin in the order of their keys. Each key has
+// checkKeyOrder: the functions of a Once begin in the order of their keys. Each key has
 // at most one function; or one until it is done.
-func (h *history) inOrderOfKeys() {
+func (h *history) checkKeyOrder() {
 	for i, a := range h.tasks {
 		for _, b := range h.tasks[i+1:] {
 			spent := !a.by.atLeastOnce || a.by.hasRun && a.by.answer == nil && a.by.ended != never && a.by.ended <= b.began
 			if spent && b.key <= a.key {
-				h.violatedLocked(b.by.name, "%v ran the function of %q, and %v had done that of %q", b.by, b.key, a.by, a.key)
+				h.violatedLocked(b.by.name, "%v ran the function of key %q, but %v had run key %q", b.by, b.key, a.by, a.key)
 			}
 		}
 	}
 }
 
-// onceAnswers: the answer of Do about a key is true.
-func (h *history) onceAnswers(c *call, data bool) {
+// checkOnce: the answer of Do about a key is true.
+func (h *history) checkOnce(c *call, data bool) {
 	if c.answered == never || data {
 		return
 	}
 	if !c.hasRun && c.answer == nil { // it is done
 		for _, o := range h.calls {
 			if o.verb == "once" && o != c && o.key >= c.key && o.began <= c.answered && (o.granted || !h.w.plan.quiet() || o.err != nil || o.process.isDead()) {
-				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.left <= c.answered }) {
+				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.stopped <= c.answered }) {
 					return
 				}
 			}
 		}
-		h.violatedLocked(c.name, "%v was told that %q is done, and nobody has done it", c, c.key)
+		h.violatedLocked(c.name, "the answer to %v is that %q is done, but no task has done it", c, c.key)
 	}
 	lost := errors.Is(c.answer, pawl.ErrLost)
 	if c.hasRun && c.ends == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.mayTimeOut(c) {
-		h.violatedLocked(c.name, "%v has done %q, and nothing had gone wrong, and was told: %v", c, c.key, c.answer)
+		h.violatedLocked(c.name, "%v has done %q and nothing had gone wrong, but its answer is: %v", c, c.key, c.answer)
 	}
 }
 
-// runReturns: Run returns the error of its function, ctx's error when ctx has ended, or
+// checkRun: Run returns the error of its function, ctx's error when ctx has ended, or
 // that the client is closed, and nothing else. It continues when its function has
 // resigned.
-func (h *history) runReturns(c *call) {
+func (h *history) checkRun(c *call) {
 	err, ctxOver := c.answer, c.ctxEnds != never && c.answered >= c.ctxEnds
 	switch {
 	case c.answered == never:
@@ -139,35 +139,35 @@ func (h *history) runReturns(c *call) {
 	}
 }
 
-// isWritten checks that the name keeps a value that an instance set while it waited, long
-// after everything works again.
-func (h *history) isWritten(c *call, value []byte) {
+// checkValueIsWritten checks, long after everything works again, that the name has the
+// value that an instance set while it waited.
+func (h *history) checkValueIsWritten(c *call, value []byte) {
 	if h.w.plan.backend == "quorum" {
 		return
 	}
 	if e := h.w.nodes[0].entry(c.name); e.ValueFence != c.fence || string(e.Value) != string(value) {
-		h.w.violated(c.name, "%v had set its value before its term, and the name keeps %q of %d", c, e.Value, e.ValueFence)
+		h.w.violated(c.name, "%v had set its value before its term, but the name has %q of %d", c, e.Value, e.ValueFence)
 	}
 }
 
-// renews checks renewals when a node handles them: no renewal of a detached lease is
-// under way any more. Two cases are excluded. The network may keep a message for longer
-// than a request lasts. And in a quorum a majority has answered, but the others may not
-// have yet.
-func (h *history) renews(p *process, leases []driver.LeaseRef) {
+// checkRenewals checks renewals when a node handles them: no renewal of a detached lease
+// is under way any more. Two cases are excluded. The network may keep a message for
+// longer than a request lasts. And in a quorum a majority has answered, but the others
+// may not have yet.
+func (h *history) checkRenewals(p *process, leases []driver.LeaseRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range leases {
-		if c := h.away[l.Token]; c != nil && c.process == p && h.w.plan.quiet() && h.w.plan.backend != "quorum" {
-			h.violatedLocked(c.name, "%v was detached, and process %d renews it", c, p.number)
+		if c := h.detached[l.Token]; c != nil && c.process == p && h.w.plan.quiet() && h.w.plan.backend != "quorum" {
+			h.violatedLocked(c.name, "%v was detached, but process %d renews it", c, p.number)
 		}
 	}
 }
 
-// staysHeld reports whether a lease may be held without a holder: it was detached, and
+// mayStayHeld reports whether a lease may be held without a holder: it was detached, and
 // not attached and released since. Nodes of a quorum may have another fence than the
 // quorum.
-func (h *history) staysHeld(p *process, fence uint64, name string) bool {
+func (h *history) mayStayHeld(p *process, fence uint64, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(h.calls, func(c *call) bool {
@@ -177,10 +177,9 @@ func (h *history) staysHeld(p *process, fence uint64, name string) bool {
 	})
 }
 
-// lastSights is the rule of Watch, when everything is over: each watcher has seen the
-// current state. A watch polls an unchanged name each 5 s, and gives a request up 5 s
-// after it was sent.
-func (w *world) lastSights() {
+// checkWatchers: when everything is over, each watcher has seen the last state. A watch
+// polls an unchanged name each 5 s, and gives a request up 5 s after it was sent.
+func (w *world) checkWatchers() {
 	h := &w.history
 	watched := slices.DeleteFunc(slices.Clone(h.calls), func(c *call) bool {
 		return c.verb != "watch" || c.hold != never || c.process.isDead() || c.process.closed()
@@ -193,10 +192,10 @@ func (w *world) lastSights() {
 		e := w.nodes[0].entry(c.name)
 		h.mu.Lock()
 		if c.answer == nil && (len(c.seen) == 0 || !alike(&e, &c.seen[len(c.seen)-1].entry)) {
-			h.violatedLocked(c.name, "%v: everything is over, and it has not seen that: %v", c, e)
+			h.violatedLocked(c.name, "%v has not seen the last state: %v", c, e)
 		}
-		h.expiriesSeen(c)
-		h.openingsSeen(c)
+		h.checkExpiriesSeen(c)
+		h.checkOpeningsSeen(c)
 		h.mu.Unlock()
 	}
 }
@@ -205,9 +204,9 @@ func alike(a, b *driver.Entry) bool {
 	return slices.EqualFunc(a.Holders, b.Holders, func(x, y driver.Holder) bool { return x.Fence == y.Fence }) && len(a.Waiters) == len(b.Waiters)
 }
 
-// expiriesSeen: a watcher sees the end of a lease that ends by itself, and not only at
-// its next regular poll. Such leases were detached and not attached again.
-func (h *history) expiriesSeen(watcher *call) {
+// checkExpiriesSeen: a watcher sees the end of a lease that ends by itself, and not only
+// at its next regular poll. Such leases were detached and not attached again.
+func (h *history) checkExpiriesSeen(watcher *call) {
 	if !h.w.plan.quiet() {
 		return
 	}
@@ -216,7 +215,7 @@ func (h *history) expiriesSeen(watcher *call) {
 			continue
 		}
 		last := c.detached + c.ttl + c.ttl/500 + answerTolerance + 4*h.w.plan.weather.high
-		if !h.w.tells() {
+		if !h.w.pushesChanges() {
 			last += time.Second + c.ttl/8
 		}
 		holds, until := false, moment(0)
@@ -233,5 +232,5 @@ func (h *history) expiriesSeen(watcher *call) {
 	}
 }
 
-// tells reports whether the backend pushes changes.
-func (w *world) tells() bool { return w.plan.backend == "memory" && w.plan.fates%4 < 2 }
+// pushesChanges reports whether the backend pushes changes.
+func (w *world) pushesChanges() bool { return w.plan.backend == "memory" && w.plan.fates%4 < 2 }

@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// fences is the rule of fences, for each two leases of a name. They differ, and the later
-// lease has the greater fence. A lease is later if its claim began after the other lease
-// was shown. It is also later if it was shown later, and the other lease could not have
+// checkFences: any two leases of a name have different fences, and the later lease has
+// the greater one. A lease is later if its claim began after the other lease was shown to
+// its user. It is also later if it was shown later, and the other lease could not have
 // been granted after it.
-func (h *history) fences() {
+func (h *history) checkFences() {
 	for i, a := range h.calls {
 		for _, b := range h.calls[i+1:] {
 			if !a.granted || !b.granted || a.name != b.name {
@@ -15,13 +15,13 @@ func (h *history) fences() {
 			if a.fence == b.fence && a.attachedTo != b && b.attachedTo != a {
 				h.violatedLocked(a.name, "%v and %v have the same fence %d", a, b, a.fence)
 			}
-			h.rises(a, b)
-			h.rises(b, a)
+			h.checkFenceRises(a, b)
+			h.checkFenceRises(b, a)
 		}
 	}
 }
 
-// rises checks two leases of which a was shown first.
+// checkFenceRises checks two leases of which a was shown first.
 //
 // If they exclude each other, the later lease has the greater fence. The exception is a
 // time in which b may belong to an older grant: its answer was on the way when a shock
@@ -30,20 +30,20 @@ func (h *history) fences() {
 // term. All shows a lease only when it has the last one, and its process may not know by
 // then that the lease was taken. There a message is not enough, because a renewal has to
 // check the signal.
-func (h *history) rises(a, b *call) {
+func (h *history) checkFenceRises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed || b.attachedTo != nil && !a.excludes(b) {
 		return
 	}
-	deaf := b.ttl + attempt(b.ttl)
+	unaware := b.ttl + attempt(b.ttl)
 	if h.w.plan.quiet() && b.verb != "all" {
-		deaf = h.w.maxStepTime() + time.Millisecond
+		unaware = h.w.maxStepTime() + time.Millisecond
 	}
-	passed := h.follows(b) && h.shockedLocked(b.name, b.began-deaf, b.believed)
+	passed := h.follows(b) && h.shockedLocked(b.name, b.began-unaware, b.believed)
 	switch {
 	case a.believed < b.began && !passed:
-		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was asked for after that was granted, %d", a, a.fence, b, b.fence)
-	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shockedLocked(b.name, b.began-h.w.maxStepTime(), b.believed)):
-		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was granted later, %d", a, a.fence, b, b.fence)
+		h.violatedLocked(a.name, "the fence of %v is %d, but the fence of %v, which began after that grant, is %d", a, a.fence, b, b.fence)
+	case a.excludes(b) && (a.believed+unaware < b.believed || !h.shockedLocked(b.name, b.began-h.w.maxStepTime(), b.believed)):
+		h.violatedLocked(a.name, "the fence of %v is %d, but the fence of %v, which was granted later, is %d", a, a.fence, b, b.fence)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// idles is the rule that no claim waits for a free name. Where nothing goes wrong, the
-// wait is no longer than a hand-over. Otherwise it is no longer than the expiry of dead
-// holders, or the replacement of a lost signal.
-func (h *history) idles() {
+// checkIdle: no claim waits for a free name. Where nothing goes wrong, the wait is no
+// longer than a hand-over. Otherwise it ends when the leases of dead holders have
+// expired, or when a lost signal has been replaced by a poll.
+func (h *history) checkIdle() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {
 			if c.name == n.name && c.verb == "lock" && c.answered != never && !c.process.isDead() {
@@ -26,9 +26,9 @@ func (h *history) idle(c *call) {
 	}
 	from, to := c.began, end
 	if !h.w.plan.quiet() {
-		from = max(from, h.w.heals())
+		from = max(from, h.w.healedAt())
 	}
-	bound, cause := h.patienceFor(c)
+	bound, cause := h.maxIdle(c)
 	var held [][2]moment
 	for _, o := range h.calls {
 		if o != c && o.name == c.name && o.verb == "break" && o.answered != never {
@@ -37,9 +37,9 @@ func (h *history) idle(c *call) {
 		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All may hold some names while it waits
 			continue
 		}
-		over := o.left
-		if over == never || o.told != never && o.told < over {
-			over = o.told
+		over := o.stopped
+		if over == never || o.lossSeen != never && o.lossSeen < over {
+			over = o.lossSeen
 		}
 		if o.ended != never {
 			over = max(over, o.ended)
@@ -66,13 +66,13 @@ func (h *history) idle(c *call) {
 		from = max(from, x[1])
 	}
 	if to-from > bound {
-		h.violatedLocked(c.name, "%v waited from %v to %v, and nobody held the name; %s takes %v", c, from, to, cause, bound)
+		h.violatedLocked(c.name, "%v waited from %v to %v while the name was free; %s takes at most %v", c, from, to, cause, bound)
 	}
 }
 
-// patienceFor returns the longest time for which the name may be idle while c waits, and
+// maxIdle returns the longest time for which the name may be idle while c waits, and
 // the cause.
-func (h *history) patienceFor(c *call) (time.Duration, string) {
+func (h *history) maxIdle(c *call) (time.Duration, string) {
 	w := h.w
 	longest, stays, gaveUp := time.Duration(0), false, false
 	for _, o := range h.calls {
@@ -86,8 +86,8 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 	}
 	switch {
 	case !w.plan.quiet(), stays:
-	case gaveUp: // after its end, a straggler's leftovers are removed
-		return w.settleTime(), "a straggler"
+	case gaveUp: // the request of the abandoned claim may arrive late
+		return w.settleTime(), "the end of an abandoned claim"
 	default:
 		return 100*time.Millisecond + 20*w.plan.weather.high, "a hand-over"
 	}
@@ -96,7 +96,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 			longest += max(-f.lasts, f.lasts)
 		}
 	}
-	return 2*longest + 10*time.Second + w.settleTime(), "what the dead leave behind"
+	return 2*longest + 10*time.Second + w.settleTime(), "the expiry of dead holders"
 }
 
 // opensSoon reports whether one clock, known to within a message, decides when a name

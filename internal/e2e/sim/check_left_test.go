@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// settleTime returns the time for which calls may still leave something in the backend,
-// after the last answer and after everything works again: one more end of a request
-// without an answer, a release that has to be repeated, and its pauses.
+// settleTime returns how long leases and places of ended calls may stay in the backend,
+// after the last answer and after everything works again: until the end of a request
+// without an answer, and until its release has been repeated.
 func (w *world) settleTime() time.Duration {
 	longest := 2 * w.plan.unit
 	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
@@ -25,17 +25,16 @@ func (w *world) settle() {
 		last = max(last, c.answered, c.ended)
 	}
 	h.mu.Unlock()
-	time.Sleep(max(last, w.heals()) + w.settleTime() - w.now())
+	time.Sleep(max(last, w.healedAt()) + w.settleTime() - w.now())
 }
 
-// leftovers reads the backend when everything is over, and no TTL has passed since; and
-// again when all clients are closed. Released names are free at once, and an abandoned
-// claim stands in no queue.
+// leftovers reads the backend, after all calls and before a TTL has passed, and again
+// when all clients are closed. A released lease holds no name, and an abandoned claim is
+// in no queue.
 //
-// The documents name exceptions, which it skips: a process that was killed, or whose
-// Close said that it could not release all leases; a clock that was set back; the minimum
-// hold; and a node of a quorum that got a request for a lease while that lease was
-// detached.
+// It skips the documented exceptions: a process that was killed, or whose Close returned
+// an error; a clock that was set back; the minimum hold; and a node of a quorum that got
+// a request for a lease while that lease was detached.
 func (w *world) leftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -51,13 +50,13 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.mends(p, name.name) && !w.lostAndClosed(p, holder.Fence, now) && !w.history.staysHeld(p, holder.Fence, name.name) {
-					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
+				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.mayRepair(p, name.name) && !w.lostAndClosed(p, holder.Fence, now) && !w.history.mayStayHeld(p, holder.Fence, name.name) {
+					w.violated(name.name, "%s, but node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}
 			for _, waiter := range e.Waiters {
-				if p := w.owner(waiter.Owner); !p.mayLeave() && !w.mends(p, name.name) {
-					w.violated(name.name, "%s, and node %d says that %v waits for it, for %v", when, i, waiter.Owner.Client, waiter.ExpiresIn)
+				if p := w.owner(waiter.Owner); !p.mayLeave() && !w.mayRepair(p, name.name) {
+					w.violated(name.name, "%s, but node %d says that %v waits for it, for %v", when, i, waiter.Owner.Client, waiter.ExpiresIn)
 				}
 			}
 		}
@@ -71,7 +70,7 @@ func (w *world) owner(o driver.Owner) *process {
 			return p
 		}
 	}
-	panic("an owner that is nobody: " + o.Client)
+	panic("unknown owner: " + o.Client)
 }
 
 // lostAndClosed reports whether a lease was lost, and a renewal under way may have
@@ -86,15 +85,15 @@ func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return since != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
-		return c.process == p && c.granted && c.told != never && (c.left == never || c.left > since || now > c.told+c.ttl) &&
+		return c.process == p && c.granted && c.lossSeen != never && (c.stopped == never || c.stopped > since || now > c.lossSeen+c.ttl) &&
 			c.fence <= fence && fence < c.fence+driver.MaxFences
 	})
 }
 
-// mends reports whether a node of a quorum may keep a lease, or a place for it, for a
+// mayRepair reports whether a node of a quorum may keep a lease, or a place for it, for a
 // TTL: the process that detached it was still claiming it from a minority, and the
 // process that attached it does not know that.
-func (w *world) mends(p *process, name string) bool {
+func (w *world) mayRepair(p *process, name string) bool {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return w.plan.backend == "quorum" && slices.ContainsFunc(w.history.calls, func(c *call) bool {
@@ -102,8 +101,8 @@ func (w *world) mends(p *process, name string) bool {
 	})
 }
 
-// keeps returns the time for which a released lease may stay after its grant.
-func (w *world) keeps(c *call) time.Duration {
+// keptFor returns the time for which a released lease may stay after its grant.
+func (w *world) keptFor(c *call) time.Duration {
 	d := c.minHold + c.minHold/250 + time.Millisecond // clocks drift
 	if w.plan.backend == "store" {
 		d += 5 * time.Second // a grant may last that much longer there
@@ -111,9 +110,9 @@ func (w *world) keeps(c *call) time.Duration {
 	return d
 }
 
-// leavesNothing reads the backend when a lease was released and its minimum hold is over,
+// checkReleased reads the backend when a lease was released and its minimum hold is over,
 // counted from its grant. The lease is gone, and its release has not closed the name.
-func (h *history) leavesNothing(c *call) {
+func (h *history) checkReleased(c *call) {
 	if slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" }) {
 		return
 	}
@@ -133,5 +132,5 @@ func (h *history) leavesNothing(c *call) {
 // mayClose reports whether a call may have closed its name: it broke a lease, or had a
 // lease that was not released.
 func (c *call) mayClose() bool {
-	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.told != never || c.detached > 0 || c.released != nil))
+	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.lossSeen != never || c.detached > 0 || c.released != nil))
 }

@@ -7,41 +7,41 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// losses are the rules for the loss of a lease.
-func (h *history) losses() {
+// checkLosses checks the rules for the loss of a lease.
+func (h *history) checkLosses() {
 	for _, c := range h.calls {
 		if !c.granted || c.process.isDead() {
 			continue
 		}
-		h.lostForAReason(c)
-		h.stopsInTime(c)
+		h.checkLossReason(c)
+		h.checkMaxHold(c)
 		for _, o := range h.calls {
 			if o != c && o.granted && o.name == c.name && o.excludes(c) && o.believed > c.believed && o.fence > c.fence {
-				h.nobodyBefore(c, o)
-				h.hears(c, o)
-				h.saysSo(c, o)
+				h.checkNextGrant(c, o)
+				h.checkLossSeen(c, o)
+				h.checkRelease(c, o)
 			}
 		}
 	}
 }
 
-// lostForAReason: where nothing goes wrong, no lease is lost. A broken lease was broken
+// checkLossReason: where nothing goes wrong, no lease is lost. A broken lease was broken
 // by a call.
-func (h *history) lostForAReason(c *call) {
-	why := c.lost
-	if why == nil {
+func (h *history) checkLossReason(c *call) {
+	loss := c.lost
+	if loss == nil {
 		if lost, ok := errors.AsType[*pawl.LostError](c.released); ok {
-			why = lost
+			loss = lost
 		}
 	}
-	if why == nil || why.Name != c.name || why.Reason == pawl.ReasonMaxHold || why.Reason == pawl.ReasonClosed || why.Reason == pawl.ReasonUnhealthy && c.sick != never {
+	if loss == nil || loss.Name != c.name || loss.Reason == pawl.ReasonMaxHold || loss.Reason == pawl.ReasonClosed || loss.Reason == pawl.ReasonUnhealthy && c.sick != never {
 		return
 	}
-	end := max(c.told, c.ended)
+	end := max(c.lossSeen, c.ended)
 	if h.w.plan.quiet() && !h.shockedLocked(c.name, c.began-h.w.maxStepTime(), end) {
-		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
+		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, loss)
 	}
-	if why.Reason != pawl.ReasonBroken {
+	if loss.Reason != pawl.ReasonBroken {
 		return
 	}
 	for _, s := range h.shocks {
@@ -49,15 +49,15 @@ func (h *history) lostForAReason(c *call) {
 			return
 		}
 	}
-	h.violatedLocked(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
+	h.violatedLocked(c.name, "%v was broken (%v), but no call can have broken it then", c, loss)
 }
 
-// stopsInTime: a lease with a maximum hold ends by then.
-func (h *history) stopsInTime(c *call) {
+// checkMaxHold: a lease with a maximum hold ends by then.
+func (h *history) checkMaxHold(c *call) {
 	if c.maxHold == 0 {
 		return
 	}
-	for _, end := range []moment{c.left, c.told} {
+	for _, end := range []moment{c.stopped, c.lossSeen} {
 		if end != never && end <= c.believed+c.maxHold+time.Millisecond {
 			return
 		}
@@ -65,52 +65,52 @@ func (h *history) stopsInTime(c *call) {
 	h.violatedLocked(c.name, "%v was held longer than it may", c)
 }
 
-// nobodyBefore: no other claim is granted the name before LostError.StopBy, or within the
-// minimum hold of the lease.
-func (h *history) nobodyBefore(c, next *call) {
+// checkNextGrant: no other claim is granted the name before LostError.StopBy, or within
+// the minimum hold of the lease.
+func (h *history) checkNextGrant(c, next *call) {
 	if h.excusedLocked(c, next.believed) || h.shockedLocked(c.name, c.began, next.believed) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
-	gone := c.left != never && c.left <= next.believed  // the user has stopped already
-	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !gone {
+	stopped := c.stopped != never && c.stopped <= next.believed
+	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !stopped {
 		if until := c.lost.StopBy.Sub(h.w.start); next.believed < until-slack {
 			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}
-	heard := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // else as for a dead process
-	if until := c.began + c.minHold; c.minHold > 0 && heard && next.believed < until-c.minHold/250-time.Millisecond {
+	released := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // in the backend, too
+	if until := c.began + c.minHold; c.minHold > 0 && released && next.believed < until-c.minHold/250-time.Millisecond {
 		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}
 }
 
-// hears: in every case, a holder learns of its loss within one TTL after another claim
-// was granted the name. No renewal can have succeeded since then.
-func (h *history) hears(c, next *call) {
+// checkLossSeen: in every case, a holder sees its loss within one TTL after another claim
+// was granted the name, because no renewal can have succeeded since then.
+func (h *history) checkLossSeen(c, next *call) {
 	until := next.believed + c.ttl
-	if (c.left == never || c.left > until) && (c.told == never || c.told > until) {
-		h.violatedLocked(c.name, "%v believed in it for longer than a TTL after %v was granted", c, next)
+	if (c.stopped == never || c.stopped > until) && (c.lossSeen == never || c.lossSeen > until) {
+		h.violatedLocked(c.name, "%v did not see its loss within a TTL after %v was granted", c, next)
 	}
 }
 
-// saysSo: if another claim was granted the name before a lease was released, Release
-// returns an error to its holder. There are exceptions. The lease may have been passed on
-// in its process without a request. Do may have got no answer from the backend, for
-// example because other claims swapped first for as long as a request may take. Over a
-// quorum, a clock that jumped may have taken the holder's majority; if the other claim
-// has come and gone by its next renewal, that renewal finds a majority again.
-func (h *history) saysSo(c, next *call) {
-	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {
+// checkRelease: Release returns an error if another claim was granted the name before.
+// There are exceptions. The lease may have been passed on in its process without a
+// request. Do ignores a release without an answer, for example when the swaps of other
+// claims were quicker until the request timed out. Over a quorum, a clock that jumped may
+// have ended the lease on a majority; if the other claim has ended by the next renewal,
+// that renewal finds a majority again.
+func (h *history) checkRelease(c, next *call) {
+	if c.stopped == never || c.ended == never || next.believed >= c.stopped || c.released != nil || h.passed(c) {
 		return
 	}
-	if c.do && (!h.w.plan.quiet() || c.ended >= c.left+attempt(c.ttl)) {
+	if c.do && (!h.w.plan.quiet() || c.ended >= c.stopped+attempt(c.ttl)) {
 		return
 	}
 	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way
 		return
 	}
-	if h.w.plan.backend == "quorum" && h.excusedLocked(c, next.believed) && next.left < next.believed+c.ttl/2 {
+	if h.w.plan.backend == "quorum" && h.excusedLocked(c, next.believed) && next.stopped < next.believed+c.ttl/2 {
 		return
 	}
-	h.violatedLocked(c.name, "%v was told that all is well, but %v was granted before it was released", c, next)
+	h.violatedLocked(c.name, "the release of %v returned nil, but %v was granted before it", c, next)
 }

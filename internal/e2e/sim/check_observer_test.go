@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// told counts the events of one claim that the Observer received.
-type told struct {
+// eventCounts counts the events of one claim that the Observer received.
+type eventCounts struct {
 	name                              string
 	acquired, refused, released, lost int
 }
@@ -15,10 +15,10 @@ type told struct {
 // observer returns an Observer that counts its events.
 func (p *process) observer() *pawl.Observer {
 	o := &pawl.Observer{
-		Acquired:    func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
-		NotAcquired: func(e pawl.NotAcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
-		Released:    func(e pawl.ReleasedEvent) { p.tap.tells(e.Event, func(t *told) { t.released++ }) },
-		Lost:        func(e pawl.LostEvent) { p.tap.tells(e.Event, func(t *told) { t.lost++ }) },
+		Acquired:    func(e pawl.AcquiredEvent) { p.tap.countEvent(e.Event, func(t *eventCounts) { t.acquired++ }) },
+		NotAcquired: func(e pawl.NotAcquiredEvent) { p.tap.countEvent(e.Event, func(t *eventCounts) { t.refused++ }) },
+		Released:    func(e pawl.ReleasedEvent) { p.tap.countEvent(e.Event, func(t *eventCounts) { t.released++ }) },
+		Lost:        func(e pawl.LostEvent) { p.tap.countEvent(e.Event, func(t *eventCounts) { t.lost++ }) },
 	}
 	if spoil := p.w.planted.observe; spoil != nil {
 		spoil(o)
@@ -26,21 +26,20 @@ func (p *process) observer() *pawl.Observer {
 	return o
 }
 
-func (t *tap) tells(e pawl.Event, note func(*told)) {
+func (t *tap) countEvent(e pawl.Event, note func(*eventCounts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.told[e.Claim]
+	of := t.counts[e.Claim]
 	if of == nil {
-		of = &told{name: e.Name}
-		t.told[e.Claim] = of
+		of = &eventCounts{name: e.Name}
+		t.counts[e.Claim] = of
 	}
 	note(of)
 }
 
-// pairs is the rule of the Observer, after the clients are closed. It gets exactly one
-// event for every claim, acquired or refused. Every acquired lease ends with exactly one
-// event, released or lost.
-func (h *history) pairs() {
+// checkObservers: an Observer gets exactly one event for every claim, acquired or
+// refused, and exactly one event for the end of every acquired lease, released or lost.
+func (h *history) checkObservers() {
 	for _, p := range h.w.processes {
 		t := p.tap
 		granted := 0
@@ -51,16 +50,16 @@ func (h *history) pairs() {
 		}
 		t.mu.Lock()
 		acquired := 0
-		for _, of := range t.told {
+		for _, of := range t.counts {
 			acquired += of.acquired
-			again := h.w.plan.features && of.acquired > 1 // a detached lease was attached in its own process
+			again := h.w.plan.features && of.acquired > 1 // a detached lease was attached by its own process
 			if of.acquired+of.refused != 1 && !again || of.released+of.lost != of.acquired {
-				h.violatedLocked(of.name, "the Observer of process %d was told of one claim: %d times acquired, %d refused, %d released, %d lost",
+				h.violatedLocked(of.name, "the Observer of process %d got for one claim: %d times acquired, %d refused, %d released, %d lost",
 					p.number, of.acquired, of.refused, of.released, of.lost)
 			}
 		}
-		if acquired != granted && !h.w.plan.features { // All reports also leases that it gives back
-			h.violatedLocked("", "process %d was granted %d leases, and its Observer was told of %d", p.number, granted, acquired)
+		if acquired != granted && !h.w.plan.features { // All has events of the leases that it gives back
+			h.violatedLocked("", "process %d was granted %d leases, and its Observer got %d", p.number, granted, acquired)
 		}
 		t.mu.Unlock()
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// granting checks a node that has just handled a step. Each step grants to the head of
-// the queue while there is room, so the current head does not fit.
-func (w *world) granting(n *node, name string) {
+// checkQueueHead checks a node that has just handled a request: the head of the queue
+// does not fit beside the holders, or it would have been granted the name.
+func (w *world) checkQueueHead(n *node, name string) {
 	e := n.entry(name)
 	if e.ClosedFor > 0 || len(e.Waiters) == 0 {
 		return
@@ -22,39 +22,39 @@ func (w *world) granting(n *node, name string) {
 		head.Limit = driver.Unlimited
 	}
 	if held+int64(head.Permits) <= int64(head.Limit) {
-		w.violated(name, "node %d has handled a step, and lets %s wait for %d of %d, of which %d are held", n.number, head.Owner.Client, head.Permits, head.Limit, held)
+		w.violated(name, "node %d has handled a request, and lets %s wait for %d of %d, of which %d are held", n.number, head.Owner.Client, head.Permits, head.Limit, held)
 	}
 }
 
-// opened checks a node that has granted a forced claim: that opens a closed name.
-func (w *world) opened(n *node, name string) {
+// checkOpened checks that a forced claim that a node has granted has opened the name.
+func (w *world) checkOpened(n *node, name string) {
 	if e := n.entry(name); e.ClosedFor > 0 {
-		w.violated(name, "node %d has granted a forced claim, and the name is closed for %v", n.number, e.ClosedFor)
+		w.violated(name, "node %d has granted a forced claim, but the name is closed for %v", n.number, e.ClosedFor)
 	}
 }
 
-// keepsAway: a lease that was detached, and not attached again, blocks the name until it
-// ends by itself, and for its lock-delay after that.
-func (h *history) keepsAway(c *call) {
+// checkDetachedHolds: a lease that was detached, and not attached again, blocks the name
+// until it ends by itself, and for its lock-delay after that.
+func (h *history) checkDetachedHolds(c *call) {
 	if c.detached == 0 || c.attached != nil || !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
 		return
 	}
 	until := c.detached - 4*h.w.plan.weather.high + c.ttl + c.delay - (c.ttl+c.delay)/250 - time.Millisecond
 	for _, o := range h.calls {
 		if o.granted && o.name == c.name && o.excludes(c) && o.attachedTo == nil && o.fence > c.fence && o.believed > c.detached && o.believed < until && !h.shockedLocked(c.name, c.began, o.believed) {
-			h.violatedLocked(c.name, "%v was detached and left alone, so nobody gets the name before %v, and %v was granted", c, until, o)
+			h.violatedLocked(c.name, "%v was detached and left alone, so the name is held until %v, but %v was granted", c, until, o)
 		}
 	}
 }
 
-// openingsSeen: a watcher that has seen a name closed sees it open.
-func (h *history) openingsSeen(watcher *call) {
+// checkOpeningsSeen: a watcher that has seen a name closed sees it open.
+func (h *history) checkOpeningsSeen(watcher *call) {
 	if !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
 		return
 	}
 	for i, s := range watcher.seen {
 		last := s.at + s.entry.ClosedFor + s.entry.ClosedFor/250 + answerTolerance + 4*h.w.plan.weather.high
-		if !h.w.tells() {
+		if !h.w.pushesChanges() {
 			last += time.Second + s.entry.ClosedFor/8
 		}
 		next := h.w.now()

@@ -6,14 +6,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// queue records the claims that wait in the backend, for the rule of FIFO. A claim that
-// surely stood in the queue before another came, and never lost its place, is served
+// queue records the claims that wait in the backend, for the rule of FIFO: a claim that
+// was surely in the queue before another claim came, and kept its place, is granted
 // first.
 //
-// The rule has exceptions: leases that are passed on inside a process for a bounded time;
-// claims that lose their place when the value of the name is no longer below theirs;
-// forced claims; and places that a shock may have taken away. In a quorum the place has
-// to be on a majority of the nodes, and the order is the order of tickets.
+// Exceptions are leases that are passed on inside a process for a bounded time;
+// conditional claims, which may lose their place; forced claims; and places that a shock
+// may have removed. In a quorum, the claim has to be on a majority of the nodes, and the
+// order is the order of tickets.
 type queue struct {
 	mu      sync.Mutex // protects all
 	places  []*place
@@ -29,7 +29,7 @@ func (q *queue) of(token driver.Token) *place {
 	return nil
 }
 
-func (q *queue) asks(p *process, c driver.Claim, sent moment) {
+func (q *queue) noteRequest(p *process, c driver.Claim, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if known := q.of(c.Token); known != nil {
@@ -41,8 +41,8 @@ func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 	}
 }
 
-// told notes the answer "queued" to a request that was sent then.
-func (q *queue) told(w *world, token driver.Token, sent moment) {
+// wasQueued records the answer "queued" to a request.
+func (q *queue) wasQueued(w *world, token driver.Token, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := q.of(token)
@@ -52,7 +52,7 @@ func (q *queue) told(w *world, token driver.Token, sent moment) {
 	p.kept = sent
 }
 
-func (q *queue) ends(token driver.Token) {
+func (q *queue) noteEnd(token driver.Token) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p := q.of(token); p != nil {
@@ -60,7 +60,7 @@ func (q *queue) ends(token driver.Token) {
 	}
 }
 
-// granted checks whether the claim passed another one.
+// granted checks that the granted claim passed no other claim.
 func (q *queue) granted(w *world, token driver.Token, force bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +84,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 		}
 		w.history.mu.Lock()
 		if !w.history.shockedLocked(a.name, a.queued-w.maxStepTime(), now) {
-			w.history.violatedLocked(a.name, "FIFO: a claim of process %d was granted that came at %v, before one of process %d that stood in the queue since %v",
+			w.history.violatedLocked(a.name, "FIFO: a claim of process %d, which came at %v, was granted before a claim of process %d, which was in the queue from %v on",
 				b.process, b.asked, a.process, a.queued)
 		}
 		w.history.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// terms records until when leases may be trusted, counted from the sending of the request
-// that succeeded. It knows leases by their tokens, so that it finds a lease again in the
-// process that attaches it.
+// terms records the ends of leases, counted from the sending of the successful request.
+// The keys are the tokens, which a lease keeps when another process attaches it.
 type terms struct {
 	mu sync.Mutex // protects the map, and what is in it
 	of map[driver.Token]*term
@@ -24,15 +23,15 @@ type term struct {
 	until  moment
 }
 
-// promised notes a successful answer to a request that was sent then: the lease lasts for
-// that long, or the place in the queue does, which a signal may make a lease.
+// promised records a successful answer: the lease lasts for ttl from sent on, or so does
+// the place in the queue, which a signal may make a lease.
 func (t *terms) promised(name string, token driver.Token, sent moment, ttl time.Duration) *term {
 	x := t.of[token]
 	if x == nil {
 		x = &term{name: name}
 		t.of[token] = x
 	}
-	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // as WithGrace says
+	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // the default of WithGrace
 	x.until = max(x.until, sent+ttl-margin)
 	return x
 }
@@ -56,7 +55,7 @@ func (t *terms) granted(c *driver.Claim, sent moment, g driver.Grant) {
 	x.first, x.fences = g.Fence, uint64(max(g.Fences, 1))
 }
 
-// signaled notes the fences of a token that a signal granted.
+// signaled records the fences of a lease that a signal granted.
 func (t *terms) signaled(s driver.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,9 +64,10 @@ func (t *terms) signaled(s driver.Signal) {
 	}
 }
 
-// trusted is the rule of terms: no Deadline is later than the backend's promise allows,
-// less the margin. So a term counts from the sending of a request, not from its answer.
-func (h *history) trusted(c *call, lease *pawl.Lease) {
+// checkDeadline checks the rule of terms: no Deadline is later than the backend's promise
+// allows, less the margin. So a term counts from the sending of a request, not from its
+// answer.
+func (h *history) checkDeadline(c *call, lease *pawl.Lease) {
 	if lease == nil {
 		return
 	}
@@ -81,14 +81,14 @@ func (h *history) trusted(c *call, lease *pawl.Lease) {
 	}
 	t.mu.Unlock()
 	if promised >= 0 && deadline > promised {
-		h.w.violated(c.name, "%v is trusted until %v, and the backend has promised it until %v", c, deadline, promised)
+		h.w.violated(c.name, "%v is trusted until %v, but the backend promised it until %v", c, deadline, promised)
 	}
 }
 
-// late returns by how much the term of a lease that was confirmed last is too long, if it
-// counts from the answer.
+// late returns the error of a term that counts from the answer to Confirm, which is a
+// planted bug.
 func (b planted) late(c *call) time.Duration {
-	if n := len(c.confirmed); b.fromAnswer && n > 0 && c.confirmed[n-1].err == nil {
+	if n := len(c.confirmed); b.countsFromAnswer && n > 0 && c.confirmed[n-1].err == nil {
 		return c.confirmed[n-1].answered - c.confirmed[n-1].sent
 	}
 	return 0

@@ -13,21 +13,20 @@ func (w *world) check() {
 	h := &w.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fences()
-	h.losses()
+	h.checkFences()
+	h.checkLosses()
 	h.checkAnswers()
-	h.costs()
-	h.idles()
-	h.pairs()
-	h.features()
-	h.breaks()
+	h.checkCosts()
+	h.checkIdle()
+	h.checkObservers()
+	h.checkFeatures()
+	h.checkBreaks()
 }
 
-// quiet reports whether the plan has no faults, and every message arrives soon.
+// quiet reports whether the plan has no faults, and neither lost nor slow messages.
 func (p *plan) quiet() bool { return p.weather.slow == 0 && len(p.faults) == 0 }
 
-// maxStepTime returns the longest time of a step: a message, and the time in which a node
-// hangs or a process is paused meanwhile.
+// maxStepTime returns the longest time of a message, including all hangs and pauses.
 func (w *world) maxStepTime() time.Duration {
 	d := 2 * max(w.plan.weather.high, w.plan.weather.slowest)
 	for _, f := range w.plan.faults {
@@ -38,12 +37,11 @@ func (w *world) maxStepTime() time.Duration {
 	return d
 }
 
-// forced notes the answer to a forced claim or a break. A failed request may still take
-// effect until its end if its ctx was cancelled. In the other cases the caller gets the
-// error only after that. If a clock is set back, the end is later by that much, see
-// driver.End. A break ends only the lease of the holder that it names, whenever it
-// arrives.
-func (h *history) forced(c *call, err error) {
+// noteForced records the answer to a forced claim or a break. A failed request may still
+// take effect until its end if its ctx was cancelled. Otherwise the caller gets the error
+// only after the end. If a clock is set back, the end is later by that much, see
+// driver.End. A break ends only the lease that it names, even if it arrives late.
+func (h *history) noteForced(c *call, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.shocks {
@@ -75,10 +73,10 @@ func (w *world) setBack() (by time.Duration) {
 	return by
 }
 
-// patience bounds every wait, far beyond its longest possible time, so that the checker
-// finds a wait that never ends.
-func (w *world) patience() time.Duration {
-	total := max(w.heals()-w.now(), 0) + time.Minute
+// maxWait is more than the longest possible wait, so that the checker finds a wait that
+// never ends.
+func (w *world) maxWait() time.Duration {
+	total := max(w.healedAt()-w.now(), 0) + time.Minute
 	for _, p := range w.plan.processes {
 		for _, steps := range p.sessions {
 			for _, s := range steps {

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tickets records how claims stand on the nodes of a quorum, and checks three rules of
-// their order. The order is the time at which a claim began, on the clock of its process:
+// tickets records the claims on the nodes of a quorum, and checks three rules of their
+// order, which is the order of the times at which they began, on their processes' clocks:
 //
 //   - Each node's queue is in that order, as far as clocks agree.
-//   - A claim that stands on a majority of the nodes is not passed by one that came later
-//     and began later.
-//   - A claim gives a vote back only to one that began before it, or when another claim
-//     has a majority.
+//   - A claim on a majority of the nodes is granted before a claim that came later and
+//     began later.
+//   - A claim gives a vote back only for a claim that began before it, or when another
+//     claim has a majority.
 //
 // tickets reads the nodes directly, without the network. On the nodes it recognizes a
 // claim by its owner, which the quorum makes different for each claim. queue.mu protects
@@ -36,20 +36,20 @@ type frame struct {
 type footing struct {
 	since    time.Time // of the place or the lease, according to the node
 	waits    bool
-	from     moment // it has stood there since then without a break; never if it does not
+	from     moment // from then on, it was there without a break; never if it is not
 	earliest time.Time
 	latest   time.Time // the limits of its ticket there, on the node's clock
-	again    bool      // it has stood there before
-	known    bool      // it has ever stood there
+	again    bool      // it was there before, and lost its place
+	known    bool      // it was there at some time
 }
 
-// dated returns when a claim began, on the clock of its process.
-func (w *world) dated(p *place) time.Time {
+// beganAt returns the time at which a claim began, on the clock of its process.
+func (w *world) beganAt(p *place) time.Time {
 	return w.start.Add(p.asked + w.plan.processes[p.process-1].ahead)
 }
 
-// known notes by which owner the nodes know a claim.
-func (q *queue) known(w *world, c driver.Claim) {
+// noteOwner records the owner of a claim on the nodes.
+func (q *queue) noteOwner(w *world, c driver.Claim) {
 	if w.plan.backend != "quorum" {
 		return
 	}
@@ -66,8 +66,8 @@ func (q *queue) known(w *world, c driver.Claim) {
 	q.tickets.places[c.Owner.Client] = p
 }
 
-// looks reads a node that has just handled a request.
-func (q *queue) looks(w *world, n *node, name string) {
+// readNode reads a node that has just handled a request.
+func (q *queue) readNode(w *world, n *node, name string) {
 	e := n.entry(name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,14 +77,14 @@ func (q *queue) looks(w *world, n *node, name string) {
 		now.holders = append(now.holders, h.Owner.Client)
 		if p := q.tickets.places[h.Owner.Client]; p != nil {
 			stands[p] = true
-			p.stands(w, n, h.Since, false)
+			p.noteFooting(w, n, h.Since, false)
 		}
 	}
 	for _, x := range e.Waiters {
 		now.waiters = append(now.waiters, x.Owner.Client)
 		if p := q.tickets.places[x.Owner.Client]; p != nil {
 			stands[p] = true
-			p.stands(w, n, x.Since, true)
+			p.noteFooting(w, n, x.Since, true)
 		}
 	}
 	for _, p := range q.tickets.places {
@@ -92,13 +92,13 @@ func (q *queue) looks(w *world, n *node, name string) {
 			p.footings[n.number].from = never
 		}
 	}
-	q.films(now, name)
-	q.inOrder(w, now, name)
+	q.addFrame(now, name)
+	q.checkOrder(w, now, name)
 }
 
-// stands notes that a claim is on a node. A claim that was away meanwhile, or was granted
-// the name and gave it back, begins again.
-func (p *place) stands(w *world, n *node, since time.Time, waits bool) {
+// noteFooting records that a claim is on a node. Its footing begins again if the claim
+// lost its place meanwhile, or was granted the name and gave it back.
+func (p *place) noteFooting(w *world, n *node, since time.Time, waits bool) {
 	f := &p.footings[n.number]
 	begins := f.from == never || waits && !f.since.Equal(since)
 	f.since, f.waits = since, waits
@@ -106,11 +106,11 @@ func (p *place) stands(w *world, n *node, since time.Time, waits bool) {
 		return
 	}
 	now := n.clock.now()
-	dated := w.dated(p).Add(-driver.MaxLead / 2) // every ticket is early by that much
+	beganAt := w.beganAt(p).Add(-driver.MaxLead / 2) // every ticket is early by that much
 	f.from, f.latest = w.now(), now
-	f.earliest = latest(now.Add(-driver.MaxLead), earliest(dated, now))
+	f.earliest = latest(now.Add(-driver.MaxLead), earliest(beganAt, now))
 	f.again, f.known = f.known, true
-	if !f.again { // a lost place is taken again at the end
+	if !f.again { // a claim that lost its place gets a new one at the end of the queue
 		f.latest = f.earliest
 	}
 }
@@ -129,8 +129,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// films adds a frame, if the state has changed.
-func (q *queue) films(now *frame, name string) {
+// addFrame adds a frame, if the state has changed.
+func (q *queue) addFrame(now *frame, name string) {
 	all := q.tickets.frames[name]
 	for _, s := range slices.Backward(all) {
 		if s.node != now.node {
@@ -145,8 +145,8 @@ func (q *queue) films(now *frame, name string) {
 	q.tickets.frames[name] = append(all, now)
 }
 
-// inOrder is the rule of one node's queue. A node counts in microseconds.
-func (q *queue) inOrder(w *world, s *frame, name string) {
+// checkOrder is the rule of one node's queue. A node counts in microseconds.
+func (q *queue) checkOrder(w *world, s *frame, name string) {
 	if w.plan.setsBack() {
 		return
 	}
@@ -163,30 +163,30 @@ func (q *queue) inOrder(w *world, s *frame, name string) {
 	}
 }
 
-// passes reports whether a claim of a quorum that is granted now passes a claim that
-// surely stood before it: on a majority of the nodes, since before this claim began. A
-// lost place counts from the time at which it was taken again.
+// passes reports whether claim b, which a quorum grants now, passes claim a, which was
+// surely before it: on a majority of the nodes since before b began. A lost place counts
+// from the time at which a got a new one.
 func (q *queue) passes(w *world, b, a *place) bool {
 	if a.footings == nil || w.plan.setsBack() {
 		return false
 	}
-	firm := 0
+	nodesBefore := 0
 	for _, f := range a.footings {
-		dated := w.dated(a)
+		beganAt := w.beganAt(a)
 		if f.again {
-			dated = dated.Add(f.from - a.asked)
+			beganAt = beganAt.Add(f.from - a.asked)
 		}
-		if f.from != never && f.from < b.asked && dated.Before(w.dated(b)) {
-			firm++
+		if f.from != never && f.from < b.asked && beganAt.Before(w.beganAt(b)) {
+			nodesBefore++
 		}
 	}
-	return firm > len(w.nodes)/2
+	return nodesBefore > len(w.nodes)/2
 }
 
-// gives checks a claim for the whole name that still waits and gives back what a node
-// granted it. It may do so for a claim that began before it and waits there, or for a
-// claim that has a majority. It has seen that other claim since its last request.
-func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
+// checkGivesBack checks an exclusive claim that still waits, and gives back the vote of a
+// node. It may do so for a claim that began before it and waits there, or for a claim
+// that has a majority, if it has seen that claim since its last request.
+func (q *queue) checkGivesBack(w *world, n int, l driver.LeaseRef) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.of(l.Token)
@@ -199,7 +199,7 @@ func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
 			continue
 		}
 		for _, o := range s.waiters {
-			if p := q.tickets.places[o]; s.node == n && p != nil && !w.dated(a).Before(w.dated(p)) && p != a {
+			if p := q.tickets.places[o]; s.node == n && p != nil && !w.beganAt(a).Before(w.beganAt(p)) && p != a {
 				return
 			}
 		}
@@ -212,7 +212,7 @@ func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
 			}
 		}
 	}
-	w.violated(l.Name, "tickets: a claim of process %d, asked for at %v, gives back what it has on node %d, and nobody stands there before it: %s",
+	w.violated(l.Name, "tickets: a claim of process %d, asked for at %v, gives back what it has on node %d, and no claim stands before it there: %s",
 		a.process, a.asked, n, fmt.Sprint(q.standing(n, l.Name)))
 }
 

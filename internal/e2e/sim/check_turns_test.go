@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// turns records what each call of All holds and waits for, for two rules: a call holds
-// nothing while it waits, and it does not starve. It may give back eight times what it
-// was granted; after that it waits once for each name, and holds those before.
+// turns records the names that each call of All holds and waits for. A call holds no name
+// while it waits, and does not starve: after it gave back its names eight times, it waits
+// once for each name, and keeps the previous ones.
 type turns struct {
 	mu      sync.Mutex // protects all, and each turn
 	byToken map[driver.Token]*turn
-	inOrder int // how many calls have held names while they waited
+	inOrder int // the number of calls that held names while they waited
 }
 
 // politeRounds is the number of times that a call gives back a granted lock.
@@ -21,12 +21,12 @@ const politeRounds = 8
 
 // A turn is one call of All.
 type turn struct {
-	c      *call
-	over   bool
-	waited map[driver.Token]bool // the claims that have stood in a queue
-	held   map[driver.Token]bool
-	vain   int // how many times it has given back
-	blocks bool
+	c                 *call
+	over              bool
+	waited            map[driver.Token]bool // the claims that have stood in a queue
+	held              map[driver.Token]bool
+	givenBack         int // how many times it gave back all names
+	holdsWhileWaiting bool
 }
 
 // turnKey is the key of a call's turn in its ctx.
@@ -44,9 +44,9 @@ func (t *turns) end(x *turn) {
 	x.over = true
 }
 
-// asks notes a claim of a call of All. The signal of its grant may come before its
-// answer.
-func (t *turns) asks(ctx context.Context, token driver.Token) {
+// noteRequest records a claim of a call of All. It does so before the request, because
+// the signal of the grant may arrive before the answer.
+func (t *turns) noteRequest(ctx context.Context, token driver.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x, _ := ctx.Value(turnKey{}).(*turn); x != nil {
@@ -57,7 +57,7 @@ func (t *turns) asks(ctx context.Context, token driver.Token) {
 	}
 }
 
-// answered notes the answer to such a claim.
+// answered records the answer to a claim of a call of All.
 func (t *turns) answered(w *world, c driver.Claim, granted, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,11 +72,11 @@ func (t *turns) answered(w *world, c driver.Claim, granted, waits bool) {
 		x.waited[c.Token] = true
 		if others := len(x.held); others > 0 && !x.held[c.Token] {
 			// A hold that is passed on inside the process is not given back.
-			if p := x.c.process; x.vain < politeRounds && w.plan.processes[p.number-1].handoff < 0 {
-				w.violated(c.Name, "%v waits for %q, and holds %d other names, after %d polite rounds", x.c, c.Name, others, x.vain)
+			if p := x.c.process; x.givenBack < politeRounds && w.plan.processes[p.number-1].handoff < 0 {
+				w.violated(c.Name, "%v waits for %q, and holds %d other names, after %d polite rounds", x.c, c.Name, others, x.givenBack)
 			}
-			if !x.blocks {
-				x.blocks = true
+			if !x.holdsWhileWaiting {
+				x.holdsWhileWaiting = true
 				t.inOrder++
 			}
 		}
@@ -105,7 +105,7 @@ func (t *turns) released(token driver.Token) {
 		delete(x.held, token)
 		delete(t.byToken, token) // the signal of its grant may still come
 		if len(x.held) == 0 {
-			x.vain++
+			x.givenBack++
 		}
 	}
 }

@@ -17,9 +17,9 @@ type conn struct {
 	near  net.Conn // the process' end
 	inner net.Conn // the server's
 
-	mu   sync.Mutex // protects what follows
-	dice *dice
-	made bool // its first command has been sent
+	mu    sync.Mutex // protects what follows
+	dice  *dice
+	ready bool // its first command has been sent
 }
 
 func (c *conn) begin() {
@@ -47,7 +47,7 @@ func (c *conn) pump(from, to net.Conn) {
 		}
 		if from == c.near && isCommand(buf[:n]) {
 			c.mu.Lock()
-			c.made = true
+			c.ready = true
 			c.mu.Unlock()
 		}
 		delay, lost := c.roll()
@@ -60,9 +60,8 @@ func (c *conn) pump(from, to net.Conn) {
 	}
 }
 
-// isCommand distinguishes a command from the greetings before the first command. A
-// connection is made in no time, because go-redis holds a mutex meanwhile, and virtual
-// time stands still for that.
+// isCommand distinguishes a command from the greetings before the first command.
+// Greetings have no delay: go-redis holds a mutex meanwhile, which stops virtual time.
 func isCommand(b []byte) bool {
 	for _, verb := range []string{"evalsha", "eval", "script", "subscribe", "time"} {
 		if bytes.Contains(bytes.ToLower(b[:min(len(b), 40)]), []byte("\r\n"+verb+"\r\n")) {
@@ -77,7 +76,7 @@ func (c *conn) roll() (time.Duration, bool) {
 	w := c.n.w.weather()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.made {
+	if !c.ready {
 		return 0, false
 	}
 	return w.travel(c.dice), c.dice.chance((w.lost + w.reset) / 2)
@@ -105,9 +104,9 @@ func (c *conn) deliver(way chan parcel, to net.Conn) {
 // held returns how much longer no data passes.
 func (c *conn) held() time.Duration {
 	c.mu.Lock()
-	made := c.made
+	ready := c.ready
 	c.mu.Unlock()
-	if !made {
+	if !ready {
 		return 0
 	}
 	return c.n.held(c.p)

@@ -6,16 +6,16 @@
 //
 // Read it in this order:
 //
-//   - plan_test.go: what a seed stands for: processes, what they do, and what goes wrong
-//   - weather_test.go, road_test.go, node_test.go, store_test.go, redis_test.go,
-//     conn_test.go, clock_test.go: messages, those who answer them, and their time
-//   - process_test.go, operation_test.go, fault_test.go: what happens
+//   - plan_test.go: the plan of a seed: processes, their steps, and faults
+//   - weather_test.go, link_test.go, node_test.go, store_test.go, redis_test.go,
+//     conn_test.go, clock_test.go: the network, the backends, and their clocks
+//   - process_test.go, operation_test.go, fault_test.go: processes, calls and faults
 //   - features_plan_test.go, features_do_test.go, able_test.go: what stands on the locks,
 //     in one schedule of three
-//   - history_test.go, tap_test.go: what is written down of it
-//   - check_*_test.go: what has to be true of that
-//   - world_test.go, run_test.go: how one schedule is run, and how many are
-//   - trace_test.go, runtimedice: why it is the same each time
+//   - history_test.go, tap_test.go: the record of a schedule
+//   - check_*_test.go: the rules that a record must follow
+//   - world_test.go, run_test.go: the run of one schedule, and of many
+//   - trace_test.go, runtimedice: why a seed is the same schedule each time
 //   - cancel_test.go: every operation, cancelled at every moment at which something
 //     happens
 //   - planted_*_test.go: bugs that the checker has to find

@@ -18,12 +18,10 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s for %v (process %d, node %d)", f.kind, f.lasts, f.process, f.node)
 }
 
-// drawFaults draws one to four faults that the backend may have, and are over at the end
-// of the span.
+// drawFaults draws one to four faults, which are over at the end of the span.
 //
-// A clock that jumps, or a backend that loses its data, breaks a documented assumption
-// for all names. Then the checker must be lenient for a while. So drawFaults seldom adds
-// such a fault, and never two.
+// After a jump of a clock, or a loss of data, the documents promise less for a while, and
+// the checker must excuse more. So drawFaults seldom adds such a fault, and never two.
 func (p *plan) drawFaults(d *dice) {
 	kinds := []string{"pause", "hang", "cut", "kill", "close", "shutdown"}
 	breaks := []string{"jump", "wipe"}
@@ -74,19 +72,19 @@ func (w *world) strike(f fault) {
 	case "kill":
 		p.kill()
 	case "close":
-		p.closes(time.Minute, p.close)
+		p.closeWithin(time.Minute, p.close)
 	case "shutdown":
-		p.closes(time.Minute, p.locks.Shutdown)
+		p.closeWithin(time.Minute, p.locks.Shutdown)
 	case "cut":
 		p.mu.Lock()
-		p.cut = max(p.cut, w.now()+f.lasts)
+		p.cutUntil = max(p.cutUntil, w.now()+f.lasts)
 		p.mu.Unlock()
-		for i, r := range p.roads {
+		for i, r := range p.links {
 			if w.plan.backend == "quorum" && i != f.node {
 				continue
 			}
 			r.mu.Lock()
-			r.cut = max(r.cut, w.now()+f.lasts)
+			r.cutUntil = max(r.cutUntil, w.now()+f.lasts)
 			r.mu.Unlock()
 		}
 	case "hang":
@@ -104,10 +102,10 @@ func (w *world) strike(f fault) {
 	}
 }
 
-// withstands reports whether no holder may notice the fault. A quorum tolerates a node
-// that lost its data and stays away. It also tolerates a node whose clock jumps, as long
-// as no lease is held by only a bare majority: where no message is lost, and nothing else
-// goes wrong.
+// withstands reports whether the backend tolerates the fault. A quorum tolerates a node
+// that lost its data and stays away. It also tolerates a clock that jumps, if each lease
+// is on more than a bare majority of the nodes: where no message is lost, and there is no
+// other fault.
 func (w *world) withstands(f fault) bool {
 	return w.plan.backend == "quorum" && (f.kind == "wipe" || w.plan.weather.slow == 0 && len(w.plan.faults) == 1)
 }

@@ -26,9 +26,9 @@ type confirmation struct {
 	err            error
 }
 
-// holds does what a user does with a lease until its release. It returns false if there
-// is nothing left to release.
-func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
+// useLease does what a user does with a lease until its release. It returns false if
+// there is nothing left to release.
+func (p *process) useLease(ctx context.Context, c *call, lease *pawl.Lease) bool {
 	for range c.confirms {
 		if !p.wait(c.hold/time.Duration(c.confirms+1), lease.Done()) {
 			return false
@@ -39,7 +39,7 @@ func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 		p.w.history.mu.Lock()
 		c.confirmed = append(c.confirmed, x)
 		p.w.history.mu.Unlock()
-		p.w.history.trusted(c, lease)
+		p.w.history.checkDeadline(c, lease)
 		p.w.note(c.name, p, "has confirmed", answer(c, x.err))
 	}
 	if !c.detaches {
@@ -53,22 +53,22 @@ func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 		p.w.note(c.name, p, "could not detach", answer(c, err))
 		return p.wait(c.hold/2, lease.Done())
 	}
-	handle = p.w.planted.bend(handle)
-	p.w.history.detached(c, handle)
-	if c.away != never {
-		p.w.processes[c.to].attaches(c, handle)
+	handle = p.w.planted.patch(handle)
+	p.w.history.noteDetached(c, handle)
+	if c.detachedFor != never {
+		p.w.processes[c.to].attach(c, handle)
 	}
 	return false
 }
 
-// lingers is a user who uses all the time that it has after a loss.
-func (p *process) lingers(lease *pawl.Lease) bool {
+// useTimeAfterLoss waits after a loss until LostError.StopBy.
+func (p *process) useTimeAfterLoss(lease *pawl.Lease) bool {
 	lost, _ := errors.AsType[*pawl.LostError](lease.Err())
 	return lost == nil || p.wait(time.Until(lost.StopBy), nil)
 }
 
-// detached records that a lease stays held, and that no user of this process has it.
-func (h *history) detached(c *call, handle pawl.Handle) {
+// noteDetached records that a lease was detached.
+func (h *history) noteDetached(c *call, handle pawl.Handle) {
 	var in struct {
 		Token []byte `json:"t"`
 	}
@@ -77,17 +77,17 @@ func (h *history) detached(c *call, handle pawl.Handle) {
 		panic("a handle that cannot be read")
 	}
 	h.mu.Lock()
-	c.left, c.ended, c.detached = h.w.now(), h.w.now(), h.w.now()
+	c.stopped, c.ended, c.detached = h.w.now(), h.w.now(), h.w.now()
 	h.forgetLocked(c)
-	h.away[driver.Token(in.Token)] = c
+	h.detached[driver.Token(in.Token)] = c
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "has detached", c)
 }
 
-// attaches continues a lease that was detached. To the rules, it is the claim of the
-// detached lease: the name was held all the time.
-func (p *process) attaches(of *call, handle pawl.Handle) {
-	if !p.wait(of.away, nil) {
+// attach attaches a lease that was detached. To the checker, the claim of the detached
+// lease continues, because the name was held all the time.
+func (p *process) attach(of *call, handle pawl.Handle) {
+	if !p.wait(of.detachedFor, nil) {
 		return
 	}
 	ctx := context.Background() // Attach bounds its request
@@ -97,23 +97,23 @@ func (p *process) attaches(of *call, handle pawl.Handle) {
 	p.w.history.mu.Lock()
 	c.attachedTo, c.sent, c.began = of, c.began, of.began
 	of.attached = c
-	for token, x := range p.w.history.away {
+	for token, x := range p.w.history.detached {
 		if x == of {
-			delete(p.w.history.away, token)
+			delete(p.w.history.detached, token)
 		}
 	}
 	p.w.history.mu.Unlock()
 	lease, err := p.locks.Attach(ctx, handle)
-	p.w.history.answers(c, lease, err)
+	p.w.history.noteResult(c, lease, err)
 	if err != nil || !p.wait(c.hold, lease.Done()) {
 		return
 	}
-	p.w.history.leaves(c)
-	p.w.history.gaveBack(c, lease.Release(ctx))
+	p.w.history.noteStop(c)
+	p.w.history.noteRelease(c, lease.Release(ctx))
 }
 
-// ill is the health function of a holder.
-func (c *call) ill(context.Context) error {
+// healthCheck is the health function of a holder.
+func (c *call) healthCheck(context.Context) error {
 	h := &c.process.w.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *call) ill(context.Context) error {
 	return nil
 }
 
-// takesAll is a call of All.
-func (p *process) takesAll(ctx context.Context, c *call) {
+// lockAll is a call of All.
+func (p *process) lockAll(ctx context.Context, c *call) {
 	names := append([]string{c.name}, c.others...)
 	slices.Sort(names)
 	calls, parts := []*call(nil), []pawl.Lockable(nil)
@@ -140,9 +140,9 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 			p.w.history.mu.Unlock()
 		}
 		calls = append(calls, x)
-		if !p.w.planted.someOnly || len(parts) == 0 {
+		if !p.w.planted.onlyFirstName || len(parts) == 0 {
 			o := []pawl.LockOption{pawl.WithTTL(c.ttl)}
-			if p.w.planted.keepsAll { // All keeps locks with a value
+			if p.w.planted.holdsWhileWaiting { // All keeps locks with a value
 				o = append(o, pawl.WithValue(nil))
 			}
 			if x.sort == "permits" {
@@ -162,28 +162,28 @@ func (p *process) takesAll(ctx context.Context, c *call) {
 	p.w.turns.end(t)
 	for _, x := range calls {
 		if err != nil {
-			p.w.history.said(x, err)
+			p.w.history.noteAnswer(x, err)
 			continue
 		}
 		if leases.Fence(x.name) == 0 {
-			p.w.violated(x.name, "%v was granted, and All has no lease of it", x)
+			p.w.violated(x.name, "%v was granted, but All has no lease of it", x)
 		}
-		p.w.history.said(x, nil)
-		p.w.history.grants(x, leases.Fence(x.name), nil, func() bool { return leases.Err() == nil }, leases.Done())
+		p.w.history.noteAnswer(x, nil)
+		p.w.history.noteGrant(x, leases.Fence(x.name), nil, func() bool { return leases.Err() == nil }, leases.Done())
 	}
 	if err != nil || !p.wait(c.hold, leases.Done()) {
 		return
 	}
 	for _, x := range calls {
-		p.w.history.leaves(x)
+		p.w.history.noteStop(x)
 	}
 	err = leases.Release(ctx)
 	for _, x := range calls {
-		p.w.history.gaveBack(x, err)
+		p.w.history.noteRelease(x, err)
 	}
 }
 
-// crowdedOr is the plan of one of the crowded names, or of another name of that sort.
+// crowdedOr returns the plan of a crowded name, or a plan of that sort for another name.
 func crowdedOr(name, sort string) namePlan {
 	for _, n := range crowded {
 		if n.name == name {
@@ -201,8 +201,8 @@ type task struct {
 	done  bool // it returned nil
 }
 
-// does is a call of Once.Do.
-func (p *process) does(ctx context.Context, c *call) {
+// doOnce is a call of Once.Do.
+func (p *process) doOnce(ctx context.Context, c *call) {
 	o := []pawl.OnceOption{pawl.WithTTL(c.ttl)}
 	if c.atLeastOnce {
 		o = append(o, pawl.WithAtLeastOnce())
@@ -216,9 +216,9 @@ func (p *process) does(ctx context.Context, c *call) {
 		h.tasks = append(h.tasks, t)
 		h.mu.Unlock()
 		fence, _ := pawl.FenceOf(ctx, c.name)
-		h.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+		h.noteGrant(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		p.wait(c.hold, ctx.Done())
-		h.leaves(c)
+		h.noteStop(c)
 		if c.ends != "" {
 			return errOwn
 		}
@@ -228,16 +228,16 @@ func (p *process) does(ctx context.Context, c *call) {
 		return nil
 	})
 	if ran != did {
-		p.w.violated(c.name, "%v says that its function ran: %v; it did: %v", c, ran, did)
+		p.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, ran, did)
 	}
 	h.mu.Lock()
 	c.hasRun, c.answer = ran, err
 	h.mu.Unlock()
-	h.did(c, err)
+	h.noteDo(c, err)
 }
 
-// elects is a call of Election.Run. Its terms are calls of their own.
-func (p *process) elects(ctx context.Context, c *call) {
+// runElection is a call of Election.Run. Its terms are calls of their own.
+func (p *process) runElection(ctx context.Context, c *call) {
 	h, w := &p.w.history, p.w
 	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
 	e := p.locks.Election(c.name, pawl.WithTTL(c.ttl), pawl.WithValue(value(0)))
@@ -269,7 +269,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 	err := run(ctx, func(ctx context.Context) error {
 		over()
 		s := c.step
-		s.verb, s.do, s.feature, s.patience = "term", true, feature{}, never
+		s.verb, s.do, s.feature, s.timeout = "term", true, feature{}, never
 		t := h.begin(p, s)
 		h.mu.Lock()
 		t.began, t.answered = began, w.now()
@@ -277,13 +277,13 @@ func (p *process) elects(ctx context.Context, c *call) {
 		h.mu.Unlock()
 		waited, hold := set, c.hold
 		if c.stays {
-			hold = max(hold, w.heals()-w.now()+c.ttl+30*time.Second)
+			hold = max(hold, w.healedAt()-w.now()+c.ttl+30*time.Second)
 		}
 		fence, _ := pawl.FenceOf(ctx, c.name)
-		h.grants(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+		h.noteGrant(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		alive := p.wait(hold, ctx.Done())
 		if c.stays && alive && ctx.Err() == nil && waited != never {
-			h.isWritten(t, value(1))
+			h.checkValueIsWritten(t, value(1))
 		}
 		resigns := strings.HasPrefix(c.ends, "resigns") && len(terms) < 3
 		resigned = resigns && alive && ctx.Err() == nil && e.Resign()
@@ -291,7 +291,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 		if strings.HasSuffix(c.ends, "error") {
 			own = errOwn
 		}
-		h.leaves(t)
+		h.noteStop(t)
 		began = w.now()
 		return own
 	})
@@ -302,20 +302,20 @@ func (p *process) elects(ctx context.Context, c *call) {
 	}
 	c.answer, c.terms, c.resigned = err, terms, resigned
 	h.mu.Unlock()
-	h.said(c, err)
+	h.noteAnswer(c, err)
 }
 
-// errTerm stands for the unknown end of a term: no answer says whether the term was lost.
+// errTerm is the result of a term, because no answer reports whether the term was lost.
 var errTerm = errors.New("a term that is over")
 
-// looksForLeader is a call of Election.Leader. The value of a leader begins with its
+// readLeader is a call of Election.Leader. The value of a leader begins with its
 // name.
-func (p *process) looksForLeader(ctx context.Context, c *call) {
+func (p *process) readLeader(ctx context.Context, c *call) {
 	l, err := p.locks.Election(c.name).Leader(ctx)
 	if err == nil && len(l.Value) > 0 && !strings.HasPrefix(string(l.Value), l.Owner.Client+"/") {
-		p.w.violated(c.name, "%v: %s leads, and its value is that of another term: %s", c, l.Owner.Client, l.Value)
+		p.w.violated(c.name, "%v: %s leads, but its value belongs to another term: %s", c, l.Owner.Client, l.Value)
 	}
-	p.w.history.said(c, err)
+	p.w.history.noteAnswer(c, err)
 }
 
 // A sighting is one entry that a watch yielded.
@@ -324,9 +324,8 @@ type sighting struct {
 	entry pawl.Entry
 }
 
-// watches is a loop over Watch beside the other steps. It ends with the schedule, or
-// after a while.
-func (p *process) watches(c *call) {
+// watch starts a loop over Watch. It ends with the schedule, or after a while.
+func (p *process) watch(c *call) {
 	ctx, cancel := context.WithCancel(p.w.watching)
 	if c.hold != never {
 		ctx, cancel = context.WithTimeout(p.w.watching, c.hold)
@@ -348,5 +347,5 @@ func (p *process) watches(c *call) {
 			p.w.note(c.name, p, "sees", answer(c, fmt.Sprint(fences, len(e.Waiters), err)))
 		}
 	})
-	p.w.history.said(c, nil)
+	p.w.history.noteAnswer(c, nil)
 }

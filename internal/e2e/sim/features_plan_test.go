@@ -105,7 +105,7 @@ func (n namePlan) claim() (sort string, weight, limit int) {
 func (p *plan) exclusively(verb, name string) step {
 	return step{
 		verb: verb, name: name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
-		ttl: p.unit, patience: never, cancel: never,
+		ttl: p.unit, timeout: never, cancel: never,
 	}
 }
 
@@ -114,13 +114,13 @@ func (p *plan) drawLease(d *dice, s *step) {
 	if (s.verb != "lock" && s.verb != "try") || s.do {
 		return
 	}
-	s.lingers = d.chance(30)
+	s.usesTimeAfterLoss = d.chance(30)
 	switch d.below(6) {
 	case 0:
 		s.confirms = 1 + d.below(2)
 	case 1, 2:
 		s.detaches = true
-		s.away = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: not attached again
+		s.detachedFor = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: not attached again
 		s.to = d.below(len(p.processes))
 		s.maxHold = 0 // it belongs to the lease, and Attach does not know it
 		s.hold = max(s.hold, time.Millisecond)
@@ -141,12 +141,12 @@ func (p *plan) drawElection(d *dice, _ int) []step {
 	s := p.exclusively("elect", leads)
 	s.after = d.between(0, p.unit/4)
 	s.hold = d.between(0, p.unit)
-	s.patience = d.between(p.unit, 5*p.unit)
+	s.timeout = d.between(p.unit, 5*p.unit)
 	s.ends = one(d, "", "", "done", "resigns", "own error", "resigns with an error")
 	s.sets = d.between(0, p.unit)
 	s.stays = d.chance(25)
 	if s.stays {
-		s.ends, s.patience = "", p.span+5*p.unit+time.Minute
+		s.ends, s.timeout = "", p.span+5*p.unit+time.Minute
 	}
 	return []step{s, p.drawLook(d)}
 }
@@ -154,7 +154,7 @@ func (p *plan) drawElection(d *dice, _ int) []step {
 // drawLook draws a user who asks for the leader.
 func (p *plan) drawLook(d *dice) step {
 	s := p.exclusively("leader", leads)
-	s.after, s.patience = d.between(0, p.unit), d.between(p.unit/4, p.unit)
+	s.after, s.timeout = d.between(0, p.unit), d.between(p.unit/4, p.unit)
 	return s
 }
 
@@ -190,7 +190,7 @@ func (p *plan) drawAll(d *dice) (steps []step) {
 			s.tries = true
 		}
 		if d.chance(30) {
-			s.patience = d.between(0, p.unit)
+			s.timeout = d.between(0, p.unit)
 		}
 		steps = append(steps, s)
 	}
@@ -206,11 +206,11 @@ func (p *plan) drawWatch(d *dice) []step {
 
 // lasts returns how long a step may block its name, besides its hold.
 func (s step) lasts(p *plan) time.Duration {
-	d := max(s.away, 0)
+	d := max(s.detachedFor, 0)
 	if s.stays {
 		d += p.span + 2*time.Minute
 	} else if s.verb == "elect" {
-		d += s.patience
+		d += s.timeout
 	}
 	return d
 }

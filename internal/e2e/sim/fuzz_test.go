@@ -11,7 +11,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a schedule in which two processes take names from each other by force while the node hangs"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if h := live(t, planOf(chosen(b), "memory"), planted{}); len(h.found) > 0 {
+		if h := simulate(t, planOf(chosen(b), "memory"), planted{}); len(h.found) > 0 {
 			report(t, h, fmt.Sprintf("bytes %q", b), "go test -run FuzzSchedule/NAME ./internal/e2e/sim")
 		}
 	})

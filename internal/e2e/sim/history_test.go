@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// history is the record of a schedule: the answer to each call, and what its user could
-// believe.
+// history is the record of a schedule: the answer to each call, and from when to when its
+// user believed to hold the lease.
 type history struct {
 	w *world
 
-	mu     sync.Mutex // protects all below, and the fields of each call
-	calls  []*call
-	holds  []*call // calls that believe to hold now
-	shocks []shock
-	events []event
-	found  []violation
-	tasks  []*task                // runs of functions of Once
-	away   map[driver.Token]*call // detached, and not attached again
+	mu       sync.Mutex // protects all below, and the fields of each call
+	calls    []*call
+	holds    []*call // calls that believe to hold now
+	shocks   []shock
+	events   []event
+	found    []violation
+	tasks    []*task                // runs of functions of Once
+	detached map[driver.Token]*call // calls whose leases are detached, and not attached again
 }
 
 // A call is one call of a user, and its results.
@@ -33,18 +33,18 @@ type call struct {
 	number  int
 	process *process
 
-	began, answered moment // answered is never until then
-	ctxEnds         moment // when its ctx ended, or will
+	began, answered moment // answered is never if there is no answer yet
+	ctxEnds         moment // when its ctx ends
 	err             error
 
 	granted  bool
 	fence    uint64
-	believed moment // since then its user believes to hold it: the answer, or Do's call of f
-	left     moment // when the user stopped by itself: called Release, or returned from f
-	told     moment // when it learned of the end of its lease
+	believed moment // from then on, its user believes to hold it: the answer, or Do's call of f
+	stopped  moment // when the user stopped by itself: called Release, or returned from f
+	lossSeen moment // when its user saw that the lease is lost
 	lost     *pawl.LostError
 	ended    moment // when Release, or Do, returned
-	released error  // the error of that
+	released error  // the error of Release, or of Do
 
 	believes func() bool
 	done     <-chan struct{}
@@ -58,7 +58,7 @@ type call struct {
 	hasRun     bool   // Once: the function has run
 	own        bool   // Election: the last function returned an error of its own
 	resigned   bool   // Election: the last function had resigned
-	answer     error  // of Once, Run, or the last of Watch
+	answer     error  // of Once or Run, or the last one of Watch
 	terms      []*call
 	seen       []sighting
 }
@@ -67,12 +67,12 @@ func (c *call) String() string {
 	return fmt.Sprintf("#%d (process %d: %v)", c.number, c.process.number, c.step)
 }
 
-// A shock may take a lease from its holder without notice in time, and is documented to
-// do so: a forced claim, a break, a clock that jumps, lost data.
+// A shock may end a lease before its holder can see that, as the documents say: a forced
+// claim, a break, a clock that jumps, lost data.
 type shock struct {
 	name     string // "" is all names
 	what     string
-	from, to moment // it took effect at some moment between
+	from, to moment // between them, it took effect
 	by       *call
 	fence    uint64 // that a break names
 }
@@ -120,7 +120,7 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 				v.to = 0
 			}
 			about = true
-			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believed, c.left, c.told, c.ended)
+			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believed, c.stopped, c.lossSeen, c.ended)
 		}
 	}
 	if !about {
@@ -142,7 +142,7 @@ func (h *history) addShock(s shock) *shock {
 	return &h.shocks[len(h.shocks)-1]
 }
 
-// excusedLocked reports whether a shock could have hit c by this moment.
+// excusedLocked reports whether a shock may have ended the lease of c by this moment.
 func (h *history) excusedLocked(c *call, at moment) bool {
 	return slices.ContainsFunc(h.shocks, func(s shock) bool {
 		return (s.name == "" || s.name == c.name) && s.by != c && s.from <= at && s.to >= c.began
@@ -156,15 +156,14 @@ func (h *history) shockedLocked(name string, from, to moment) bool {
 	})
 }
 
-// died removes the calls of a process from the holders: a dead process believes nothing.
-func (h *history) died(p *process) {
+// noteDeath removes the calls of a killed process from the holders.
+func (h *history) noteDeath(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds = slices.DeleteFunc(h.holds, func(c *call) bool { return c.process == p })
 }
 
-// about returns the events of a violation's name while the calls concerned were under
-// way.
+// about returns the events of a violation's name during the calls concerned.
 func (h *history) about(v violation) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +173,7 @@ func (h *history) about(v violation) string {
 	})
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for i, e := range events {
-		const first, most = 40, 100 // of many events, it shows the first and the last
+		const first, most = 40, 100 // of many events, the output has the first and the last
 		if skipped := len(events) - most; skipped > 0 && i >= first && i < first+skipped {
 			if i == first {
 				fmt.Fprintf(&b, "  ... %d more ...\n", skipped)
@@ -194,15 +193,15 @@ func (h *history) about(v violation) string {
 	return b.String()
 }
 
-// said is the answer of a node.
-type said struct {
+// nodeAnswer is the answer of a node.
+type nodeAnswer struct {
 	node int
 	err  error
 }
 
-func (s said) String() string {
+func (s nodeAnswer) String() string {
 	if s.err == nil {
-		return fmt.Sprintf("node %d: yes", s.node)
+		return fmt.Sprintf("node %d: ok", s.node)
 	}
 	return fmt.Sprintf("node %d: %v", s.node, s.err)
 }

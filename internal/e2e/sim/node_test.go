@@ -26,12 +26,12 @@ type node struct {
 	clock  clock
 	values *values // of a node that only compares and swaps
 
-	mu       sync.Mutex // protects what follows
-	memory   *memlock.Memory
-	sessions map[*road]server
-	hung     moment // until then it accepts requests, and handles them later
-	waiting  []func()
-	away     moment // it is down until then
+	mu        sync.Mutex // protects what follows
+	memory    *memlock.Memory
+	sessions  map[*link]server
+	hungUntil moment // until then, it accepts requests, but does not handle them
+	waiting   []func()
+	downUntil moment
 }
 
 // A backend is a place that can fail, and that the checker can read: a node, or a Redis.
@@ -45,7 +45,7 @@ type backend interface {
 func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
-	n.values = &values{clock: &n.clock, stamped: w.plan.fates%2 == 1, inboxes: map[string]*road{}}
+	n.values = &values{clock: &n.clock, stamped: w.plan.fates%2 == 1, inboxes: map[string]*link{}}
 	n.forgetLocked() // no other goroutine has it yet
 	return n
 }
@@ -53,12 +53,12 @@ func newNode(w *world, number int) *node {
 // forgetLocked removes all data of the node.
 func (n *node) forgetLocked() {
 	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
-	n.sessions = map[*road]server{}
+	n.sessions = map[*link]server{}
 	n.values.forget()
 }
 
-// session returns the node's end of a road. A planted bug may replace it.
-func (n *node) session(r *road) server {
+// session returns the driver by which a link uses the node. A planted bug may replace it.
+func (n *node) session(r *link) server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.sessions[r]
@@ -73,16 +73,16 @@ func (n *node) session(r *road) server {
 	return s
 }
 
-// handle runs a request, or keeps it until the node no longer hangs. It returns false if
+// handle runs a request, at once or when the node no longer hangs. It returns false if
 // the node is down.
 func (n *node) handle(f func()) bool {
 	n.mu.Lock()
 	now := n.w.now()
-	if now < n.away {
+	if now < n.downUntil {
 		n.mu.Unlock()
 		return false
 	}
-	if now < n.hung {
+	if now < n.hungUntil {
 		n.waiting = append(n.waiting, f)
 		n.mu.Unlock()
 		return true
@@ -92,15 +92,15 @@ func (n *node) handle(f func()) bool {
 	return true
 }
 
-// hang stops the node for a while. Requests that arrive meanwhile are handled then, in
-// the order in which they arrived.
+// hang stops the node for a while. After that, it handles the requests that arrived
+// meanwhile, in order.
 func (n *node) hang(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.hung = max(n.hung, n.w.now()+d)
+	n.hungUntil = max(n.hungUntil, n.w.now()+d)
 	n.w.after(d, func() {
 		n.mu.Lock()
-		if n.w.now() < n.hung {
+		if n.w.now() < n.hungUntil {
 			n.mu.Unlock()
 			return
 		}
@@ -113,11 +113,11 @@ func (n *node) hang(d time.Duration) {
 	})
 }
 
-// lose ends the node without its data. It is back, empty, after d.
+// lose stops the node and removes its data. After d the node is back.
 func (n *node) lose(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.away, n.waiting = n.w.now()+d, nil
+	n.downUntil, n.waiting = n.w.now()+d, nil
 	n.forgetLocked()
 }
 

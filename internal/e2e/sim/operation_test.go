@@ -19,23 +19,23 @@ func (p *process) work(steps []step) {
 		ctx, cancel := c.context()
 		switch s.verb {
 		case "break":
-			p.breaks(ctx, c)
+			p.breakLease(ctx, c)
 		case "look":
-			p.looks(ctx, c)
+			p.inspect(ctx, c)
 		case "all":
-			p.takesAll(ctx, c)
+			p.lockAll(ctx, c)
 		case "once":
-			p.does(ctx, c)
+			p.doOnce(ctx, c)
 		case "elect":
-			p.elects(ctx, c)
+			p.runElection(ctx, c)
 		case "leader":
-			p.looksForLeader(ctx, c)
+			p.readLeader(ctx, c)
 		case "watch":
-			p.watches(c)
+			p.watch(c)
 		case "close":
-			p.w.history.said(c, p.closing(ctx, p.close))
+			p.w.history.noteAnswer(c, p.closeAndNote(ctx, p.close))
 		default:
-			p.claims(ctx, c)
+			p.claim(ctx, c)
 		}
 		cancel()
 	}
@@ -46,7 +46,7 @@ func (h *history) begin(p *process, s step) *call {
 	h.mu.Lock()
 	c := &call{
 		step: s, number: len(h.calls) + 1, process: p, began: h.w.now(),
-		answered: never, ctxEnds: never, believed: never, left: never, told: never, ended: never,
+		answered: never, ctxEnds: never, believed: never, stopped: never, lossSeen: never, ended: never,
 	}
 	h.calls = append(h.calls, c)
 	h.mu.Unlock()
@@ -54,15 +54,15 @@ func (h *history) begin(p *process, s step) *call {
 	return c
 }
 
-// context returns the call's ctx. Every call has an end, so that the checker finds a
-// claim that starves and does not wait for it forever.
+// context returns the call's ctx. Every ctx ends, so that the checker finds a claim that
+// starves.
 func (c *call) context() (context.Context, context.CancelFunc) {
 	w := c.process.w
 	ctx, cancel := context.WithCancel(context.Background())
-	last := w.patience()
-	if c.patience != never {
-		last = min(last, c.patience)
-		c.ctxEnds = c.began + c.patience
+	last := w.maxWait()
+	if c.timeout != never {
+		last = min(last, c.timeout)
+		c.ctxEnds = c.began + c.timeout
 	}
 	ctx, stop := context.WithTimeout(ctx, last)
 	if c.cancel != never {
@@ -80,7 +80,7 @@ func (s *call) options() []pawl.LockOption {
 	o = append(o, pawl.WithTTL(s.ttl))
 	if s.verb != "break" && s.verb != "look" {
 		if s.health && !s.process.w.planted.noHealth {
-			o = append(o, pawl.WithHealth(s.ill))
+			o = append(o, pawl.WithHealth(s.healthCheck))
 		}
 		if s.delay > 0 {
 			o = append(o, pawl.WithLockDelay(s.delay))
@@ -97,18 +97,18 @@ func (s *call) options() []pawl.LockOption {
 
 type body = func(context.Context) error
 
-// claims is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
-func (p *process) claims(ctx context.Context, c *call) {
+// claim is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
+func (p *process) claim(ctx context.Context, c *call) {
 	lock, do := p.entrance(c)
 	if c.do {
 		err := do(ctx, func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, c.name)
-			p.w.history.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+			p.w.history.noteGrant(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 			p.wait(c.hold, ctx.Done())
-			p.w.history.leaves(c)
+			p.w.history.noteStop(c)
 			return nil
 		})
-		p.w.history.did(c, err)
+		p.w.history.noteDo(c, err)
 		return
 	}
 	var by *shock
@@ -116,21 +116,21 @@ func (p *process) claims(ctx context.Context, c *call) {
 		by = p.w.history.addShock(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
 	}
 	lease, err := lock(ctx)
-	p.w.history.answers(c, lease, err)
+	p.w.history.noteResult(c, lease, err)
 	if by != nil {
-		p.w.history.forced(c, err)
+		p.w.history.noteForced(c, err)
 	}
 	if err != nil {
 		return
 	}
-	if !p.holds(ctx, c, lease) || c.lingers && !p.lingers(lease) {
+	if !p.useLease(ctx, c, lease) || c.usesTimeAfterLoss && !p.useTimeAfterLoss(lease) {
 		return
 	}
-	p.w.history.leaves(c)
-	p.w.history.gaveBack(c, lease.Release(ctx))
+	p.w.history.noteStop(c)
+	p.w.history.noteRelease(c, lease.Release(ctx))
 }
 
-// entrance returns the method of a step.
+// entrance returns the method that a step calls.
 func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
 	type locker interface {
 		Lock(ctx context.Context) (*pawl.Lease, error)
@@ -166,14 +166,14 @@ func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, er
 	return m.Lock, m.Do
 }
 
-// ran makes a Do of TryDo, and checks whether its answer says correctly that the function
+// ran makes a Do of a TryDo, and checks whether TryDo reports correctly that the function
 // ran.
 func (c *call) ran(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
 	return func(ctx context.Context, f body) error {
 		did := false
 		ran, err := try(ctx, func(ctx context.Context) error { did = true; return f(ctx) })
 		if ran != did {
-			c.process.w.violated(c.name, "%v says that its function ran: %v; it did: %v", c, ran, did)
+			c.process.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, ran, did)
 		}
 		if !ran && err == nil {
 			err = pawl.ErrHeld
@@ -182,43 +182,43 @@ func (c *call) ran(try func(context.Context, func(context.Context) error) (bool,
 	}
 }
 
-// breaks is an operator's break of the current holder.
-func (p *process) breaks(ctx context.Context, c *call) {
+// breakLease is an operator's break of the current holder.
+func (p *process) breakLease(ctx context.Context, c *call) {
 	e, err := p.locks.Inspect(ctx, c.name)
 	if err == nil && len(e.Holders) > 0 {
 		fence := e.Holders[c.number%len(e.Holders)].Fence
 		p.w.history.addShock(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c, fence: fence})
 		err = p.locks.Break(ctx, c.name, fence, &pawl.BreakOptions{Delay: cmp.Or(c.delay, -1)})
-		p.w.history.forced(c, err)
+		p.w.history.noteForced(c, err)
 	}
-	p.w.history.said(c, err)
+	p.w.history.noteAnswer(c, err)
 }
 
-// looks reads the name.
-func (p *process) looks(ctx context.Context, c *call) {
+// inspect reads the name.
+func (p *process) inspect(ctx context.Context, c *call) {
 	_, err := p.locks.Inspect(ctx, c.name)
-	p.w.history.said(c, err)
+	p.w.history.noteAnswer(c, err)
 }
 
-func (h *history) said(c *call, err error) {
+func (h *history) noteAnswer(c *call, err error) {
 	h.mu.Lock()
 	c.answered, c.err = h.w.now(), err
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "is answered", answer(c, err))
 }
 
-// answers records the answer to a claim.
-func (h *history) answers(c *call, lease *pawl.Lease, err error) {
+// noteResult records the answer to a claim.
+func (h *history) noteResult(c *call, lease *pawl.Lease, err error) {
 	if err == nil {
-		h.grants(c, lease.Fence(), lease, func() bool { return lease.Err() == nil }, lease.Done())
+		h.noteGrant(c, lease.Fence(), lease, func() bool { return lease.Err() == nil }, lease.Done())
 		return
 	}
-	h.said(c, err)
+	h.noteAnswer(c, err)
 }
 
-// grants records that a user believes to hold a lease from now on, and checks whether
-// another one does, too.
-func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func() bool, done <-chan struct{}) {
+// noteGrant records that a user believes from now on to hold a lease, and checks
+// exclusion.
+func (h *history) noteGrant(c *call, fence uint64, lease *pawl.Lease, believes func() bool, done <-chan struct{}) {
 	h.mu.Lock()
 	now := h.w.now()
 	c.granted, c.fence, c.lease, c.believes, c.done = true, fence, lease, believes, done
@@ -234,52 +234,52 @@ func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func
 	}
 	go func() {
 		<-done
-		h.tells(c)
+		h.noteLoss(c)
 	}()
-	h.trusted(c, lease)
+	h.checkDeadline(c, lease)
 	h.checkExclusion(c)
 }
 
-// tells records that a holder learned of the end of its lease.
-func (h *history) tells(c *call) {
+// noteLoss records that a user saw the end of its lease.
+func (h *history) noteLoss(c *call) {
 	var lost *pawl.LostError
 	if c.lease != nil {
 		lost, _ = errors.AsType[*pawl.LostError](c.lease.Err())
 	}
 	if c.believes() {
-		h.w.violated(c.name, "%v was told that it is over, and Err says that it is not", c)
+		h.w.violated(c.name, "the Done channel of %v is closed, but it has no error", c)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.left != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
+	if c.stopped != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
 		return
 	}
-	c.told, c.lost = h.w.now(), lost
-	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "is told that it is over", answer(c, c.lost)})
+	c.lossSeen, c.lost = h.w.now(), lost
+	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "sees its loss", answer(c, c.lost)})
 }
 
-// leaves records that a user stops, and will release.
-func (h *history) leaves(c *call) {
+// noteStop records that a user stops to work, and releases next.
+func (h *history) noteStop(c *call) {
 	h.mu.Lock()
-	c.left = h.w.now()
+	c.stopped = h.w.now()
 	h.forgetLocked(c)
 	h.mu.Unlock()
-	h.trusted(c, c.lease)
+	h.checkDeadline(c, c.lease)
 	h.w.note(c.name, c.process, "leaves", c)
 }
 
-func (h *history) gaveBack(c *call, err error) {
+func (h *history) noteRelease(c *call, err error) {
 	h.mu.Lock()
 	c.ended, c.released = h.w.now(), err
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "has released", answer(c, err))
 	if err == nil && (c.minHold > 0 || c.delay > 0) && (h.w.plan.backend == "memory" || h.w.plan.backend == "store") {
-		h.w.after(c.believed+h.w.keeps(c)-h.w.now(), func() { h.leavesNothing(c) })
+		h.w.after(c.believed+h.w.keptFor(c)-h.w.now(), func() { h.checkReleased(c) })
 	}
 }
 
-// did records the answer of Do.
-func (h *history) did(c *call, err error) {
+// noteDo records the answer of Do.
+func (h *history) noteDo(c *call, err error) {
 	h.mu.Lock()
 	c.answered, c.ended = h.w.now(), h.w.now()
 	if c.granted {

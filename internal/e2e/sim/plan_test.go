@@ -13,7 +13,7 @@ type plan struct {
 	backend   string // "memory", "store", "quorum" or "redis"
 	unit      time.Duration
 	weather   weather
-	fates     uint64 // of messages: each road has its own dice
+	fates     uint64 // of messages: each link has its own dice
 	nodes     []nodePlan
 	processes []processPlan
 	names     []namePlan
@@ -42,20 +42,20 @@ type namePlan struct {
 
 // A step is one call of a user.
 type step struct {
-	after    time.Duration // after the previous step
-	verb     string        // "lock", "try", "force", "break", "look"; see features_plan_test.go for the rest
-	name     string
-	sort     string // "mutex", "reader" or "permits"
-	weight   int
-	limit    int
-	do       bool // through Do or TryDo
-	ttl      time.Duration
-	delay    time.Duration // the lock-delay, or the delay of a break
-	minHold  time.Duration
-	maxHold  time.Duration
-	hold     time.Duration
-	patience time.Duration // ctx's deadline, never if it has none
-	cancel   time.Duration // when ctx is cancelled; never if it is not
+	after   time.Duration // after the previous step
+	verb    string        // "lock", "try", "force", "break", "look"; see features_plan_test.go for the rest
+	name    string
+	sort    string // "mutex", "reader" or "permits"
+	weight  int
+	limit   int
+	do      bool // through Do or TryDo
+	ttl     time.Duration
+	delay   time.Duration // the lock-delay, or the delay of a break
+	minHold time.Duration
+	maxHold time.Duration
+	hold    time.Duration
+	timeout time.Duration // ctx's deadline, never if it has none
+	cancel  time.Duration // when ctx is cancelled; never if it is not
 	feature
 }
 
@@ -67,16 +67,16 @@ type feature struct {
 	atLeastOnce bool
 	// ends says how the function of "once" or "elect" ends: "", "done", "resigns", "own
 	// error" or "resigns with an error".
-	ends     string
-	sets     time.Duration // when "elect" sets a value
-	stays    bool          // of "elect": it leads until everything works again, and longer
-	confirms int           // how often a holder confirms
-	detaches bool
-	away     time.Duration // how long it is detached; never if it is not attached again
-	to       int           // the process that attaches it
-	lingers  bool          // after a loss, it stops at LostError.StopBy
-	health   bool
-	sick     time.Duration // when a holder's health function begins to fail
+	ends              string
+	sets              time.Duration // when "elect" sets a value
+	stays             bool          // of "elect": it leads until everything works again, and longer
+	confirms          int           // how often a holder confirms
+	detaches          bool
+	detachedFor       time.Duration // never if it is not attached again
+	to                int           // the process that attaches it
+	usesTimeAfterLoss bool          // after a loss, it stops at LostError.StopBy
+	health            bool
+	sick              time.Duration // when a holder's health function begins to fail
 }
 
 func (s step) String() string {
@@ -84,7 +84,7 @@ func (s step) String() string {
 	for _, o := range []struct {
 		name string
 		d    time.Duration
-	}{{"delay", s.delay}, {"min hold", s.minHold}, {"at most", s.maxHold}, {"patience", s.patience}, {"cancelled", s.cancel}} {
+	}{{"delay", s.delay}, {"min hold", s.minHold}, {"at most", s.maxHold}, {"timeout", s.timeout}, {"cancelled", s.cancel}} {
 		if o.d > 0 {
 			out += fmt.Sprintf(" %s %v", o.name, o.d)
 		}
@@ -206,7 +206,7 @@ func (p *plan) drawMixed() {
 
 func (p *plan) drawStep(d *dice, violent, plain bool) step {
 	n := one(d, p.names...)
-	s := step{name: n.name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, verb: "lock", ttl: p.unit, patience: never, cancel: never}
+	s := step{name: n.name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, verb: "lock", ttl: p.unit, timeout: never, cancel: never}
 	switch {
 	case n.sort == "readers" && d.chance(70):
 		s.sort, s.weight = "reader", 1
@@ -222,7 +222,7 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 	s.do = d.chance(25) && (s.sort != "permits" || s.weight == 1)
 	switch d.below(8) {
 	case 0, 1:
-		s.patience = d.between(0, p.unit)
+		s.timeout = d.between(0, p.unit)
 	case 2:
 		s.cancel = d.between(0, p.unit)
 	case 3:
@@ -238,7 +238,7 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 		}
 		s.delay = one(d, 0, p.unit/4, 2*p.unit)
 		if s.verb != "force" {
-			s.patience = d.between(0, p.unit) // the root package bounds only claims
+			s.timeout = d.between(0, p.unit) // the root package bounds only claims
 		}
 	}
 	return s

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// memories is the memory of the bug of a node.
-type memories struct {
+// bugState is the state of a bug in a node.
+type bugState struct {
 	clock *clock
 
 	mu     sync.Mutex // protects all below
@@ -24,8 +24,8 @@ type memories struct {
 	swap   map[driver.Token]driver.Token
 }
 
-// took notes a grant.
-func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
+// took records a grant, and returns whether it is the first one of the token.
+func (m *bugState) took(c driver.Claim, g driver.Grant) (first bool) {
 	_, known := m.claims[c.Token]
 	m.claims[c.Token], m.holder[c.Name] = c, c.Token
 	return !known
@@ -33,7 +33,7 @@ func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
 
 // faults are common bugs of locks.
 var faults = []bug{
-	{"a release that does not look whose lease it is", "they hold it at once", 8, "memory", inNode(func(b *bent, m *memories) {
+	{"a release that does not check the owner of the lease", "hold the name at the same time", 8, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) { m.took(c, *g) })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			err := b.server.Release(ctx, l)
@@ -45,10 +45,10 @@ var faults = []bug{
 			return err
 		}
 	}), nil},
-	{"a renewal that makes a lease", "believed in it for longer than a TTL", 17, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that makes a lease", "did not see its loss", 17, "memory", inNode(func(b *patched, m *bugState) {
 		creates(b, m, func(driver.Token) bool { return true })
 	}), nil},
-	{"a renewal that comes after the release makes the lease again", "says that", 21, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that comes after the release makes the lease again", "says that", 21, "memory", inNode(func(b *patched, m *bugState) {
 		released := map[driver.Token]bool{}
 		creates(b, m, func(t driver.Token) bool { return released[t] })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
@@ -58,12 +58,12 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a renewal that says yes and does nothing", "they hold it at once", 3, "memory", inNode(func(b *bent, _ *memories) {
+	{"a renewal that succeeds and does nothing", "hold the name at the same time", 3, "memory", inNode(func(b *patched, _ *bugState) {
 		b.renew = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 			return make([]error, len(leases)), nil
 		}
 	}), nil},
-	{"a term that is counted from the reply", "they hold it at once", 3, "memory", inClient(func(_ *process, b *bent) {
+	{"a term that is counted from the reply", "hold the name at the same time", 3, "memory", inClient(func(_ *process, b *patched) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			sent := time.Now()
 			g, err := b.server.Acquire(ctx, c)
@@ -78,7 +78,7 @@ var faults = []bug{
 			return b.server.Renew(ctx, shorter)
 		}
 	}), nil},
-	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *bent, m *memories) {
+	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
 			_, held := m.holder[c.Name]
 			if m.took(c, *g) && held {
@@ -92,7 +92,7 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"the same fence for the next", "have the same fence", 1, "memory", inNode(func(b *bent, m *memories) {
+	{"the same fence for the next", "have the same fence", 1, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
 			if m.took(c, *g) {
 				g.Fence = cmp.Or(m.last[c.Name], g.Fence)
@@ -100,7 +100,7 @@ var faults = []bug{
 			}
 		})
 	}), nil},
-	{"a lease that ends with the ctx of its acquire", "nothing had gone wrong", 22, "memory", inClient(func(_ *process, b *bent) {
+	{"a lease that ends with the ctx of its acquire", "nothing had gone wrong", 22, "memory", inClient(func(_ *process, b *patched) {
 		var mu sync.Mutex
 		ends := map[driver.Token]time.Time{}
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -119,15 +119,15 @@ var faults = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), nil},
-	{"a majority that is one too few", "they hold it at once", 3, "quorum", func() planted {
+	{"a majority that is one too few", "hold the name at the same time", 3, "quorum", func() planted {
 		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver { // one too few
 			same := p.number % len(nodes)
-			nodes[(same+1)%len(nodes)] = newRoad(p, p.w.nodes[same].(*node))
+			nodes[(same+1)%len(nodes)] = newLink(p, p.w.nodes[same].(*node))
 			return nodes
 		}}
 	}, nil},
-	{"a wake-up that is lost", "nobody held the name", 22, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalGranted }), nil},
-	{"names that are folded", "no call can have held the name", 42, "memory", inNode(func(b *bent, _ *memories) {
+	{"a wake-up that is lost", "while the name was free", 22, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalGranted }), nil},
+	{"names that are folded", "no call can have held the name", 42, "memory", inNode(func(b *patched, _ *bugState) {
 		b.claims(func(c *driver.Claim) { c.Name = strings.ToLower(c.Name) })
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			leases = slices.Clone(leases)
@@ -141,13 +141,13 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"one permit too many", "they hold it at once", 1, "memory", claims(func(c *driver.Claim) {
+	{"one permit too many", "hold the name at the same time", 1, "memory", claims(func(c *driver.Claim) {
 		if c.Limit < driver.Unlimited {
 			c.Limit++
 		}
 	}), nil},
-	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
-	{"a waiter that gave up stays in the queue", "waits for it", 2651, "memory", inNode(func(b *bent, m *memories) {
+	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *patched, m *bugState) { swaps(b, m) }), nil},
+	{"a waiter that gave up stays in the queue", "waits for it", 2651, "memory", inNode(func(b *patched, m *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
@@ -166,7 +166,7 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a forced claim that breaks no holder", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
+	{"a forced claim that breaks no holder", "returned nil, but", 11, "memory", inNode(func(b *patched, _ *bugState) {
 		beside := map[driver.Token]bool{}
 		b.claims(func(c *driver.Claim) {
 			if c.Force {
@@ -181,10 +181,10 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a backend's clock that is twice as fast", "they hold it at once", 7, "memory", func() planted {
+	{"a backend's clock that is twice as fast", "hold the name at the same time", 7, "memory", func() planted {
 		return planted{node: func(n *node, s server) server { n.clock.ppm = 1_000_000; return s }}
 	}, nil},
-	{"a refusal that says to look again at once", "requests to acquire", 4, "memory", inNode(func(b *bent, _ *memories) {
+	{"a refusal that asks for a retry at once", "requests to acquire", 4, "memory", inNode(func(b *patched, _ *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -201,8 +201,8 @@ var faults = []bug{
 	}, nil},
 }
 
-// creates makes a renewal grant a lease that it does not find.
-func creates(b *bent, m *memories, which func(driver.Token) bool) {
+// creates plants a renewal that grants a lease which it does not find.
+func creates(b *patched, m *bugState, which func(driver.Token) bool) {
 	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		m.mu.Lock()
 		m.claims[c.Token] = c
@@ -224,8 +224,8 @@ func creates(b *bent, m *memories, which func(driver.Token) bool) {
 	}
 }
 
-// swaps exchanges the first and the second claim of the queue.
-func swaps(b *bent, m *memories) {
+// swaps exchanges the tokens of the first and the second claim of the queue.
+func swaps(b *patched, m *bugState) {
 	as := func(t driver.Token) driver.Token {
 		m.mu.Lock()
 		defer m.mu.Unlock()

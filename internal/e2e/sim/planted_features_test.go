@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ofFeatures are bugs in the features above the locks. All tests of Pawl once missed the
-// first six. Here they appear as a user or a backend would notice them.
-var ofFeatures = []bug{
-	{"a task that is done is not noted if its ctx has ended", "nothing had gone wrong, and was told", 4, "memory", inClient(func(p *process, b *bent) {
+// featureBugs are bugs in the features above the locks. All tests of Pawl once missed the
+// first six.
+var featureBugs = []bug{
+	{"a task that is done is not noted if its ctx has ended", "nothing had gone wrong, but its answer", 4, "memory", inClient(func(p *process, b *patched) {
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			if leases[0].Name == ticks && leases[0].Value != nil && p.w.history.ctxOver(p) {
 				return nil, context.Canceled
@@ -26,29 +26,29 @@ var ofFeatures = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), atLeastOnce},
-	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+	{"the error of a function that has resigned is not returned", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runs, f body) error {
 		if err := run(ctx, f); !errors.Is(err, errOwn) {
 			return err
 		}
 		<-ctx.Done()
 		return ctx.Err()
 	}), nil},
-	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", entries(func(_ *process, e *driver.Entry) {
+	{"the leader has the value of the previous term", "its value belongs to another term", 5, "memory", entries(func(_ *process, e *driver.Entry) {
 		for _, h := range e.Holders {
 			e.ValueFence = h.Fence
 		}
 	}), nil},
 	{"the name is closed for half of the lock-delay of its lease", "to stop, and", 1, "memory", claims(func(c *driver.Claim) { c.LockDelay /= 2 }), losesWithDelay},
 	{"a lease with a health function is passed on as one without", "they differ in their health", 12, "memory", func() planted { return planted{noHealth: true} }, healthy},
-	{"an end that comes by itself is not waited for by a watcher", "ended by itself", 26, "memory", entries(func(_ *process, e *driver.Entry) {
+	{"a watcher that does not wait for the expiry of a lease", "ended by itself", 26, "memory", entries(func(_ *process, e *driver.Entry) {
 		for i := range e.Holders {
 			e.Holders[i].ExpiresIn = time.Hour
 		}
 	}), watched},
-	{"a health function that is not asked", "was unhealthy from", 21, "memory", func() planted { return planted{noHealth: true} }, nil},
-	{"a key is written with the release, not with the grant", "had done that of", 5, "memory", claims(func(c *driver.Claim) { c.Value = nil }), nil},
-	{"keys that are not compared", "had done that of", 5, "memory", claims(func(c *driver.Claim) { c.ValueBelow = nil }), nil},
-	{"a claim is refused for a key that is not done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
+	{"a health function that is not called", "was unhealthy from", 21, "memory", func() planted { return planted{noHealth: true} }, nil},
+	{"a key is written with the release, not with the grant", "had run key", 5, "memory", claims(func(c *driver.Claim) { c.Value = nil }), nil},
+	{"keys that are not compared", "had run key", 5, "memory", claims(func(c *driver.Claim) { c.ValueBelow = nil }), nil},
+	{"a claim is refused for a key that is not done", "no task has done it", 5, "memory", inNode(func(b *patched, m *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.ValueBelow != nil && string(c.ValueBelow) > "b" {
 				return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: c.ValueBelow}
@@ -56,7 +56,7 @@ var ofFeatures = []bug{
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
-	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *bent, _ *memories) {
+	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *patched, _ *bugState) {
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			leases = slices.Clone(leases)
 			for i := range leases {
@@ -75,16 +75,16 @@ var ofFeatures = []bug{
 		}
 		return err
 	}), nil},
-	{"an instance that leads although its term is over", "they hold it at once", 94, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+	{"an instance that leads although its term is over", "hold the name at the same time", 94, "memory", inElection(func(ctx context.Context, run runs, f body) error {
 		return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
 	}), nil},
 	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
 		return planted{handle: func(h map[string]any) { h["f"] = json.Number(h["f"].(json.Number).String() + "0") }}
 	}, nil},
-	{"an attached lease that makes itself again", "was granted before that", 89, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that grants an attached lease again", "was granted before that", 89, "memory", inNode(func(b *patched, m *bugState) {
 		creates(b, m, func(driver.Token) bool { return true })
 	}), nil},
-	{"a lease that is renewed after it was detached", "was detached, and", 39, "memory", inClient(func(p *process, b *bent) {
+	{"a lease that is renewed after it was detached", "was detached, but", 39, "memory", inClient(func(p *process, b *patched) {
 		last := map[driver.Token]driver.LeaseRef{}
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			for _, l := range leases {
@@ -96,20 +96,20 @@ var ofFeatures = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), nil},
-	{"a renewal that says yes of a lease that is over", "was confirmed at", 89, "memory", inNode(func(b *bent, _ *memories) {
+	{"a renewal that succeeds for a lease that has ended", "was confirmed at", 89, "memory", inNode(func(b *patched, _ *bugState) {
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			answers, err := b.server.Renew(ctx, leases)
 			return make([]error, len(answers)), err
 		}
 	}), nil},
-	{"a term that counts from the answer to Confirm", "is trusted until", 5, "memory", func() planted { return planted{fromAnswer: true} }, nil},
-	{"a minimum hold that is longer than it should be", "its minimum hold is over", 6, "memory", inNode(func(b *bent, _ *memories) {
+	{"a term that counts from the answer to Confirm", "is trusted until", 5, "memory", func() planted { return planted{countsFromAnswer: true} }, nil},
+	{"a minimum hold that is longer than it should be", "its minimum hold is over", 6, "memory", inNode(func(b *patched, _ *bugState) {
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			l.MinHold += l.MinHold / 10
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a break that closes the name for half of its delay", "had broken a lease", 92, "memory", inNode(func(b *bent, _ *memories) {
+	{"a break that closes the name for half of its delay", "had broken a lease", 92, "memory", inNode(func(b *patched, _ *bugState) {
 		b.breaks = func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 			return b.server.Break(ctx, name, fence, delay/2, by)
 		}
@@ -119,7 +119,7 @@ var ofFeatures = []bug{
 			c.Limit = 1
 		}
 	}), nil},
-	{"a forced claim leaves the name closed", "has granted a forced claim", 2, "memory", inNode(func(b *bent, _ *memories) {
+	{"a forced claim leaves the name closed", "has granted a forced claim", 2, "memory", inNode(func(b *patched, _ *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			if err == nil && c.Force {
@@ -128,17 +128,17 @@ var ofFeatures = []bug{
 			return g, err
 		}
 	}), nil},
-	{"the head of the queue does not hear when the name opens", "nobody held the name", 13, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalRetry }), opening},
-	{"a lock-delay that is half as long after a lease that was left alone", "was detached and left alone", 1, "memory", claims(func(c *driver.Claim) { c.LockDelay /= 2 }), leftAlone},
+	{"the head of the queue gets no signal when the name opens", "while the name was free", 13, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalRetry }), opening},
+	{"a lock-delay that is half as long after a detached lease", "was detached and left alone", 1, "memory", claims(func(c *driver.Claim) { c.LockDelay /= 2 }), leftAlone},
 	{"a watcher that does not look when a closed name opens", "that the name is closed for", 221, "memory", entries(func(_ *process, e *driver.Entry) {
 		if e.ClosedFor > 0 {
 			e.ClosedFor = max(time.Millisecond, e.ClosedFor-time.Minute)
 		}
 	}), nil},
-	{"all holds names while it waits", "after 0 polite rounds", 186, "memory", func() planted { return planted{keepsAll: true} }, nil},
-	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
-	{"a watcher that misses the last change", "it has not seen that", 10, "memory", entries(func(p *process, e *driver.Entry) {
-		if p.w.now() > p.w.heals() {
+	{"All holds names while it waits", "after 0 polite rounds", 186, "memory", func() planted { return planted{holdsWhileWaiting: true} }, nil},
+	{"All takes only its first name", "has no lease of it", 4, "memory", func() planted { return planted{onlyFirstName: true} }, nil},
+	{"a watcher that misses the last change", "has not seen the last state", 10, "memory", entries(func(p *process, e *driver.Entry) {
+		if p.w.now() > p.w.healedAt() {
 			e.Holders = append(e.Holders, driver.Holder{Fence: 1})
 		}
 	}), nil},
@@ -170,18 +170,18 @@ func atLeastOnce(p *plan) {
 			s.atLeastOnce, s.ends, s.hold, s.cancel = true, "", p.unit/10, p.unit/20
 		}
 	})
-	p.calms()
+	p.makeCalm()
 }
 
 func losesWithDelay(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.delay, s.maxHold, s.lingers, s.do = p.unit, p.unit/2, true, false
-			s.hold, s.patience, s.cancel = 2*p.unit, never, never
+			s.delay, s.maxHold, s.usesTimeAfterLoss, s.do = p.unit, p.unit/2, true, false
+			s.hold, s.timeout, s.cancel = 2*p.unit, never, never
 			s.detaches = false
 		}
 	})
-	p.calms()
+	p.makeCalm()
 }
 
 func healthy(p *plan) {
@@ -191,26 +191,26 @@ func healthy(p *plan) {
 			s.delay, s.minHold, s.maxHold, s.ttl, s.after = 0, 0, 0, p.unit, 0
 		}
 	})
-	p.calms()
+	p.makeCalm()
 }
 
 func watched(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" && !s.do {
-			s.detaches, s.away, s.hold, s.health = true, never, p.unit/10, false
+			s.detaches, s.detachedFor, s.hold, s.health = true, never, p.unit/10, false
 		}
 		if s.verb == "watch" {
 			s.hold = never
 		}
 	})
-	p.calms()
+	p.makeCalm()
 }
 
 func leftAlone(p *plan) {
 	watched(p)
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.delay, s.maxHold, s.patience, s.cancel = p.unit, 0, never, never
+			s.delay, s.maxHold, s.timeout, s.cancel = p.unit, 0, never, never
 		}
 	})
 }
@@ -220,14 +220,14 @@ func leftAlone(p *plan) {
 func opening(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.minHold, s.maxHold, s.patience, s.cancel, s.detaches, s.health = p.unit/10, 0, never, never, false, false
+			s.minHold, s.maxHold, s.timeout, s.cancel, s.detaches, s.health = p.unit/10, 0, never, never, false, false
 			s.hold = min(s.hold, p.unit/50)
 		}
 	})
-	p.calms()
+	p.makeCalm()
 }
 
-func (p *plan) calms() { p.weather, p.faults = calm(), nil }
+func (p *plan) makeCalm() { p.weather, p.faults = calm(), nil }
 
 func (p *plan) eachStep(f func(s *step)) {
 	for i := range p.processes {
@@ -239,8 +239,8 @@ func (p *plan) eachStep(f func(s *step)) {
 	}
 }
 
-// bend changes a handle, if a bug is planted in handles.
-func (b planted) bend(handle pawl.Handle) pawl.Handle {
+// patch changes a handle, if a bug is planted in handles.
+func (b planted) patch(handle pawl.Handle) pawl.Handle {
 	if b.handle == nil {
 		return handle
 	}

@@ -8,18 +8,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ofQuorums are bugs that a quorum could have: in its requests to the nodes, or in its
-// use of the answers.
-var ofQuorums = []bug{
-	{"permits that are not counted again", "they hold it at once", 95, "quorum", inVotes(func(p *process, b *bent) {
+// quorumBugs are bugs in the requests of a quorum, or in its use of the answers.
+var quorumBugs = []bug{
+	{"permits that are not counted again", "hold the name at the same time", 95, "quorum", inVotes(func(p *process, b *patched) {
 		b.entries(func(e *driver.Entry) {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h driver.Holder) bool { return !p.owns(h.Owner) })
 		})
 	}), mostlyPermits},
-	{"claims that have no tickets", "tickets: on node", 10, "quorum", inVotes(func(_ *process, b *bent) {
+	{"claims that have no tickets", "tickets: on node", 10, "quorum", inVotes(func(_ *process, b *patched) {
 		b.claims(func(c *driver.Claim) { c.Ticket = 0 })
 	}), nil},
-	{"a claim gives way to a younger one", "gives back what it has", 67, "quorum", inVotes(func(p *process, b *bent) {
+	{"a claim gives way to a younger one", "gives back what it has", 67, "quorum", inVotes(func(p *process, b *patched) {
 		b.entries(func(e *driver.Entry) {
 			for i := range e.Waiters {
 				if w := &e.Waiters[i]; !p.owns(w.Owner) {
@@ -33,15 +32,15 @@ var ofQuorums = []bug{
 			}
 		})
 	}), nil},
-	{"two in the queues of a quorum change places", "FIFO", 164, "quorum", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
+	{"two claims change places in the queues of a quorum", "FIFO", 164, "quorum", inNode(func(b *patched, m *bugState) { swaps(b, m) }), nil},
 }
 
 // inVotes plants a bug between a process' quorum and its nodes.
-func inVotes(plant func(p *process, b *bent)) func() planted {
+func inVotes(plant func(p *process, b *patched)) func() planted {
 	return func() planted {
 		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver {
 			for i, n := range nodes {
-				b := bend(n.(*road))
+				b := patch(n.(*link))
 				plant(p, b)
 				nodes[i] = b
 			}

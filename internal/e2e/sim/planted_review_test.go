@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// reviewed are bugs that a review found in Pawl, put back: as a node or a driver that
-// does what the product did, or that makes the product do it.
-var reviewed = []bug{
+// reviewBugs are bugs that a review found in Pawl: a node or a driver has the bug again,
+// or makes the product behave as if it had it.
+var reviewBugs = []bug{
 	{"requests have no end", "says that", 124, "memory", func() planted { return planted{noEnds: true} }, nil},
-	{"what is unknown is released once only", "says that", 51, "memory", inClient(func(_ *process, b *bent) {
+	{"a claim with an unknown result is released only once", "says that", 51, "memory", inClient(func(_ *process, b *patched) {
 		var mu sync.Mutex
 		done := map[driver.Token]bool{}
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
@@ -31,19 +31,19 @@ var reviewed = []bug{
 			return err
 		}
 	}), givesUp},
-	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 60, "memory", claims(func(c *driver.Claim) {
+	{"a forced claim that was reported as failed breaks a holder later", "no call can have broken it then", 60, "memory", claims(func(c *driver.Claim) {
 		if c.Force {
 			time.Sleep(c.TTL)
 		}
 	}), nil},
-	{"an answer after the end of its ctx is a grant", "though its ctx was over", 1, "memory", inClient(func(_ *process, b *bent) {
+	{"an answer after the end of its ctx is a grant", "though its ctx was over", 1, "memory", inClient(func(_ *process, b *patched) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL/3)
 			defer cancel()
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
-	{"a release that finds nothing says yes", "was told that all is well", 743, "memory", inNode(func(b *bent, _ *memories) {
+	{"a release that finds no lease succeeds", "returned nil, but", 743, "memory", inNode(func(b *patched, _ *bugState) {
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNoSuchLease) {
 				return err
@@ -51,7 +51,7 @@ var reviewed = []bug{
 			return nil
 		}
 	}), nil},
-	{"a lease that ended without having begun", "the Observer of", 1, "memory", func() planted {
+	{"a lease that ends without an acquired event", "the Observer of", 1, "memory", func() planted {
 		return planted{observe: func(o *pawl.Observer) {
 			acquired, n := o.Acquired, 0
 			o.Acquired = func(e pawl.AcquiredEvent) {
@@ -61,7 +61,7 @@ var reviewed = []bug{
 			}
 		}}
 	}, nil},
-	{"what is released while the client closes stays held", "all clients are closed, and", 56, "memory", inClient(func(p *process, b *bent) {
+	{"a lease that is released while the client closes stays held", "all clients are closed, but", 56, "memory", inClient(func(p *process, b *patched) {
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if p.closed() {
 				return nil
@@ -70,7 +70,7 @@ var reviewed = []bug{
 		}
 	}), nil},
 	{"a hold that was taken by force is passed on", "the fence of", 5999, "memory", signals(func(k driver.SignalKind) bool { return k == driver.SignalGranted }), forcesSoon},
-	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
+	{"one renewal that hangs delays all others", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *patched) {
 		lane, n := make(chan struct{}, 1), 0
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			lane <- struct{}{} // no mutex: virtual time would stand still
@@ -81,14 +81,14 @@ var reviewed = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), nil},
-	{"fences fall when a name is forgotten that was ahead of the clock", "the fence of", 53, "memory", inNode(func(b *bent, m *memories) {
+	{"fences fall when a name is forgotten that was ahead of the clock", "the fence of", 53, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
 			if now := uint64(m.clock.now().UnixMicro()); m.took(c, *g) && g.Fence > now+1 {
 				g.Fence = now
 			}
 		})
 	}), nil},
-	{"a signal of before counts after a node lost its data", "they hold it at once", 57, "quorum", inNode(func(b *bent, m *memories) {
+	{"an old signal counts after a node lost its data", "hold the name at the same time", 57, "quorum", inNode(func(b *patched, m *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()

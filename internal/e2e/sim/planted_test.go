@@ -14,25 +14,24 @@ import (
 	"github.com/pawl-go/pawl/internal/doctable"
 )
 
-// A bug is a possible mistake in Pawl, or a real one of the past. A checker that cannot
-// find it proves nothing.
+// A bug is a possible mistake in Pawl, or a mistake that it had. The test proves that the
+// checker finds it.
 type bug struct {
-	name string
-	sees string // a part of the checker's message that proves the find
-	// seed is the first seed that finds it, so that the test is quick. If it no longer
-	// finds the bug, the test searches all seeds.
+	name    string
+	message string // a part of the checker's message about the bug
+	// seed is the first seed that finds the bug. If it no longer does, the test searches
+	// all seeds.
 	seed    uint64
 	backend string
-	make    func() planted // called for each schedule: its memory is of one world
+	make    func() planted // called for each schedule, because a bug may have state
 	tune    func(*plan)    // makes the needed situation more frequent; may be nil
 }
 
-// most is the number of schedules that the search tries. It is not a time, so a slow
-// machine finds as much.
-const most = 10_000
+// maxSchedules limits the search. A slow machine finds as much as a fast one.
+const maxSchedules = 10_000
 
 // find searches for a schedule that shows the bug.
-func (b *bug) find(t *testing.T) (seed uint64, said string) {
+func (b *bug) find(t *testing.T) (seed uint64, text string) {
 	t.Helper()
 	var found *history
 	look := func(seed uint64) bool {
@@ -40,20 +39,20 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 		if b.tune != nil {
 			b.tune(p)
 		}
-		h := live(t, p, b.make())
+		h := simulate(t, p, b.make())
 		for _, v := range h.found {
-			if strings.Contains(v.text, b.sees) {
-				said, found = v.text, h
+			if strings.Contains(v.text, b.message) {
+				text, found = v.text, h
 			}
 		}
 		return found != nil
 	}
 	if os.Getenv("PAWL_SIM_SEARCH") == "" && b.seed > 0 && look(b.seed) {
-		return b.seed, said
+		return b.seed, text
 	}
-	for seed = 1; seed <= most; seed++ {
+	for seed = 1; seed <= maxSchedules; seed++ {
 		if look(seed) {
-			return seed, said
+			return seed, text
 		}
 	}
 	return 0, ""
@@ -61,14 +60,14 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	basictest.Nightly(t, "many schedules")
-	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores, ofFeatures) {
+	for _, b := range slices.Concat(reviewBugs, faults, quorumBugs, storeBugs, featureBugs) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()
-			seed, said := b.find(t)
-			if said == "" {
-				t.Fatalf("not found in %d schedules", most)
+			seed, text := b.find(t)
+			if text == "" {
+				t.Fatalf("not found in %d schedules", maxSchedules)
 			}
-			t.Logf("seed %d, %v: %s", seed, time.Since(began).Round(time.Millisecond), said)
+			t.Logf("seed %d, %v: %s", seed, time.Since(began).Round(time.Millisecond), text)
 		})
 	}
 }
@@ -79,11 +78,11 @@ func TestPlantedBugsAreDocumented(t *testing.T) {
 		head string
 		bugs []bug
 	}{
-		{"| found in Pawl, put back | over | seed |", reviewed},
+		{"| found in Pawl, put back | over | seed |", reviewBugs},
 		{"| a common one | over | seed |", faults},
-		{"| of quorums | seed |", ofQuorums},
-		{"| of engines that compare and swap | seed |", ofStores},
-		{"| of what stands on the locks, over one node | seed |", ofFeatures},
+		{"| of quorums | seed |", quorumBugs},
+		{"| of engines that compare and swap | seed |", storeBugs},
+		{"| of what stands on the locks, over one node | seed |", featureBugs},
 	} {
 		var rows []string
 		for _, b := range table.bugs {
@@ -97,8 +96,8 @@ func TestPlantedBugsAreDocumented(t *testing.T) {
 	}
 }
 
-// bent is a driver that replaces some methods.
-type bent struct {
+// patched is a driver that replaces some methods.
+type patched struct {
 	server
 	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	renew   func(ctx context.Context, leases []driver.LeaseRef) ([]error, error)
@@ -108,42 +107,42 @@ type bent struct {
 	breaks  func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error
 }
 
-// bend returns a server as it is, for a bug to replace a method.
-func bend(s server) *bent {
+// patch returns a server as it is, for a bug to replace a method.
+func patch(s server) *patched {
 	same := func(f func(driver.Signal)) func(driver.Signal) { return f }
-	return &bent{s, s.Acquire, s.Renew, s.Release, s.Inspect, same, s.Break}
+	return &patched{s, s.Acquire, s.Renew, s.Release, s.Inspect, same, s.Break}
 }
 
-func (b *bent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (b *patched) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return b.acquire(ctx, c)
 }
 
-func (b *bent) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (b *patched) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return b.renew(ctx, leases)
 }
 
-func (b *bent) Release(ctx context.Context, l driver.LeaseRef) error { return b.release(ctx, l) }
+func (b *patched) Release(ctx context.Context, l driver.LeaseRef) error { return b.release(ctx, l) }
 
-func (b *bent) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (b *patched) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return b.entry(ctx, name)
 }
 
-func (b *bent) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+func (b *patched) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	return b.breaks(ctx, name, fence, delay, by)
 }
 
-func (b *bent) Listen(f func(driver.Signal)) (stop func()) { return b.server.Listen(b.listen(f)) }
+func (b *patched) Listen(f func(driver.Signal)) (stop func()) { return b.server.Listen(b.listen(f)) }
 
-// claims makes the server get other claims.
-func (b *bent) claims(change func(c *driver.Claim)) {
+// claims makes the server get changed claims.
+func (b *patched) claims(change func(c *driver.Claim)) {
 	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		change(&c)
 		return b.server.Acquire(ctx, c)
 	}
 }
 
-// grants makes the server grant something else.
-func (b *bent) grants(m *memories, change func(c driver.Claim, g *driver.Grant)) {
+// grants makes the server return changed grants.
+func (b *patched) grants(m *bugState, change func(c driver.Claim, g *driver.Grant)) {
 	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		g, err := b.server.Acquire(ctx, c)
 		m.mu.Lock()
@@ -155,8 +154,8 @@ func (b *bent) grants(m *memories, change func(c driver.Claim, g *driver.Grant))
 	}
 }
 
-// entries makes the server show other entries.
-func (b *bent) entries(change func(e *driver.Entry)) {
+// entries makes the server return changed entries.
+func (b *patched) entries(change func(e *driver.Entry)) {
 	b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
 		e, err := b.server.Inspect(ctx, name)
 		change(&e)
@@ -164,15 +163,15 @@ func (b *bent) entries(change func(e *driver.Entry)) {
 	}
 }
 
-// claims, signals and entries plant bugs that are no more than that: in the claims and
-// the signals of a node, and in the entries that a process reads.
+// claims and signals plant bugs in the claims and signals of a node. entries plants a bug
+// in the entries that a process reads.
 
 func claims(change func(c *driver.Claim)) func() planted {
-	return inNode(func(b *bent, _ *memories) { b.claims(change) })
+	return inNode(func(b *patched, _ *bugState) { b.claims(change) })
 }
 
 func signals(arrive func(driver.SignalKind) bool) func() planted {
-	return inNode(func(b *bent, _ *memories) {
+	return inNode(func(b *patched, _ *bugState) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
 				if arrive(s.Kind) {
@@ -184,18 +183,18 @@ func signals(arrive func(driver.SignalKind) bool) func() planted {
 }
 
 func entries(change func(p *process, e *driver.Entry)) func() planted {
-	return inClient(func(p *process, b *bent) { b.entries(func(e *driver.Entry) { change(p, e) }) })
+	return inClient(func(p *process, b *patched) { b.entries(func(e *driver.Entry) { change(p, e) }) })
 }
 
-// inNode plants a bug in a node. The bug has one memory for all sessions of the node.
-func inNode(plant func(b *bent, m *memories)) func() planted {
+// inNode plants a bug in a node. All sessions of the node share one bugState.
+func inNode(plant func(b *patched, m *bugState)) func() planted {
 	return func() planted {
-		of := map[*node]*memories{}
+		of := map[*node]*bugState{}
 		return planted{node: func(n *node, s server) server {
 			if of[n] == nil {
-				of[n] = &memories{clock: &n.clock, claims: map[driver.Token]driver.Claim{}, last: map[string]uint64{}, holder: map[string]driver.Token{}, swap: map[driver.Token]driver.Token{}}
+				of[n] = &bugState{clock: &n.clock, claims: map[driver.Token]driver.Claim{}, last: map[string]uint64{}, holder: map[string]driver.Token{}, swap: map[driver.Token]driver.Token{}}
 			}
-			b := bend(s)
+			b := patch(s)
 			plant(b, of[n])
 			return b
 		}}
@@ -203,18 +202,17 @@ func inNode(plant func(b *bent, m *memories)) func() planted {
 }
 
 // inClient plants a bug in the driver of a process.
-func inClient(plant func(p *process, b *bent)) func() planted {
+func inClient(plant func(p *process, b *patched)) func() planted {
 	return func() planted {
 		return planted{client: func(p *process, d driverOf) driverOf {
-			b := bend(lifted{d})
+			b := patch(lifted{d})
 			plant(p, b)
 			return b
 		}}
 	}
 }
 
-// lifted makes a server of the driver of the root package; the root package raises no
-// fences.
+// lifted makes a server of a process' driver. The root package raises no fences.
 type lifted struct{ driverOf }
 
 func (lifted) RaiseFence(context.Context, driver.LeaseRef, uint64) (uint64, error) {

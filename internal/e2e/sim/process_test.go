@@ -10,37 +10,37 @@ import (
 )
 
 // A process has a client, and users who work with it. While it is paused, it sends and
-// receives nothing, and its users stand still. (Its timers do not stop, because a test
-// cannot stop a goroutine. The process does not send what they start.)
+// receives no messages, and its users wait. (Its timers continue, because a test cannot
+// stop a goroutine. Requests that they start are sent after the pause.)
 type process struct {
 	w      *world
 	number int
-	roads  []*road
+	links  []*link
 	locks  *pawl.Client
 	tap    *tap
 	ends   []func() // called when its client is closed
 	dials  int      // connections, over Redis
 
-	mu      sync.Mutex // protects what follows
-	paused  moment     // paused until then
-	dead    bool       // killed: no message of it arrives any more
-	cut     moment     // over Redis: no message to it or from it arrives before that
-	ending  bool       // its client is closing, or closed
-	left    bool       // and Close said that not all was released
-	endedAt moment     // when Close returned; 0 if it has not
+	mu          sync.Mutex // protects what follows
+	pausedUntil moment
+	dead        bool   // killed: none of its messages arrives any more
+	cutUntil    moment // over Redis: until then, no message to it or from it arrives
+	ending      bool   // its client is closing, or closed
+	closeFailed bool   // Close returned an error: not all leases were released
+	endedAt     moment // when Close returned; 0 if it has not
 }
 
-// stopped returns how much longer the process is paused.
-func (p *process) stopped() time.Duration {
+// pauseLeft returns how much longer the process is paused.
+func (p *process) pauseLeft() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(p.paused-p.w.now(), 0)
+	return max(p.pausedUntil-p.w.now(), 0)
 }
 
 // after calls f in the process when a message has arrived and the process is not paused.
 func (p *process) after(d time.Duration, f func()) {
 	p.w.after(d, func() {
-		if left := p.stopped(); left > 0 {
+		if left := p.pauseLeft(); left > 0 {
 			p.after(left, f)
 			return
 		}
@@ -51,10 +51,11 @@ func (p *process) after(d time.Duration, f func()) {
 func (p *process) pause(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.paused = max(p.paused, p.w.now()+d)
+	p.pausedUntil = max(p.pausedUntil, p.w.now()+d)
 }
 
-// wait is a user's pause in its work. It returns false if the user has died meanwhile.
+// wait is a user's pause in its work. It returns false if the process was killed
+// meanwhile.
 func (p *process) wait(d time.Duration, until <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -62,7 +63,7 @@ func (p *process) wait(d time.Duration, until <-chan struct{}) bool {
 	case <-t.C:
 	case <-until:
 	}
-	for left := p.stopped(); left > 0; left = p.stopped() {
+	for left := p.pauseLeft(); left > 0; left = p.pauseLeft() {
 		time.Sleep(left)
 	}
 	return !p.isDead()
@@ -71,7 +72,7 @@ func (p *process) wait(d time.Duration, until <-chan struct{}) bool {
 func (p *process) cutFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(p.cut-p.w.now(), 0)
+	return max(p.cutUntil-p.w.now(), 0)
 }
 
 func (p *process) isDead() bool {
@@ -80,38 +81,37 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// kill is SIGKILL: from now on its leases and its places have no owner.
+// kill simulates SIGKILL.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.dead = true
 	p.mu.Unlock()
-	for _, r := range p.roads {
+	for _, r := range p.links {
 		r.mu.Lock()
-		r.cut = 1 << 62
+		r.cutUntil = 1 << 62
 		r.mu.Unlock()
 	}
-	p.w.history.died(p)
+	p.w.history.noteDeath(p)
 }
 
-// closes ends the client of a process, within a time.
-func (p *process) closes(within time.Duration, how func(context.Context) error) {
+// closeWithin ends the client of a process, within a time.
+func (p *process) closeWithin(within time.Duration, how func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	_ = p.closing(ctx, how)
+	_ = p.closeAndNote(ctx, how)
 }
 
 // close is Close, for closes and closing.
 func (p *process) close(context.Context) error { return p.locks.Close() }
 
-// closing closes the client, and notes whether it says that it could not release all
-// leases.
-func (p *process) closing(ctx context.Context, how func(context.Context) error) error {
+// closeAndNote closes the client, and records whether it failed to release all leases.
+func (p *process) closeAndNote(ctx context.Context, how func(context.Context) error) error {
 	p.mu.Lock()
 	p.ending = true
 	p.mu.Unlock()
 	err := how(ctx)
 	p.mu.Lock()
-	p.left = p.left || err != nil
+	p.closeFailed = p.closeFailed || err != nil
 	if p.endedAt == 0 {
 		p.endedAt = p.w.now()
 	}
@@ -120,12 +120,12 @@ func (p *process) closing(ctx context.Context, how func(context.Context) error) 
 	return err
 }
 
-// mayLeave reports whether leases and places of the process may stay in the backend: it
-// was killed, or its Close says so.
+// mayLeave reports whether leases and places of the process may stay in the backend,
+// because it was killed or its Close returned an error.
 func (p *process) mayLeave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dead || p.left || p.ending && p.w.plan.backend == "quorum"
+	return p.dead || p.closeFailed || p.ending && p.w.plan.backend == "quorum"
 }
 
 func (p *process) closed() bool {

@@ -18,19 +18,19 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A redisNode is a Redis in virtual time, miniredis. The roads to it are connections:
-// messages on one connection arrive in order, and messages on two do not. A connection
-// may break, and then its last messages may have arrived or not.
+// A redisNode is a miniredis in virtual time. Processes use connections to it: the
+// messages of one connection arrive in order. A connection may break, and then its last
+// messages may have arrived or not.
 type redisNode struct {
 	w     *world
 	redis *miniredis.Miniredis
 	clock clock
 	reads *redis.Client // reads the leftovers, without faults
 
-	mu    sync.Mutex // protects what follows
-	conns map[*conn]bool
-	hung  moment
-	away  moment
+	mu        sync.Mutex // protects what follows
+	conns     map[*conn]bool
+	hungUntil moment
+	downUntil moment
 }
 
 // scripts has the text of our scripts by the names that miniredis gives them. init adds
@@ -92,7 +92,7 @@ func (n *redisNode) driver(p *process) driverOf {
 func (n *redisNode) dial(p *process) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.w.now() < n.away || p.isDead() {
+	if n.w.now() < n.downUntil || p.isDead() {
 		return nil, errors.New("connection refused")
 	}
 	inner, err := n.redis.Dial()
@@ -111,13 +111,13 @@ func (n *redisNode) dial(p *process) (net.Conn, error) {
 func (n *redisNode) hang(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.hung = max(n.hung, n.w.now()+d)
+	n.hungUntil = max(n.hungUntil, n.w.now()+d)
 }
 
 // lose is a kill of the server without a snapshot.
 func (n *redisNode) lose(d time.Duration) {
 	n.mu.Lock()
-	n.away = n.w.now() + d
+	n.downUntil = n.w.now() + d
 	all := n.conns
 	n.conns = map[*conn]bool{}
 	n.mu.Unlock()
@@ -132,9 +132,9 @@ func (n *redisNode) jump(by time.Duration) { n.clock.jump(by) }
 // held returns how much longer no message passes on a connection.
 func (n *redisNode) held(p *process) time.Duration {
 	n.mu.Lock()
-	hung := n.hung
+	hungUntil := n.hungUntil
 	n.mu.Unlock()
-	return max(hung-n.w.now(), p.stopped(), p.cutFor())
+	return max(hungUntil-n.w.now(), p.pauseLeft(), p.cutFor())
 }
 
 func (n *redisNode) entry(name string) driver.Entry {
@@ -153,7 +153,7 @@ func (n *redisNode) entry(name string) driver.Entry {
 
 func (n *redisNode) close() {
 	n.mu.Lock()
-	n.away = n.w.now() + time.Hour // go-redis may still dial, in a goroutine of its own: not while miniredis closes
+	n.downUntil = n.w.now() + time.Hour // go-redis may still dial, in its own goroutine: not while miniredis closes
 	n.mu.Unlock()
 	_ = n.reads.Close()
 	n.redis.Close()

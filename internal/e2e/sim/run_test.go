@@ -33,19 +33,19 @@ func planOf(d *dice, backend string) *plan {
 }
 
 // report prints the first violation, and the events of its name.
-func report(t *testing.T, h *history, how, repeat string) {
+func report(t *testing.T, h *history, schedule, repeat string) {
 	t.Helper()
 	v := h.found[0]
-	t.Errorf("VIOLATION: %s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", how, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.about(v))
+	t.Errorf("VIOLATION: %s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", schedule, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.about(v))
 }
 
 // TestSchedules runs as many schedules as fit a test run; make sim runs any number:
 //
 //	PAWL_SIM_SEEDS    how many
 //	PAWL_SIM_SEED     the first, or the only one
-//	PAWL_SIM_STEP     how far the seeds are apart, if several processes share the work
-//	PAWL_SIM_BACKEND  over this one only: memory, store, quorum or redis
-//	PAWL_SIM_TRACE    says for each a number for all that happened
+//	PAWL_SIM_STEP     the distance of two seeds, if several processes share the work
+//	PAWL_SIM_BACKEND  the only backend: memory, store, quorum or redis
+//	PAWL_SIM_TRACE    logs a hash of the events of each schedule
 func TestSchedules(t *testing.T) {
 	count, first, step := uint64(1500), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
 	if testing.Short() {
@@ -56,10 +56,10 @@ func TestSchedules(t *testing.T) {
 	}
 	count = number(t, "PAWL_SIM_SEEDS", count)
 	backend := os.Getenv("PAWL_SIM_BACKEND")
-	const enough = 5
+	const maxFailures = 5
 	began, run, failed := time.Now(), map[string]int{}, 0
-	for seed := first; seed < first+count*step && failed < enough; seed += step {
-		h := live(t, planOver(backend, seed), planted{})
+	for seed := first; seed < first+count*step && failed < maxFailures; seed += step {
+		h := simulate(t, planOver(backend, seed), planted{})
 		run[h.w.plan.backend]++
 		if os.Getenv("PAWL_SIM_TRACE") != "" || count == 1 {
 			t.Logf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())
@@ -76,10 +76,10 @@ func TestSchedules(t *testing.T) {
 	t.Logf("from %d on, each %d: schedules over %v in %v", first, step, run, time.Since(began).Round(time.Millisecond))
 }
 
-func number(t *testing.T, variable string, otherwise uint64) uint64 {
+func number(t *testing.T, variable string, fallback uint64) uint64 {
 	s := os.Getenv(variable)
 	if s == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// values are the values that a node keeps for clients that compare and swap, as the
-// backends over package swap do. The requests travel on the same roads, without ends: the
-// window of a swap prevents the effect of a late one.
+// values is a node for clients that compare and swap, like the backends over package
+// swap. The requests use the same links, but have no ends: the window of a swap prevents
+// that a late swap has an effect.
 type values struct {
 	clock   *clock
-	stamped bool // the engine cannot read its clock before a swap, and stamps what it stores
+	stamped bool // the engine cannot read its clock before a swap, and adds the time to the value
 
 	mu      sync.Mutex // protects what follows
 	stored  map[string]kept
 	last    uint64
-	inboxes map[string]*road
+	inboxes map[string]*link
 }
 
 // kept is a value, or the envelope of a value and its stamp.
@@ -49,7 +49,7 @@ func (k kept) envelope() *stamped.Envelope {
 	return e
 }
 
-// forget removes all values. Versions continue, because they never come again.
+// forget removes all values. Versions continue, because they must not repeat.
 func (v *values) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -129,64 +129,64 @@ func (v *values) entry(name string) driver.Entry {
 	return e.Public(all.at, name)
 }
 
-// A storeRoad is the way between a process and such a node: a swap.Store.
-type storeRoad struct {
-	*road
+// A storeLink is a link to a node that compares and swaps: a swap.Store.
+type storeLink struct {
+	*link
 	clock swap.Clock
 }
 
 // newStore returns a process' driver.
-func newStore(p *process, n *node) (*road, driverOf) {
-	r := &storeRoad{road: newRoad(p, n)}
+func newStore(p *process, n *node) (*link, driverOf) {
+	r := &storeLink{link: newLink(p, n)}
 	inbox := p.id()
 	n.values.mu.Lock()
-	n.values.inboxes[inbox] = r.road
+	n.values.inboxes[inbox] = r.link
 	n.values.mu.Unlock()
 	var d *locktable.Driver
 	deliver := func(s driver.Signal) { d.Deliver(s) }
 	d = locktable.New(swap.New(r, inbox, deliver), inbox)
 	r.listeners.Listen(deliver)
-	return r.road, queueing{d, p}
+	return r.link, queueing{d, p}
 }
 
-// queueing reports the requests to the checker, as a road does.
+// queueing reports the requests to the checker, as a link does.
 type queueing struct {
 	*locktable.Driver
 	p *process
 }
 
 func (q queueing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	q.p.w.queue.known(q.p.w, c)
+	q.p.w.queue.noteOwner(q.p.w, c)
 	return q.Driver.Acquire(ctx, c)
 }
 
 func (q queueing) Release(ctx context.Context, l driver.LeaseRef) error {
-	q.p.w.queue.gives(q.p.w, 0, l)
+	q.p.w.queue.checkGivesBack(q.p.w, 0, l)
 	return q.Driver.Release(ctx, l)
 }
 
 // ask sends a request, and learns the node's clock from its answer.
-func ask[T any](ctx context.Context, r *storeRoad, op, name string, f func(v *values) timed[T]) (T, error) {
+func ask[T any](ctx context.Context, r *storeLink, op, name string, f func(v *values) timed[T]) (T, error) {
 	sent := time.Now()
-	a, err := over(ctx, r.road, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
+	a, err := over(ctx, r.link, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
 	if err == nil {
 		r.clock.Learn(a.at, sent, time.Now())
 	}
 	return a.value, err
 }
 
-func (r *storeRoad) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
+func (r *storeLink) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	return ask(ctx, r, "load", names[0], func(v *values) timed[[]swap.Stored] { return v.load(names) })
 }
 
-func (r *storeRoad) Time(ctx context.Context) (swap.Window, error) {
+func (r *storeLink) Time(ctx context.Context) (swap.Window, error) {
 	return r.clock.Ask(ctx, func(ctx context.Context) error {
 		_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
 		return err
 	})
 }
 
-func (r *storeRoad) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
+func (r *storeLink) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *values) timed[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
 	switch {
 	case err != nil:
@@ -198,6 +198,6 @@ func (r *storeRoad) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped
 	return did, err
 }
 
-func (r *storeRoad) Scan(context.Context, string) iter.Seq2[swap.Named, error] {
-	panic("nobody lists names here")
+func (r *storeLink) Scan(context.Context, string) iter.Seq2[swap.Named, error] {
+	panic("the simulation lists no names")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tap is between the root package and the driver. It records the requests and counts
-// them. It knows claims by their tokens, which users never see.
+// A tap is a driver between the root package and the driver of a process. It records and
+// counts the requests. It knows the tokens of claims, which users never see.
 type tap struct {
 	driverOf
 	p *process
@@ -21,25 +21,25 @@ type tap struct {
 	releases int
 	failed   int
 	signals  int
-	told     map[uint64]*told // by Event.Claim
+	counts   map[uint64]*eventCounts // by Event.Claim
 }
 
 func newTap(p *process, d driverOf) *tap {
-	return &tap{driverOf: d, p: p, told: map[uint64]*told{}}
+	return &tap{driverOf: d, p: p, counts: map[uint64]*eventCounts{}}
 }
 
-// A place is a claim in a backend's queue, as far as its process knows.
+// A place is a claim in a backend's queue, according to the answers to its process.
 type place struct {
 	name          string
 	token         driver.Token
 	process       int
 	weight, limit int
 	queueTTL      time.Duration
-	queues        bool      // it does not only try, and no value can refuse it
-	conditional   bool      // the name's value may refuse it
+	queues        bool      // it waits in the queue, and is not conditional
+	conditional   bool      // it may be refused because of the name's value
 	asked         moment    // first request
 	tried         moment    // last request
-	queued        moment    // since then it is surely in the queue; never while it is not
+	queued        moment    // from then on, it is surely in the queue; never if it is not
 	kept          moment    // when the last request with the answer "queued" was sent
 	over          bool      // granted or given up
 	footings      []footing // over a quorum: by node
@@ -51,7 +51,7 @@ func (t *tap) count(n *int, by int) {
 	*n += by
 }
 
-func (t *tap) trouble(err error) {
+func (t *tap) countFailure(err error) {
 	if err != nil && (errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNoSuchLease)) {
 		t.count(&t.failed, 1)
 	}
@@ -61,10 +61,10 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	t.count(&t.acquires, 1)
 	sent := t.p.w.now()
 	q := &t.p.w.queue
-	q.asks(t.p, c, sent)
-	t.p.w.turns.asks(ctx, c.Token)
+	q.noteRequest(t.p, c, sent)
+	t.p.w.turns.noteRequest(ctx, c.Token)
 	g, err := t.driverOf.Acquire(ctx, c)
-	t.trouble(err)
+	t.countFailure(err)
 	held, isHeld := errors.AsType[*driver.HeldError](err)
 	t.p.w.turns.answered(t.p.w, c, err == nil, isHeld && held.Position > 0)
 	switch {
@@ -72,7 +72,7 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		q.granted(t.p.w, c.Token, c.Force)
 		t.p.w.terms.granted(&c, sent, g)
 	case isHeld && held.Position > 0:
-		q.told(t.p.w, c.Token, sent)
+		q.wasQueued(t.p.w, c.Token, sent)
 		t.p.w.terms.queued(&c, sent)
 	}
 	return g, err
@@ -87,16 +87,16 @@ func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, err
 			t.p.w.terms.renewed(leases[i], sent)
 		}
 	}
-	t.trouble(errors.Join(append(answers, err)...))
+	t.countFailure(errors.Join(append(answers, err)...))
 	return answers, err
 }
 
 func (t *tap) Release(ctx context.Context, l driver.LeaseRef) error {
 	t.count(&t.releases, 1)
-	t.p.w.queue.ends(l.Token)
+	t.p.w.queue.noteEnd(l.Token)
 	t.p.w.turns.released(l.Token)
 	err := t.driverOf.Release(ctx, l)
-	t.trouble(err)
+	t.countFailure(err)
 	return err
 }
 

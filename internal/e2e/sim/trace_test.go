@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// The process makes a schedule as repeatable as it can: goroutines take turns on one
+// TestMain makes schedules as repeatable as it can: goroutines take turns on one
 // processor, and no garbage collection interrupts them. It cannot control the random
 // choices of the Go runtime: see runtimedice.
 func TestMain(m *testing.M) {
@@ -31,17 +31,16 @@ func TestMain(m *testing.M) {
 // worlds counts the worlds that have run, for the garbage collections between them.
 var worlds int
 
-// seeds gives the world its own random numbers: for the product's pauses, and for its
-// tokens.
-func (w *world) seeds(t *testing.T) {
+// seedRandom makes the product's random pauses and tokens depend on the seed.
+func (w *world) seedRandom(t *testing.T) {
 	t.Helper()
 	t.Cleanup(backoff.Seed(w.plan.fates))
 	cryptotest.SetGlobalRandom(t, w.plan.fates)
 }
 
-// collects frees the memory of earlier worlds. go-redis keeps timers in a sync.Pool, and
-// a timer of another bubble must not be used. Two collections empty the pool.
-func (w *world) collects() {
+// collectGarbage frees the memory of earlier worlds. go-redis keeps timers in a
+// sync.Pool, and must not use a timer of another bubble. Two collections empty the pool.
+func (w *world) collectGarbage() {
 	if worlds++; w.plan.backend == "redis" {
 		runtime.GC()
 		runtime.GC()
@@ -50,14 +49,13 @@ func (w *world) collects() {
 	}
 }
 
-// trace returns a number for all events, in their order. Two runs of a schedule with any
-// difference in an event, or in its time, have different numbers.
+// trace returns a hash of all events, with their times and in their order.
 func (h *history) trace() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sum := fnv.New64a()
 	host, _ := os.Hostname()
-	here := strings.NewReplacer(fmt.Sprintf("%s:%d", host, os.Getpid()), "here") // errors name a holder so
+	here := strings.NewReplacer(fmt.Sprintf("%s:%d", host, os.Getpid()), "here") // the holder in errors
 	for _, e := range h.events {
 		_, _ = here.WriteString(sum, fmt.Sprintln(int64(e.at), e.name, e.who, e.what, e.more))
 	}
@@ -65,8 +63,8 @@ func (h *history) trace() string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// repeats reports whether the Go runtime has random numbers for each bubble, and not only
-// for the process.
+// repeats reports whether the random numbers of the Go runtime begin again in each
+// bubble.
 func repeats(t *testing.T) bool {
 	t.Helper()
 	var drawn [2]uint64
@@ -76,16 +74,16 @@ func repeats(t *testing.T) bool {
 	return drawn[0] == drawn[1]
 }
 
-// A seed is the same schedule each time: after other seeds, among others in another
-// order, and in another process. Schedules over Redis are not, because miniredis and
-// go-redis have goroutines and pauses of their own.
+// A seed is the same schedule each time: after other seeds, and in another process.
+// Schedules over Redis differ, because miniredis and go-redis have goroutines and pauses
+// of their own.
 func TestASeedIsTheSameEachTime(t *testing.T) {
 	if !repeats(t) {
-		t.Skip("this runtime draws by chance: make sim builds one that does not, and runs this test")
+		t.Skip("this runtime has other random numbers in each run: make sim builds one that repeats them, and runs this test")
 	}
 	backend, count := os.Getenv("PAWL_SIM_BACKEND"), number(t, "PAWL_SIM_REPEATED", 60)
 	run := func(seed uint64) string {
-		h := live(t, planOver(backend, seed), planted{})
+		h := simulate(t, planOver(backend, seed), planted{})
 		return fmt.Sprintf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())
 	}
 	var seeds []uint64
@@ -112,11 +110,11 @@ func TestASeedIsTheSameEachTime(t *testing.T) {
 	for _, seed := range seeds {
 		if !bytes.Contains(out, []byte(first[seed]+"\n")) {
 			differ++
-			t.Logf("%s, and not in another process", first[seed])
+			t.Logf("%s, but not in another process", first[seed])
 		}
 	}
 	// Two of a thousand differ, seed 3 over quorum among them. The cause is not known.
 	if t.Logf("%d seeds, three times each: %d differ", len(seeds), differ); differ > 1+len(seeds)/100 {
-		t.Error("what a schedule does depends on more than its seed")
+		t.Error("a schedule depends on more than its seed")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// weather is the state of the network, on all roads.
+// weather is the state of the network, on all links.
 type weather struct {
 	low, high time.Duration // the time of a message, each way
 	slow      int           // this percentage takes up to slowest
@@ -17,7 +17,7 @@ type weather struct {
 }
 
 func (w weather) String() string {
-	return fmt.Sprintf("messages that take %v to %v (%d %% up to %v), of which %d %% are lost, %d %% with a reset; of signals %d %%, and %d %% are heard twice",
+	return fmt.Sprintf("messages that take %v to %v (%d %% up to %v), of which %d %% are lost, %d %% with a reset; of signals %d %%, and %d %% arrive twice",
 		w.low, w.high, w.slow, w.slowest, w.lost, w.reset, w.mute, w.echo)
 }
 
@@ -26,7 +26,7 @@ type fate struct {
 	out, back time.Duration
 	lostOut   bool
 	lostBack  bool
-	reset     bool // the sender gets an error when it is lost
+	reset     bool // if the message is lost, the sender gets an error
 }
 
 func (w *weather) travel(d *dice) time.Duration {
@@ -49,7 +49,7 @@ func (w *weather) fate(d *dice) fate {
 	return f
 }
 
-// There are four sorts of weather. unit is the most common TTL; a request may take a
+// There are four kinds of weather. unit is the most common TTL. A request may take a
 // sixth of it.
 func calm() weather { return weather{low: 50 * time.Microsecond, high: time.Millisecond} }
 

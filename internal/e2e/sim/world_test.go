@@ -31,22 +31,22 @@ type world struct {
 	watching context.Context // of watches that last until everything is over
 	watchers sync.WaitGroup
 
-	horizon atomic.Int64 // until then something is under way
+	horizon atomic.Int64 // until then, a message is under way or a pause lasts
 
 	movesMu sync.Mutex
 	moves   []moment // times at which a message arrived or a pause ended
 }
 
-// planted is a bug that was put in on purpose; the zero value has no bug.
+// planted is a bug that a test plants; the zero value has no bug.
 type planted struct {
 	noEnds bool // nodes accept requests after their end
 
-	// Nodes that compare and swap do so outside of windows, or do not compare.
+	// Nodes that compare and swap ignore the window, or do not compare.
 	noWindows, noVersions bool
 	noHealth              bool // health functions are not called
-	someOnly              bool // All takes only its first name
-	keepsAll              bool // All holds names while it waits
-	fromAnswer            bool // a term after Confirm counts from the answer
+	onlyFirstName         bool // All takes only its first name
+	holdsWhileWaiting     bool // All holds names while it waits
+	countsFromAnswer      bool // a term after Confirm counts from the answer
 
 	node    func(n *node, s server) server                      // replaces a node's driver
 	client  func(p *process, d driverOf) driverOf               // replaces a process' driver
@@ -67,7 +67,7 @@ type driverOf interface {
 
 func (w *world) now() moment { return time.Since(w.start) }
 
-// after runs f in a while, like a message that is under way.
+// after runs f after d, like a message that is under way.
 func (w *world) after(d time.Duration, f func()) {
 	d = max(d, time.Nanosecond)
 	at := int64(w.now() + d)
@@ -86,14 +86,14 @@ func (w *world) after(d time.Duration, f func()) {
 }
 
 func (w *world) weather() weather {
-	if w.now() >= w.heals() {
+	if w.now() >= w.healedAt() {
 		return calm()
 	}
 	return w.plan.weather
 }
 
-// heals returns when everything works again.
-func (w *world) heals() moment {
+// healedAt returns the time from which on there are no more faults.
+func (w *world) healedAt() moment {
 	heal := w.plan.span
 	for _, f := range w.plan.faults {
 		if f.kind == "wipe" {
@@ -103,12 +103,12 @@ func (w *world) heals() moment {
 	return heal
 }
 
-// live runs a schedule, and returns its history.
-func live(t *testing.T, p *plan, bug planted) (h *history) {
+// simulate runs a schedule, and returns its history.
+func simulate(t *testing.T, p *plan, bug planted) (h *history) {
 	t.Helper()
 	w := &world{plan: p, planted: bug}
-	w.collects()
-	w.history.w, w.history.away = w, map[driver.Token]*call{}
+	w.collectGarbage()
+	w.history.w, w.history.detached = w, map[driver.Token]*call{}
 	w.terms.of = map[driver.Token]*term{}
 	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
 	defer func() {
@@ -118,13 +118,13 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 		}
 	}()
 	bubble.Test(t, func(t *testing.T) {
-		w.seeds(t)
-		w.passes()
+		w.seedRandom(t)
+		w.runSchedule()
 	})
 	return &w.history
 }
 
-func (w *world) passes() {
+func (w *world) runSchedule() {
 	w.start = time.Now()
 	for i := range w.plan.nodes {
 		if w.plan.backend == "redis" {
@@ -140,18 +140,18 @@ func (w *world) passes() {
 	for _, f := range w.plan.faults {
 		w.after(f.at, func() { w.strike(f) })
 	}
-	watching, enough := context.WithCancel(context.Background())
+	watching, stopWatchers := context.WithCancel(context.Background())
 	w.watching = watching
-	defer enough()
+	defer stopWatchers()
 	var users sync.WaitGroup
 	for i, p := range w.processes {
 		for _, steps := range w.plan.processes[i].sessions {
-			time.Sleep(2 * time.Microsecond) // each begins at its own time, also for a ticket
+			time.Sleep(2 * time.Microsecond) // two users must not begin in the same microsecond, the unit of tickets
 			users.Go(func() { p.work(steps) })
 		}
 	}
 	users.Wait()
-	w.end(enough)
+	w.end(stopWatchers)
 }
 
 // begin starts a process.
@@ -161,18 +161,18 @@ func (w *world) begin(i int) *process {
 	var d driverOf
 	switch w.plan.backend {
 	case "memory":
-		r := newRoad(p, w.nodes[0].(*node))
-		p.roads, d = []*road{r}, r
+		r := newLink(p, w.nodes[0].(*node))
+		p.links, d = []*link{r}, r
 	case "store":
 		r, over := newStore(p, w.nodes[0].(*node))
-		p.roads, d = []*road{r}, over
+		p.links, d = []*link{r}, over
 	case "redis":
 		d = w.redis.driver(p)
 	case "quorum":
 		var nodes []driver.Driver
 		for _, n := range w.nodes {
-			r := newRoad(p, n.(*node))
-			p.roads, nodes = append(p.roads, r), append(nodes, r)
+			r := newLink(p, n.(*node))
+			p.links, nodes = append(p.links, r), append(nodes, r)
 		}
 		if w.planted.quorum != nil {
 			nodes = w.planted.quorum(p, nodes)
@@ -188,8 +188,8 @@ func (w *world) begin(i int) *process {
 	}
 	p.tap = newTap(p, d)
 	d = p.tap
-	if w.tells() { // half of them can take several names in one step, and push changes
-		d = able{p.tap, p.roads[0]}
+	if w.pushesChanges() {
+		d = able{p.tap, p.links[0]}
 	}
 	o := &pawl.Options{
 		ID: p.id(), TTL: w.plan.unit, HandoffWindow: plan.handoff, Observer: p.observer(),
@@ -202,22 +202,22 @@ func (w *world) begin(i int) *process {
 	return p
 }
 
-// end waits until everything must be over, checks the leftovers, and closes all clients.
-func (w *world) end(enough func()) {
-	for w.now() < w.heals() {
-		time.Sleep(w.heals() - w.now())
+// end waits until nothing is under way, checks the leftovers, and closes all clients.
+func (w *world) end(stopWatchers func()) {
+	for w.now() < w.healedAt() {
+		time.Sleep(w.healedAt() - w.now())
 	}
 	w.settle()
 	w.leftovers("everything is over")
-	w.lastSights()
-	enough()
+	w.checkWatchers()
+	stopWatchers()
 	w.watchers.Wait()
 	for _, p := range w.processes {
 		within := time.Minute
 		if p.isDead() {
 			within = time.Second
 		}
-		p.closes(within, p.close)
+		p.closeWithin(within, p.close)
 		for _, end := range p.ends {
 			end()
 		}

@@ -10,29 +10,29 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A road is the way between one process and one node. To the process it is a driver, like
-// the driver of a server across a network. A request is executed once or never, but at
-// any time: also long after its caller gave up. Requests overtake each other. So the road
-// follows the rule of driver.End, as a driver of such a server must: it sends the end
-// with the request, on the node's clock, and the node refuses a request that comes later.
-type road struct {
+// A link is the connection between one process and one node. The process uses it as the
+// driver of a server across a network. A request is executed once or never, perhaps long
+// after its caller gave up. Requests overtake each other. So the link follows the rule of
+// driver.End: it sends the end with the request, on the node's clock, and the node
+// refuses a request that arrives later.
+type link struct {
 	w *world
 	p *process
 	n *node
 
 	listeners driver.Listeners
 
-	mu     sync.Mutex // protects what follows
-	dice   *dice
-	cut    moment // no message arrives before that
-	known  sample
-	closed bool
+	mu       sync.Mutex // protects what follows
+	dice     *dice
+	cutUntil moment // no message arrives before that
+	known    sample
+	closed   bool
 }
 
-func newRoad(p *process, n *node) *road {
-	return &road{
+func newLink(p *process, n *node) *link {
+	return &link{
 		w: p.w, p: p, n: n, dice: seeded(p.w.plan.fates + uint64(1000*p.number+n.number)),
-		known: sample{n.clock.now(), time.Now()}, // the connection told it the clock
+		known: sample{n.clock.now(), time.Now()}, // the clock when it was connected
 	}
 }
 
@@ -41,30 +41,30 @@ var (
 	errLate  = errors.New("the request came after its end")
 )
 
-func (r *road) failed(op, name string, err error) error {
+func (r *link) failed(op, name string, err error) error {
 	return &driver.Error{Backend: "node", Op: driver.Op(op), Name: name, Err: err}
 }
 
 // roll draws the fate of a request that is sent now.
-func (r *road) roll() fate {
+func (r *link) roll() fate {
 	weather := r.w.weather()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := weather.fate(r.dice)
-	if r.w.now() < r.cut {
+	if r.w.now() < r.cutUntil {
 		f.lostOut, f.reset = true, false
 	}
 	return f
 }
 
-func (r *road) isCut() bool {
+func (r *link) isCut() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.w.now() < r.cut
+	return r.w.now() < r.cutUntil
 }
 
 // learn notes the node's clock in an answer.
-func (r *road) learn(node time.Time) {
+func (r *link) learn(node time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = sample{node, time.Now()}
@@ -72,7 +72,7 @@ func (r *road) learn(node time.Time) {
 
 // latest returns when, on the node's clock, a request with this end can no longer take
 // effect.
-func (r *road) latest(end time.Time) time.Time {
+func (r *link) latest(end time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known.bound(end)
@@ -83,9 +83,9 @@ type reply[T any] struct {
 	err   error
 }
 
-// over sends a request and waits for the answer, as long as ctx allows. ends says whether
-// the request has an end.
-func over[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error)) (T, error) {
+// over sends a request and waits for the answer until ctx ends. ends reports whether the
+// node refuses the request after the end of ctx.
+func over[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error)) (T, error) {
 	var none T
 	r.mu.Lock()
 	closed := r.closed
@@ -107,7 +107,7 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 		select {
 		case a := <-in:
 			if a.err == errLate && ctx.Err() == nil {
-				continue // the node's clock was faster than known: now it is known
+				continue // the node's clock was ahead of the estimate, which the answer has corrected
 			}
 			if a.err == errLate || a.err == errReset {
 				a.err = r.failed(op, name, a.err)
@@ -120,7 +120,7 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 }
 
 // carry brings a request to the node, and the answer back.
-func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error), in chan reply[T]) {
+func carry[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error), in chan reply[T]) {
 	fate := r.roll()
 	end, _ := ctx.Deadline()
 	limit := r.latest(end)
@@ -140,7 +140,7 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 			in <- a
 		})
 	}
-	r.w.after(r.p.stopped()+fate.out, func() {
+	r.w.after(r.p.pauseLeft()+fate.out, func() {
 		if fate.lostOut || !r.n.handle(func() {
 			var a reply[T]
 			if r.n.clock.now().After(limit) {
@@ -148,13 +148,13 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 			} else {
 				a.value, a.err = f(r.n.session(r))
 				if op != "read" && r.w.plan.backend != "store" {
-					r.w.granting(r.n, name)
+					r.w.checkQueueHead(r.n, name)
 				}
 				if r.w.plan.backend == "quorum" {
-					r.w.queue.looks(r.w, r.n, name)
+					r.w.queue.readNode(r.w, r.n, name)
 				}
 			}
-			r.w.note(name, r.p, "a node handles "+op, said{r.n.number, a.err})
+			r.w.note(name, r.p, "a node handles "+op, nodeAnswer{r.n.number, a.err})
 			answer(a)
 		}) {
 			if fate.reset {
@@ -164,8 +164,9 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 	})
 }
 
-// The node calls signal. Signals are late, lost, or repeated, and overtake each other.
-func (r *road) signal(s driver.Signal) {
+// signal is called by the node. Signals are delayed, lost or repeated, and overtake each
+// other.
+func (r *link) signal(s driver.Signal) {
 	w := r.w.weather()
 	r.mu.Lock()
 	times := 1
@@ -189,67 +190,67 @@ func (r *road) signal(s driver.Signal) {
 }
 
 // Listen implements driver.Signaler.
-func (r *road) Listen(f func(driver.Signal)) (stop func()) {
-	r.n.session(r) // from now on the node can send signals
+func (r *link) Listen(f func(driver.Signal)) (stop func()) {
+	r.n.session(r) // so that the node can send signals
 	return r.listeners.Listen(f)
 }
 
-func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (r *link) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	r.w.queue.known(r.w, c)
+	r.w.queue.noteOwner(r.w, c)
 	return over(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
 		g, err := s.Acquire(context.Background(), c)
 		if err == nil && c.Force {
-			r.w.opened(r.n, c.Name)
+			r.w.checkOpened(r.n, c.Name)
 		}
 		return g, err
 	})
 }
 
-func (r *road) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (r *link) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return over(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
-		r.w.history.renews(r.p, leases)
+		r.w.history.checkRenewals(r.p, leases)
 		return s.Renew(context.Background(), leases)
 	})
 }
 
-func (r *road) Release(ctx context.Context, l driver.LeaseRef) error {
-	r.w.queue.gives(r.w, r.n.number, l)
+func (r *link) Release(ctx context.Context, l driver.LeaseRef) error {
+	r.w.queue.checkGivesBack(r.w, r.n.number, l)
 	_, err := over(ctx, r, "release", l.Name, l.HasEnd, func(s server) (struct{}, error) {
 		return struct{}{}, s.Release(context.Background(), l)
 	})
 	return err
 }
 
-func (r *road) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (r *link) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return over(ctx, r, "read", name, false, func(s server) (driver.Entry, error) {
 		return s.Inspect(context.Background(), name)
 	})
 }
 
-func (r *road) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+func (r *link) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	_, err := over(ctx, r, "break", name, false, func(s server) (struct{}, error) {
 		return struct{}{}, s.Break(context.Background(), name, fence, delay, by)
 	})
 	return err
 }
 
-func (r *road) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
+func (r *link) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
 	return over(ctx, r, "raise", l.Name, false, func(s server) (uint64, error) {
 		return s.RaiseFence(context.Background(), l, fence)
 	})
 }
 
-func (r *road) Properties() driver.Properties {
+func (r *link) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "node", Clock: driver.ClockServer, FenceSurvives: driver.FencesRiseByClock, MinTTL: driver.MinTTL, PushesGrants: true,
 	}
 }
 
-// Close closes this end of the road. Messages that are under way still arrive.
-func (r *road) Close() error {
+// Close closes the link for new requests. Messages that are under way still arrive.
+func (r *link) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
