@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Looks at what `make snapshot` has left in dist/: all is there, the packages hold what they
-# should, and the program needs nothing beside itself.
+# Checks the files that `make snapshot` has made in dist/: none is missing, the packages contain their
+# files, and the program runs without any other file.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { echo "dist: $*" >&2; exit 1; }
-one() { # one PATTERN: the file that has this name, and no other
+one() { # one PATTERN: prints the only file that matches
 	local found=(dist/$1)
-	[ ${#found[@]} = 1 ] && [ -e "${found[0]}" ] || fail "not one $1: ${found[*]}"
+	[ ${#found[@]} = 1 ] && [ -e "${found[0]}" ] || fail "want one $1, not: ${found[*]}"
 	echo "${found[0]}"
 }
 
@@ -29,10 +29,10 @@ for f in /usr/bin/pawl /usr/share/man/man1/pawl-run.1 /usr/share/bash-completion
 	grep -qx "$f" <<<"$in_rpm" || fail "no $f in $rpm"
 done
 for p in linux_amd64 windows_arm64; do
-	grep -q '"pkg:golang/modernc.org/sqlite@' "$(one "*_$p.cdx.json")" || fail "the list of modules for $p lacks one"
+	grep -q '"pkg:golang/modernc.org/sqlite@' "$(one "*_$p.cdx.json")" || fail "the list of modules for $p lacks modernc.org/sqlite"
 done
 
-# In an empty folder as its root, as in the image that Dockerfile makes.
+# The program runs with an empty folder as its root, like the image of the Dockerfile.
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 dpkg-deb -x "$deb" "$empty/deb"
@@ -41,7 +41,7 @@ rm -r "$empty/deb"
 in=(chroot "$empty")
 [ "$(id -u)" = 0 ] || in=(unshare -r chroot "$empty")
 "${in[@]}" /pawl version
-said=$("${in[@]}" /pawl --url sqlite:/locks.db run x -- /pawl --url sqlite:/locks.db show x)
-[[ $said == "x is held"* ]] ||
-	fail "it does not lock in an empty folder"
+printed=$("${in[@]}" /pawl --url sqlite:/locks.db run x -- /pawl --url sqlite:/locks.db show x)
+[[ $printed == "x is held"* ]] ||
+	fail "the program does not lock in an empty folder"
 echo "dist: ok"

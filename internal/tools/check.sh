@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # check.sh [bare [USER]]: runs .ci/run on a fresh clone of HEAD, with a home and temporary files of its
-# own. It prints what failed, with the command that repeats it, and keeps the clone if something did.
+# own. It prints each failure, with the command that repeats it, and then keeps the clone.
 #
-# With bare it is as on a machine that has never built this: cold caches, an empty environment, no
-# terminal, another umask, time zone and language, a path with a space, and no history. USER runs it,
-# if root starts it; root installs what is missing before.
+# With bare, it simulates a new machine: empty caches, an empty environment, no terminal, another umask,
+# time zone and language, a path with a space, and no history. If root starts it, root installs missing
+# tools, and USER runs the checks.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

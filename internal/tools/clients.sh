@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clients.sh oldest|newest FOLDER...: runs the tests in each FOLDER, a module of one client, with the
-# versions that its go.mod asks for, or with the newest that there are. The workspace has others:
-# the highest that any of our modules asks for.
+# versions that its go.mod requires, or with the newest ones. The workspace has others: the highest
+# that any module of the workspace requires.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,7 +20,7 @@ for folder; do
 		mapfile -t newest < <(go list -C "$folder" -modfile="$mod" -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all)
 		GOFLAGS=-mod=mod go get -C "$folder" -modfile="$mod" "${newest[@]}"
 		;;
-	*) echo "clients: \"$versions\": oldest or newest" >&2; exit 1 ;;
+	*) echo "clients: \"$versions\"; want oldest or newest" >&2; exit 1 ;;
 	esac
 	(cd "$folder" && go test -race -count=1 -modfile="$mod" ./...)
 done

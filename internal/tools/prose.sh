@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs vale, with the rules of internal/tools/prose/styles/Pawl, on the documents and the comments of Go.
-# It fails if there is a finding.
+# It fails if vale finds a mistake.
 #
 #   prose.sh FILE...   those files
 #   prose.sh           all files
@@ -15,6 +15,6 @@ files() { # files: all that there are to look at
 
 if [ $# -gt 0 ]; then printf '%s\n' "$@"; else files; fi |
 	xargs bin/vale --config=internal/tools/prose/vale.ini --no-global --output=line || {
-	echo 'Mend these sentences; CONTRIBUTING.md, The voice, says how. make prose FILES=... looks again.' >&2
+	echo 'Correct these sentences; CONTRIBUTING.md, The voice, says how. Check them with make prose FILES=...' >&2
 	exit 1
 }

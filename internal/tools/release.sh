@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# release.sh VERSION FOLDER: makes a clone of HEAD in FOLDER in which the modules ask for VERSION of
-# each other, and tags them there. It pushes nothing, and prints what to push, in which order: what a
-# module requires is there before it.
+# release.sh VERSION FOLDER: makes a clone of HEAD in FOLDER in which the modules require VERSION of
+# each other, and tags them there. It pushes nothing, but prints the push commands. A module is pushed
+# after the modules that it requires.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { echo "release: $*" >&2; exit 1; }
@@ -10,8 +10,8 @@ version=${1-} folder=${2-}
 [[ $version =~ ^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?$ && $version != v0.0.0 ]] ||
 	fail "\"$version\" is no version, like v0.1.0"
 [ -n "$folder" ] || fail 'no folder for the clone'
-[ ! -e "$folder" ] || fail "$folder is there: remove it"
-[ -z "$(git tag --list "$version" "*/$version")" ] || fail "there are tags of $version"
+[ ! -e "$folder" ] || fail "$folder exists: remove it"
+[ -z "$(git tag --list "$version" "*/$version")" ] || fail "$version has tags already"
 git clone --quiet . "$folder"
 cd "$folder"
 
@@ -28,7 +28,7 @@ push() { # push TAGS...
 	for tag in "$@"; do git tag "$tag"; done
 	printf 'git -C %q push $REMOTE %s\n' "$folder" "$*"
 }
-echo 'When it has been looked at, with REMOTE for the repository, one after the other:'
+echo 'Check the clone. Then run these commands in order, with REMOTE for the repository:'
 push "$version"
 backends=()
 for f in "${folders[@]}"; do

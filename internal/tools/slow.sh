@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# slow.sh RUNS [PKG]: runs make test RUNS times at once, in clones of HEAD, three or more on each processor
-# that it uses: each has a third of one, or less. It prints the seconds and the FLAKY lines of each run, and
-# keeps the log of a run in which a test failed.
+# slow.sh RUNS [PKG]: runs make test RUNS times at the same time, in clones of HEAD. Three or more runs share
+# a processor. It prints the seconds and the FLAKY lines of each run, and keeps the log of a run in which a
+# test failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

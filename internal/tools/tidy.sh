@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes go.mod and go.sum of each module right; with -diff it only says what is wrong in them.
+# Updates go.mod and go.sum of each module; with -diff it only prints the changes.
 #
-# go mod tidy takes no notice of go.work, and no go.mod has a replace. So it works on a copy, to
-# which those of go.work are added.
+# go mod tidy ignores go.work, and no go.mod has a replace. So the script works on copies, with the
+# replaces of go.work.
 #
-# It leaves out the API server of Kubernetes. That one requires v0.0.0 of its own parts, which no
-# proxy has: a build never asks for them, but go mod tidy does, for tests of what is required.
+# It omits the API server of Kubernetes, which requires v0.0.0 of its own parts. No proxy has them: a
+# build does not need them, but go mod tidy does, for the tests of required modules.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD copy=$(mktemp -d)
@@ -33,4 +33,4 @@ for module in "${modules[@]}"; do
 		fi
 	done
 done
-[ $failed = false ] || { echo 'go.mod or go.sum is not as make tidy writes it' >&2; exit 1; }
+[ $failed = false ] || { echo 'go.mod or go.sum is not tidy: run make tidy' >&2; exit 1; }

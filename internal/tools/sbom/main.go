@@ -1,5 +1,5 @@
-// Command sbom writes what a Go program was built from, as CycloneDX in JSON. All of it
-// is in the program itself, put there by the linker.
+// Command sbom writes the modules of a Go program as CycloneDX in JSON. It reads them from
+// the program, in which the linker has stored them.
 package main
 
 import (
