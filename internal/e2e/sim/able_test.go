@@ -59,7 +59,7 @@ func (a able) Watch(name string, f func()) (stop func()) {
 	end := d.Watch(name, func() {
 		w := r.w.weather()
 		r.mu.Lock()
-		lost, delay := w.mute > 0 && r.dice.chance(w.mute), w.travel(r.dice)
+		lost, delay := w.lostSignals > 0 && r.dice.chance(w.lostSignals), w.drawDelay(r.dice)
 		r.mu.Unlock()
 		if !lost {
 			r.p.after(max(delay, time.Nanosecond), func() {

@@ -79,7 +79,7 @@ func (c *conn) roll() (time.Duration, bool) {
 	if !c.ready {
 		return 0, false
 	}
-	return w.travel(c.dice), c.dice.chance((w.lost + w.reset) / 2)
+	return w.drawDelay(c.dice), c.dice.chance((w.lost + w.reset) / 2)
 }
 
 func (c *conn) deliver(way chan parcel, to net.Conn) {

@@ -170,14 +170,14 @@ func (r *link) signal(s driver.Signal) {
 	w := r.w.weather()
 	r.mu.Lock()
 	times := 1
-	if w.mute > 0 && r.dice.chance(w.mute) {
+	if w.lostSignals > 0 && r.dice.chance(w.lostSignals) {
 		times = 0
-	} else if w.echo > 0 && r.dice.chance(w.echo) {
+	} else if w.repeatedSignals > 0 && r.dice.chance(w.repeatedSignals) {
 		times = 2
 	}
 	var delays []time.Duration
 	for range times {
-		delays = append(delays, w.travel(r.dice))
+		delays = append(delays, w.drawDelay(r.dice))
 	}
 	r.mu.Unlock()
 	for _, d := range delays {

@@ -99,7 +99,7 @@ type body = func(context.Context) error
 
 // claim is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
 func (p *process) claim(ctx context.Context, c *call) {
-	lock, do := p.entrance(c)
+	lock, do := p.methodOf(c)
 	if c.do {
 		err := do(ctx, func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, c.name)
@@ -130,8 +130,8 @@ func (p *process) claim(ctx context.Context, c *call) {
 	p.w.history.noteRelease(c, lease.Release(ctx))
 }
 
-// entrance returns the method that a step calls.
-func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
+// methodOf returns the method that a step calls.
+func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
 	type locker interface {
 		Lock(ctx context.Context) (*pawl.Lease, error)
 		TryLock(ctx context.Context) (*pawl.Lease, error)
@@ -166,8 +166,7 @@ func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, er
 	return m.Lock, m.Do
 }
 
-// ran makes a Do of a TryDo, and checks whether TryDo reports correctly that the function
-// ran.
+// ran makes a Do of a TryDo, and checks its answer to whether the function ran.
 func (c *call) ran(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
 	return func(ctx context.Context, f body) error {
 		did := false
@@ -216,8 +215,7 @@ func (h *history) noteResult(c *call, lease *pawl.Lease, err error) {
 	h.noteAnswer(c, err)
 }
 
-// noteGrant records that a user believes from now on to hold a lease, and checks
-// exclusion.
+// noteGrant records that a user begins to believe in a lease, and checks exclusion.
 func (h *history) noteGrant(c *call, fence uint64, lease *pawl.Lease, believes func() bool, done <-chan struct{}) {
 	h.mu.Lock()
 	now := h.w.now()

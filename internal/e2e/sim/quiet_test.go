@@ -6,8 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// silence drops the log of go-redis, which reports connections that the simulation
-// breaks.
+// silence drops the log of go-redis: it reports connections that the simulation breaks.
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}

@@ -63,8 +63,7 @@ func (h *history) trace() string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// repeats reports whether the random numbers of the Go runtime begin again in each
-// bubble.
+// repeats reports whether the runtime's random numbers begin again in each bubble.
 func repeats(t *testing.T) bool {
 	t.Helper()
 	var drawn [2]uint64

@@ -7,18 +7,18 @@ import (
 
 // weather is the state of the network, on all links.
 type weather struct {
-	low, high time.Duration // the time of a message, each way
-	slow      int           // this percentage takes up to slowest
-	slowest   time.Duration
-	lost      int // this percentage never arrives, each way
-	reset     int // this percentage of requests ends with an error, before or after it arrived
-	mute      int // this percentage of signals is lost
-	echo      int // this percentage arrives twice
+	low, high       time.Duration // the time of a message, each way
+	slow            int           // this percentage takes up to slowest
+	slowest         time.Duration
+	lost            int // this percentage never arrives, each way
+	reset           int // this percentage of requests ends with an error, before or after it arrived
+	lostSignals     int // this percentage of signals is lost
+	repeatedSignals int // this percentage of signals arrives twice
 }
 
 func (w weather) String() string {
 	return fmt.Sprintf("messages that take %v to %v (%d %% up to %v), of which %d %% are lost, %d %% with a reset; of signals %d %%, and %d %% arrive twice",
-		w.low, w.high, w.slow, w.slowest, w.lost, w.reset, w.mute, w.echo)
+		w.low, w.high, w.slow, w.slowest, w.lost, w.reset, w.lostSignals, w.repeatedSignals)
 }
 
 // A fate is the fate of one request and its answer: late, lost or reset.
@@ -29,7 +29,7 @@ type fate struct {
 	reset     bool // if the message is lost, the sender gets an error
 }
 
-func (w *weather) travel(d *dice) time.Duration {
+func (w *weather) drawDelay(d *dice) time.Duration {
 	if d.chance(w.slow) {
 		return d.between(w.high, w.slowest)
 	}
@@ -37,7 +37,7 @@ func (w *weather) travel(d *dice) time.Duration {
 }
 
 func (w *weather) fate(d *dice) fate {
-	f := fate{out: w.travel(d), back: w.travel(d)}
+	f := fate{out: w.drawDelay(d), back: w.drawDelay(d)}
 	switch {
 	case d.chance(w.reset):
 		f.reset = true
@@ -59,12 +59,12 @@ func wide(unit time.Duration) weather {
 
 func rough(unit time.Duration) weather {
 	return weather{
-		low: 100 * time.Microsecond, high: unit / 100, slow: 5, slowest: unit / 2, lost: 3, reset: 2, mute: 10, echo: 10,
+		low: 100 * time.Microsecond, high: unit / 100, slow: 5, slowest: unit / 2, lost: 3, reset: 2, lostSignals: 10, repeatedSignals: 10,
 	}
 }
 
 func foul(unit time.Duration) weather {
 	return weather{
-		low: 100 * time.Microsecond, high: unit / 50, slow: 20, slowest: 2 * unit, lost: 12, reset: 8, mute: 40, echo: 30,
+		low: 100 * time.Microsecond, high: unit / 50, slow: 20, slowest: 2 * unit, lost: 12, reset: 8, lostSignals: 40, repeatedSignals: 30,
 	}
 }
