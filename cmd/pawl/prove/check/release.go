@@ -18,7 +18,7 @@ func (w *world) releaseLied(n *name) {
 		if i := slices.IndexFunc(conflicts, unsure); i >= 0 { // overlap reports it otherwise
 			h := conflicts[i]
 			w.add(Violation{Rule: ReleaseLied, Name: n.Name, From: c.Got, To: h.Released, Claims: append(ids(conflicts...), c.ID)},
-				"%s released %q at %s, and the release said that the lease was held until then. But %s had got the name at %s.",
+				"%s released %q at %s, and the release returned OK, as if the lease was held until then. But %s had got the name at %s.",
 				upper{h}, n.Name, at(h.Released), who{c}, at(c.Got))
 		}
 		if c.Release == history.OK && c.Released > c.Got {

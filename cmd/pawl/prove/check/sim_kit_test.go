@@ -161,11 +161,11 @@ func (s *sim) act(w *simWorker) {
 	w.current = l
 	l.then = func() { s.on(w, l.Life, s.Int64N(ms(2)), func() { s.act(w) }) }
 	s.after(s.latency(), func() { s.request(w, l) })
-	patience := 4 * s.ttl
+	timeout := 4 * s.ttl
 	if s.IntN(10) == 0 {
-		patience = s.Int64N(ms(20))
+		timeout = s.Int64N(ms(20))
 	}
-	s.on(w, l.Life, patience, func() {
+	s.on(w, l.Life, timeout, func() {
 		if l.Answered == 0 && !l.over {
 			s.giveUp(w, l)
 		}

@@ -84,7 +84,7 @@ const (
 // A Claim is one attempt to hold one name, with its lease if it was granted.
 //
 // If Got and Believed are set, the holder is sure of its lease between them: at Believed
-// the lock last said that the lease is held. The lease may last longer.
+// it last saw that the lock held the lease. The lease may last longer.
 type Claim struct {
 	ID     int64  `json:"id"`     // unique in the run, from 1
 	Worker int    `json:"worker"` // from 0

@@ -123,7 +123,7 @@ func (p *page) violationsOf(r rule) markup.HTML {
 		times = counted(all, "time")
 	}
 	parts := []markup.Part{class("card"),
-		markup.El("h3", markup.Text("Broken "+times+": "+r.says+" "), text("span", visible.Text(r.key), class("badge bad"))),
+		markup.El("h3", markup.Text("Broken "+times+": "+r.statement+" "), text("span", visible.Text(r.key), class("badge bad"))),
 		list("violations", items[:min(kept, shownViolations)])}
 	if more := kept - shownViolations; more > 0 {
 		parts = append(parts, markup.El("details", text("summary", number(more)+" more"), list("violations", items[shownViolations:])))

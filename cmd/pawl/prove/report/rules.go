@@ -12,12 +12,12 @@ import (
 
 // A rule of the checker, as the page shows it.
 type rule struct {
-	key    string
-	broken string // the headline of a violation; %s is the name
-	cases  int    // the number of cases in the run to which the rule applies
-	what   string // the noun for one case
-	off    string // why the rule was not checked; empty if it was
-	says   string // the statement of the rule
+	key       string
+	broken    string // the headline of a violation; %s is the name
+	cases     int    // the number of cases in the run to which the rule applies
+	what      string // the noun for one case
+	off       string // why the rule was not checked; empty if it was
+	statement string
 }
 
 // rulesOf returns all rules, the most important first.
@@ -129,7 +129,7 @@ func (p *page) ruleRow(r rule) markup.HTML {
 		resultOff: "not checked: " + r.off,
 	}[result]
 	return markup.El("tr",
-		markup.El("th", markup.Attr("scope", "row"), markup.Text(r.says+" "), text("code", visible.Text(r.key), class("key"))),
+		markup.El("th", markup.Attr("scope", "row"), markup.Text(r.statement+" "), text("code", visible.Text(r.key), class("key"))),
 		text("td", looked, markup.Attr("data-head", "Looked at")),
 		text("td", words, class(result), markup.Attr("data-head", "Result")),
 	)

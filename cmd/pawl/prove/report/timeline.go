@@ -35,7 +35,7 @@ func (p *page) timeline() markup.HTML {
 	)
 }
 
-// thinning says which claims the timeline omits.
+// thinning returns the sentences about the claims that the timeline omits.
 func (p *page) thinning() markup.HTML {
 	d := p.drawn
 	if len(d.claims) == len(p.claims) {

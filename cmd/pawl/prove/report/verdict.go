@@ -42,11 +42,11 @@ func (p *page) checked() markup.HTML {
 		count[p.result(r)]++
 	}
 	var words []string
-	for _, x := range []struct{ result, says string }{
+	for _, x := range []struct{ result, text string }{
 		{resultBroken, "broken"}, {resultHolds, "held"}, {resultNothing, "had nothing to look at"}, {resultOff, "not promised by this lock"},
 	} {
 		if n := count[x.result]; n > 0 {
-			words = append(words, number(n)+narrow+x.says)
+			words = append(words, number(n)+narrow+x.text)
 		}
 	}
 	if count[resultHolds] == len(p.rules) {
