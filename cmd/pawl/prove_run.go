@@ -76,17 +76,17 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 			URL: url, Namespace: namespaces, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
 			Clients: 2, Actors: 2, Names: prove.Names(), Planted: p.planted,
 		},
-		Command: []string{self, workerVerb}, Duration: time.Duration(p.time), Workers: int(p.workers),
+		Command: []string{self, workerVerb}, Duration: time.Duration(p.duration), Workers: int(p.workers),
 		Faults: kinds, MaxFaults: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
-		Run:     history.Run{Version: version(), Command: p.repeat(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.forgets},
+		Run:     history.Run{Version: version(), Command: p.repeatCommand(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.mayForget},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
 	if isMemory(url) { // processes share no memory, and the clients of one process share a memory by its name
 		o.Workers, o.Clients, o.URL = 1, int(p.workers), "mem:prove"
 	}
-	look := &inspector{url: url, path: path, names: o.Names, ttl: o.TTL, waits: p.server.Command != ""}
+	insp := &inspector{url: url, namespaces: namespaces, names: o.Names, ttl: o.TTL, serverStarted: p.server.Command != ""}
 	o.Begin, o.Leftovers = func(ctx context.Context, run *history.Run) error {
-		err := look.begin(ctx, run)
+		err := insp.begin(ctx, run)
 		if err == nil {
 			p.v.say("%s: %v with %d workers; the report will be in %s", run.Backend, o.Duration, o.Workers, out)
 		}
