@@ -113,7 +113,7 @@ func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch
 				failed = 1 // only this lease
 			}
 		}
-		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
+		left := x.Lease.applyRenewal(sent, now, leases[i].TTL, answer)
 		c.renewals.ScheduleNext(x, batch, failed, left, now.Mono)
 		if errors.Is(answer, driver.ErrNoSuchLease) {
 			x.Lease.lose(reportedLoss(sent.Mono, answer))

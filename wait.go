@@ -228,7 +228,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		c.releaseUnknown(cl)
 		return err
 	}
-	if now := c.now().Mono; now.Sub(a.failing) >= c.settings.RetryFor {
+	if now := c.now().Mono; now.Sub(a.failingSince) >= c.settings.RetryFor {
 		a.w.FailLocalWaiters(c.settings.RetryFor, err, now)
 		c.releaseUnknown(cl)
 		return err

@@ -115,7 +115,7 @@ func testInvalid(s *suite) {
 	s.test("ClaimsAreRefusedAlikeWhileTheNameIsHeld", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
 		for what, bad := range badClaims {
-			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(withLongValue), bad))
+			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(long), bad))
 			k.wantInvalid(what, err)
 		}
 		k.a.wantFences(g.Fence)

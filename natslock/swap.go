@@ -155,7 +155,7 @@ func (s *store) swapResult(ctx context.Context, w *write, stamps <-chan *nats.Ms
 	}
 	if counts {
 		s.clock.RecordInside(w.envelope.Window)
-		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{at: w.acked, void: w.envelope.VoidVersions, neededFor: w.neededFor}}
+		result = swap.Swapped{Done: true, Version: w.sequence, StoreState: loadNote{receivedAt: w.acked, void: w.envelope.VoidVersions, neededFor: w.neededFor}}
 	} else {
 		s.clock.RecordOutside(w.envelope.Window)
 		result = swap.Swapped{OutsideWindow: true, HasStored: true}

@@ -14,13 +14,20 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
+// withoutNotify returns the URL of a new database, for a user that may not notify. Roles
+// are common to all databases of the server.
+func withoutNotify(t testing.TB) string {
+	t.Helper()
+	_, url, name := freshDatabase(t)
+	exec(t, conn(t, url), `CREATE ROLE "mute `+name+`" LOGIN`, `GRANT ALL ON DATABASE "`+name+`" TO "mute `+name+`"`,
+		"REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
+	return strings.Replace(url, "postgres@", "mute%20"+name+"@", 1)
+}
+
 // A holder passes a name on even if its user may not send notifications.
 func TestAUserWithoutNotifyPassesNamesOn(t *testing.T) {
 	t.Parallel()
-	server, url, name := freshDatabase(t)
-	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
-		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
-	url = strings.Replace(url, "postgres@", "mute@", 1)
+	url := withoutNotify(t)
 	for _, waiters := range []int{1, 12} {
 		one, other := openDriver(t, url), openDriver(t, url) // neither has been refused yet
 		job := fmt.Sprint("job", waiters)
@@ -47,10 +54,7 @@ func TestAUserWithoutNotifyPassesNamesOn(t *testing.T) {
 // Releases that the server refuses together are each repeated without a notification.
 func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 	t.Parallel()
-	server, url, name := freshDatabase(t)
-	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
-		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
-	url = strings.Replace(url, "postgres@", "mute@", 1)
+	url := withoutNotify(t)
 	one, other := openDriver(t, url), openDriver(t, url)
 	var held []driver.Claim
 	for i := range 16 {

@@ -109,7 +109,7 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (
 		// The caller may return before the row is free. The connection stays in use.
 		return s.requestInBackground(ctx, wait+answerTimeout, func() { <-s.longWaits }, f)
 	})
-	if isLocked(err) && !last {
+	if isLocked(err) && !untilDeadline {
 		s.clock.RecordOutside(w.Window)
 		return swap.Swapped{OutsideWindow: true}, nil
 	}

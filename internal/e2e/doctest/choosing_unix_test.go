@@ -60,7 +60,7 @@ func TestTheTableOfFactsMatchesTheDrivers(t *testing.T) {
 			defer func() { _ = locks.Close() }()
 			noError(t, locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }))
 			comment := b.Folder
-			if b.Start == "" { // redlock's driver is quorumlock's
+			if b.Page == "" { // redlock's driver is quorumlock's
 				comment = "quorumlock"
 			}
 			servertest.ListsAbilities(t, filepath.Join(root, comment), access.Driver(locks))
