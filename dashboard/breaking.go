@@ -142,7 +142,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, target brea
 	defer cancel()
 	by := h.o.Identify(r)
 	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabelSize)], "") // for the holder
-	row, _ := h.rowOf(h.latest(r), target.name)                              // for the log; Break reads the name by itself
+	row, _ := h.rowOf(h.latest(r), target.name)                              // for the log; Break reads the name itself
 	delay := h.delay(row, target.fence)
 	err := h.names.Client().Break(ctx, target.name, target.fence, &pawl.BreakOptions{Delay: delay, By: label})
 	h.audit(ctx, target, max(0, delay), by, err)

@@ -68,8 +68,8 @@ func (s *suite) isOver() bool {
 	}
 }
 
-// slots limits the parallel subtests of this process. They mostly wait for time to pass, so
-// there may be many more of them than processors, unless -parallel sets their number.
+// slots limits the parallel subtests of this process. They mostly wait for time to pass,
+// so there may be many more of them than processors, unless -parallel sets their number.
 var slots = sync.OnceValue(func() chan struct{} {
 	n := 48
 	flag.Visit(func(f *flag.Flag) {

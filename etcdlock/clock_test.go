@@ -130,7 +130,7 @@ func timerRunsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advanc
 		refused(t, refusedClient, mutex("job"))
 		noError(t, refusedClient.Close()) // it starts the timer
 		timer, last, timerLength := timerOf(t, prefix, c)
-		if length = timerLength; timer == 0 || timer != last { // the server was too slow for Close, or a tick came since
+		if length = timerLength; timer == 0 || timer != last { // the server was too slow for Close, or a tick came
 			return fmt.Errorf("it names the tick of revision %d; the last tick has %d", timer, last)
 		}
 		return nil

@@ -59,7 +59,9 @@ func TestConformance(t *testing.T) {
 			return open(t, serverOf(t).databaseURL(n.Addr(serverOf(t).addr), db)+"&collection="+collection(t))
 		},
 		OtherStores: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, server.databaseURL(server.addr, db)+"&collection=other") },
+			func(t testing.TB) driver.Driver {
+				return open(t, server.databaseURL(server.addr, db)+"&collection=other")
+			},
 			func(t testing.TB) driver.Driver { return open(t, server.databaseURL(server.addr, newDatabase())) },
 		},
 		Unit: 4 * time.Second,

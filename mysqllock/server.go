@@ -216,7 +216,7 @@ func (v variables) check() *engine.ConfigError {
 	case strings.Contains(v["version"], "TiDB"):
 		return &engine.ConfigError{Problem: "it is TiDB, version " + v["version"], Hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
 	case v.on("read_only") || v.on("innodb_read_only"):
-		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set so: give the address of the primary", Temporary: true}
+		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set to read-only: give the address of the primary", Temporary: true}
 	case !v.on("autocommit"):
 		return &engine.ConfigError{Problem: "autocommit is off", Hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):

@@ -25,7 +25,7 @@ type server struct {
 	ready            atomic.Bool                    // checked, and not known as a standby since
 	wasReady         atomic.Bool                    // has been ready at least once
 	config           atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
-	pooled           atomic.Bool                    // there is a pooler: it announced another process ID than the server's
+	pooled           atomic.Bool                    // a pooler answers: its process ID is not the server's
 }
 
 func newServer(o *Options, dbLocation string) *server {

@@ -206,7 +206,7 @@ func (l *listener) testPush(c *pgx.Conn) bool {
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.store.pooled.Load()) // an error, as of an exhausted pool, is no sign that notifications fail
+		return l.setPush(!l.store.pooled.Load()) // an error of the pool does not mean that notifications fail
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)

@@ -180,7 +180,7 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 		}
 		changed = true
 		s.clock.RecordInside(w)
-		if received := time.Now(); received.Sub(sent) < slowThreshold { // not after a wait for a row: it is no round trip
+		if received := time.Now(); received.Sub(sent) < slowThreshold { // a wait for a row is no round trip
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
 	}

@@ -32,8 +32,8 @@ func must[T any](v T, err error) func(t TB) T {
 	}
 }
 
-// NewMemoryClients returns a function that opens clients of one memory backend, and one that
-// advances the backend's clock.
+// NewMemoryClients returns a function that opens clients of one memory backend, and one
+// that advances the backend's clock.
 func NewMemoryClients(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 	t.Helper()
 	var now atomic.Int64

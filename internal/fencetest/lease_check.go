@@ -321,9 +321,9 @@ func ChecksInAnyOrder(t TB, e Engine) {
 	<-renewed
 }
 
-// ChecksTheClient tests that a check refuses a lease that its client has released or lost,
-// even if the backend still shows it as held, and a lease of another backend. Some leases
-// are in a namespace. It closes the driver.
+// ChecksTheClient tests that a check refuses a lease that its client has released or
+// lost, even if the backend still shows it as held, and a lease of another backend. Some
+// leases are in a namespace. It closes the driver.
 func ChecksTheClient(t TB, e Engine) {
 	t.Helper()
 	check, locks := e.check, must(pawl.New(e.Locks, servertest.Patient))(t)

@@ -98,7 +98,7 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 	_, list, _ = strings.Cut(list, "**Add it to the table**")
 	var named []string
 	for _, m := range regexp.MustCompile("[`(]([\\w/.-]*\\.(?:go|mod|sum|work|md|txt|yml|1))[`)]").FindAllStringSubmatch(list, -1) {
-		if m[1] != "go.mod" && m[1] != "docs/backends/nats.md" && !slices.Contains(named, m[1]) { // these are NATS's own
+		if m[1] != "go.mod" && m[1] != "docs/backends/nats.md" && !slices.Contains(named, m[1]) { // both are NATS's
 			named = append(named, m[1])
 		}
 	}

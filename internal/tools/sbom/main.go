@@ -1,5 +1,5 @@
-// Command sbom writes the modules of a Go program as CycloneDX in JSON. It reads them from
-// the program, in which the linker has stored them.
+// Command sbom writes the modules of a Go program as CycloneDX in JSON. It reads them
+// from the program, in which the linker has stored them.
 package main
 
 import (
