@@ -15,7 +15,7 @@ import (
 )
 
 // withUsers starts a server with three users: root may do anything, app may write locks,
-// and nobody has no rights. All have the same password.
+// and the third one has no rights. All have the same password.
 func withUsers(t *testing.T) *etcdtest.Cluster {
 	t.Helper()
 	c := etcdtest.Start(t, 1)

@@ -92,8 +92,8 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
-// valueRetention is how long a shard keeps a value after the write, and after the end of
-// the last lease.
+// valueRetention is the time for which a shard keeps a value after the write, and after
+// the end of the last lease.
 const valueRetention = 24 * time.Hour
 
 // isForgettable reports whether the shard may delete an entry. The shard stores the

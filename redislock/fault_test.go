@@ -234,8 +234,8 @@ func TestErrorsHaveAHintAndNoPassword(t *testing.T) {
 	gets(t, openDriver(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
-// What Redis has written to its log survives a kill, even without an fsync: only a crash
-// of the machine loses it.
+// A kill loses nothing that Redis has written to its log, even without an fsync. Only a
+// crash of the machine does.
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")

@@ -200,7 +200,7 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-// ca returns a file with a certificate, or with text that is none.
+// ca returns a file with a certificate, or with other text.
 func ca(t *testing.T, valid bool) string {
 	t.Helper()
 	text := []byte("no certificate")

@@ -80,7 +80,7 @@ func (g *SentinelGroup) URL() string {
 }
 
 // CheckFailOver kills the master while a replicated lease is held and has a waiter. Its
-// holder keeps it on the new master. The waiter is told to retry, and gets a greater
+// holder keeps it on the new master. The waiter gets a signal to retry, and a greater
 // fence after the release.
 func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 	tb := g.Master.TB

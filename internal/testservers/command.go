@@ -27,7 +27,7 @@ func Command(tb TB, name, install string, patterns ...string) (path string) {
 	return ""
 }
 
-// skipWithoutServers skips the test if PAWL_TEST_SERVERS is none.
+// skipWithoutServers skips the test under PAWL_TEST_SERVERS=none.
 func skipWithoutServers(tb TB) {
 	tb.Helper()
 	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
