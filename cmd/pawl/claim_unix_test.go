@@ -44,7 +44,7 @@ func TestNoWaitNamesTheServerThatDidNotAnswer(t *testing.T) {
 			p := b.start("run", "-n", "x", "--", "touch", "ran")
 			p.wantCode(exitUnavailable)
 			got := p.stderr.String()
-			hinted := regexp.MustCompile(`\((check the|.*can it be reached|.*nodes failed)`).MatchString(got)
+			hinted := regexp.MustCompile(`\((.*check the|.*can it be reached|.*nodes failed)`).MatchString(got)
 			if !strings.Contains(got, addr) || !hinted || strings.Contains(got, "hunter2") {
 				t.Errorf("it printed %q", got)
 			}

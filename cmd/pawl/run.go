@@ -30,7 +30,7 @@ with what COMMAND writes, and let the receiver refuse a smaller one. With -s or
 --limit, do not refuse smaller ones: several holders work at the same time.
 
 With --also, run takes several locks together, all of them or none, each with
-the same flags. Then PAWL_FENCES has a line for each: its fence, a space, its name.
+the same flags. Then PAWL_FENCES has a line for each: fence, space, name.
 ` + systemHelp + `
 ` + flockHelp + `
 
