@@ -12,13 +12,13 @@ import (
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
 // step gets the same answer, or has no second effect, and no holder concludes that its
-// lease is lost. renewal and release are the hashes of these scripts, by which the proxy
-// recognizes the requests.
-func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
+// lease is lost. The hashes of the scripts show the proxy which requests renew and
+// release: an earlier request with the token may arrive late on a slow machine.
+func CheckLostReplies(tb TB, renewSHA, releaseSHA string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := servertest.StartProxy(tb, server.Addr)
-	l := &lossyPair{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
+	l := &lossyPair{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr), renewSHA: renewSHA, releaseSHA: releaseSHA}
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
@@ -26,7 +26,7 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 		c.Token = driver.NewToken()
 		l.lossyRound(c)
 	}
-	l.checkClient(renewal, release)
+	l.checkClient()
 }
 
 // lossyPair has two drivers of one server. The far driver's proxy loses answers.
@@ -34,6 +34,8 @@ type lossyPair struct {
 	TB
 	proxy     *servertest.Proxy
 	far, near driver.Driver
+
+	renewSHA, releaseSHA string
 }
 
 func (l *lossyPair) round(c driver.Claim) {
@@ -47,7 +49,7 @@ func (l *lossyPair) round(c driver.Claim) {
 
 func (l *lossyPair) lossyRound(c driver.Claim) {
 	l.Helper()
-	l.loseAnswers("acquire", 2, c, acquire(l.far, c))
+	l.loseAnswers("acquire", 2, string(c.Token[:]), acquire(l.far, c))
 	granted := l.holder(c.Name)
 	other := c
 	other.Token = driver.NewToken()
@@ -61,20 +63,20 @@ func (l *lossyPair) lossyRound(c driver.Claim) {
 
 	waiter := other
 	waiter.Queue, waiter.QueueTTL = true, time.Minute
-	l.loseAnswers("acquire, and wait", 2, waiter, acquire(l.far, waiter))
+	l.loseAnswers("acquire, and wait", 2, string(waiter.Token[:]), acquire(l.far, waiter))
 	err := bounded(func(ctx context.Context) error { _, err := l.near.Acquire(ctx, waiter); return err })
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
 		l.Errorf("%v; want the first place in the queue", err)
 	}
 
 	c.TTL = 5 * time.Minute
-	l.loseAnswers("renew", 1, c, renew(l.far, c))
+	l.loseAnswers("renew", 1, l.renewSHA, renew(l.far, c))
 	if h := l.holder(c.Name); h.ExpiresIn < 4*time.Minute {
 		l.Errorf("the lease expires in %v; want it renewed", h.ExpiresIn)
 	}
 	recovers(l, renew(l.far, c))
 
-	l.loseAnswers("release", 1, c, release(l.far, c))
+	l.loseAnswers("release", 1, l.releaseSHA, release(l.far, c))
 	next := l.holder(c.Name)
 	if next.Fence <= granted.Fence {
 		l.Errorf("fence %d after %d", next.Fence, granted.Fence)
@@ -91,7 +93,7 @@ func (l *lossyPair) lossyRound(c driver.Claim) {
 }
 
 // checkClient does the same through a pawl.Client, which repeats requests itself.
-func (l *lossyPair) checkClient(renewal, release string) {
+func (l *lossyPair) checkClient() {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -109,11 +111,11 @@ func (l *lossyPair) checkClient(renewal, release string) {
 	if h := l.holder("report"); h.Fence != lease.Fence() {
 		l.Errorf("the fence is %d, and %d on the server", lease.Fence(), h.Fence)
 	}
-	<-l.proxy.LoseReply(renewal)
+	<-l.proxy.LoseReply(l.renewSHA)
 	if err := lease.Err(); err != nil {
 		l.Errorf("%v; want the lease kept, for only an answer was lost", err)
 	}
-	lost = l.proxy.LoseReply(release)
+	lost = l.proxy.LoseReply(l.releaseSHA)
 	if err := lease.Release(ctx); errors.Is(err, pawl.ErrLost) || !errors.Is(err, pawl.ErrUnavailable) {
 		l.Errorf("%v; want ErrUnavailable", err)
 	}
@@ -123,11 +125,11 @@ func (l *lossyPair) checkClient(renewal, release string) {
 	}
 }
 
-// loseAnswers runs a step that sends a number of requests, and loses the answer to each.
-// An acquire has two requests.
-func (l *lossyPair) loseAnswers(what string, times int, c driver.Claim, step func(context.Context) error) {
+// loseAnswers runs a step that sends a number of requests with this text, and loses the
+// answer to each. An acquire has two requests.
+func (l *lossyPair) loseAnswers(what string, times int, text string, step func(context.Context) error) {
 	l.Helper()
-	lost := l.proxy.LoseReplies(times, string(c.Token[:]))
+	lost := l.proxy.LoseReplies(times, text)
 	if err := bounded(step); !errors.Is(err, driver.ErrUnavailable) {
 		l.Fatalf("%s: %v; want ErrUnavailable", what, err)
 	}
