@@ -94,7 +94,7 @@ func (s *Server) Database(name string) string {
 // Do runs statements in a database, as user postgres.
 func (s *Server) Do(database, statements string) {
 	s.TB.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
 	defer cancel()
 	if err := s.exec(ctx, database, statements); err != nil {
 		s.TB.Fatalf("%s: %v", statements, err)
