@@ -109,7 +109,7 @@ var parameters = map[string]func(p *parsed, v string) error{
 	}),
 	"creds": func(p *parsed, v string) error {
 		if _, err := os.ReadFile(v); err != nil {
-			return badURL("has creds=" + strconv.Quote(v) + ", which cannot be read")
+			return badURL("has creds that name no file that can be read")
 		}
 		p.options = append(p.options, nats.UserCredentials(v))
 		return nil
@@ -117,7 +117,7 @@ var parameters = map[string]func(p *parsed, v string) error{
 	"nkey": func(p *parsed, v string) error {
 		option, err := nats.NkeyOptionFromSeed(v)
 		if err != nil {
-			return badURL("has nkey=" + strconv.Quote(v) + ", which cannot be read or has no seed")
+			return badURL("has an nkey that names no file with a seed")
 		}
 		p.options = append(p.options, option)
 		return nil

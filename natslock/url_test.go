@@ -53,6 +53,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"nats://host?inbox=*":                    "inbox",
 		"nats://host?creds=/not/there":           "creds",
 		"nats://host?nkey=/not/there":            "nkey",
+		"nats://host?nkey=hunter2":               "nkey", // the seed itself, where its file belongs
 		"nats://host?ca_cert=/not/there":         "ca_cert",
 		"nats://host?client_cert=/not/there":     "client_cert",
 		"nats://host?client_cert=a&client_key=b": "client_cert",
