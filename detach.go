@@ -153,8 +153,8 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 // WithGrace, WithMaxHold and WithHealth apply from now on. Attach refuses other options,
 // because they were set at the grant. The error matches ErrLost if the lease is over; if
 // the handle was made elsewhere, on another server for example, the error says so. It
-// matches ErrInvalid for text that is no handle or a handle of another kind of backend;
-// ErrUnavailable or ErrClosed; or ctx's own error.
+// matches ErrInvalid for text that is no handle or a handle of another kind of backend.
+// Otherwise it matches ErrUnavailable or ErrClosed, or is ctx's own error.
 func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOption) (*Lease, error) {
 	if !c.isMade() {
 		return nil, errNotMade

@@ -143,7 +143,7 @@ func testInspect(s *suite) {
 	})
 }
 
-// wantSameHolder compares all fields except Since, and ExpiresIn only about.
+// wantSameHolder compares all fields but Since. ExpiresIn may differ as isAbout allows.
 func (k *kit) wantSameHolder(got, want driver.Holder) {
 	k.Helper()
 	if got.Fence != want.Fence || got.Permits != want.Permits || got.Limit != want.Limit || got.TTL != want.TTL || got.Released != want.Released ||

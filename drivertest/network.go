@@ -54,7 +54,7 @@ func (n *Network) Addr(server string) string {
 }
 
 // Dial dials a server, as net.Dialer.DialContext does. A client whose TLS checks the
-// server's name, or whose servers name each other, needs it instead of Addr.
+// server's name, or that learns addresses from its servers, needs it instead of Addr.
 func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	r, err := n.proxy(network, addr)
 	if err != nil {
@@ -211,8 +211,8 @@ func (n *Network) serve(r *proxy) {
 	}
 }
 
-// requests forwards the requests of a client. If the client is gone by then, the server
-// still reads all of them before the end of the stream.
+// requests forwards the requests of a client. If the client closes while requests are
+// delayed, the server still reads all of them before the end of the stream.
 func (n *Network) requests(client, server net.Conn) {
 	arrivals := make(chan func(), 1024)
 	n.loops.Go(func() {

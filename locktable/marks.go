@@ -28,8 +28,8 @@ const signalChanged = driver.SignalLost + 1
 // IsChange reports whether a signal is for a watch, and not for a claim or a lease.
 func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
 
-// Mark makes the entry signal changes to a client, for the time d from now. A repeat
-// extends that time. known means that the mark was still there, so the client has missed
+// Mark adds a mark, or extends it: for the time d from now, its client gets a signal for
+// each visible change. known means that the mark was still there, so the client has missed
 // no change. ok is false if the entry has maxMarks other marks.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)

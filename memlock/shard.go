@@ -26,7 +26,7 @@ type shard struct {
 type entry struct {
 	locktable.Entry
 	name      string
-	forgotten bool // the name has no entry, or another one
+	forgotten bool // it was deleted; the name may have a new entry
 }
 
 // sweepEvery is the number of steps on a shard between two sweeps.
@@ -37,7 +37,7 @@ const sweepEvery = 16
 func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, visible bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.HasEnd && ctx.Err() != nil { // checked here, because the step is no longer delayed
+	if step.HasEnd && ctx.Err() != nil { // checked under the mutex, because the wait for it is over
 		return nil, false, ctx.Err()
 	}
 	e := s.entryLocked(step.Name)

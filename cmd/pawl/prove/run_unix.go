@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	calmRatio     = 8           // the calm phase, without faults, is one part of this many of the time
+	calmRatio     = 8           // the calm phase, without faults, is one eighth of the duration
 	warmUp        = time.Second // before the calm phase, because new processes are slow
 	idsPerProcess = 10_000_000  // IDs reserved for the claims of one process
 )
@@ -164,24 +164,24 @@ func (c *controller) waitReady(ctx context.Context) error {
 	}
 }
 
-// runPhase runs during for a phase of the length d, and returns after both have ended.
-func (c *controller) runPhase(ctx context.Context, phase string, d time.Duration, during func(context.Context)) {
+// runPhase runs f with a ctx that ends after d, and returns when both have ended.
+func (c *controller) runPhase(ctx context.Context, phase string, d time.Duration, f func(context.Context)) {
 	if ctx.Err() != nil || d <= 0 {
 		return
 	}
 	p := history.Phase{Phase: phase, From: c.now()}
-	within, cancel := context.WithTimeout(ctx, d)
+	phaseCtx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var faults sync.WaitGroup
-	faults.Go(func() { during(within) })
-	c.reportProgress(within, phase, d)
+	faults.Go(func() { f(phaseCtx) })
+	c.reportProgress(phaseCtx, phase, d)
 	faults.Wait()
 	p.To = c.now()
 	c.write(history.Line{Phase: &p})
 }
 
-// reportProgress reports the progress of a phase of the length of until ctx ends.
-func (c *controller) reportProgress(ctx context.Context, phase string, of time.Duration) {
+// reportProgress reports the progress of a phase until ctx ends.
+func (c *controller) reportProgress(ctx context.Context, phase string, length time.Duration) {
 	begun := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (c *controller) reportProgress(ctx context.Context, phase string, of time.D
 		}
 		if c.OnProgress != nil {
 			c.mu.Lock()
-			p := Progress{Phase: phase, At: time.Since(begun), Of: of, Leases: c.leases, Faults: c.faults}
+			p := Progress{Phase: phase, At: time.Since(begun), Of: length, Leases: c.leases, Faults: c.faults}
 			c.mu.Unlock()
 			c.OnProgress(p)
 		}
