@@ -97,7 +97,7 @@ func testInspect(s *suite) {
 				k.Errorf("the TTL of %q is %v, want %v", c.Name, got, want)
 			}
 			if got := k.b.wantHeld(k.mutex(on(c.Name))).Holder.TTL; got != want {
-				k.Errorf("the HeldError has the TTL %v for %q, want %v", c.Name, got, want)
+				k.Errorf("the HeldError has the TTL %v for %q, want %v", got, c.Name, want)
 			}
 		}
 		waitedFor := k.mutex(on(k.nth(2)))

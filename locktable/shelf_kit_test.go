@@ -37,7 +37,7 @@ func (s *byteTable) client(inbox string) *locktable.Driver {
 	return s.drivers[inbox]
 }
 
-// lateCtx returns a ctx that ends while the next step waits for its turn.
+// late returns a ctx that ends while the next step waits for its turn.
 func (s *byteTable) late(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.beforeStep = func() {

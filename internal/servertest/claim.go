@@ -126,7 +126,9 @@ func Rises(tb TB, before, after uint64) {
 // Lists returns the entries that a driver lists. An error of List fails the test.
 func Lists(tb TB, d driver.Lister, prefix string) (all []driver.Entry) {
 	tb.Helper()
-	for e, err := range d.List(context.Background(), prefix) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // only a hang takes so long
+	defer cancel()
+	for e, err := range d.List(ctx, prefix) {
 		noError(tb, err)
 		all = append(all, e)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Format is the version of the format. Read refuses other versions.
-const Format = 1
+const Format = 2
 
 // A Line is one line of the file. Exactly one of its fields is set.
 type Line struct {

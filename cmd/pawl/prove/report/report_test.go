@@ -88,7 +88,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestAHistoryWithoutClaims(t *testing.T) {
 	m := &simulatedHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
-	m.lines = []history.Line{{Run: &history.Run{Format: 1}}, {End: &history.End{}}}
+	m.lines = []history.Line{{Run: &history.Run{Format: history.Format}}, {End: &history.End{}}}
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 	m.lines = nil
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
