@@ -120,9 +120,8 @@ func (c *heldName) steps() []benchmarkStep {
 	}
 }
 
-// BenchmarkCycles runs b.N cycles in goroutines. Each goroutine passes its number to
-// cycle, for a name of its own. One cycle of each runs before the measurement, because new
-// names cost more.
+// BenchmarkCycles runs b.N cycles in goroutines, each with its number as i, for a name of
+// its own. One cycle of each runs before the measurement, because new names cost more.
 func BenchmarkCycles(b *testing.B, goroutines int, cycle func(i int) error) {
 	b.ReportAllocs()
 	var left atomic.Int64

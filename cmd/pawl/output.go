@@ -21,9 +21,9 @@ import (
 // name, by whom, and what can be done. It has no colour. Pawl asks a question only if
 // standard input is a terminal. A bar or a line of progress is for a terminal only.
 //
-// `pawl run` prints no message if nothing fails, except a warning that locks are in memory
-// (mem:) or, on a terminal, in the default file. With -v it also prints one while it waits; with -q it
-// prints none if another client has the lock.
+// If nothing fails, `pawl run` prints no message, except a warning that locks are in
+// memory (mem:) or, on a terminal, in the default file. With -v it also prints one while
+// it waits; with -q it prints none if another client has the lock.
 //
 // Other people write names, labels and hosts. Pawl escapes them wherever it prints them,
 // so that they cannot move a cursor, hide text or forge a line.
