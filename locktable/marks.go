@@ -29,8 +29,8 @@ const signalChanged = driver.SignalLost + 1
 func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
 
 // Mark adds a mark, or extends it: for the time d from now, its client gets a signal for
-// each visible change. known means that the mark was still there, so the client has missed
-// no change. ok is false if the entry has maxMarks other marks.
+// each visible change. known means that the mark was still there, so the client has
+// missed no change. ok is false if the entry has maxMarks other marks.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)
 	defer e.signalChange()

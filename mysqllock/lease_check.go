@@ -19,10 +19,10 @@ import (
 // around it.
 //
 // A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside a
-// Do, such as the one of pawl.All. Pass all leases to one call, in any order: two calls in one
-// transaction can deadlock with another transaction or a renewal (error 1213). A lease
-// that is passed twice counts once. Several leases on one name are each checked. The
-// error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
+// Do, such as the one of pawl.All. Pass all leases to one call, in any order: two calls
+// in one transaction can deadlock with another transaction or a renewal (error 1213). A
+// lease that is passed twice counts once. Several leases on one name are each checked.
+// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
 // backend or prefix matches pawl.ErrInvalid. For a lease of another database the check
 // finds no row, and returns pawl.ErrStale.
 //
