@@ -31,6 +31,12 @@ type Harness struct {
 	// backend with a Clock.
 	Uncertainty time.Duration
 
+	// ClockLag returns how much time the backend's clock has lost so far. A clock that is
+	// moved by clients loses time while they do not run. A subtest that fails while it
+	// loses some is run again, like one that ran late itself. nil means a clock that loses
+	// none.
+	ClockLag func() time.Duration
+
 	// Patience is the time that a signal may take on a machine that is not busy. It
 	// counts as missing after four Patiences. A subtest counts as stuck after minutes, or
 	// sixty short Patiences, in addition to the time that it lets pass. Default 5 s.

@@ -28,8 +28,9 @@ type kit struct {
 
 	notes    *notes
 	began    time.Time
-	ownWaits atomic.Int64 // the time of the subtest's deliberate waits, in ns
-	answered atomic.Int64 // the time at which the last Acquire returned, in ns since began
+	lag      time.Duration // Harness.ClockLag when the subtest began
+	ownWaits atomic.Int64  // the time of the subtest's deliberate waits, in ns
+	answered atomic.Int64  // the time at which the last Acquire returned, in ns since began
 }
 
 // runID and serial make names that no other subtest and no earlier run on the same server
@@ -43,6 +44,9 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.caseContext(t, u)
 	t.Cleanup(cancel)
 	k := &kit{T: t, s: s, ctx: ctx, subtestCtx: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
+	if s.ClockLag != nil {
+		k.lag = s.ClockLag()
+	}
 	k.setDeadline(ctx)
 	k.a, k.b = k.open(), k.open()
 

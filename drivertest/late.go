@@ -276,10 +276,14 @@ func (k *kit) isStuck() bool {
 	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
 }
 
-// lateness returns how much longer the subtest took than its own waits. A stuck subtest
-// waited for an event in vain: then only the stalls of the process count.
+// lateness returns how much longer the subtest took than its own waits, or how much time
+// the backend's clock lost, if that is more. A stuck subtest waited for an event in vain:
+// then its own time does not count.
 func (k *kit) lateness() time.Duration {
 	stalled := k.s.stalls.since(k.began)
+	if k.s.ClockLag != nil {
+		stalled = max(stalled, k.s.ClockLag()-k.lag)
+	}
 	if k.isStuck() {
 		return stalled
 	}

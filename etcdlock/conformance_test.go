@@ -32,7 +32,7 @@ func TestConformanceOnThreeMembers(t *testing.T) {
 // conforms runs the suite. The clock loses a moment whenever another client takes over
 // the ticks, and the suite opens and closes a hundred clients.
 func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Duration) {
-	keepClockBusy(t, url)
+	d := keepClockBusy(t, url)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },
 		OtherStores: []func(testing.TB) driver.Driver{
@@ -43,6 +43,7 @@ func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Du
 		},
 		Unit:        4 * time.Second,
 		Uncertainty: uncertainty,
+		ClockLag:    d.ClockLag,
 		AtomicAll:   true,
 		// On a slow machine many clients at once wait some seconds for each answer.
 		Patience: 20 * time.Second,

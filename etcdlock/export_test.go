@@ -13,5 +13,16 @@ type Driver = lockDriver
 // not wait.
 func (d *lockDriver) SetRetention(after time.Duration) { d.store.retention = after }
 
+// ClockLag returns by how much this client's reading of the shared clock is behind the
+// machine's clock, or 0 while it is unknown.
+func (d *lockDriver) ClockLag() time.Duration {
+	now := time.Now()
+	t, known := d.store.clock.current()
+	if !known {
+		return 0
+	}
+	return now.Sub(t.after(now).Time())
+}
+
 // TickAt returns the content of the clock's key if the clock has stood still since then.
 func TickAt(then time.Time) string { return newTick(tick{}, locktable.At(then), idleAdvance).value }

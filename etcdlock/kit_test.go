@@ -63,8 +63,9 @@ func ownPrefix(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 }
 
 // keepClockBusy uses the clock all the time, as a busy process does. Otherwise a hundred
-// short-lived clients would write ticks, and the clock would lose a tenth of its time.
-func keepClockBusy(t testing.TB, url string) {
+// short-lived clients would write ticks, and the clock would lose a tenth of its time. It
+// returns the client that does so.
+func keepClockBusy(t testing.TB, url string) *etcdlock.Driver {
 	t.Helper()
 	d := openDriver(t, url)
 	done := make(chan struct{})
@@ -79,6 +80,7 @@ func keepClockBusy(t testing.TB, url string) {
 			}
 		}
 	}()
+	return d
 }
 
 var mutex = servertest.Mutex
