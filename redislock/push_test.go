@@ -7,9 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
@@ -18,13 +16,9 @@ import (
 // armed waits until a lease is tracked, which begins 10 ms after the grant.
 func armed(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < 2*time.Minute; {
-		if redistest.Field(server.Do("INFO", "stats"), "tracking_total_keys") != "0" {
-			return
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	t.Fatal("nothing is tracked")
+	becomes(t, "a lease is tracked", func() bool {
+		return redistest.Field(server.Do("INFO", "stats"), "tracking_total_keys") != "0"
+	})
 }
 
 func TestAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
@@ -105,10 +99,7 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 			}
 			_, _ = redistest.Ask(server.Addr, strings.Fields(event.command)...)
 			hear(t, signals, driver.SignalRetry, driver.Token{})
-			// Once the subscription is back, signals arrive again.
-			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
-				time.Sleep(5 * time.Millisecond)
-			}
+			becomes(t, "the subscription is back", func() bool { return strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") })
 			_ = d.Release(ctx, lease(c))
 			holder, waiter := mutex("job"), queued("job")
 			gets(t, d, holder)
@@ -117,23 +108,4 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 			hear(t, signals, driver.SignalGranted, waiter.Token)
 		})
 	}
-}
-
-// BenchmarkDeletedToLost measures from the deletion of the key to the end of the lease.
-func BenchmarkDeletedToLost(b *testing.B) {
-	server := redistest.Start(b)
-	locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
-	noError(b, err)
-	defer func() { _ = locks.Close() }()
-	var took []time.Duration
-	for b.Loop() {
-		lease, err := locks.Mutex("job").Lock(ctx)
-		noError(b, err)
-		time.Sleep(25 * time.Millisecond)
-		began := time.Now()
-		server.Do("DEL", "pawl:{job}s")
-		<-lease.Done()
-		took = append(took, time.Since(began))
-	}
-	drivertest.ReportTimes(b, took)
 }

@@ -59,7 +59,6 @@ var functions = map[string]any{
 	"drivertest.CheckLongQueue":   drivertest.CheckLongQueue,
 	"drivertest.Cycle":            drivertest.Cycle,
 	"drivertest.Full":             drivertest.Full,
-	"drivertest.ReportTimes":      drivertest.ReportTimes,
 	"drivertest.Run":              drivertest.Run,
 	"drivertest.TestAllInACrowd":  drivertest.TestAllInACrowd,
 	"drivertest.TestHeldInACrowd": drivertest.TestHeldInACrowd,
