@@ -46,12 +46,10 @@ func BenchmarkWaitersCost(b *testing.B) {
 			_ = locks.Close()
 		})
 	}
-	for {
-		if e, err := d.Inspect(ctx, "permits"); err == nil && len(e.Waiters) == 200 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	becomes(b, "all clients wait", func() bool {
+		e, err := d.Inspect(ctx, "permits")
+		return err == nil && len(e.Waiters) == 200
+	})
 	cpuSeconds := func() float64 {
 		return statistic(server, "used_cpu_sys:", "") + statistic(server, "used_cpu_user:", "")
 	}

@@ -46,14 +46,7 @@ func TestListAndInspectAgree(t *testing.T) {
 	free := claim("free with a value", func(c *driver.Claim) { c.Value = []byte("v") })
 	releases(t, d, free)
 	closed := claim("closed", func(c *driver.Claim) { c.TTL, c.LockDelay = time.Second, time.Hour })
-	for {
-		if e, err := d.Inspect(ctx, closed.Name); err != nil {
-			t.Fatal(err)
-		} else if len(e.Holders) == 0 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	becomes(t, "the lease expires", func() bool { return len(must(d.Inspect(ctx, closed.Name))(t).Holders) == 0 })
 	version := versionOf(t, server, "pawl:{exclusive}s")
 	for name, state := range map[string]string{
 		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -64,9 +63,9 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	for _, node := range nodes[:2] {
 		node.Do("CONFIG", "SET", "appendonly", "yes")
-		for redistest.Field(node.Do("INFO", "persistence"), "aof_rewrite_in_progress") != "0" {
-			time.Sleep(10 * time.Millisecond) // its child must not write after the test
-		}
+		basictest.Eventually(t, "the log is rewritten", func() bool { // its child must not write after the test
+			return redistest.Field(node.Do("INFO", "persistence"), "aof_rewrite_in_progress") == "0"
+		})
 	}
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
 	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
