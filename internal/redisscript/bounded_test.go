@@ -26,43 +26,6 @@ func (d *hangingServer) Do(context.Context, Command) Reply {
 	return Reply{Int: 7}
 }
 
-func (d *hangingServer) DoMany(context.Context, []Command, bool) []Reply {
-	<-d.allowed
-	return []Reply{{Int: 7}}
-}
-
-func TestARequestEndsWithItsCtx(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		server := &hangingServer{allowed: make(chan struct{})}
-		p := newBounded(&Client{Conn: server}, t.Context())
-		for _, cancelled := range []bool{true, false} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			want := context.DeadlineExceeded
-			if cancelled {
-				want = context.Canceled
-				time.AfterFunc(time.Second/2, cancel)
-			}
-			began := time.Now()
-			if r := p.Do(ctx, Command{}); !errors.Is(r.Err, want) || time.Since(began) > time.Second {
-				t.Errorf("%+v after %v, want %v", r, time.Since(began), want)
-			}
-			if all := p.DoMany(ctx, make([]Command, 2), false); len(all) != 2 || !errors.Is(all[1].Err, want) {
-				t.Errorf("%+v", all)
-			}
-			cancel()
-		}
-		close(server.allowed)
-		synctest.Wait()
-		if n := maxRequests - len(p.permits); n != 0 {
-			t.Errorf("%d requests are under way after all answers", n)
-		}
-		if r := p.Do(t.Context(), Command{}); r.Int != 7 {
-			t.Errorf("%+v", r)
-		}
-		p.close()
-	})
-}
-
 // lateContext is a ctx that is not canceled yet, though its caller has given up.
 type lateContext struct{ context.Context }
 
