@@ -62,3 +62,14 @@ func TestALostAnswerIsNoLostLease(t *testing.T) {
 		return d
 	})
 }
+
+func TestASilentSubscriptionIsReplaced(t *testing.T) {
+	nightly(t, "it waits for real time")
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := servertest.StartProxy(t, server.Addr)
+	far, near := newDriver(t, redis.NewClient(&redis.Options{Addr: proxy.Addr})), newDriver(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
+	defer near.Close()
+	defer far.Close()
+	servertest.CheckSilentConnections(t, proxy, far, near)
+}
