@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -65,17 +66,8 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	server := redistest.Start(t)
-	d, other := openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr)
-	awaitChange := watch(t, d, "job")
-	server.Kill()
-	awaitChange("the end of the connection")
-	becomes(t, "PushesChanges is false", func() bool { return !d.Properties().PushesChanges })
-	server.Run() // without data
-	becomes(t, "PushesChanges is true", func() bool { return d.Properties().PushesChanges })
-	awaitChange("a possible change before the reconnect")
-	becomes(t, "the other client is connected", func() bool { _, err := other.Inspect(ctx, "job"); return err == nil })
-	cycle(t, other, "job")
-	awaitChange("a change")
+	restart := func() { server.Kill(); server.Run() } // without data
+	servertest.WatchOutlives(t, openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr), restart, restart)
 }
 
 // In a cluster the messages about a name go only to its node.
