@@ -34,6 +34,10 @@ const (
 
 	// The additional rights in a cluster.
 	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
+
+	// The additional rights with Sentinel, and all rights of a user of a Sentinel.
+	rightsWithSentinel = "+role"
+	rightsOfSentinel   = "&* -@all +hello +ping +subscribe +unsubscribe +sentinel +client|tracking"
 )
 
 func user(t *testing.T, server *redistest.Server, rules string) string {
@@ -224,4 +228,82 @@ func TestAMissingRightIsAnErrorAboutTheACL(t *testing.T) {
 			t.Errorf("List: %v; want ErrUnavailable", listed)
 		}
 	}
+}
+
+// The test runs while a slot moves, and then with names of all nodes, so that each node
+// gets every command.
+func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
+	nightly(t, "whole clusters")
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	url := ""
+	for _, node := range nodes {
+		url = user(t, node, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster}, " "))
+	}
+	d, other := openDriver(t, url), openDriver(t, url)
+	signals := listen(t, other)
+	from, to, slot := redistest.Moving(nodes, "job")
+	for _, kind := range []func(string) driver.Claim{mutex, reader} {
+		c, waiter := kind("job"), queued("job")
+		c.TTL, waiter.QueueTTL = time.Hour, time.Hour
+		gets(t, d, c)
+		_, _ = other.Acquire(ctx, waiter)
+		owner := from
+		redistest.Move(nodes, slot, from, to, func() {
+			renews(t, d, c)
+			armed(t, owner)
+			owner = to // at the second call the keys have moved, but not the slot
+		})
+		if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" || len(all[0].Waiters) != 1 {
+			t.Errorf("%+v", all)
+		}
+		releases(t, d, c)
+		breaks(t, d, "job", gets(t, other, waiter).Fence)
+		hear(t, signals, driver.SignalLost, waiter.Token)
+		from, to = to, from
+	}
+	for _, f := range servertest.FindingsOf(t, d) {
+		if strings.Contains(f, "rights") || strings.Contains(f, "push") || strings.Contains(f, "tracking") || strings.Contains(f, "refused") {
+			t.Errorf("the doctor finds: %s", f)
+		}
+	}
+	doesEverything(t, d, func() {})
+	neverRefused(t, nodes...)
+}
+
+func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
+	nightly(t, "fail-overs")
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	setDownAfter(group.Sentinels, time.Minute)
+	for _, s := range []*redistest.Server{group.Master, group.Replica} {
+		user(t, s, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsWithSentinel}, " "))
+	}
+	for _, s := range group.Sentinels {
+		s.Do(append([]string{"ACL", "SETUSER", "jim", "reset", "on", ">salami"}, strings.Fields(rightsOfSentinel)...)...)
+	}
+	url := strings.Replace(group.URL(), "redis://", "redis://joe:sesame@", 1)
+	d := openDriver(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
+	signals := listen(t, d)
+	c, waiter := mutex("job"), queued("job")
+	waiter.QueueTTL = time.Hour
+	gets(t, d, c)
+	_, _ = d.Acquire(ctx, waiter)
+	releases(t, d, c)
+	for s := range signals {
+		if s.Token == waiter.Token {
+			break
+		}
+	}
+	gets(t, d, waiter)
+	armed(t, group.Master)
+	if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" {
+		t.Errorf("%+v", all)
+	}
+	for _, f := range servertest.FindingsOf(t, d) {
+		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {
+			t.Errorf("the doctor finds: %s", f)
+		}
+	}
+	neverRefused(t, append([]*redistest.Server{group.Master, group.Replica}, group.Sentinels...)...)
 }
