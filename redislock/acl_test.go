@@ -29,6 +29,9 @@ const (
 	rightsToSelect = "+select"
 	rightsToRESP2  = "+client|setname"
 
+	// The rights for all abilities of a driver of one server.
+	allRights = rights + " " + rightsToPush + " " + rightsToTrack + " " + rightsToList + " " + rightsToDoctor
+
 	// All rights of a user that only reads.
 	rightsToRead = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +mget +hget +hlen +scan +zcard +zrange +zscore"
 
@@ -49,7 +52,7 @@ func user(t *testing.T, server *redistest.Server, rules string) string {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")))
+	d := openDriver(t, user(t, server, allRights))
 	doesEverything(t, d, func() { armed(t, server) })
 	neverRefused(t, server)
 }
@@ -58,7 +61,7 @@ func TestTheRightsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/backends/redis.md")
 	noError(t, err)
 	documented := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
-	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster, rightsToRead}
+	all := []string{allRights, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster, rightsWithSentinel, rightsOfSentinel, rightsToRead}
 	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
 		if !slices.Contains(documented, right) {
 			t.Errorf("docs/backends/redis.md does not name %s", right)
@@ -68,13 +71,12 @@ func TestTheRightsAreDocumented(t *testing.T) {
 
 func TestAnotherDatabaseAndRESP2NeedOneMoreRight(t *testing.T) {
 	t.Parallel()
-	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
 	for place, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
 		server := redistest.Start(t)
-		_, err := redislock.Open(ctx, user(t, server, all)+place)
+		_, err := redislock.Open(ctx, user(t, server, allRights)+place)
 		unavailable(t, err, true, "ACL")
 		server.Do("ACL", "LOG", "RESET")
-		doesEverything(t, openDriver(t, user(t, server, all+" "+right)+place), func() {})
+		doesEverything(t, openDriver(t, user(t, server, allRights+" "+right)+place), func() {})
 		neverRefused(t, server)
 	}
 }
@@ -83,7 +85,7 @@ func TestAnotherDatabaseAndRESP2NeedOneMoreRight(t *testing.T) {
 func TestAListWithoutTheRightToMGET(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, strings.Replace(strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " "), " +mget", "", 1)))
+	d := openDriver(t, user(t, server, strings.Replace(allRights, " +mget", "", 1)))
 	for i := range 3 {
 		gets(t, d, mutex(fmt.Sprint("job ", i)))
 	}
@@ -238,7 +240,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	url := ""
 	for _, node := range nodes {
-		url = user(t, node, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster}, " "))
+		url = user(t, node, allRights+" "+rightsInCluster)
 	}
 	d, other := openDriver(t, url), openDriver(t, url)
 	signals := listen(t, other)
@@ -277,7 +279,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	group := redistest.StartGroup(t)
 	setDownAfter(group.Sentinels, time.Minute)
 	for _, s := range []*redistest.Server{group.Master, group.Replica} {
-		user(t, s, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsWithSentinel}, " "))
+		user(t, s, strings.Join([]string{allRights, rightsToWait, rightsWithSentinel}, " "))
 	}
 	for _, s := range group.Sentinels {
 		s.Do(append([]string{"ACL", "SETUSER", "jim", "reset", "on", ">salami"}, strings.Fields(rightsOfSentinel)...)...)

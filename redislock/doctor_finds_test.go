@@ -56,12 +56,11 @@ func TestTheDoctorReportsHiddenSettings(t *testing.T) {
 // The doctor tries what the scripts call, on a server of any version.
 func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
-	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
-	d := openDriver(t, user(t, server, all))
+	d := openDriver(t, user(t, server, allRights))
 	if found := servertest.FindingsOf(t, d); len(found) != 0 {
 		t.Errorf("with all rights: %v", found)
 	}
-	for right := range strings.FieldsSeq(all) {
+	for right := range strings.FieldsSeq(allRights) {
 		want := []string{"error rights", strings.TrimPrefix(right, "+")}
 		switch right {
 		case "-@all", "+hello", "+ping", "+cluster|slots", "+client|tracking", "+client|caching", "+unsubscribe":
@@ -79,8 +78,8 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 		case "+info", "+config|get":
 			want = []string{"info server settings"}
 		}
-		server.Do(append([]string{"ACL", "SETUSER", "joe", "reset", "on", ">sesame"}, strings.Fields(strings.Replace(all+" ", right+" ", "", 1))...)...)
-		d := openDriver(t, "redis://joe:sesame@"+server.Addr) // an earlier driver would stay subscribed
+		// An earlier driver would stay subscribed.
+		d := openDriver(t, user(t, server, strings.Replace(allRights+" ", right+" ", "", 1)))
 		if found := servertest.FindingsOf(t, d); !found.Have(want...) {
 			t.Errorf("without %s: %v; want %q", right, found, want)
 		}
