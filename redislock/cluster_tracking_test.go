@@ -116,7 +116,7 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 		// And back, after the master dies: all claims retry.
 		gets(t, d, c)
 		armed(t, replica)
-		follows(t, replica, node)
+		redistest.CaughtUp(t, replica, node)
 		for len(signals) > 0 {
 			<-signals
 		}
@@ -128,16 +128,6 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 		node.Do("DEL", state(name))
 		hear(t, signals, driver.SignalLost, c.Token)
 	}
-}
-
-// follows waits until a replica has all the data of its master.
-func follows(t *testing.T, master, replica *redistest.Server) {
-	t.Helper()
-	becomes(t, "the replica has caught up", func() bool {
-		offset := redistest.Field(master.Do("INFO", "replication"), "master_repl_offset")
-		info := replica.Do("INFO", "replication")
-		return redistest.Field(info, "slave_repl_offset") == offset && redistest.Field(info, "master_link_status") == "up"
-	})
 }
 
 // Arming that failed is retried. Then the holder gets a signal, because the name may have

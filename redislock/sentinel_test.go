@@ -23,7 +23,7 @@ func TestALeaseThatTheReplicaLacksIsLostAndTheNextFenceIsGreater(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := openDriver(t, group.URL()), openDriver(t, group.URL())
-	group.Replicated()
+	redistest.CaughtUp(t, group.Master, group.Replica)
 	group.Replica.Do("REPLICAOF", "127.0.0.1", "1") // until its Sentinels notice, after 3 s
 	c := mutex("job")
 	c.TTL = 5 * time.Minute

@@ -59,6 +59,16 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	return s
 }
 
+// CaughtUp waits until a replica has all the data of its master.
+func CaughtUp(tb TB, master, replica *Server) {
+	tb.Helper()
+	basictest.Eventually(tb, "the replica has caught up", func() bool {
+		offset := Field(master.Do("INFO", "replication"), "master_repl_offset")
+		info := replica.Do("INFO", "replication")
+		return Field(info, "slave_repl_offset") == offset && Field(info, "master_link_status") == "up"
+	})
+}
+
 // Moving returns the node that owns the slot of a name, another node, and the slot.
 func Moving(nodes []*Server, name string) (from, to *Server, slot uint16) {
 	from, slot = Owner(nodes, name)

@@ -61,15 +61,6 @@ func (g *SentinelGroup) ready() bool {
 	return true
 }
 
-// Replicated waits until the replica has all data of the master.
-func (g *SentinelGroup) Replicated() {
-	g.Master.TB.Helper()
-	basictest.Eventually(g.Master.TB, "the replica has caught up", func() bool {
-		offset := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
-		return Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == offset
-	})
-}
-
 // URL returns the URL with the Sentinels and the name of the master.
 func (g *SentinelGroup) URL() string {
 	var addrs []string
@@ -90,7 +81,7 @@ func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 	c.TTL, waiter.QueueTTL = 5*time.Minute, 5*time.Minute
 	first := servertest.Gets(tb, d, c)
 	servertest.Waits(tb, other, waiter)
-	g.Replicated()
+	CaughtUp(tb, g.Master, g.Replica)
 	g.Master.Kill()
 	basictest.Until(tb, "the new master renews the lease", func() error {
 		err := bounded(renew(d, c))
