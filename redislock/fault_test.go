@@ -261,18 +261,3 @@ func renewed(d driver.Driver, c driver.Claim) error {
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 	return errors.Join(append(answers, err)...)
 }
-
-// eventually repeats a step until a new connection works.
-func eventually(t *testing.T, step func() error) {
-	t.Helper()
-	for tries := 0; ; tries++ {
-		err := step()
-		if err == nil {
-			return
-		}
-		if tries == 6000 || !errors.Is(err, driver.ErrUnavailable) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}

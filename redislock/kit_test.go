@@ -41,6 +41,7 @@ var (
 
 	openDriver  = servertest.OpenDriver[*redisscript.Driver]
 	unavailable = redistest.Unavailable
+	eventually  = redistest.Recovers
 )
 
 func raises(t testing.TB, d driver.FenceRaiser, c driver.Claim) {

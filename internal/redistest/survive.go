@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -143,17 +144,21 @@ func Unavailable(tb TB, err error, permanent bool, hint string) {
 	}
 }
 
-// recovers requires that a step succeeds again, at once or on a new connection.
+// recovers is Recovers for a bounded step.
 func recovers(tb TB, step func(context.Context) error) {
 	tb.Helper()
-	for tries := 0; ; tries++ {
-		err := bounded(step)
-		if err == nil {
-			return
-		}
-		if tries == 200 || !errors.Is(err, driver.ErrUnavailable) {
+	Recovers(tb, func() error { return bounded(step) })
+}
+
+// Recovers repeats a step until a connection works again. Only ErrUnavailable may come
+// before.
+func Recovers(tb TB, step func() error) {
+	tb.Helper()
+	basictest.Until(tb, "afterwards", func() error {
+		err := step()
+		if err != nil && !errors.Is(err, driver.ErrUnavailable) {
 			tb.Fatalf("afterwards: %v", err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err
+	})
 }
