@@ -36,7 +36,7 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 	r := reader{rest: p.Text}
 	now := r.instant()
 	for i, name := range names {
-		n := int(r.uint32())
+		n := r.integer(4)
 		if n == 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func readState(s string) (e locktable.Entry, ok bool) {
 		queueFrom                = 1 << 52 // all fences are less
 	)
 	r := reader{rest: s}
-	version, flags := r.byte(), r.byte()
+	version, flags := r.integer(1), r.integer(1)
 	e.Fence, e.Closed = uint64(r.instant()), r.instant()
 	r.take(8) // the expiry of S; earlier versions stored fractions
 	if version != storedVersion || flags >= 2*waySlot || flags&detailed != 0 {
@@ -71,14 +71,14 @@ func readState(s string) (e locktable.Entry, ok bool) {
 	if flags&valued != 0 {
 		v := r.takeEnd(ofValue)
 		e.Value.Fence = uint64(v.instant())
-		n := v.uint16()
+		n := v.integer(2)
 		e.Value.Bytes = []byte(r.takeEnd(n).rest)
 		r.failed = r.failed || v.failed
 	}
 	if flags&leased != 0 {
 		var h locktable.Holder
 		h.Weight, h.Limit = driver.Exclusive, driver.Exclusive
-		h.Expires, h.Since, h.Fences = r.instant(), r.instant(), int(r.uint32())
+		h.Expires, h.Since, h.Fences = r.instant(), r.instant(), r.integer(4)
 		if token := r.take(len(driver.Token{})); token != string(make([]byte, len(token))) {
 			h.Token = hiddenToken
 		}

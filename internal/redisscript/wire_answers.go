@@ -29,7 +29,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	r.take(1) // 'e'
 	now := r.instant()
 	e.Fence, e.Closed = uint64(r.instant()), r.instant()
-	for range min(r.uint32(), maxHolders) {
+	for range min(r.integer(4), maxHolders) {
 		if r.failed {
 			break
 		}
@@ -38,7 +38,7 @@ func readEntry(s, name string) (driver.Entry, error) {
 	e.Value = r.value()
 	for len(r.rest) > 0 && !r.failed {
 		var w locktable.Waiter
-		w.Weight, w.Limit, w.Since, w.Expires = int(r.uint32()), int(r.uint32()), r.instant(), r.instant()
+		w.Weight, w.Limit, w.Since, w.Expires = r.integer(4), r.integer(4), r.instant(), r.instant()
 		r.claimant(&w.ClaimInfo)
 		e.Queue = append(e.Queue, w)
 	}
@@ -55,7 +55,7 @@ func readRefusal(s, name string) (answer, err error) {
 	now := r.instant()
 	refused := &driver.HeldError{Name: name, Fence: uint64(r.instant())}
 	refused.ClosedFor, refused.RetryAfter = max(0, now.Until(r.instant())), max(0, now.Until(r.instant()))
-	refused.Position, refused.Holders = int(r.uint32()), int(r.uint32())
+	refused.Position, refused.Holders = r.integer(4), r.integer(4)
 	if refused.Holders > 0 {
 		e.Holders = []locktable.Holder{r.holder()}
 	}
@@ -115,7 +115,7 @@ func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'g'
-	g := driver.Grant{Fence: uint64(r.instant()), Fences: int(r.uint32()), TTL: c.TTL}
+	g := driver.Grant{Fence: uint64(r.instant()), Fences: r.integer(4), TTL: c.TTL}
 	if r.failed || g.Fences < 1 {
 		return driver.Grant{}, &damage{"a grant that cannot be read"}
 	}
@@ -143,9 +143,9 @@ func readEnd(p Reply) error {
 // readSignal reads a message on a channel of the driver.
 func readSignal(s string) (driver.Signal, bool) {
 	r := reader{rest: s}
-	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
+	out := driver.Signal{Kind: driver.SignalKind(r.integer(1))}
 	copy(out.Token[:], r.take(len(out.Token)))
-	out.Fence, out.Fences = uint64(r.instant()), int(r.uint32())
+	out.Fence, out.Fences = uint64(r.instant()), r.integer(4)
 	return out, !r.failed && (out.Kind >= driver.SignalRetry && out.Kind <= driver.SignalLost)
 }
 
@@ -174,25 +174,12 @@ func (r *reader) takeEnd(n int) reader {
 	return end
 }
 
-func (r *reader) byte() byte {
-	if s := r.take(1); s != "" {
-		return s[0]
+// integer reads an unsigned number of this many bytes.
+func (r *reader) integer(size int) (n int) {
+	for _, b := range []byte(r.take(size)) {
+		n = n<<8 | int(b)
 	}
-	return 0
-}
-
-func (r *reader) uint16() int {
-	if s := r.take(2); s != "" {
-		return int(binary.BigEndian.Uint16([]byte(s)))
-	}
-	return 0
-}
-
-func (r *reader) uint32() uint32 {
-	if s := r.take(4); s != "" {
-		return binary.BigEndian.Uint32([]byte(s))
-	}
-	return 0
+	return n
 }
 
 // instant reads a double that is a whole number, as strictly as lua/lib/entry.lua does.
@@ -213,9 +200,9 @@ func (r *reader) duration() time.Duration { return time.Duration(r.instant()) * 
 
 func (r *reader) holder() locktable.Holder {
 	h := locktable.Holder{Fence: uint64(r.instant())}
-	h.Fences, h.Weight, h.Limit = int(r.uint32()), int(r.uint32()), int(r.uint32())
+	h.Fences, h.Weight, h.Limit = r.integer(4), r.integer(4), r.integer(4)
 	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), r.duration()
-	if r.byte() == 0 {
+	if r.integer(1) == 0 {
 		h.Token = hiddenToken
 	}
 	r.claimant(&h.ClaimInfo)
@@ -225,7 +212,7 @@ func (r *reader) holder() locktable.Holder {
 // value reads the fence of the value, its length, and the value.
 func (r *reader) value() (v locktable.Value) {
 	v.Fence = uint64(r.instant())
-	if n := r.uint16(); n > 0 {
+	if n := r.integer(2); n > 0 {
 		v.Bytes = []byte(r.take(n - 1))
 	}
 	return v
@@ -233,14 +220,14 @@ func (r *reader) value() (v locktable.Value) {
 
 // claimant reads a length, and the output of claimantArg. It skips the channels.
 func (r *reader) claimant(c *locktable.ClaimInfo) {
-	in := reader{rest: r.take(int(r.uint32()))}
+	in := reader{rest: r.take(r.integer(4))}
 	in.claimantFields(c)
 	r.failed = r.failed || in.failed
 }
 
 func (r *reader) claimantFields(c *locktable.ClaimInfo) {
 	for range 2 {
-		r.take(r.uint16())
+		r.take(r.integer(2))
 	}
 	c.Owner, c.TTL = r.owner(), r.duration()
 }
