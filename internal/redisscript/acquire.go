@@ -61,7 +61,7 @@ func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end 
 	sendAlone := func() Reply {
 		d.tracking.addClaim(c)
 		s, call := d.claimCall(c, end, claimant)
-		return d.run(ctx, s, call)
+		return run(ctx, d.conn, s, call)
 	}
 	if d.client.Cluster || !isQuick(c) {
 		return sendAlone()

@@ -76,7 +76,7 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 	}
 	var lostErr error
 	p := d.runWithEnd(ctx, now, claims[0].Name, resend, func(end int64) Reply {
-		p := runScript(ctx, d.conn, All, d.allCall(claims, end, claimants), false)
+		p := run(ctx, d.conn, All, d.allCall(claims, end, claimants))
 		lostErr = cmp.Or(p.Err, lostErr)
 		return p
 	})

@@ -15,7 +15,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 		return err
 	}
 	call := d.breakCall(name, fence, delay, by)
-	p := d.atMostOnce(ctx, func() Reply { return d.run(ctx, Break, call) })
+	p := d.atMostOnce(ctx, func() Reply { return run(ctx, d.conn, Break, call) })
 	if p.Err != nil {
 		return d.wrapErr(ctx, "break", name, p.Err)
 	}

@@ -187,8 +187,9 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := co.pack(batch)
+	c.OwnConn = l.ownConn
 	began := l.sentAt // only this goroutine writes it
-	p := runScript(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c, l.ownConn)
+	p := run(deadlineContext{co.life, began.Add(serverTimeout)}, co.conn, Many, c)
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}

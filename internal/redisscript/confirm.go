@@ -51,7 +51,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	d.tracking.forgetToken(c.Token)
 	releaseCtx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if released := d.run(releaseCtx, Release, d.releaseCall(&l, 0)); released.Err != nil {
+	if released := run(releaseCtx, d.conn, Release, d.releaseCall(&l, 0)); released.Err != nil {
 		p.Err = released.Err
 	}
 	return p.Err
@@ -68,7 +68,7 @@ func (d *Driver) runConfirm(ctx context.Context, c Call, timeout time.Duration) 
 		timeout = min(timeout, d.client.ReadTimeout*3/4)
 	}
 	node, script, asking := Conn(d.conn), Confirm.command(c), []Command(nil)
-	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, OwnConn: true}
+	wait := Command{Words: []string{"WAIT", strconv.Itoa(d.WaitReplicas), strconv.FormatInt(timeout.Milliseconds(), 10)}, Call: Call{OwnConn: true}}
 	for range 8 {
 		all := node.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
 		p, waited := all[len(asking)], all[len(asking)+1]

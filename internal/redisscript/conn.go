@@ -96,13 +96,14 @@ func (n Node) ask(ctx context.Context, words ...string) (string, error) {
 type Command struct {
 	Words []string
 	Call
-	OwnConn bool // prefer a connection without other requests; WAIT requires one
 }
 
 // A Call has the keys and the arguments of a script.
 type Call struct {
-	Keys []string
-	Args []string
+	Keys    []string
+	Args    []string
+	OwnConn bool // prefer a connection without other requests; WAIT requires one
+	oneName bool // all keys belong to one name
 }
 
 // A Channel is a channel of Pub/Sub.

@@ -16,7 +16,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
-	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Read, d.call(name)) })
+	p := d.resendIfLost(ctx, func() Reply { return run(ctx, d.conn, Read, d.call(name)) })
 	return d.entry(ctx, name, p)
 }
 
@@ -102,7 +102,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 			calls = append(calls, d.call(name))
 		}
 	}
-	replies := d.runAll(ctx, Read, calls)
+	replies := runAll(ctx, d.conn, Read, calls)
 	for i, name := range names {
 		var e driver.Entry
 		var err error

@@ -15,7 +15,7 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	}
 	d.tracking.disarm(l.Token)
 	raise := d.raiseCall(&l, fence)
-	p := d.resendIfLost(ctx, func() Reply { return d.run(ctx, Raise, raise) })
+	p := d.resendIfLost(ctx, func() Reply { return run(ctx, d.conn, Raise, raise) })
 	d.tracking.recordHeld(l.Token, 0)
 	switch {
 	case p.Err != nil:

@@ -58,7 +58,7 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 	for i := range renewals {
 		switch l := &renewals[i]; {
 		case l.Value != nil:
-			replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.renewCall(l, end)) })
+			replies[i] = d.runWithEnd(ctx, now, l.Name, nil, func(end int64) Reply { return run(ctx, d.conn, Renew, d.renewCall(l, end)) })
 		case d.client.Cluster || len(calls) == 1:
 			alone = append(alone, i)
 		default:
@@ -70,7 +70,7 @@ func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.
 	for k, i := range alone {
 		rest[k] = calls[i]
 	}
-	for k, p := range d.runAll(ctx, Renew, rest) {
+	for k, p := range runAll(ctx, d.conn, Renew, rest) {
 		replies[alone[k]] = p
 	}
 	return replies
@@ -89,7 +89,7 @@ func (d *Driver) renewQuickly(ctx context.Context, quick []int, calls []Call, re
 		scripts[k] = c
 	}
 	sent := time.Now()
-	for k, p := range runScripts(ctx, d.conn, Many, scripts) {
+	for k, p := range runAll(ctx, d.conn, Many, scripts) {
 		n := len(batches[k])
 		answered := p.Err == nil && len(p.List) == n+1
 		if answered {

@@ -25,7 +25,7 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 	for _, name := range names {
 		c.Keys = append(c.Keys, key(d.Prefix, name))
 	}
-	p := d.resendIfLost(ctx, func() Reply { return runScript(ctx, d.conn, States, c, false) })
+	p := d.resendIfLost(ctx, func() Reply { return run(ctx, d.conn, States, c) })
 	if p.Err != nil {
 		return nil, d.wrapErr(ctx, "read", names[0], p.Err)
 	}

@@ -121,6 +121,6 @@ func (x *watch) storeNote(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	call := x.d.watchCall(x.name, x.sharded)
-	p := x.d.resendIfLost(ctx, func() Reply { return x.d.run(ctx, Watch, call) })
+	p := x.d.resendIfLost(ctx, func() Reply { return run(ctx, x.d.conn, Watch, call) })
 	return p.Int == 2, p.Err == nil && p.Int > 0
 }

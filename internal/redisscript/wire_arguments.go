@@ -77,7 +77,7 @@ func (o *Options) call(name string, args ...[]byte) Call {
 			p.end()
 		}
 	}
-	return Call{Keys: p.all[:len(letters):len(letters)], Args: p.all[len(letters):]}
+	return Call{Keys: p.all[:len(letters):len(letters)], Args: p.all[len(letters):], oneName: true}
 }
 
 // claimCall makes the call of a claim.
