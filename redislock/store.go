@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -82,6 +83,32 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 		replies[i] = redisscript.ReplyOf(r.ToAny())
 	}
 	return replies
+}
+
+// nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
+func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node, _ error) {
+	nodes := s.client.Nodes()
+	if !s.cluster() {
+		name := s.location
+		if len(nodes) == 1 {
+			name = slices.Collect(maps.Keys(nodes))[0]
+		}
+		return []redisscript.Node{{Name: name, Conn: s}}, nil
+	}
+	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
+		node := nodes[addr]
+		if masters {
+			role := redisscript.ReplyOf(node.Do(ctx, node.B().Role().Build()).ToAny())
+			if role.Err != nil {
+				return nil, role.Err
+			}
+			if len(role.Words) == 0 || role.Words[0] != "master" {
+				continue
+			}
+		}
+		all = append(all, redisscript.Node{Name: addr, Conn: &conn{client: node, push: node}})
+	}
+	return all, nil
 }
 
 // restoreERR adds the ERR that rueidis removes from the start of an error, because the
