@@ -17,25 +17,15 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	replica := redistest.StartReplica(t, server, "--appendonly", "yes")
 	d := openDriver(t, "redis://"+server.Addr)
-	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning min-replicas-to-write", server.Addr) {
-		t.Error(found)
-	}
+	servertest.FindsOnly(t, d, "warning min-replicas-to-write", server.Addr)
 	server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	server.Do("CONFIG", "SET", "min-replicas-max-lag", "30")
-	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("info min-replicas-max-lag", "30 s") {
-		t.Error(found)
-	}
+	servertest.FindsOnly(t, d, "info min-replicas-max-lag", "30 s")
 	server.Do("CONFIG", "SET", "min-replicas-max-lag", "10")
-	if found := servertest.FindingsOf(t, d); len(found) != 0 {
-		t.Error(found)
-	}
+	servertest.FindsOnly(t, d)
 	server.Do("CONFIG", "SET", "min-replicas-to-write", "2")
-	if found := servertest.FindingsOf(t, d); !found.Have("error min-replicas-to-write", "no lease can be granted") {
-		t.Error(found)
-	}
-	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+replica.Addr)); !found.Have("error role", replica.Addr, "slave") {
-		t.Error(found)
-	}
+	servertest.Finds(t, d, "error min-replicas-to-write", "no lease can be granted")
+	servertest.Finds(t, openDriver(t, "redis://"+replica.Addr), "error role", replica.Addr, "slave")
 }
 
 // Many managed servers forbid CONFIG, and INFO has most of it.
@@ -47,19 +37,14 @@ func TestTheDoctorReportsHiddenSettings(t *testing.T) {
 		!found.Have("info server settings", "CONFIG GET is refused", "save") {
 		t.Error(found)
 	}
-	found = servertest.FindingsOf(t, openDriver(t, user(t, server, all)))
-	if len(found) != 1 || !found.Have("info server settings", "INFO is refused") {
-		t.Error(found)
-	}
+	servertest.FindsOnly(t, openDriver(t, user(t, server, all)), "info server settings", "INFO is refused")
 }
 
 // The doctor tries what the scripts call, on a server of any version.
 func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	d := openDriver(t, user(t, server, allRights))
-	if found := servertest.FindingsOf(t, d); len(found) != 0 {
-		t.Errorf("with all rights: %v", found)
-	}
+	servertest.FindsOnly(t, d)
 	for right := range strings.FieldsSeq(allRights) {
 		want := []string{"error rights", strings.TrimPrefix(right, "+")}
 		switch right {
@@ -94,17 +79,11 @@ func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t, "--appendonly", "yes")
 	for _, who := range []string{":sesame@", "default:sesame@"} {
-		if found := servertest.FindingsOf(t, openDriver(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.Have("warning authentication", open.Addr, `"default"`) {
-			t.Errorf("%s: %v", who, found)
-		}
+		servertest.FindsOnly(t, openDriver(t, "redis://"+who+open.Addr), "warning authentication", open.Addr, `"default"`)
 	}
-	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+open.Addr)); len(found) != 0 {
-		t.Errorf("where none is given: %v", found)
-	}
+	servertest.FindsOnly(t, openDriver(t, "redis://"+open.Addr))
 	closed := redistest.Start(t, "--appendonly", "yes", "--requirepass", "sesame")
-	if found := servertest.FindingsOf(t, openDriver(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
-		t.Errorf("where it is asked for: %v", found)
-	}
+	servertest.FindsOnly(t, openDriver(t, "redis://:sesame@"+closed.Addr))
 }
 
 func TestTheDoctorAsksTheSentinels(t *testing.T) {
@@ -115,13 +94,9 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	group.Master.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	group.Replica.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	d := openDriver(t, group.URL())
-	if found := servertest.FindingsOf(t, d); len(found) != 0 {
-		t.Errorf("of a healthy group: %v", found)
-	}
+	servertest.FindsOnly(t, d)
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("info maxmemory-policy", group.Master.Addr) {
-		t.Errorf("%v; want a finding about the current master, %s", found, group.Master.Addr)
-	}
+	servertest.FindsOnly(t, d, "info maxmemory-policy", group.Master.Addr)
 	group.Master.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	group.Sentinels[0].Kill()
 	group.Sentinels[1].Kill()
@@ -147,13 +122,9 @@ func TestTheDoctorSaysWhyNothingIsTrackedOrPushed(t *testing.T) {
 		"redis://" + server.Addr + "?tracking=false":                                                     "tracking=false",
 		user(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
 	} {
-		if found := servertest.FindingsOf(t, openDriver(t, url)); len(found) != 1 || !found.Have("info tracking", why) {
-			t.Errorf("%s: %v; want the reason %q", url, found, why)
-		}
+		servertest.FindsOnly(t, openDriver(t, url), "info tracking", why)
 	}
-	if found := servertest.FindingsOf(t, openDriver(t, "redis://"+server.Addr+"?push=false")); len(found) != 1 || !found.Have("info push") {
-		t.Errorf("without push: %v", found)
-	}
+	servertest.FindsOnly(t, openDriver(t, "redis://"+server.Addr+"?push=false"), "info push")
 }
 
 func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
@@ -172,17 +143,13 @@ func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
 func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	d := openDriver(t, "redis://"+server.Addr+"?wait_replicas=1")
-	if found := servertest.FindingsOf(t, d); !found.Have("error wait", server.Addr, "no lease is granted") {
-		t.Error(found)
-	}
+	servertest.Finds(t, d, "error wait", server.Addr, "no lease is granted")
 	redistest.StartReplica(t, server)
 	if found := servertest.FindingsOf(t, d); found.Have("error wait") {
 		t.Error(found)
 	}
 	mayNot := openDriver(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
-	if found := servertest.FindingsOf(t, mayNot); !found.Have("error rights", "WAIT is refused") {
-		t.Error(found)
-	}
+	servertest.Finds(t, mayNot, "error rights", "WAIT is refused")
 	_, err := mayNot.Acquire(ctx, mutex("job"))
 	unavailable(t, err, true, "ACL")
 	if seen, err := d.Inspect(ctx, "job"); err != nil || len(seen.Holders) > 0 {

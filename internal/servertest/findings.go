@@ -51,6 +51,16 @@ func Finds(tb TB, d driver.Diagnoser, words ...string) {
 	}
 }
 
+// FindsOnly checks that the doctor has one finding, which begins with the first text and
+// contains the others. Without a text, the doctor must find nothing.
+func FindsOnly(tb TB, d driver.Diagnoser, words ...string) {
+	tb.Helper()
+	found := FindingsOf(tb, d)
+	if len(found) != min(len(words), 1) || len(found) > 0 && !found.Have(words...) {
+		tb.Errorf("Diagnose finds %q; want only %q", found, words)
+	}
+}
+
 // Explained checks that an error is a [driver.Error] with this text in its hint, and
 // returns it.
 func Explained(tb TB, err error, permanent bool, hint string) *driver.Error {

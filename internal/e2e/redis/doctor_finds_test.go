@@ -34,12 +34,8 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 			server.Do("CONFIG", "SET", words[i], words[i+1])
 		}
 		if bad.set == "" {
-			if found := servertest.FindingsOf(t, d); len(found) > 0 {
-				t.Errorf("%v; want nothing", found)
-			}
-			if found := servertest.FindingsOf(t, through); len(found) != 1 || !found.Have("info tracking", "go-redis") {
-				t.Errorf("%v; want no more than that go-redis has no tracking", found)
-			}
+			servertest.FindsOnly(t, d)
+			servertest.FindsOnly(t, through, "info tracking", "go-redis")
 			continue
 		}
 		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": through} {
@@ -52,9 +48,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 		}
 	}
 	server.Do("CONFIG", "SET", "save", "3600 1")
-	if found := servertest.FindingsOf(t, d); !found.Have("warning persistence", "save 3600 1") {
-		t.Error(found)
-	}
+	servertest.Finds(t, d, "warning persistence", "save 3600 1")
 }
 
 func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
@@ -83,9 +77,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 		}
 	}
 	alone := openDriver(t, "redis://"+nodes[0].Addr+"?cluster=false")
-	if found := servertest.FindingsOf(t, alone); !found.Have("error cluster", "as a single server") {
-		t.Error(found)
-	}
+	servertest.Finds(t, alone, "error cluster", "as a single server")
 	// The driver is open before the node dies: it knows the node, and the node does not
 	// answer.
 	d := openDriver(t, "redis://"+nodes[0].Addr)
