@@ -126,68 +126,66 @@ func (p *parsed) setDB(v string) error {
 
 // parameters has the functions that set the parameters. The names are also those of
 // rueidis, go-redis and redis-py.
-var parameters map[string]func(p *parsed, v string) error
+var parameters = map[string]func(*parsed, string) error{
+	"addr":              func(p *parsed, v string) error { p.hosts = append(p.hosts, v); return nil },
+	"db":                (*parsed).setDB,
+	"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
+	"dial_timeout":      duration("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
+	"write_timeout":     duration("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
+	"master_set":        text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet }),
+	"master_name":       text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet }),
+	"sentinel_username": text(func(p *parsed) *string { return &p.client.Sentinel.Username }),
+	"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
+	"cluster":           boolean("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
+	"protocol": func(p *parsed, v string) error {
+		if v != "2" && v != "3" {
+			return invalid("has a protocol that is neither 2 nor 3")
+		}
+		if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
+			p.untracked = "protocol=2 does not support it"
+		}
+		return nil
+	},
+	"prefix":    text(func(p *parsed) *string { return &p.options.Prefix }),
+	"retention": duration("retention", func(p *parsed) *time.Duration { return &p.options.Retention }),
+	"push":      boolean("push", func(p *parsed, on bool) { p.options.NoPush = !on }),
+	"wait_replicas": func(p *parsed, v string) (err error) {
+		if p.options.WaitReplicas, err = strconv.Atoi(v); err != nil || p.options.WaitReplicas < 0 {
+			return invalid("has wait_replicas that is not a number")
+		}
+		return nil
+	},
+	"wait_timeout": duration("wait_timeout", func(p *parsed) *time.Duration { return &p.options.WaitTimeout }),
+	"tracking": boolean("tracking", func(p *parsed, on bool) {
+		if !on {
+			p.untracked = "tracking=false"
+		}
+	}),
+}
 
-func init() {
-	text := func(at func(p *parsed) *string) func(*parsed, string) error {
-		return func(p *parsed, v string) error { *at(p) = v; return nil }
-	}
-	duration := func(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
-		return func(p *parsed, v string) (err error) {
-			if n, e := strconv.Atoi(v); e == nil { // go-redis reads a number without a unit as seconds
-				v = strconv.Itoa(n) + "s"
-			}
-			if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {
-				return invalid("has a " + key + " that is not a positive duration")
-			}
-			return nil
+func text(at func(p *parsed) *string) func(*parsed, string) error {
+	return func(p *parsed, v string) error { *at(p) = v; return nil }
+}
+
+func duration(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
+	return func(p *parsed, v string) (err error) {
+		if n, e := strconv.Atoi(v); e == nil { // go-redis reads a number without a unit as seconds
+			v = strconv.Itoa(n) + "s"
 		}
-	}
-	boolean := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
-		return func(p *parsed, v string) error {
-			on, err := strconv.ParseBool(v)
-			if err != nil && v != "" {
-				return invalid("has " + key + " that is neither true nor false")
-			}
-			set(p, on || v == "")
-			return nil
+		if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {
+			return invalid("has a " + key + " that is not a positive duration")
 		}
+		return nil
 	}
-	master := text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet })
-	parameters = map[string]func(*parsed, string) error{
-		"addr":              func(p *parsed, v string) error { p.hosts = append(p.hosts, v); return nil },
-		"db":                (*parsed).setDB,
-		"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
-		"dial_timeout":      duration("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
-		"write_timeout":     duration("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
-		"master_set":        master,
-		"master_name":       master,
-		"sentinel_username": text(func(p *parsed) *string { return &p.client.Sentinel.Username }),
-		"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
-		"cluster":           boolean("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
-		"protocol": func(p *parsed, v string) error {
-			if v != "2" && v != "3" {
-				return invalid("has a protocol that is neither 2 nor 3")
-			}
-			if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
-				p.untracked = "protocol=2 does not support it"
-			}
-			return nil
-		},
-		"prefix":    text(func(p *parsed) *string { return &p.options.Prefix }),
-		"retention": duration("retention", func(p *parsed) *time.Duration { return &p.options.Retention }),
-		"push":      boolean("push", func(p *parsed, on bool) { p.options.NoPush = !on }),
-		"wait_replicas": func(p *parsed, v string) (err error) {
-			if p.options.WaitReplicas, err = strconv.Atoi(v); err != nil || p.options.WaitReplicas < 0 {
-				return invalid("has wait_replicas that is not a number")
-			}
-			return nil
-		},
-		"wait_timeout": duration("wait_timeout", func(p *parsed) *time.Duration { return &p.options.WaitTimeout }),
-		"tracking": boolean("tracking", func(p *parsed, on bool) {
-			if !on {
-				p.untracked = "tracking=false"
-			}
-		}),
+}
+
+func boolean(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
+	return func(p *parsed, v string) error {
+		on, err := strconv.ParseBool(v)
+		if err != nil && v != "" {
+			return invalid("has " + key + " that is neither true nor false")
+		}
+		set(p, on || v == "")
+		return nil
 	}
 }
