@@ -63,13 +63,7 @@ func client(t *testing.T, url string) *pawl.Client {
 func TestNewUsesTheCallersClients(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t)
-	var clients []rueidis.Client
-	for _, s := range servers {
-		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true})
-		noError(t, err)
-		t.Cleanup(c.Close)
-		clients = append(clients, c)
-	}
+	clients := connect(t, servers, nil)
 	for _, wrong := range [][]rueidis.Client{nil, clients[:2], {clients[0], clients[1], clients[0]}, {clients[0], clients[1], nil}} {
 		if _, err := redlock.New(wrong...); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%d clients: %v; want ErrInvalid", len(wrong), err)
