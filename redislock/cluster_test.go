@@ -53,7 +53,7 @@ func TestClaimsWhileASlotIsBeingMoved(t *testing.T) {
 			last = g.Fence
 			renews(t, d, c)
 			if again := gets(t, d, c); again.Fence != g.Fence {
-				t.Errorf("fence %d; want %d, for it is the same grant", again.Fence, g.Fence)
+				t.Errorf("fence %d; want %d as before", again.Fence, g.Fence)
 			}
 			releases(t, d, c)
 		}

@@ -174,7 +174,7 @@ func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
 		<-d.clock.begin()
 		d.runWithEnd(ctx, time.Now(), "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
 		if end := d.clock.end(time.Now(), "job"); end != 0 {
-			t.Errorf("the end is %d; want 0, for the time is unknown", end)
+			t.Errorf("the end is %d; want 0, because the time is unknown", end)
 		}
 		<-d.clock.begin()
 		if p, n := runWithin(ctx, d, c, 0, time.Second); p.Int != 1 || n != 1 {

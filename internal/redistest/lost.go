@@ -58,7 +58,7 @@ func (l *lossyPair) lossyRound(c driver.Claim) {
 	}
 	recovers(l, acquire(l.far, c))
 	if again := l.holder(c.Name); again.Fence != granted.Fence {
-		l.Errorf("fence %d; want %d, for it is the same grant", again.Fence, granted.Fence)
+		l.Errorf("fence %d; want %d as before", again.Fence, granted.Fence)
 	}
 
 	waiter := other
@@ -113,7 +113,7 @@ func (l *lossyPair) checkClient() {
 	}
 	<-l.proxy.LoseReply(l.renewSHA)
 	if err := lease.Err(); err != nil {
-		l.Errorf("%v; want the lease kept, for only an answer was lost", err)
+		l.Errorf("%v; want the lease kept, because only an answer was lost", err)
 	}
 	lost = l.proxy.LoseReply(l.releaseSHA)
 	if err := lease.Release(ctx); errors.Is(err, pawl.ErrLost) || !errors.Is(err, pawl.ErrUnavailable) {

@@ -58,7 +58,7 @@ func TestAGrantIsOnTheReplicaBeforeAcquireReturns(t *testing.T) {
 				}
 				renews(t, two[0], c)
 				if again := gets(t, two[0], c); again.Fence != g.Fence {
-					t.Errorf("%s: fence %d; want %d, for it is the same grant", who, again.Fence, g.Fence)
+					t.Errorf("%s: fence %d; want %d as before", who, again.Fence, g.Fence)
 				}
 				isRefused(t, two[1], mutex(name))
 				releases(t, two[0], c)
