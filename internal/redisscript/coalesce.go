@@ -331,8 +331,8 @@ func (o *Options) pack(batch []*step) Call {
 	}
 	buffer := make([]byte, 0, 512)
 	if first != nil {
-		b := number(o.timesArg(buffer, &first.claim), latest)
-		p.Write(append(number(b, micros(first.claim.LockDelay)), first.claimant...))
+		b := numbers(o.timesArg(buffer, &first.claim), latest, micros(first.claim.LockDelay))
+		p.Write(append(b, first.claimant...))
 	}
 	p.end()
 	for _, s := range batch {

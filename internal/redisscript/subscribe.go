@@ -197,7 +197,7 @@ func (b *subscriber) close() {
 func (b *subscriber) claimantArg(inbox, shard string, c *driver.Claim) string {
 	arg := append(binary.BigEndian.AppendUint16(make([]byte, 0, 512), uint16(len(inbox))), inbox...)
 	arg = append(binary.BigEndian.AppendUint16(arg, uint16(len(shard))), shard...)
-	arg = number(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
+	arg = numbers(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
 	if last := b.claimant.Load(); last != nil && *last == string(arg) {
 		return *last
 	}

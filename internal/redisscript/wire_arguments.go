@@ -100,10 +100,10 @@ func (o *Options) renewCall(l *driver.LeaseRef, end int64) Call {
 	if l.Value != nil {
 		kind = valueRenew
 	}
-	b := number(number(append(make([]byte, 0, 33), kind), micros(l.TTL)), micros(o.Retention))
+	b := numbers(append(make([]byte, 0, 33), kind), micros(l.TTL), micros(o.Retention))
 	var value []byte
 	if l.Value != nil {
-		value = append(number(nil, end), l.Value...)
+		value = append(numbers(nil, end), l.Value...)
 	}
 	return o.call(l.Name, append(b, l.Token[:]...), value)
 }
@@ -116,21 +116,21 @@ func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 	case l.MinHold > 0:
 		kind = otherRelease
 	}
-	b := number(number(append(make([]byte, 0, 41), kind), micros(l.MinHold)), micros(o.Retention))
+	b := numbers(append(make([]byte, 0, 41), kind), micros(l.MinHold), micros(o.Retention))
 	b = append(b, l.Token[:]...)
 	if hasEnd(l) {
-		b = number(b, end)
+		b = numbers(b, end)
 	}
 	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
-	b := number(number(append(make([]byte, 0, 32), l.Token[:]...), fenceArg(fence)), micros(o.Retention))
+	b := numbers(append(make([]byte, 0, 32), l.Token[:]...), fenceArg(fence), micros(o.Retention))
 	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
-	b := number(number(number(make([]byte, 0, 24), fenceArg(fence)), micros(delay)), micros(o.Retention))
+	b := numbers(make([]byte, 0, 24), fenceArg(fence), micros(delay), micros(o.Retention))
 	return o.call(name, b, locktable.AppendOwner(nil, by))
 }
 
@@ -139,11 +139,15 @@ func (o *Options) watchCall(name string, sharded bool) Call {
 	if sharded {
 		way = waySlot
 	}
-	return o.call(name, append(number(nil, micros(watchNoteTTL)), way))
+	return o.call(name, append(numbers(nil, micros(watchNoteTTL)), way))
 }
 
-func number(b []byte, v int64) []byte {
-	return binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
+// numbers appends numbers as doubles.
+func numbers(b []byte, all ...int64) []byte {
+	for _, v := range all {
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
+	}
+	return b
 }
 
 // micros rounds up, so that no lease ends early.
@@ -184,14 +188,14 @@ func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, claimant string
 		kind = quickAcquire
 	}
 	b = o.timesArg(append(b, kind), c)
-	b = number(number(b, fenceArg(c.MinFence)), end)
+	b = numbers(b, fenceArg(c.MinFence), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
-	return append(number(b, micros(c.LockDelay)), claimant...)
+	return append(numbers(b, micros(c.LockDelay)), claimant...)
 }
 
 // timesArg appends the TTL, and how long the server remembers the name.
 func (o *Options) timesArg(b []byte, c *driver.Claim) []byte {
-	return number(number(b, micros(c.TTL)), micros(max(o.Retention, c.TTL+c.LockDelay)))
+	return numbers(b, micros(c.TTL), micros(max(o.Retention, c.TTL+c.LockDelay)))
 }
 
 // waitArg appends the second argument of a claim, which its quick case does not need.
@@ -200,9 +204,9 @@ func waitArg(b []byte, c *driver.Claim) []byte {
 	if c.Queue {
 		queue = 1
 	}
-	b = number(append(b, queue), micros(c.QueueTTL))
+	b = numbers(append(b, queue), micros(c.QueueTTL))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
-	return number(b, fenceArg(c.Ticket))
+	return numbers(b, fenceArg(c.Ticket))
 }
 
 func hasEnd(l *driver.LeaseRef) bool { return l.HasEnd || l.Value != nil }
