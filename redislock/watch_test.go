@@ -70,22 +70,6 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 	servertest.WatchOutlives(t, openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr), restart, restart)
 }
 
-// In a cluster the messages about a name go only to its node.
-func TestAWatchInAClusterUsesTheNodeOfItsName(t *testing.T) {
-	nightly(t, "whole clusters")
-	t.Parallel()
-	nodes := redistest.StartCluster(t, 3)
-	d := openDriver(t, "redis://"+nodes[0].Addr)
-	for node, name := range nameOnEach(nodes) {
-		awaitChange := watch(t, d, name)
-		if got := node.Do("PUBSUB", "SHARDCHANNELS"); !strings.Contains(got, "pawl:{"+name+"}w") {
-			t.Errorf("the node of %q has the channels %s", name, got)
-		}
-		cycle(t, d, name)
-		awaitChange("a change")
-	}
-}
-
 func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 	server := redistest.Start(t)
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {

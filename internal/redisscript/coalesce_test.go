@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -92,13 +93,7 @@ func nextCrowd(ctx context.Context, t *coalescer, keys []string) (answers []step
 	return answers, all.Wait
 }
 
-func names(n int) []string {
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = "free"
-	}
-	return keys
-}
+func names(n int) []string { return slices.Repeat([]string{"free"}, n) }
 
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
