@@ -19,7 +19,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
 	}
-	x := &examination{d: d}
+	x := &examination{d: d, servers: map[driver.Finding][]string{}}
 	servers, err := d.conn.nodes(ctx, false)
 	if err != nil {
 		return nil, d.wrapErr(ctx, "diagnose", "", err)
@@ -50,35 +50,29 @@ const doctorsName = "pawl doctor"
 // An examination collects the findings.
 type examination struct {
 	d             *Driver
-	found         []finding
-	cannotPublish []string // the servers on which the user may not publish
-}
-
-type finding struct {
-	driver.Finding
-	servers []string
+	found         []driver.Finding
+	servers       map[driver.Finding][]string // the servers that a finding is about
+	cannotPublish []string                    // the servers on which the user may not publish
 }
 
 // addFinding adds a finding about a server. If several servers have the same finding, the
 // report lists it once, with the names of all.
 func (x *examination) addFinding(server string, severity driver.Severity, subject, detail, advice string) {
-	f := finding{Finding: driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
-	at := slices.IndexFunc(x.found, func(other finding) bool { return other.Finding == f.Finding })
-	if at < 0 {
-		at = len(x.found)
+	f := driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}
+	if !slices.Contains(x.found, f) {
 		x.found = append(x.found, f)
 	}
 	if server != "" {
-		x.found[at].servers = append(x.found[at].servers, server)
+		x.servers[f] = append(x.servers[f], server)
 	}
 }
 
 func (x *examination) report() (all []driver.Finding) {
 	for _, f := range x.found {
-		if len(f.servers) > 0 {
-			f.Detail = strings.Join(f.servers, ", ") + ": " + f.Detail
+		if servers := x.servers[f]; len(servers) > 0 {
+			f.Detail = strings.Join(servers, ", ") + ": " + f.Detail
 		}
-		all = append(all, f.Finding)
+		all = append(all, f)
 	}
 	engine.SortFindings(all)
 	return all
