@@ -37,8 +37,8 @@ func New(c *Client, o Options) *Driver {
 	d.unanswered.released = map[driver.Token]bool{}
 	d.coalescer = newCoalescer(c, &d.Options, d.signals.life, d.clock)
 	if c.Watch != nil {
-		d.tracking = newTracker(c.Watch, o.Prefix)
-		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
+		d.tracking = newTracker(c.Watch, o.Prefix, &d.signals.listeners)
+		d.signals.loops.Go(func() { d.tracking.run(d.signals.life) })
 	}
 	return d
 }

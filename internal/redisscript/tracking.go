@@ -33,6 +33,7 @@ const armDelay = 10 * time.Millisecond
 type tracker struct {
 	watch     func(ctx context.Context, keys []string) []WatchReply // of the Client
 	prefix    string
+	listeners *driver.Listeners
 	timer     *time.Timer // wakes run
 	armFailed atomic.Bool // the last attempt to arm failed for some name
 
@@ -68,9 +69,9 @@ type trackedName struct {
 	changes, sentChanges, answeredChanges int
 }
 
-func newTracker(watch func(ctx context.Context, keys []string) []WatchReply, prefix string) *tracker {
+func newTracker(watch func(ctx context.Context, keys []string) []WatchReply, prefix string, l *driver.Listeners) *tracker {
 	return &tracker{
-		watch: watch, prefix: prefix, timer: time.NewTimer(time.Hour), sweptAt: time.Now(),
+		watch: watch, prefix: prefix, listeners: l, timer: time.NewTimer(time.Hour), sweptAt: time.Now(),
 		byName: map[string]*trackedName{}, byToken: map[driver.Token]*trackedLease{},
 	}
 }
@@ -219,9 +220,8 @@ const (
 	maxRewatchPause = 5 * time.Second
 )
 
-// run arms the names that are due, until ctx ends. It calls lost with the tokens whose
-// lease may be gone.
-func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
+// run arms the names that are due, until ctx ends.
+func (w *tracker) run(ctx context.Context) {
 	defer w.timer.Stop()
 	failures := 0
 	var retryTimer <-chan time.Time // nil if no name has failed
@@ -231,11 +231,11 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 		case <-ctx.Done():
 			return
 		case <-w.timer.C:
-			failed = append(failed, w.arm(ctx, w.takeDue(), lost, false)...)
+			failed = append(failed, w.arm(ctx, w.takeDue(), false)...)
 		case <-retryTimer:
 			// A failed name could not be watched for a while, and the server may be
 			// another one. So arm these names again, and let all their holders check.
-			failed, retryTimer = w.arm(ctx, failed, lost, true), nil
+			failed, retryTimer = w.arm(ctx, failed, true), nil
 		}
 		w.armFailed.Store(len(failed) > 0)
 		switch {
@@ -282,9 +282,9 @@ func (w *tracker) takeDue() (names []string) {
 	return names
 }
 
-// arm arms names, and returns those for which it failed. It calls lost with the tokens
-// whose lease may be gone; if checkAll, with all.
-func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), checkAll bool) (failed []string) {
+// arm arms names, and returns those for which it failed. It notifies the holders whose
+// lease may be gone, or with checkAll all holders. They then check their leases.
+func (w *tracker) arm(ctx context.Context, names []string, checkAll bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
 		known, states := w.markArmed(some)
@@ -296,7 +296,9 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 			if p.Err != nil {
 				failed = append(failed, known[i].name)
 			}
-			lost(w.tokensToNotify(known[i], p, checkAll))
+			for _, t := range w.tokensToNotify(known[i], p, checkAll) {
+				w.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})
+			}
 		}
 		cancel()
 	}
@@ -377,13 +379,5 @@ func (d *Driver) Invalidated(keys []string) {
 		if name, ok := nameOf(d.Prefix, key); ok {
 			d.tracking.changed(name)
 		}
-	}
-}
-
-// lost notifies the holders of these tokens that they may have lost their leases, and
-// have to check.
-func (d *Driver) lost(tokens []driver.Token) {
-	for _, t := range tokens {
-		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})
 	}
 }

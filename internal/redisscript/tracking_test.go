@@ -19,12 +19,14 @@ var (
 // track tracks a lease while f runs, and counts the signals to its holder.
 func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (signals int) {
 	var w *tracker
-	w = newTracker(func(context.Context, []string) []WatchReply { return []WatchReply{answer(w)} }, "pawl:")
+	var listeners driver.Listeners
+	listeners.Listen(func(driver.Signal) { signals++ })
+	w = newTracker(func(context.Context, []string) []WatchReply { return []WatchReply{answer(w)} }, "pawl:", &listeners)
 	ctx, end := context.WithCancel(t.Context())
 	w.addClaim(&tracked)
 	w.recordHeld(tracked.Token, tracked.TTL)
 	go func() { f(w); end() }()
-	w.run(ctx, func(tokens []driver.Token) { signals += len(tokens) })
+	w.run(ctx)
 	return signals
 }
 
