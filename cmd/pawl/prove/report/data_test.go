@@ -16,7 +16,7 @@ func TestTheDataHasTheClaims(t *testing.T) {
 		{ID: 4, Worker: 3, Name: "a", Asked: 100, Answered: 300, Got: 300, Answer: history.Granted, Fence: 2, Believed: 400, Lost: 500, Why: "late"},
 		{ID: 7, Name: "b", Asked: 200, Answer: history.Unknown, Died: 250, Error: "gone"},
 	}
-	m := &simulatedHistory{v: &check.Verdict{}, lines: []history.Line{{Run: &history.Run{}}}}
+	m := &testHistory{v: &check.Verdict{}, lines: []history.Line{{Run: &history.Run{}}}}
 	for i := range claims {
 		m.lines = append(m.lines, history.Line{Claim: &claims[i]})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // write returns the page of a history.
-func write(t testing.TB, m *simulatedHistory) string {
+func write(t testing.TB, m *testHistory) string {
 	t.Helper()
 	var b bytes.Buffer
 	noError(t, Write(&b, m.history(), m.v))
@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestAHistoryWithoutClaims(t *testing.T) {
-	m := &simulatedHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
+	m := &testHistory{v: &check.Verdict{Weaknesses: []string{"No lease was granted."}}}
 	m.lines = []history.Line{{Run: &history.Run{Format: history.Format}}, {End: &history.End{}}}
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 	m.lines = nil
@@ -170,7 +170,7 @@ func TestHostileTexts(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	m := makeHistory(plan{seed: 4, leases: 18_000, faults: 30})
+	m := makeHistory(plan{leases: 18_000, faults: 30})
 	m.overlap("a", .4)
 	var b bytes.Buffer
 	noError(t, Write(&b, m.repeated(300_000), m.v))

@@ -7,7 +7,7 @@ import (
 // The timeline of a large history has the claims of the violation and all abnormal
 // claims. Its gaps show where it omits claims.
 func TestThinning(t *testing.T) {
-	m := makeHistory(plan{seed: 5, leases: 15_000, faults: 10, seconds: 100})
+	m := makeHistory(plan{leases: 15_000, faults: 10, seconds: 100})
 	m.overlap("b", .5)
 	const limit = 3000
 	s := newStory(m.history())
@@ -58,7 +58,7 @@ func TestThinning(t *testing.T) {
 
 // If limit claims are abnormal, the timeline omits some of them.
 func TestThinningOfManyLosses(t *testing.T) {
-	m := makeHistory(plan{seed: 6, leases: 15_000, seconds: 100})
+	m := makeHistory(plan{leases: 15_000, seconds: 100})
 	for _, l := range m.lines {
 		if l.Claim != nil && l.Claim.Got > 0 {
 			l.Claim.Lost = l.Claim.Released
