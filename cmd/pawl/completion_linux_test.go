@@ -30,7 +30,7 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 	for _, part := range unsafeParts {
 		held = append(held, part, "x"+part+"y")
 	}
-	b.holdAll(held)
+	b.hold(held...)
 	p, code := b.run("__complete", "show", "")
 	if code != 0 {
 		t.Fatal(p.stderr.String())
@@ -41,18 +41,6 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 	} else if got, want := offered[:last], slices.Sorted(slices.Values(plain)); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("pawl offers\n%q, want\n%q", got, want)
 	}
-}
-
-// holdAll holds all these names until the test ends, with a client that it returns.
-func (b *lab) holdAll(names []string) *pawl.Client {
-	b.t.Helper()
-	c, err := pawl.Open(b.t.Context(), b.url, patientOptions)
-	noError(b.t, err)
-	b.t.Cleanup(func() { _ = closeSoon(c) })
-	for _, name := range names {
-		mustGet(c.Mutex(name).Lock(b.t.Context()))(b.t)
-	}
-	return c
 }
 
 // Real shells run the scripts of pawl completion. cobra's script for bash
@@ -73,9 +61,9 @@ func TestCompletionRunsNothing(t *testing.T) {
 			for i, payload := range payloads {
 				names = append(names, fmt.Sprint("pair", i)+payload+"1", fmt.Sprint("pair", i)+payload+"2", fmt.Sprint("one", i)+payload)
 			}
-			c := b.holdAll(names)
+			b.hold(names...)
 			for _, payload := range payloads {
-				mustGet(c.Semaphore("fences", len(payloads), pawl.WithLabel("a", payload)).Acquire(t.Context(), 1))(t)
+				mustGet(b.c.Semaphore("fences", len(payloads), pawl.WithLabel("a", payload)).Acquire(t.Context(), 1))(t)
 			}
 			s := b.shellOf(shell.start...)
 			for _, line := range shell.setUp {

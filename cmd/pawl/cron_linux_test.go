@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/skip"
+	"github.com/pawl-go/pawl/internal/testservers"
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
@@ -41,16 +42,7 @@ func (c *crontab) write(name, text string) {
 // skipped. If cron is missing, it is skipped, or fails if PAWL_TEST_REQUIRE is set.
 func (b *lab) startCron(host string, clockTime time.Time, lines string) *crontab {
 	b.t.Helper()
-	path, err := exec.LookPath("cron")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/cron")
-	}
-	if err != nil {
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			b.t.Fatalf("cron is missing, and PAWL_TEST_REQUIRE is set: %v", err)
-		}
-		b.t.Skipf("cron is missing (%v): install it to run this test", err)
-	}
+	path := testservers.Command(b.t, "cron", "cron", "/usr/sbin/cron")
 	b.skipWithoutNamespaces()
 	c := &crontab{lab: b, host: host}
 	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {

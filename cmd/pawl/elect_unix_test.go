@@ -19,9 +19,7 @@ func TestNoTwoLeadersAtOnce(t *testing.T) {
 			p := b.start("elect", "--grace", "10", "x", "--", "sh", "-c", "if test -e group; then "+next+"; else "+child+"\nfi")
 			b.awaitFile("ready")
 			group := b.group()
-			if r, code := b.run("break", "--yes", "--delay", "2", "x"); code != 0 {
-				t.Fatalf("break: %d, %s", code, r.stderr.String())
-			}
+			b.start("break", "--yes", "--delay", "2", "x").wantCode(0)
 			p.wantCode(0)
 			b.wantGone(group)
 			if b.read("ran") == "" || b.read("overlap") != "" {

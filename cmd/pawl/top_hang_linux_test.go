@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,18 +13,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
-
-// withMaster calls f with the descriptor of the terminal's master, which the test has.
-func (s *shell) withMaster(f func(fd int) error) {
-	s.b.t.Helper()
-	raw, err := s.master.SyscallConn()
-	if err == nil {
-		err = errors.Join(raw.Control(func(fd uintptr) { err = f(int(fd)) }), err)
-	}
-	if err != nil {
-		s.b.t.Fatal(err)
-	}
-}
 
 // tty opens the terminal's slave. The shell must have written its name to the file tty.
 func (s *shell) tty() *os.File {
@@ -141,7 +128,8 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.awaitRestored()
 }
 
-// If nothing was ever locked, top waits for the first lock.
+// If nothing was ever locked, top waits for the first lock. Without --allow-break it breaks
+// no lease.
 func TestTopWaitsForTheFirstLock(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -152,6 +140,8 @@ func TestTopWaitsForTheFirstLock(t *testing.T) {
 	t.Cleanup(func() { _ = closeSoon(c) })
 	mustGet(c.Mutex("first").Lock(t.Context()))(t)
 	s.sees(`(?m)^>first `)
+	s.key("b")
+	s.sees(`pawl top breaks leases only with --allow-break`)
 	s.key("q")
 	s.sees(`code 0\n`)
 	s.line(fmt.Sprintf("pawl --url %s top; echo code $?", "sqlite:/no/such/locks.db"))

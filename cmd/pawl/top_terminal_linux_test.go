@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"syscall"
@@ -17,16 +18,18 @@ import (
 func (s *shell) resize(width, height int) {
 	s.b.t.Helper()
 	s.screen.resize(width, height)
-	raw, err := s.master.SyscallConn()
-	if err != nil {
-		s.b.t.Fatal(err)
-	}
-	_ = raw.Control(func(fd uintptr) {
-		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
+	s.withMaster(func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
 	})
-	if err != nil {
-		s.b.t.Fatal(err)
-	}
+}
+
+// withMaster calls f with the descriptor of the terminal's master, which the test has.
+func (s *shell) withMaster(f func(fd int) error) {
+	s.b.t.Helper()
+	raw, err := s.master.SyscallConn()
+	noError(s.b.t, err)
+	controlErr := raw.Control(func(fd uintptr) { err = f(int(fd)) })
+	noError(s.b.t, errors.Join(controlErr, err))
 }
 
 // sees waits until the screen shows all patterns at the same time.
@@ -139,9 +142,7 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	s.sees(`(?m)^>x `)
 	s.key("b")
 	s.sees(fmt.Sprint(fence))
-	if _, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
-		t.Fatalf("break: %d", code)
-	}
+	b.start("break", "--yes", "--delay", "0", "x").wantCode(0)
 	second.wantCode(exitLost)
 	third := b.hold("x")[0]
 	s.sees(`This lease is over`)
@@ -196,12 +197,12 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	})
 	s.awaitRestored()
 	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
-	raw, err := s.master.SyscallConn()
-	noError(t, err)
-	_ = raw.Control(func(fd uintptr) {
-		if modes, err := unix.IoctlGetTermios(int(fd), unix.TCGETS); err != nil || modes.Lflag&unix.ICANON == 0 {
-			t.Errorf("the modes of the terminal are not given back: %v, %+v", err, modes)
+	s.withMaster(func(fd int) error {
+		modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err == nil && modes.Lflag&unix.ICANON == 0 {
+			t.Errorf("the modes of the terminal are not given back: %+v", modes)
 		}
+		return err
 	})
 }
 
@@ -227,24 +228,4 @@ func TestTopEndsWithASignal(t *testing.T) {
 			s.awaitRestored()
 		})
 	}
-}
-
-func TestTopWantsATerminal(t *testing.T) {
-	p, code := newLab(t).run("top")
-	if want := "pawl: this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name; see 'pawl top --help'\n"; code != exitUsage || p.stderr.String() != want {
-		t.Errorf("code %d: %s", code, p.stderr.String())
-	}
-}
-
-// Without --allow-break no lease can be broken, as on the page of serve.
-func TestTopBreaksOnlyIfItIsAllowed(t *testing.T) {
-	b := newLab(t)
-	b.hold("nightly")
-	s := b.shell()
-	s.line("pawl top; echo code $?")
-	s.sees(`(?m)^>nightly `)
-	s.key("b")
-	s.sees(`pawl top breaks leases only with --allow-break`)
-	s.key("q")
-	s.sees(`code 0\n`)
 }

@@ -12,9 +12,7 @@ func TestTerminalOfTheLeader(t *testing.T) {
 	s.line(`pawl elect x -- sh -c 'echo $$ > group; exec cat'`)
 	first := b.group()
 	s.foreground("the command is in the foreground", func(g int) bool { return g == first })
-	if p, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
-		t.Fatal(p.stderr.String())
-	}
+	b.start("break", "--yes", "--delay", "0", "x").wantCode(0)
 	s.await(`pawl: lost "x" .*: stopping the command`)
 	var second int
 	eventually(t, "it leads again", func() bool { second = b.group(); return second != first })
@@ -27,9 +25,7 @@ func TestTerminalOfTheLeader(t *testing.T) {
 	s.line("fg")
 	s.foreground("the command is in the foreground again", func(g int) bool { return g == second })
 
-	if p, code := b.run("break", "--yes", "--delay", "1000", "x"); code != 0 {
-		t.Fatal(p.stderr.String())
-	}
+	b.start("break", "--yes", "--delay", "1000", "x").wantCode(0)
 	s.await(`pawl: lost "x" .*: stopping the command`)
 	b.awaitWaiters("x", 1)
 	s.key("\x1a")
