@@ -17,12 +17,14 @@ const token = "0123456789abcdef0123456789abcdef"
 
 func signIn(s *site, t *testing.T, given string, change func(*http.Request)) (int, *http.Cookie) {
 	t.Helper()
-	w := s.request(t, "POST", "login", url.Values{"token": {given}}, change)
+	w := s.request(t, "POST", "login", tokenForm(given), change)
 	for _, c := range w.Result().Cookies() {
 		return w.Code, c
 	}
 	return w.Code, nil
 }
+
+func tokenForm(given string) url.Values { return url.Values{"token": {given}} }
 
 func withCookie(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
 
@@ -32,15 +34,10 @@ func TestWithoutTheTokenNoPageIsShown(t *testing.T) {
 		g := s.take(t, claim("secret-job", 1))
 		time.Sleep(6 * time.Second)
 		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
-			w := s.request(t, "GET", to, nil, nil)
-			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") || strings.Contains(w.Body.String(), "Locks on") {
-				t.Errorf("%s got the status %d\n%s", to, w.Code, w.Body)
-			}
+			lacks(t, s.status(t, http.StatusUnauthorized, "GET", to, nil, nil), "secret-job", "Locks on")
 		}
-		if w := s.request(t, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil); w.Code != http.StatusUnauthorized {
-			t.Errorf("a break got the status %d", w.Code)
-		}
-		lacks(t, s.request(t, "GET", "nowhere", nil, nil).Body.String(), "Locks on") // the address of the backend
+		s.status(t, http.StatusUnauthorized, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil)
+		lacks(t, s.status(t, http.StatusNotFound, "GET", "nowhere", nil, nil), "Locks on") // the address of the backend
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
 			s.get(t, to)
 		}
@@ -56,17 +53,15 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
 			t.Fatalf("%d, %+v", code, cookie)
 		}
-		wants(t, s.request(t, "GET", "", nil, withCookie(cookie)).Body.String(), "host:1", "Sign out", "Locks on")
-		bearer := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
-		wants(t, bearer.Body.String(), "pawl_names 1")
+		wants(t, s.status(t, http.StatusOK, "GET", "", nil, withCookie(cookie)), "host:1", "Sign out", "Locks on")
+		bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+		wants(t, s.status(t, http.StatusOK, "GET", "metrics", nil, bearer), "pawl_names 1")
 
 		if _, c := signIn(s, t, token, func(r *http.Request) { r.TLS = &tls.ConnectionState{} }); c == nil || !c.Secure {
 			t.Errorf("over TLS the cookie is %+v", c)
 		}
 		time.Sleep(12 * time.Hour)
-		if w := s.request(t, "GET", "", nil, withCookie(cookie)); w.Code != http.StatusUnauthorized {
-			t.Errorf("after 12 hours the status is %d", w.Code)
-		}
+		s.status(t, http.StatusUnauthorized, "GET", "", nil, withCookie(cookie))
 	})
 }
 
@@ -75,16 +70,12 @@ func TestCookiesCannotBeForged(t *testing.T) {
 		s, other := newSite(t, &dashboard.Options{Token: token}), newSite(t, &dashboard.Options{Token: token})
 		_, cookie := signIn(other, t, token, nil)
 		for _, value := range []string{cookie.Value, "", "x", strings.Repeat("A", 54), strings.Repeat("A", 3000)} {
-			if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: cookie.Name, Value: value})); w.Code != http.StatusUnauthorized {
-				t.Errorf("%.20q got the status %d", value, w.Code)
-			}
+			s.status(t, http.StatusUnauthorized, "GET", "", nil, withCookie(&http.Cookie{Name: cookie.Name, Value: value}))
 		}
 		_, own := signIn(s, t, token, nil)
 		changed := []byte(own.Value)
 		changed[3] ^= 1
-		if w := s.request(t, "GET", "", nil, withCookie(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
-			t.Errorf("a changed cookie got the status %d", w.Code)
-		}
+		s.status(t, http.StatusUnauthorized, "GET", "", nil, withCookie(&http.Cookie{Name: own.Name, Value: string(changed)}))
 	})
 }
 
@@ -101,9 +92,7 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 			}
 			names[c.Name] = true
 			both := func(r *http.Request) { at(r); r.AddCookie(c) }
-			if w := s.request(t, "GET", "", nil, both); w.Code != http.StatusOK {
-				t.Errorf("%s: with its cookie the status is %d", host, w.Code)
-			}
+			s.status(t, http.StatusOK, "GET", "", nil, both)
 			out := s.request(t, "POST", "logout", nil, both)
 			if gone := out.Result().Cookies(); len(gone) != 1 || gone[0].Name != c.Name || gone[0].MaxAge >= 0 {
 				t.Errorf("%s: signing out sets %v", host, gone)
@@ -133,32 +122,18 @@ func TestWrongTokensFromOneAddress(t *testing.T) {
 		if compared != 10 {
 			t.Errorf("%d tokens were compared, want 10", compared)
 		}
-		if code, _ := signIn(s, t, token, nil); code != http.StatusTooManyRequests {
-			t.Errorf("then the right token got the status %d", code)
-		}
+		s.status(t, http.StatusTooManyRequests, "POST", "login", tokenForm(token), nil)
 		for _, given := range []string{"Bearer " + token, "bearer  " + token, "BEARER " + token} {
 			header := func(r *http.Request) { r.Header.Set("Authorization", given) }
-			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusOK {
-				t.Errorf("a program with the right token got the status %d for %q", w.Code, given)
-			}
-			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusTooManyRequests {
-				t.Errorf("its next request got the status %d, so all guesses are compared", w.Code)
-			}
+			s.status(t, http.StatusOK, "GET", "metrics", nil, header)
+			s.status(t, http.StatusTooManyRequests, "GET", "metrics", nil, header) // otherwise all guesses would be compared
 			time.Sleep(50 * time.Millisecond)
 		}
-		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) }); w.Code != http.StatusUnauthorized {
-			t.Errorf("a token of another scheme got the status %d", w.Code)
-		}
-		if code, _ := signIn(s, t, token, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" }); code != http.StatusSeeOther {
-			t.Errorf("from another address the status is %d", code)
-		}
-		if w := s.request(t, "GET", "", nil, withCookie(before)); w.Code != http.StatusOK {
-			t.Errorf("an earlier session got the status %d", w.Code)
-		}
+		s.status(t, http.StatusUnauthorized, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) })
+		s.status(t, http.StatusSeeOther, "POST", "login", tokenForm(token), func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" })
+		s.status(t, http.StatusOK, "GET", "", nil, withCookie(before))
 		time.Sleep(time.Minute)
-		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
-			t.Errorf("a minute later the status is %d", code)
-		}
+		s.status(t, http.StatusSeeOther, "POST", "login", tokenForm(token), nil)
 	})
 }
 
@@ -201,22 +176,16 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 			if compared != 10 {
 				t.Errorf("%s: %d tokens were compared, want 10", network, compared)
 			}
-			if code, _ := signIn(s, t, token, from(addresses[1])); code != http.StatusTooManyRequests {
-				t.Errorf("%s: then the right token got the status %d", network, code)
-			}
+			s.status(t, http.StatusTooManyRequests, "POST", "login", tokenForm(token), from(addresses[1]))
 		}
 		for _, elsewhere := range []string{"2001:db8:1:3::1", "::ffff:10.0.0.1", "::1"} {
-			if code, _ := signIn(s, t, token, from(elsewhere)); code != http.StatusSeeOther {
-				t.Errorf("from %s the status is %d", elsewhere, code)
-			}
+			s.status(t, http.StatusSeeOther, "POST", "login", tokenForm(token), from(elsewhere))
 		}
 		for range 10 {
 			signIn(s, t, "wrong", from("::ffff:10.0.0.1"))
 		}
 		for address, want := range map[string]int{"::ffff:10.0.0.2": http.StatusSeeOther, "::ffff:10.0.0.1": http.StatusTooManyRequests} {
-			if code, _ := signIn(s, t, token, from(address)); code != want {
-				t.Errorf("from %s the status is %d, want %d", address, code, want)
-			}
+			s.status(t, want, "POST", "login", tokenForm(token), from(address))
 		}
 	})
 }
@@ -229,7 +198,7 @@ func TestRetryAfterTooManyWrongTokens(t *testing.T) {
 			signIn(s, t, "wrong", nil)
 		}
 		for _, want := range []string{"6", "5"} {
-			w := s.request(t, "POST", "login", url.Values{"token": {token}}, nil)
+			w := s.request(t, "POST", "login", tokenForm(token), nil)
 			if got := w.Header().Get("Retry-After"); w.Code != http.StatusTooManyRequests || got != want {
 				t.Errorf("the status is %d, and Retry-After %q, want %s", w.Code, got, want)
 			}
@@ -237,9 +206,7 @@ func TestRetryAfterTooManyWrongTokens(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, rounded up to 5
 		}
 		time.Sleep(3 * time.Second)
-		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
-			t.Errorf("then the status is %d", code)
-		}
+		s.status(t, http.StatusSeeOther, "POST", "login", tokenForm(token), nil)
 	})
 }
 
@@ -260,9 +227,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 		s.request(t, "POST", "logout", url.Values{}, withCookie(one))
 		time.Sleep(time.Minute)
 		for c, want := range map[*http.Cookie]int{one: http.StatusUnauthorized, other: http.StatusOK} {
-			if w := s.request(t, "GET", "", nil, withCookie(c)); w.Code != want {
-				t.Errorf("the status is %d, want %d", w.Code, want)
-			}
+			s.status(t, want, "GET", "", nil, withCookie(c))
 		}
 		if !ended(stream) || ended(left) || ended(byHeader) {
 			t.Errorf("its stream has ended: %v, the others have ended: %v, %v", ended(stream), ended(left), ended(byHeader))
@@ -289,9 +254,7 @@ func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 			if i%50 != 0 && i < 1020 {
 				continue
 			}
-			if w := s.request(t, "GET", "", nil, withCookie(first)); w.Code != http.StatusUnauthorized {
-				t.Fatalf("after %d other sign-outs the status is %d", i+1, w.Code)
-			}
+			s.status(t, http.StatusUnauthorized, "GET", "", nil, withCookie(first))
 		}
 	})
 }

@@ -25,14 +25,8 @@ func TestWithoutAllowBreakNoLeaseIsBroken(t *testing.T) {
 		page := s.get(t, "name?name=job")
 		lacks(t, page, "Break")
 		wants(t, page, "pawl break NAME", "--allow-break")
-		for _, w := range []int{
-			s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Code,
-			s.request(t, http.MethodGet, fmt.Sprintf("break?name=job&fence=%d", g.Fence), nil, nil).Code,
-		} {
-			if w != http.StatusForbidden {
-				t.Errorf("the status is %d", w)
-			}
-		}
+		s.status(t, http.StatusForbidden, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
+		s.status(t, http.StatusForbidden, http.MethodGet, fmt.Sprintf("break?name=job&fence=%d", g.Fence), nil, nil)
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
 			t.Errorf("it is broken: %+v", e)
 		}
@@ -45,12 +39,8 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		g := s.take(t, claim("job <1>", 1))
 		page := s.get(t, fmt.Sprintf("break?name=job+%%3C1%%3E&fence=%d", g.Fence))
 		wants(t, page, "<bdi>host:1</bdi>", fmt.Sprint(g.Fence), "closed for 30s", "type the name")
-		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job"), nil); w.Code != http.StatusUnprocessableEntity {
-			t.Errorf("without its name the status is %d", w.Code)
-		}
-		if w := s.request(t, http.MethodGet, "break?"+breaking("job <1>", g.Fence, "job <1>").Encode(), nil, nil); w.Code != http.StatusOK {
-			t.Errorf("GET got the status %d", w.Code)
-		}
+		s.status(t, http.StatusUnprocessableEntity, http.MethodPost, "break", breaking("job <1>", g.Fence, "job"), nil)
+		s.status(t, http.StatusOK, http.MethodGet, "break?"+breaking("job <1>", g.Fence, "job <1>").Encode(), nil, nil)
 		if e, _ := s.client.Inspect(t.Context(), "job <1>"); len(e.Holders) != 1 {
 			t.Fatalf("it is broken: %+v", e)
 		}
@@ -72,9 +62,7 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		lacks(t, s.get(t, other), "is broken")
 		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=30s", "time=")
 
-		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil); w.Code != http.StatusConflict {
-			t.Errorf("the second operator got the status %d", w.Code)
-		}
+		s.status(t, http.StatusConflict, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil) // of a second operator
 		wants(t, s.log.String(), "pawl: lease not broken")
 	})
 }
@@ -90,12 +78,8 @@ func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
 		g := s.take(t, c)
 		page := s.get(t, "break?"+url.Values{"name": {name}, "fence": {fmt.Sprint(g.Fence)}}.Encode())
 		wants(t, page, "<strong><bdi>"+shown+"</bdi></strong>", "<bdi>ticket</bdi>=<bdi>4711</bdi>")
-		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, "zerojob"), nil); w.Code != http.StatusUnprocessableEntity {
-			t.Errorf("without its invisible characters the status is %d", w.Code)
-		}
-		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, shown), nil); w.Code != http.StatusSeeOther {
-			t.Errorf("with its escapes the status is %d", w.Code)
-		}
+		s.status(t, http.StatusUnprocessableEntity, http.MethodPost, "break", breaking(name, g.Fence, "zerojob"), nil)
+		s.status(t, http.StatusSeeOther, http.MethodPost, "break", breaking(name, g.Fence, shown), nil)
 	})
 }
 
@@ -105,12 +89,8 @@ func TestANameWithSpacesIsBroken(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
 		for name, typed := range map[string]string{"  job": "job", "job  7 ": "job 7", " \u200b  x": `\u200b x`, "   ": " "} {
 			g := s.take(t, claim(name, 1))
-			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed+"."), nil); w.Code != http.StatusUnprocessableEntity {
-				t.Errorf("%q got the status %d to %q", name, w.Code, typed+".")
-			}
-			if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, typed), nil); w.Code != http.StatusSeeOther {
-				t.Errorf("%q got the status %d to %q", name, w.Code, typed)
-			}
+			s.status(t, http.StatusUnprocessableEntity, http.MethodPost, "break", breaking(name, g.Fence, typed+"."), nil)
+			s.status(t, http.StatusSeeOther, http.MethodPost, "break", breaking(name, g.Fence, typed), nil)
 		}
 	})
 }
@@ -121,9 +101,7 @@ func TestTheLogHasTheNamespaceOfABrokenLease(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		s := siteIn(t, "acme", memory.Driver(), memory, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("@acme:job", 1))
-		if w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil); w.Code != http.StatusSeeOther {
-			t.Errorf("the status is %d", w.Code)
-		}
+		s.status(t, http.StatusSeeOther, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
 		wants(t, s.log.String(), "pawl: lease broken", "name=@acme:job")
 	})
 }
@@ -148,11 +126,8 @@ func TestABreakLeavesALaterHolder(t *testing.T) {
 		g := s.take(t, first)
 		s.release(t, first)
 		s.take(t, second)
-		w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
-		if w.Code != http.StatusConflict {
-			t.Errorf("the status is %d", w.Code)
-		}
-		wants(t, w.Body.String(), "Nothing was broken: no lease has this fence any more")
+		page := s.status(t, http.StatusConflict, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil)
+		wants(t, page, "Nothing was broken: no lease has this fence any more")
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 || e.Holders[0].Owner.PID != 2 {
 			t.Errorf("it is held by %+v", e.Holders)
 		}
@@ -179,12 +154,9 @@ func TestThePageShowsThatNoLeaseWasBroken(t *testing.T) {
 				d = struct{ driver.Driver }{d}
 			}
 			s := siteIn(t, c.namespace, d, memory, &dashboard.Options{AllowBreak: true})
-			w := s.request(t, http.MethodPost, "break", breaking(c.name, 1, c.name), nil)
-			if w.Code != c.code {
-				t.Errorf("%.10s: the status is %d, want %d", c.name, w.Code, c.code)
-			}
-			wants(t, w.Body.String(), c.text)
-			lacks(t, w.Body.String(), "It is not known")
+			page := s.status(t, c.code, http.MethodPost, "break", breaking(c.name, 1, c.name), nil)
+			wants(t, page, c.text)
+			lacks(t, page, "It is not known")
 		})
 	}
 }
@@ -205,9 +177,7 @@ func TestABreakOfAnInvalidLeaseIsRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		for _, q := range []string{"", "name=job", "name=job&fence=x", "name=job&fence=-1", "name=job&fence=0", "fence=5", "name=a%00&fence=5"} {
-			if w := s.request(t, http.MethodGet, "break?"+q, nil, nil); w.Code != http.StatusBadRequest {
-				t.Errorf("%q got the status %d", q, w.Code)
-			}
+			s.status(t, http.StatusBadRequest, http.MethodGet, "break?"+q, nil, nil)
 		}
 	})
 }

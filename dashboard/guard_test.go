@@ -36,9 +36,7 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 			}
 		}
 		for _, host := range []string{"localhost", "LOCALHOST:1", "localhost.", "127.0.0.1:7420", "[::1]:7420", "[::1]"} {
-			if w := s.request(t, "GET", "style.css", nil, func(r *http.Request) { r.Host = host }); w.Code != http.StatusOK {
-				t.Errorf("%q got the status %d", host, w.Code)
-			}
+			s.status(t, http.StatusOK, "GET", "style.css", nil, func(r *http.Request) { r.Host = host })
 		}
 	})
 }
@@ -52,17 +50,12 @@ func TestMetricsAnswerToAnyAddress(t *testing.T) {
 			"10.1.2.3:7420": http.StatusOK, "10.1.2.3": http.StatusOK, "[fd00::7]:7420": http.StatusOK, "localhost:7420": http.StatusOK,
 			"evil.example": http.StatusMisdirectedRequest, "10.1.2.3.evil.example:7420": http.StatusMisdirectedRequest, "": http.StatusMisdirectedRequest,
 		} {
-			w := s.request(t, "GET", "metrics", nil, func(r *http.Request) {
+			s.status(t, want, "GET", "metrics", nil, func(r *http.Request) {
 				r.Host = host
 				r.Header.Set("Authorization", "Bearer 0123456789abcdef")
 			})
-			if w.Code != want {
-				t.Errorf("%q got the status %d, want %d", host, w.Code, want)
-			}
 		}
-		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Host = "10.1.2.3" }); w.Code != http.StatusUnauthorized {
-			t.Errorf("without the token the status is %d", w.Code)
-		}
+		s.status(t, http.StatusUnauthorized, "GET", "metrics", nil, func(r *http.Request) { r.Host = "10.1.2.3" })
 	})
 }
 
@@ -70,9 +63,7 @@ func TestHostsReplaceTheDefault(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Hosts: []string{"Ops.Example"}})
 		for host, want := range map[string]int{"ops.example:443": http.StatusOK, "localhost": http.StatusMisdirectedRequest} {
-			if w := s.request(t, "GET", "style.css", nil, func(r *http.Request) { r.Host = host }); w.Code != want {
-				t.Errorf("%q got the status %d", host, w.Code)
-			}
+			s.status(t, want, "GET", "style.css", nil, func(r *http.Request) { r.Host = host })
 		}
 	})
 }
@@ -110,9 +101,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				},
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
-				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {
-					t.Errorf("%s from another site got the status %d", to, w.Code)
-				}
+				s.status(t, http.StatusForbidden, "POST", to, breaking("job", g.Fence, "job"), from)
 			}
 		}
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
@@ -122,9 +111,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "none")
 			r.Header.Set("Origin", "http://localhost:7420")
 		}
-		if w := s.request(t, "POST", "break", breaking("job", g.Fence, "job"), typed); w.Code != http.StatusSeeOther {
-			t.Errorf("from the page itself the status is %d", w.Code)
-		}
+		s.status(t, http.StatusSeeOther, "POST", "break", breaking("job", g.Fence, "job"), typed)
 	})
 }
 
@@ -141,27 +128,19 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 				}
 			}
 		}
-		if w := s.request(t, "POST", "", url.Values{}, nil); w.Code != http.StatusMethodNotAllowed {
-			t.Errorf("POST got the status %d", w.Code)
-		}
+		s.status(t, http.StatusMethodNotAllowed, "POST", "", url.Values{}, nil)
 	})
 }
 
 func TestLargeRequestsAreRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
-		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
-			t.Errorf("a long URL got the status %d", w.Code)
-		}
+		s.status(t, http.StatusRequestURITooLong, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil)
 		g := s.take(t, claim("job", 1))
 		long := breaking("job", g.Fence, "job")
 		long.Set("more", strings.Repeat("x", 5000))
-		if w := s.request(t, "POST", "break", long, nil); w.Code != http.StatusRequestEntityTooLarge {
-			t.Errorf("a large body got the status %d", w.Code)
-		}
-		if w := s.request(t, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 }); w.Code != http.StatusBadRequest {
-			t.Errorf("a large body of unknown length got the status %d", w.Code)
-		}
+		s.status(t, http.StatusRequestEntityTooLarge, "POST", "break", long, nil)
+		s.status(t, http.StatusBadRequest, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 }) // of unknown length
 	})
 }
 

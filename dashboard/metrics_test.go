@@ -18,9 +18,7 @@ func TestMetrics(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		s := siteOver(t, memory.Driver(), memory, &dashboard.Options{Metrics: &metrics})
 		app, err := pawl.New(memory.Driver(), &pawl.Options{Observer: metrics.Observer()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer app.Close()
 		s.take(t, claim("job", 1))
 		s.queue(t, claim("job", 2))
@@ -28,14 +26,10 @@ func TestMetrics(t *testing.T) {
 			t.Fatal("it is held twice")
 		}
 		lease, err := app.Mutex("mine").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		time.Sleep(2 * time.Second)
 		wants(t, s.get(t, "metrics"), "pawl_client_held 1\n")
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, lease.Release(t.Context()))
 		time.Sleep(4 * time.Second)
 		text := s.get(t, "metrics")
 		wants(t, text, "pawl_backend_up 1\n", "pawl_names 1\n", "pawl_leases 1\n", "pawl_waiters 1\n", "pawl_longest_wait_seconds 6\n",

@@ -38,9 +38,7 @@ func TestAFreeNameIsNoError(t *testing.T) {
 		g := s.take(t, c)
 		s.release(t, c)
 		wants(t, s.get(t, "name?name=job"), "It is free.", fmt.Sprint(g.Fence), "Nobody holds it.", "Nobody waits.", "Nothing was seen yet.")
-		if w := s.request(t, http.MethodGet, "name?name=", nil, nil); w.Code != http.StatusBadRequest {
-			t.Errorf("without a name the status is %d", w.Code)
-		}
+		s.status(t, http.StatusBadRequest, http.MethodGet, "name?name=", nil, nil)
 	})
 }
 
@@ -89,9 +87,7 @@ func TestTheHealthOfABackend(t *testing.T) {
 			t.Errorf("healthz answers %d %q", w.Code, w.Body)
 		}
 		s.Close()
-		if w := s.request(t, http.MethodGet, "healthz", nil, nil); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("closed, healthz answers %d", w.Code)
-		}
+		s.status(t, http.StatusServiceUnavailable, http.MethodGet, "healthz", nil, nil)
 	})
 }
 

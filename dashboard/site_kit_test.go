@@ -51,16 +51,14 @@ func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Mem
 	t.Helper()
 	s := &site{others: engine.Full(memory.Driver()), log: &lines{}}
 	var err error
-	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard", Namespace: namespace}); err != nil {
-		t.Fatal(err)
-	}
+	s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard", Namespace: namespace})
+	noError(t, err)
 	if o == nil {
 		o = &dashboard.Options{}
 	}
 	o.Log = slog.New(slog.NewTextHandler(s.log, nil))
-	if s.Handler, err = dashboard.New(s.client, o); err != nil {
-		t.Fatal(err)
-	}
+	s.Handler, err = dashboard.New(s.client, o)
+	noError(t, err)
 	t.Cleanup(func() {
 		s.Close()
 		if err := s.client.Close(); err != nil {
@@ -69,6 +67,8 @@ func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Mem
 	})
 	return s
 }
+
+var noError = basictest.NoError
 
 // lines is the text of a log.
 type lines = basictest.Lines
@@ -94,14 +94,26 @@ func (s *site) request(t testing.TB, method, to string, form url.Values, change 
 	return w
 }
 
+// status sends a request, and checks the status of the answer. It returns the body.
+func (s *site) status(t testing.TB, want int, method, to string, form url.Values, change func(*http.Request)) string {
+	t.Helper()
+	var sent *http.Request
+	w := s.request(t, method, to, form, func(r *http.Request) {
+		if sent = r; change != nil {
+			change(r)
+		}
+	})
+	if w.Code != want {
+		t.Errorf("%s %s of %s from %s, with the form %v and the header %v: the status is %d, want %d\n%s",
+			method, to, sent.Host, sent.RemoteAddr, form, sent.Header, w.Code, want, w.Body)
+	}
+	return w.Body.String()
+}
+
 // get returns a page that exists.
 func (s *site) get(t testing.TB, to string) string {
 	t.Helper()
-	w := s.request(t, http.MethodGet, to, nil, nil)
-	if w.Code != http.StatusOK {
-		t.Fatalf("%s: %d\n%s", to, w.Code, w.Body)
-	}
-	return w.Body.String()
+	return s.status(t, http.StatusOK, http.MethodGet, to, nil, nil)
 }
 
 func wants(t testing.TB, page string, all ...string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func TestAnUnreadableNameIsNotShownAsFree(t *testing.T) {
 		page := s.get(t, "name?name=job")
 		wants(t, page, "It cannot be read now: ", "the row is &#60;damaged&#62;", "Not known.", "What has happened")
 		lacks(t, page, "It is free.", "Nobody holds it.", "Nobody waits.")
-		form := s.request(t, http.MethodGet, "break?name=job&fence=5", nil, nil).Body.String()
+		form := s.get(t, "break?name=job&fence=5")
 		wants(t, form, "It cannot be read now: ", "the row is &#60;damaged&#62;", "Break the lease")
 		lacks(t, form, "The name has no lease with this fence now")
 
