@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/otellock"
 )
 
@@ -58,7 +57,6 @@ func (i *instance) fires(rule rulefmt.Rule, begin, end time.Time) bool {
 // wantFired checks that these alerts fired, and no others.
 func (i *instance) wantFired(t *testing.T, begin, end time.Time, want ...string) {
 	t.Helper()
-	i.t = t // the t of the bubble has ended
 	for name, rule := range alerts(t) {
 		if got := i.fires(rule, begin, end); got != slices.Contains(want, name) {
 			t.Errorf("%s fires: %t; its rule is %s", name, got, rule.Expr)
@@ -73,17 +71,6 @@ func (i *instance) scrapeFor(d time.Duration) {
 		time.Sleep(15 * time.Second)
 		i.scrape()
 	}
-}
-
-// run runs a scenario in virtual time, and returns the instance with its samples.
-func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
-	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
-		i, begin = start(t, names), time.Now()
-		f(t.Context(), i)
-		end = time.Now()
-	})
-	return i, begin, end
 }
 
 func TestAlertsIfEverythingFails(t *testing.T) {

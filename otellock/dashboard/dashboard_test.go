@@ -62,6 +62,18 @@ func start(t *testing.T, names bool) *instance {
 	return i
 }
 
+// run runs a scenario in virtual time, and returns the instance with its samples.
+func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		i, begin = start(t, names), time.Now()
+		f(t.Context(), i)
+		end = time.Now()
+	})
+	i.t = t // the t of the bubble has ended
+	return i, begin, end
+}
+
 // restart replaces the observed process with a new one at the same address.
 func (i *instance) restart() {
 	i.t.Helper()
@@ -151,17 +163,12 @@ func (i *instance) want(got, want error) {
 func TestEachPanelShowsItsEvents(t *testing.T) {
 	for name, names := range map[string]bool{"WithNames": true, "Without": false} {
 		t.Run(name, func(t *testing.T) {
-			var i *instance
-			var end time.Time
-			bubble.Test(t, func(t *testing.T) {
-				i = start(t, names)
+			i, _, end := run(t, names, func(ctx context.Context, i *instance) {
 				i.scrape()
 				for range 40 {
-					i.causeEvents(t.Context())
+					i.causeEvents(ctx)
 				}
-				end = time.Now()
 			})
-			i.t = t // the t of the bubble has ended
 			b := readBoard(t)
 			for title, queries := range b.queries() {
 				for _, query := range queries {
@@ -226,19 +233,11 @@ func (i *instance) exports(metric, label string) bool {
 // An instance has locked once, and had no other event. Its panels show lines at 0, not
 // "No data".
 func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
-	var i *instance
-	var end time.Time
-	bubble.Test(t, func(t *testing.T) {
-		i = start(t, false)
+	i, _, end := run(t, false, func(ctx context.Context, i *instance) {
 		i.scrape()
-		i.want(must(i.locks.Mutex("x").Lock(t.Context())).Release(t.Context()), nil)
-		for range 20 {
-			time.Sleep(15 * time.Second)
-			i.scrape()
-		}
-		end = time.Now()
+		i.want(must(i.locks.Mutex("x").Lock(ctx)).Release(ctx), nil)
+		i.scrapeFor(5 * time.Minute)
 	})
-	i.t = t
 	b := readBoard(t)
 	for title, queries := range b.queries() {
 		for _, query := range queries {
@@ -262,22 +261,14 @@ func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
 
 // The dashboard shows the first lost lease, because the counter was at 0 before.
 func TestTheFirstLossIsSeen(t *testing.T) {
-	var i *instance
-	var end time.Time
-	bubble.Test(t, func(t *testing.T) {
-		i = start(t, false)
+	i, _, end := run(t, false, func(ctx context.Context, i *instance) {
 		i.scrape()
-		lost := must(i.locks.Mutex("y").Lock(t.Context()))
-		i.want(i.other.Break(t.Context(), "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
+		lost := must(i.locks.Mutex("y").Lock(ctx))
+		i.want(i.other.Break(ctx, "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 		<-lost.Done()
 		synctest.Wait()
-		for range 4 {
-			time.Sleep(15 * time.Second)
-			i.scrape()
-		}
-		end = time.Now()
+		i.scrapeFor(time.Minute)
 	})
-	i.t = t
 	if found := i.query(`sum(increase(pawl_lost_total[2m]))`, end); !slices.ContainsFunc(found, isAboveZero) {
 		t.Errorf("nothing was lost: %v", found)
 	}
@@ -285,11 +276,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 
 // A panel shows each exported metric.
 func TestEachMetricHasAPanel(t *testing.T) {
-	var i *instance
-	bubble.Test(t, func(t *testing.T) {
-		i = start(t, false)
-		i.causeEvents(t.Context())
-	})
+	i, _, _ := run(t, false, func(ctx context.Context, i *instance) { i.causeEvents(ctx) })
 	b := readBoard(t)
 	all := strings.Join(slices.Concat(slices.Collect(maps.Values(b.queries()))...), "\n")
 	for _, s := range i.series {
@@ -314,21 +301,16 @@ func TestEachMetricHasAPanel(t *testing.T) {
 // Two processes take turns to lead. The dashboard counts each new leader once, and shows
 // who leads.
 func TestTheDashboardCountsNewLeaders(t *testing.T) {
-	var i *instance
-	var end time.Time
-	bubble.Test(t, func(t *testing.T) {
-		i = start(t, true)
+	i, _, end := run(t, true, func(ctx context.Context, i *instance) {
 		elected := func(c *pawl.Client, d time.Duration) {
-			lease := must(c.Mutex("leader-mail").Lock(t.Context()))
+			lease := must(c.Mutex("leader-mail").Lock(ctx))
 			i.scrapeFor(d)
-			i.want(lease.Release(t.Context()), nil)
+			i.want(lease.Release(ctx), nil)
 		}
 		elected(i.locks, 2*time.Minute)
 		elected(i.other, time.Minute) // the other process exports nothing
 		elected(i.locks, time.Minute)
-		end = time.Now()
 	})
-	i.t = t
 	b := readBoard(t)
 	queries := b.queries()
 	begun := strings.ReplaceAll(queries["Changes of the leader"][0], "[1m]", "[5m]")
