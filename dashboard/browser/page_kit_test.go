@@ -12,7 +12,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -242,15 +241,15 @@ func (b *tab) visit(url string, status int64) {
 }
 
 // follow clicks on an element that leads to another page, and waits for that page.
-func (b *tab) follow(selector string) *network.Response {
+func (b *tab) follow(selector string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	for {
-		r, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+		_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
 		switch {
 		case err == nil:
-			return r
+			return
 		case replaced(err) && ctx.Err() == nil:
 		default:
 			b.t.Fatalf("%s: %v\n%s", selector, err, b.text())
@@ -294,15 +293,6 @@ func (b *tab) text() string {
 // quote returns a string as a script literal.
 func quote(s string) string {
 	q, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(q)
-}
-
-// list returns a list of strings as a script literal.
-func list(all []string) string {
-	q, err := json.Marshal(all)
 	if err != nil {
 		panic(err)
 	}
