@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,23 +16,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// Fifty processes take all processors while they start.
-func TestFiftyProcessesCountToFifty(t *testing.T) {
-	nightly(t, "fifty processes are a crowd")
-	b := newSerialLab(t)
-	b.start("run", "count", "--", "true").wantCode(0) // makes the file
-	b.write("count", "0\n")
-	var all sync.WaitGroup
-	for range 50 {
-		p := b.start("run", "count", "--", "sh", "-c", `n=$(cat count); n=$((n+1)); echo $n > count`)
-		all.Go(func() { p.wantCode(0) })
-	}
-	all.Wait()
-	if got := b.read("count"); got != "50" {
-		t.Errorf("counted to %s, want 50", got)
-	}
-}
 
 // On Linux the command is killed when the thread that started it ends. Renewals start and
 // end threads of pawl.
