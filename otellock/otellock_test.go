@@ -142,6 +142,9 @@ func TestEventsAreCounted(t *testing.T) {
 			`pawl.wait.duration{pawl.outcome=acquired} 2 times, 3 s`,
 			`pawl.wait.duration{pawl.outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{pawl.outcome=held} 1 times, 0 s`,
 		)
+		if ended := l.spans.Ended(); len(ended) != 0 {
+			t.Errorf("a caller without a trace has the spans %v", ended)
+		}
 	})
 }
 
@@ -302,16 +305,5 @@ func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 			t.Errorf("%d names are counted", gauges)
 		}
 		noError(t, held.Release(t.Context()))
-	})
-}
-
-// A caller without a trace creates no spans.
-func TestACallerWithoutATraceHasNoSpans(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
-		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
-		if ended := l.spans.Ended(); len(ended) != 0 {
-			t.Errorf("spans: %v", ended)
-		}
 	})
 }
