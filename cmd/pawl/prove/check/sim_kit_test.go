@@ -1,9 +1,9 @@
 package check
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"slices"
+	"sort"
 
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
@@ -13,8 +13,7 @@ import (
 type sim struct {
 	*rand.Rand
 	now      int64
-	events   events
-	serial   int64
+	events   []event // in the order of their times
 	ttl      int64
 	until    int64 // the time after which no claim begins
 	kinds    []string
@@ -58,27 +57,14 @@ type simWorker struct {
 }
 
 type event struct {
-	at, serial int64
-	do         func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].serial < e[j].serial
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
+	at int64
+	do func()
 }
 
 func (s *sim) after(d int64, do func()) {
-	s.serial++
-	heap.Push(&s.events, event{s.now + d, s.serial, do})
+	at := s.now + d
+	i := sort.Search(len(s.events), func(i int) bool { return s.events[i].at > at })
+	s.events = slices.Insert(s.events, i, event{at, do})
 }
 
 // latency returns the time that one message takes, in nanoseconds.
@@ -119,8 +105,8 @@ func simulate(seed uint64, workers int, length int64, kinds ...string) []history
 		s.after(calm, s.injectFault)
 	}
 	for len(s.events) > 0 {
-		e, _ := heap.Pop(&s.events).(event)
-		s.now = e.at
+		e := s.events[0]
+		s.events, s.now = s.events[1:], e.at
 		e.do()
 	}
 	for _, f := range s.faults {
@@ -210,7 +196,11 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 			l.name.queue = slices.DeleteFunc(l.name.queue, func(x *simLease) bool { return x == l })
 			s.serve(l.name)
 			if !l.dead {
-				s.on(w, l.Life, ms(1), func() { s.requestAgain(w, l) })
+				s.on(w, l.Life, ms(1), func() { // it sends its request again
+					if !l.over && l.Answered == 0 {
+						s.after(s.latency(), func() { s.request(w, l) })
+					}
+				})
 			}
 			return
 		}
@@ -218,20 +208,10 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 	})
 }
 
-// requestAgain sends the request of a waiter whose place has ended.
-func (s *sim) requestAgain(w *simWorker, l *simLease) {
-	if !l.over && l.Answered == 0 {
-		s.after(s.latency(), func() { s.request(w, l) })
-	}
-}
-
 // answer delivers an answer unless the client is dead or silent. The claim then waits
 // until the client gives up.
 func (s *sim) answer(w *simWorker, l *simLease, do func()) {
-	if l.dead {
-		return
-	}
-	if w.silent > s.now {
+	if l.dead || w.silent > s.now {
 		return
 	}
 	s.on(w, l.Life, s.latency(), func() {
@@ -431,7 +411,8 @@ func (s *sim) injectFault() {
 		// The client repeats the request that had no answer.
 		s.on(w, w.life, f.To-s.now+ms(1), func() {
 			if l := w.current; l != nil && !l.over && l.name.holders[l.ID] == l {
-				s.grantAgain(w, l)
+				l.expires = s.now + s.ttl
+				s.answerGrant(w, l)
 			}
 		})
 	case history.Kill:
@@ -439,12 +420,6 @@ func (s *sim) injectFault() {
 	}
 	s.faults = append(s.faults, f)
 	s.after(s.Int64N(4*s.ttl), s.injectFault)
-}
-
-// grantAgain repeats the answer of a grant that was lost.
-func (s *sim) grantAgain(w *simWorker, l *simLease) {
-	l.expires = s.now + s.ttl
-	s.answerGrant(w, l)
 }
 
 func (s *sim) kill(w *simWorker) {
