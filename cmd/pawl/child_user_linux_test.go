@@ -16,9 +16,7 @@ func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 	if os.Getuid() != 0 {
 		skip.Unproven(b.t, "a command of another user needs the rights of root")
 	}
-	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // the other user writes there
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.Chmod(b.dir, 0o777)) //nolint:gosec // the other user writes there
 	args = append([]string{"--bounding-set", "-kill", "--inh-caps", "-kill", "pawl", "run"}, args...)
 	return b.startAs("setpriv", append(args, "x", "--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c",
 		`echo $$ > group; trap "echo signaled > signaled" TERM; echo ready > ready; while ! test -e go; do sleep 0.01; done`)...)

@@ -61,9 +61,7 @@ func (b *lab) startCron(host string, clockTime time.Time, lines string) *crontab
 		shift; exec env "$@" /usr/sbin/cron -f`, c.file(""), host, path))
 	c.write("pam", "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n")
 	c.write("sbin/sendmail", fmt.Sprintf("#!/bin/sh\ncat >> %q\n", c.file("mail")))
-	if err := os.Chmod(c.file("sbin/sendmail"), 0o755); err != nil { //nolint:gosec // cron runs it
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.Chmod(c.file("sbin/sendmail"), 0o755)) //nolint:gosec // cron runs it
 	pawl, err := exec.LookPath("pawl")
 	noError(b.t, err)
 	clock, env := timeshift.New(b.t, c.file("clock"))

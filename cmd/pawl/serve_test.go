@@ -206,9 +206,7 @@ func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic(
 // The panic ends the answer, serve logs it, and goes on.
 func TestServeLogsAPanic(t *testing.T) {
 	client, err := pawl.New(panicking{engine.Full(memlock.New(nil))}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	page, log := servePageOf(t, serveCommand{}, client)
 	answer, err := http.DefaultClient.Do(get(t, page+"health"))
 	if err == nil {

@@ -18,9 +18,7 @@ import (
 func (s *shell) tty() *os.File {
 	s.b.t.Helper()
 	tty, err := os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		s.b.t.Fatal(err)
-	}
+	noError(s.b.t, err)
 	s.b.t.Cleanup(func() { _ = tty.Close() })
 	return tty
 }

@@ -70,9 +70,7 @@ func newTab(t testing.TB, l viewSettings) *tab {
 			t.Errorf("the page: %s", f)
 		}
 	})
-	if err := chromedp.Do(ctx); err != nil { // the tab ends with the ctx that opens it
-		t.Fatal(err)
-	}
+	noError(t, chromedp.Do(ctx)) // the tab ends with the ctx that opens it
 	b.emulate(l)
 	return b
 }

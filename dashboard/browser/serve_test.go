@@ -23,9 +23,7 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			at := url(t)
-			if err := process(t, "run", "--url", at, "report", "--", "true").Run(); err != nil { // creates the file
-				t.Fatal(err)
-			}
+			noError(t, process(t, "run", "--url", at, "report", "--", "true").Run()) // creates the file
 			page := servePage(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")
 			b := newTab(t, viewSettings{})
 			b.allow("status of 401")

@@ -19,9 +19,7 @@ import (
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile("../alerts.yaml", false, model.UTF8Validation, promQL, slog.New(slog.DiscardHandler))
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(errs...))
 	found := map[string]rulefmt.Rule{}
 	for _, g := range groups.Groups {
 		for _, r := range g.Rules {

@@ -21,11 +21,14 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/otellock"
 )
+
+var noError = basictest.NoError
 
 // flaky is a backend that fails while fails is true.
 type flaky struct {
@@ -79,24 +82,18 @@ func (i *instance) restart() {
 	i.t.Helper()
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	noError(i.t, err)
 	i.scraper.exports = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	i.o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	observer, err := otellock.New(i.o)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	noError(i.t, err)
 	i.locks = client(i.t, i.flaky, &pawl.Options{Observer: observer})
 }
 
 func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
 	t.Helper()
 	c, err := pawl.New(d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

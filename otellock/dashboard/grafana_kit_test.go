@@ -28,12 +28,8 @@ type board struct {
 func readBoard(t *testing.T) (b board) {
 	t.Helper()
 	text, err := os.ReadFile("../grafana.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &b); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, json.Unmarshal(text, &b))
 	return b
 }
 

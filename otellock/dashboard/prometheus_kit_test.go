@@ -34,9 +34,7 @@ func (s *scraper) scrape() {
 		s.t.Fatalf("scraping: %s", answer.Body)
 	}
 	p, err := textparse.New(answer.Body.Bytes(), answer.Header().Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noError(s.t, err)
 	for {
 		switch entry, err := p.Next(); {
 		case errors.Is(err, io.EOF):

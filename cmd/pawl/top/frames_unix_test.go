@@ -17,11 +17,14 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/overview"
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file of frames")
+
+var noError = basictest.NoError
 
 // noon is the time at which all these frames are drawn.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -30,9 +33,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	t.Helper()
 	c, err := pawl.Open(t.Context(), "mem:", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	v := *overview.New(c, nil).View()
 	v.Rows, v.ScannedAt, v.Pace, v.Push = rows, noon.Add(-time.Second), 600*time.Millisecond, true
@@ -207,9 +208,7 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 	}
 	const golden = "testdata/frames.txt"
 	if *update {
-		if err := os.WriteFile(golden, []byte(out.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(golden, []byte(out.String()), 0o600))
 	}
 	if want, err := os.ReadFile(golden); err != nil || out.String() != string(want) {
 		t.Errorf("the frames differ from %s: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)

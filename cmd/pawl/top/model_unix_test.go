@@ -126,9 +126,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 // BenchmarkFrame is one frame of 10 000 names, or of 5 000 waiters.
 func BenchmarkFrame(b *testing.B) {
 	c, err := pawl.Open(b.Context(), "mem:", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	b.Cleanup(func() { _ = c.Close() })
 	for what, rows := range map[string]func() []*overview.Row{
 		"names": func() (rows []*overview.Row) {

@@ -10,22 +10,20 @@ import (
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/vt"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl/internal/basictest"
 )
 
+var noError = basictest.NoError
+
 // openMock opens a screen on the mock terminal of tcell.
-func openMock(t interface {
-	Fatal(args ...any)
-	Cleanup(f func())
-}, width, height int) (*Screen, vt.MockTerm) {
+func openMock(t *testing.T, width, height int) (*Screen, vt.MockTerm) {
+	t.Helper()
 	mock := vt.NewMockTerm(vt.MockOptSize{X: vt.Col(width), Y: vt.Row(height)})
 	terminal, err := tcell.NewTerminfoScreenFromTty(mock, tcell.OptNegotiation(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s, err := open(terminal, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, mock
 }

@@ -11,26 +11,14 @@ import (
 // A read that begins before Stop takes no key that is pressed after the next Start.
 func TestStopEndsTheRead(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer master.Close()
 	fd := int(master.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	tty := &tty{path: fmt.Sprintf("/dev/pts/%d", n)}
 	key := make([]byte, 8)
-	start := func() {
-		t.Helper()
-		if err := tty.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	stop := func() {
 		t.Helper()
 		if err := tty.Drain(); err != nil {
@@ -40,7 +28,7 @@ func TestStopEndsTheRead(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	start()
+	noError(t, tty.Start())
 	ended := make(chan error)
 	go func() {
 		_, err := tty.Read(make([]byte, 8))
@@ -50,7 +38,7 @@ func TestStopEndsTheRead(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("a read that Stop ended returned no error")
 	}
-	start()
+	noError(t, tty.Start())
 	defer stop()
 	if _, err := master.WriteString("x"); err != nil {
 		t.Fatal(err)
