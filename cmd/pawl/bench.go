@@ -28,7 +28,7 @@ const (
 )
 
 func newBench(v *output, loc *location) *cobra.Command {
-	duration, clients, asJSON := seconds(10*time.Second), number(4), false
+	duration, clients, asJSON := 10*time.Second, 4, false
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure how fast the database locks",
@@ -50,9 +50,9 @@ if another bench is running.`,
 		Example: `  pawl bench --url redis://cache.example:6379
   pawl bench --duration 1m --clients 16 --json`,
 		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
-			switch d := time.Duration(duration); {
-			case d < 100*time.Millisecond || d > time.Hour:
-				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", d))
+			switch {
+			case duration < 100*time.Millisecond || duration > time.Hour:
+				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", duration))
 			case clients < 1 || clients > maxClients:
 				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, maxClients))
 			}
@@ -68,9 +68,9 @@ if another bench is running.`,
 			}
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
+			b := &bench{v: v, phase: duration / 2, asJSON: asJSON}
 			defer b.close()
-			err = b.run(ctx, url, loc.options(), int(clients))
+			err = b.run(ctx, url, loc.options(), clients)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -78,8 +78,8 @@ if another bench is running.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().Var(&duration, "duration", "how long to measure, in all")
-	cmd.Flags().Var(&clients, "clients", "`N`, how many clients lock at the same time")
+	cmd.Flags().Var((*seconds)(&duration), "duration", "how long to measure, in all")
+	cmd.Flags().Var((*number)(&clients), "clients", "`N`, how many clients lock at the same time")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
 	return cmd
 }

@@ -26,7 +26,7 @@ type breakCommand struct {
 	v      *output
 	client *pawl.Client
 	name   string
-	delay  breakDelay
+	delay  time.Duration // of pawl.BreakOptions
 	by     string
 	reason string
 	asJSON bool
@@ -35,7 +35,7 @@ type breakCommand struct {
 // breakLease breaks the lease of a holder, with the name of the person and the reason,
 // and prints the receipt.
 func (b *breakCommand) breakLease(ctx context.Context, e pawl.Entry, h pawl.Holder) error {
-	o := &pawl.BreakOptions{Delay: time.Duration(b.delay), By: b.by, Reason: b.reason}
+	o := &pawl.BreakOptions{Delay: b.delay, By: b.by, Reason: b.reason}
 	if o.Delay == 0 {
 		o.Delay = trust.BreakDelay(e.Holders, h.Fence) // for the receipt; if it is 0, Break chooses the delay
 	}
@@ -59,7 +59,7 @@ func defaultBy() string {
 }
 
 func newBreak(v *output, loc *location) *cobra.Command {
-	var fence fenceFlag
+	var fence uint64
 	var yes bool
 	b := breakCommand{v: v}
 	cmd := &cobra.Command{
@@ -105,7 +105,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			if err := validateLabels(labels{"by": b.by, "reason": b.reason}); err != nil {
 				return usage(cmd, err)
 			}
-			return usage(cmd, b.delay.check())
+			return usage(cmd, checkBreakDelay(b.delay))
 		}),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +115,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 				b.client, b.name = c, args[0]
 				switch {
 				case cmd.Flags().Changed("fence"):
-					return b.breakFence(ctx, uint64(fence))
+					return b.breakFence(ctx, fence)
 				case yes:
 					return b.breakAll(ctx)
 				default:
@@ -125,9 +125,9 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
+	cmd.Flags().Var((*fenceFlag)(&fence), "fence", "the `FENCE` of the lease to break")
 	cmd.Flags().BoolVar(&yes, "yes", false, "break every current holder")
-	cmd.Flags().Var(&b.delay, "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
+	cmd.Flags().Var((*breakDelay)(&b.delay), "delay", "keep NAME closed for this long, so that the holder can stop (default the TTL of the lease)")
 	cmd.Flags().StringVar(&b.by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
 	cmd.Flags().StringVar(&b.reason, "reason", "", "tell the holder why")
 	cmd.Flags().BoolVar(&b.asJSON, "json", false, "print a line of JSON for each broken lease")

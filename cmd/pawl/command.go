@@ -17,7 +17,7 @@ import (
 // commandFlags are the flags for running a command, which run, once and elect share.
 type commandFlags struct {
 	shell   string
-	grace   seconds
+	grace   time.Duration
 	hideURL bool
 	health  string
 }
@@ -25,11 +25,11 @@ type commandFlags struct {
 const defaultGrace = 5 * time.Second
 
 func (f *commandFlags) add(cmd *cobra.Command) {
-	f.grace = seconds(defaultGrace)
+	f.grace = defaultGrace
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // everything after NAME belongs to COMMAND
 	flags.SortFlags = false
-	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
+	flags.Var((*seconds)(&f.grace), "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
 	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND; it can still read them in the environment of pawl")
 	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" at intervals of --ttl/3; if it fails or takes longer, stop COMMAND and give up the lock")
@@ -111,7 +111,7 @@ func reserve(ttl time.Duration) time.Duration { return max(ttl/10, minReserve) }
 // checkGrace returns an error for a --grace that is too long: after a loss of the lock,
 // the command would not get all of it.
 func (f *commandFlags) checkGrace(cmd *cobra.Command, ttl time.Duration) error {
-	grace := time.Duration(f.grace)
+	grace := f.grace
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
 		return usage(cmd, err)
 	}
@@ -130,7 +130,7 @@ func (f *commandFlags) checkGrace(cmd *cobra.Command, ttl time.Duration) error {
 // margin returns how long before the end of its lease a lock counts as lost. It leaves
 // the child its grace, or the part that fits, before another client can get the lock.
 func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
-	grace := time.Duration(f.grace)
+	grace := f.grace
 	if !cmd.Flags().Changed("grace") {
 		grace = min(grace, ttl/4) // more would leave too little of a short lease for renewals
 	}
@@ -142,7 +142,7 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 type jobFlags struct {
 	claimFlags
 	commandFlags
-	maxHold seconds // elect has no such flag
+	maxHold time.Duration // elect has no such flag
 }
 
 func newJobFlags() jobFlags { return jobFlags{claimFlags: newClaimFlags(30 * time.Second)} }
@@ -155,11 +155,11 @@ func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if cmd.Flags().Changed("max-hold") {
-		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
+		if err := driver.ValidateTTL("--max-hold", f.maxHold); err != nil {
 			return usage(cmd, err)
 		}
 	}
-	return f.checkGrace(cmd, time.Duration(f.ttl))
+	return f.checkGrace(cmd, f.ttl)
 }
 
 // prepareJob makes the job that runs the command of args under the lock args[0]. It also
@@ -176,9 +176,9 @@ func (f *jobFlags) prepareJob(v *output, loc *location, cmd *cobra.Command, args
 		return nil, nil, err
 	}
 	j := f.job(v, loc, url, byDefault, args[0])
-	j.path, j.argv, j.grace, j.maxHold = path, argv, time.Duration(f.grace), time.Duration(f.maxHold)
+	j.path, j.argv, j.grace, j.maxHold = path, argv, f.grace, f.maxHold
 	if f.hideURL {
 		j.hidden = []string{urlVariable, urlFileVariable}
 	}
-	return j, f.lockOptions(f.margin(cmd, time.Duration(f.ttl))), nil
+	return j, f.lockOptions(f.margin(cmd, f.ttl)), nil
 }

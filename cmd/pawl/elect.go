@@ -51,8 +51,8 @@ writes, and let the receiver refuse a smaller one.
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.value, "value", "", "a `TEXT` that the leader shows of itself, such as its address")
-	flags.Var(&f.ttl, "ttl", "how long the lead stays taken if pawl is killed")
-	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to no client for this long")
+	flags.Var((*seconds)(&f.ttl), "ttl", "how long the lead stays taken if pawl is killed")
+	flags.Var((*seconds)(&f.lockDelay), "lock-delay", "if the lead expires, give it to no client for this long")
 	f.addOwner(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
 	f.commandFlags.add(cmd)

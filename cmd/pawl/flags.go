@@ -16,6 +16,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// The types below parse flags. Fields have plain types, and Var gets a converted pointer.
+
 // seconds is a flag that takes a Go duration (1m30s) or, like flock, seconds (90, 0.5).
 type seconds time.Duration
 
@@ -47,7 +49,7 @@ func (d *breakDelay) Set(text string) error {
 	return err
 }
 
-func (d breakDelay) check() error { return driver.ValidateDelay("--delay", max(0, time.Duration(d))) }
+func checkBreakDelay(d time.Duration) error { return driver.ValidateDelay("--delay", max(0, d)) }
 
 func parseSeconds(text string) (time.Duration, error) {
 	if positive, negative := strings.CutPrefix(text, "-"); negative {

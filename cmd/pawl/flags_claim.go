@@ -20,16 +20,16 @@ import (
 // --skip, and once and elect have some.
 type claimFlags struct {
 	noWait       bool
-	wait         seconds
+	wait         time.Duration
 	exclusive    bool
 	shared       bool
-	limit        number
-	permits      number
-	ttl          seconds
-	minHold      seconds
-	lockDelay    seconds
+	limit        int
+	permits      int
+	ttl          time.Duration
+	minHold      time.Duration
+	lockDelay    time.Duration
 	labels       labels
-	conflictCode number
+	conflictCode int
 	quiet        bool
 	skip         bool
 	verbose      bool
@@ -41,7 +41,7 @@ const flockHelp = `The flags that flock has mean the same here: --nonblock and -
 code for a held lock differs: it is 75. With -E 1 it is 1, as in flock.`
 
 func newClaimFlags(ttl time.Duration) claimFlags {
-	return claimFlags{permits: 1, ttl: seconds(ttl), conflictCode: exitHeld}
+	return claimFlags{permits: 1, ttl: ttl, conflictCode: exitHeld}
 }
 
 // add adds the flags to a command. minHold is the help of --min-hold.
@@ -52,11 +52,11 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags.BoolVarP(&f.exclusive, "exclusive-as-flock", "e", false, "")
 	must(flags.MarkHidden("exclusive-as-flock"))
 	flags.BoolVarP(&f.shared, "shared", "s", false, "take a shared lock, for a reader")
-	flags.Var(&f.limit, "limit", "take a permit of a semaphore that has `N`")
-	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
-	flags.Var(&f.ttl, "ttl", ttl)
-	flags.Var(&f.minHold, "min-hold", minHold)
-	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to no client for this long")
+	flags.Var((*number)(&f.limit), "limit", "take a permit of a semaphore that has `N`")
+	flags.VarP((*number)(&f.permits), "permits", "k", "with --limit, take `K` permits")
+	flags.Var((*seconds)(&f.ttl), "ttl", ttl)
+	flags.Var((*seconds)(&f.minHold), "min-hold", minHold)
+	flags.Var((*seconds)(&f.lockDelay), "lock-delay", "if the lock expires, grant it to no client for this long")
 	f.addRest(cmd)
 }
 
@@ -65,14 +65,14 @@ func (f *claimFlags) addWait(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(flockSpelling)
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
-	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
+	flags.VarP((*seconds)(&f.wait), "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
 }
 
 // addRest adds the flags for labels, messages and the exit code.
 func (f *claimFlags) addRest(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.addOwner(cmd)
-	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
+	flags.VarP((*number)(&f.conflictCode), "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
 }
@@ -145,10 +145,10 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	}
 	if err := cmp.Or(
 		driver.ValidateName(name),
-		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
-		driver.ValidateDelay("--min-hold", time.Duration(f.minHold)),
-		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
-		driver.ValidateDelay("--wait", time.Duration(f.wait)),
+		driver.ValidateTTL("--ttl", f.ttl),
+		driver.ValidateDelay("--min-hold", f.minHold),
+		driver.ValidateDelay("--lock-delay", f.lockDelay),
+		driver.ValidateDelay("--wait", f.wait),
 		validateLabels(f.labels),
 	); err != nil {
 		return usage(cmd, err)
@@ -177,7 +177,7 @@ func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, n
 	if f.noWait {
 		j.noWait, j.maxWait = true, tryTimeout
 	} else if f.wait > 0 {
-		j.maxWait = time.Duration(f.wait)
+		j.maxWait = f.wait
 	}
 	return j
 }
@@ -186,7 +186,7 @@ func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, n
 // acquired.
 func (f *claimFlags) conflict(err error) error {
 	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
-		e.code = int(f.conflictCode)
+		e.code = f.conflictCode
 		if f.quiet {
 			e.err = nil
 		}
@@ -222,7 +222,7 @@ func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 		}
 	}
 	options := loc.options()
-	options.TTL, options.Labels, options.Observer = time.Duration(f.ttl), f.labels, o
+	options.TTL, options.Labels, options.Observer = f.ttl, f.labels, o
 	if f.noWait {
 		options.RetryFor = -1
 	}
@@ -233,7 +233,7 @@ func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 // the margin.
 func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
 	options := []pawl.LockOption{
-		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
+		pawl.WithTTL(f.ttl), pawl.WithMinHold(f.minHold), pawl.WithLockDelay(f.lockDelay),
 	}
 	if margin > 0 {
 		options = append(options, pawl.WithGrace(margin))
@@ -258,7 +258,7 @@ func (f *claimFlags) lock(c *pawl.Client, name string, options []pawl.LockOption
 	case f.shared:
 		return c.RWMutex(name, options...).RLocker()
 	case f.limit > 0:
-		return c.Semaphore(name, int(f.limit), options...).Permits(int(f.permits))
+		return c.Semaphore(name, f.limit, options...).Permits(f.permits)
 	}
 	return c.Mutex(name, options...)
 }

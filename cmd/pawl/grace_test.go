@@ -23,7 +23,7 @@ func TestAnAcceptedGraceIsGivenInFull(t *testing.T) {
 		for grace := time.Duration(0); grace < ttl/2; grace += max(ttl/1000, time.Millisecond) {
 			f := &commandFlags{}
 			cmd := &cobra.Command{}
-			cmd.Flags().Var(&f.grace, "grace", "")
+			cmd.Flags().Var((*seconds)(&f.grace), "grace", "")
 			noError(t, cmd.Flags().Set("grace", grace.String()))
 			if f.checkGrace(cmd, ttl) != nil {
 				continue

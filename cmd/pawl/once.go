@@ -21,7 +21,7 @@ import (
 type onceFlags struct {
 	jobFlags
 	atLeastOnce bool
-	every       seconds
+	every       time.Duration
 	startTime   time.Time // when this pawl started, on this host's clock
 	key         string    // empty with --every
 	args        []string  // NAME and COMMAND, without KEY
@@ -71,10 +71,10 @@ when signal n ended it, or:
 		RunE:              func(cmd *cobra.Command, _ []string) error { return f.run(v, loc, cmd) },
 	}
 	f.addWait(cmd)
-	cmd.Flags().Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
-	cmd.Flags().Var(&f.every, "every", "the time from one start to the next, instead of KEY")
+	cmd.Flags().Var((*seconds)(&f.ttl), "ttl", "how long the lock stays held if pawl is killed")
+	cmd.Flags().Var((*seconds)(&f.every), "every", "the time from one start to the next, instead of KEY")
 	cmd.Flags().BoolVar(&f.atLeastOnce, "at-least-once", false, "it is done when COMMAND has succeeded, not when it starts")
-	cmd.Flags().Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
+	cmd.Flags().Var((*seconds)(&f.maxHold), "max-hold", "stop COMMAND when it has run for this long")
 	f.addRest(cmd)
 	f.addSkip(cmd)
 	f.commandFlags.add(cmd)
@@ -100,8 +100,8 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 		return usage(cmd, errors.New("KEY is empty"))
 	case separator == 2:
 		f.key, f.args = args[1], slices.Delete(slices.Clone(args), 1, 2)
-	case time.Duration(f.every) < time.Second:
-		return usage(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", time.Duration(f.every)))
+	case f.every < time.Second:
+		return usage(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", f.every))
 	case driver.ValidateName(args[0]+clockSuffix) != nil && driver.ValidateName(args[0]) == nil:
 		return usage(cmd, fmt.Errorf("name has %d bytes; allowed with --every: at most %d", len(args[0]), driver.MaxName-len(clockSuffix)))
 	}
@@ -125,7 +125,7 @@ func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {
 	err = j.run()
 	if done, ok := errors.AsType[*pawl.ValueNotBelowError](err); ok {
 		if f.verbose {
-			v.sayDone(j.name, done.Value, time.Duration(f.every))
+			v.sayDone(j.name, done.Value, f.every)
 		}
 		return nil
 	}
@@ -142,7 +142,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options [
 			return nil, err
 		}
 		// Two starts that are less than half a period apart belong to one tick.
-		t = task{key: pawl.TimeKey(start), below: pawl.TimeKey(start.Add(-time.Duration(f.every) / 2))}
+		t = task{key: pawl.TimeKey(start), below: pawl.TimeKey(start.Add(-f.every / 2))}
 	}
 	e, err := c.Inspect(ctx, j.name)
 	if err == nil {

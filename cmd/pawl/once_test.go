@@ -52,7 +52,7 @@ func newHosts(t *testing.T, clockErrors ...time.Duration) (hosts []*host) {
 }
 
 func newOnceFlags(every time.Duration) *onceFlags {
-	return &onceFlags{jobFlags: newJobFlags(), every: seconds(every)}
+	return &onceFlags{jobFlags: newJobFlags(), every: every}
 }
 
 // Five hosts have the same line in their crontabs. Their clocks differ by seconds, and

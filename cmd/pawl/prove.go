@@ -24,11 +24,11 @@ const workerVerb = "prove-work"
 type proof struct {
 	v         *output
 	loc       *location
-	duration  seconds
-	ttl       seconds
-	workers   number
-	rate      number
-	seed      number
+	duration  time.Duration
+	ttl       time.Duration
+	workers   int
+	rate      int
+	seed      int
 	faults    []string
 	server    prove.ServerOptions
 	mayForget bool // the server may lose its last writes
@@ -38,7 +38,7 @@ type proof struct {
 }
 
 func newProve(v *output, loc *location) *cobra.Command {
-	p := &proof{v: v, loc: loc, duration: seconds(10 * time.Minute), ttl: seconds(2 * time.Second), workers: 8, rate: 100}
+	p := &proof{v: v, loc: loc, duration: 10 * time.Minute, ttl: 2 * time.Second, workers: 8, rate: 100}
 	plants, bugs := worker.Plants()
 	var plantLines strings.Builder
 	for _, name := range plants {
@@ -111,11 +111,11 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Var(&p.duration, "for", "how long to run, 10s to 24h; below 1m a run often proves nothing")
-	flags.Var(&p.workers, "workers", "`N`, how many processes lock, 2 to 64")
-	flags.Var(&p.ttl, "ttl", "how long a lease lasts without a renewal; faults last as long, so with a short TTL there are more of them")
-	flags.Var(&p.rate, "rate", "at most `N` claims a second by all workers; 0 for no limit")
-	flags.Var(&p.seed, "seed", "the number `N` from which faults and work are drawn (default random)")
+	flags.Var((*seconds)(&p.duration), "for", "how long to run, 10s to 24h; below 1m a run often proves nothing")
+	flags.Var((*number)(&p.workers), "workers", "`N`, how many processes lock, 2 to 64")
+	flags.Var((*seconds)(&p.ttl), "ttl", "how long a lease lasts without a renewal; faults last as long, so with a short TTL there are more of them")
+	flags.Var((*number)(&p.rate), "rate", "at most `N` claims a second by all workers; 0 for no limit")
+	flags.Var((*number)(&p.seed), "seed", "the number `N` from which faults and work are drawn (default random)")
 	flags.StringSliceVar(&p.faults, "faults", nil, "the `KINDS` of faults, separated by commas (default all that are possible): "+strings.Join(history.Kinds(), ", "))
 	flags.StringVar(&p.server.Command, "server-cmd", "", "start the server with this `LINE` for "+shellName+"; then the faults of the server are possible")
 	flags.Var((*number)(&p.server.PID), "server-pid", "let the server with this process `ID` stand still now and then (server-stop)")
@@ -155,12 +155,12 @@ func (p *proof) validate(cmd *cobra.Command, args []string) error {
 	case p.check != "":
 	case runtime.GOOS == "windows":
 		problem = "prove stops and continues processes, which Windows cannot do; run it on Linux or macOS"
-	case time.Duration(p.duration) < 10*time.Second || time.Duration(p.duration) > 24*time.Hour:
-		problem = fmt.Sprintf("--for is %v; allowed: 10s to 24h", time.Duration(p.duration))
+	case p.duration < 10*time.Second || p.duration > 24*time.Hour:
+		problem = fmt.Sprintf("--for is %v; allowed: 10s to 24h", p.duration)
 	case p.workers < 2 || p.workers > 64:
 		problem = fmt.Sprintf("--workers is %d; allowed: 2 to 64", p.workers)
-	case time.Duration(p.ttl) < 200*time.Millisecond || time.Duration(p.ttl) > time.Minute:
-		problem = fmt.Sprintf("--ttl is %v; allowed: 200ms to 1m", time.Duration(p.ttl))
+	case p.ttl < 200*time.Millisecond || p.ttl > time.Minute:
+		problem = fmt.Sprintf("--ttl is %v; allowed: 200ms to 1m", p.ttl)
 	case p.rate < 0:
 		problem = fmt.Sprintf("--rate is %d; allowed: 0 or more", p.rate)
 	case p.seed < 0:

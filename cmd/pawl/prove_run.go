@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 		return err
 	}
 	if p.seed == 0 {
-		p.seed = number(rand.Int32() | 1)
+		p.seed = int(rand.Int32() | 1)
 	}
 	var namespaces []string
 	if p.loc.namespace != "" {
@@ -73,16 +74,16 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 	defer file.Close()
 	o := prove.Options{
 		Config: worker.Config{
-			URL: url, Namespace: namespaces, Seed: uint64(p.seed), TTL: time.Duration(p.ttl), Rate: float64(p.rate),
+			URL: url, Namespace: namespaces, Seed: uint64(p.seed), TTL: p.ttl, Rate: float64(p.rate),
 			Clients: 2, Actors: 2, Names: prove.Names(), Planted: p.planted,
 		},
-		Command: []string{self, workerVerb}, Duration: time.Duration(p.duration), Workers: int(p.workers),
-		Faults: kinds, MaxFaults: max(1, int(p.workers)/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
+		Command: []string{self, workerVerb}, Duration: p.duration, Workers: p.workers,
+		Faults: kinds, MaxFaults: max(1, p.workers/4), CheckFences: p.planted != worker.FenceNotChecked, Server: p.server,
 		Run:     history.Run{Version: version(), Command: p.repeatCommand(), Lock: "pawl", Ordered: true, Fenced: true, Forgets: p.mayForget},
 		History: file, Stderr: p.v.err, Say: p.v.say,
 	}
 	if isMemory(url) { // processes share no memory, and the clients of one process share a memory by its name
-		o.Workers, o.Clients, o.URL = 1, int(p.workers), "mem:prove"
+		o.Workers, o.Clients, o.URL = 1, p.workers, "mem:prove"
 	}
 	insp := &inspector{url: url, namespaces: namespaces, names: o.Names, ttl: o.TTL, serverStarted: p.server.Command != ""}
 	o.Begin, o.Leftovers = func(ctx context.Context, run *history.Run) error {
@@ -109,8 +110,8 @@ func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
 // repeatCommand returns the command that repeats the run, with placeholders for the URL,
 // the namespace and the lines for the server, which may be secret.
 func (p *proof) repeatCommand() string {
-	words := []string{"pawl", "prove", "--for", time.Duration(p.duration).String(), "--workers", p.workers.String(),
-		"--ttl", time.Duration(p.ttl).String(), "--rate", p.rate.String(), "--seed", p.seed.String()}
+	words := []string{"pawl", "prove", "--for", p.duration.String(), "--workers", strconv.Itoa(p.workers),
+		"--ttl", p.ttl.String(), "--rate", strconv.Itoa(p.rate), "--seed", strconv.Itoa(p.seed)}
 	if len(p.faults) > 0 {
 		words = append(words, "--faults", strings.Join(p.faults, ","))
 	}

@@ -43,7 +43,7 @@ func TestProveFindsNothing(t *testing.T) {
 // The command has each flag that was given, but no secret.
 func TestRepeatCommand(t *testing.T) {
 	p := &proof{
-		loc: &location{namespace: "secret"}, duration: seconds(time.Minute), ttl: seconds(time.Second), workers: 8, rate: 100, seed: 7,
+		loc: &location{namespace: "secret"}, duration: time.Minute, ttl: time.Second, workers: 8, rate: 100, seed: 7,
 		faults: []string{"stop", "kill"}, planted: "two-leaders", mayForget: true,
 		server: prove.ServerOptions{Command: "start secret", PID: 42, FailOver: "failover secret"},
 	}

@@ -66,7 +66,7 @@ the same flags. Then PAWL_FENCES has a line for each: fence, space, name.
 	f.addSkip(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
-	flags.Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
+	flags.Var((*seconds)(&f.maxHold), "max-hold", "stop COMMAND when it has run for this long")
 	must(cmd.RegisterFlagCompletionFunc("also", completeName(loc)))
 	f.commandFlags.add(cmd)
 	return cmd

@@ -28,7 +28,7 @@ type serveCommand struct {
 	listen     string
 	hosts      []string
 	allowBreak bool
-	delay      breakDelay
+	delay      time.Duration // of pawl.BreakOptions
 	tokenFile  string
 	cert, key  string
 	clientCA   string
@@ -82,7 +82,7 @@ unavailable at the start, and 1 if serve cannot listen on the address.`,
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7420", "the `ADDRESS` to listen on; port 0 chooses a free port")
 	flags.StringArrayVar(&s.hosts, "host", nil, "another `NAME` under which browsers open the page (repeatable)")
 	flags.BoolVar(&s.allowBreak, "allow-break", false, "let leases be broken from the page")
-	flags.Var(&s.delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
+	flags.Var((*breakDelay)(&s.delay), "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
 	flags.StringVar(&s.tokenFile, "token-file", "", "ask for the token that this `FILE` has, at least 16 bytes")
 	flags.StringVar(&s.cert, "tls-cert", "", "serve HTTPS with the certificate in this `FILE`")
 	flags.StringVar(&s.key, "tls-key", "", "use the key in this `FILE` with the certificate")
@@ -110,7 +110,7 @@ func (s *serveCommand) check(cmd *cobra.Command, _ []string) error {
 	if problem != "" {
 		return usage(cmd, errors.New(problem))
 	}
-	return usage(cmd, s.delay.check())
+	return usage(cmd, checkBreakDelay(s.delay))
 }
 
 // isInvalidHost reports whether a browser can never send this as a host name.
@@ -197,7 +197,7 @@ func (s *serveCommand) address(l net.Listener) string {
 func (s *serveCommand) options() (*dashboard.Options, error) {
 	o := &dashboard.Options{
 		Hosts:      append(dashboard.LocalHosts(), s.hosts...),
-		AllowBreak: s.allowBreak, BreakDelay: time.Duration(s.delay),
+		AllowBreak: s.allowBreak, BreakDelay: s.delay,
 		Log: slog.New(slog.NewTextHandler(s.v.err, nil)),
 	}
 	if ip := net.ParseIP(hostOf(s.listen)); hostOf(s.listen) != "" && (ip == nil || !ip.IsUnspecified()) {

@@ -15,7 +15,7 @@ import (
 )
 
 func newTop(v *output, loc *location) *cobra.Command {
-	var delay breakDelay
+	var delay time.Duration
 	var allowBreak bool
 	cmd := &cobra.Command{
 		Use:   "top [flags] [PREFIX]",
@@ -39,18 +39,18 @@ when it started; 128 + n after signal n.`,
 		Example: `  pawl top
   pawl top report:
   pawl top --allow-break`,
-		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usage(cmd, delay.check()) }),
+		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usage(cmd, checkBreakDelay(delay)) }),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.out != os.Stdout || !screen.Drawable() {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
-			return liveTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
+			return liveTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: delay})
 		},
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&allowBreak, "allow-break", false, "let leases be broken with the key b")
-	cmd.Flags().Var(&delay, "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
+	cmd.Flags().Var((*breakDelay)(&delay), "delay", "how long a name stays closed after its lease is broken (default the TTL of the lease)")
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func newWait(v *output, loc *location) *cobra.Command {
-	var maxWait seconds
+	var maxWait time.Duration
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "wait [flags] NAME",
@@ -33,13 +33,13 @@ The exit code is 0, or:
   # Is it free now?
   pawl wait -q -w 0 nightly && echo free`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
-			return usage(cmd, driver.ValidateDelay("--wait", time.Duration(maxWait)))
+			return usage(cmd, driver.ValidateDelay("--wait", maxWait))
 		}),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			w := waitCommand{name: args[0], maxWait: time.Duration(maxWait), once: cmd.Flags().Changed("wait") && maxWait == 0}
+			w := waitCommand{name: args[0], maxWait: maxWait, once: cmd.Flags().Changed("wait") && maxWait == 0}
 			err := w.run(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
 				return withClient(ctx, v, loc, cmd, f, doNothing)
 			})
@@ -50,7 +50,7 @@ The exit code is 0, or:
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().VarP(&maxWait, "wait", "w", "give up after this long, connecting included; 0 means to look once (default: wait forever, while the database answers)")
+	cmd.Flags().VarP((*seconds)(&maxWait), "wait", "w", "give up after this long, connecting included; 0 means to look once (default: wait forever, while the database answers)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing if NAME is not free")
 	return cmd
 }
