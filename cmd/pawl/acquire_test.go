@@ -17,13 +17,10 @@ func TestRefusedAcquireDoesNotRenewTheOldLease(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
 		bubble.Test(t, func(t *testing.T) {
 			loc := &location{namespace: namespace}
-			c, err := pawl.New(memlock.New(nil), loc.options())
-			noError(t, err)
+			c := mustGet(pawl.New(memlock.New(nil), loc.options()))(t)
 			defer c.Close()
-			lease, err := c.Mutex("dep", pawl.WithTTL(4*time.Second)).Lock(t.Context())
-			noError(t, err)
-			handle, err := lease.Detach(t.Context())
-			noError(t, err)
+			lease := mustGet(c.Mutex("dep", pawl.WithTTL(4*time.Second)).Lock(t.Context()))(t)
+			handle := mustGet(lease.Detach(t.Context()))(t)
 			h := &handleFile{path: "f", old: string(handle), modTime: time.Now().Add(-2 * fenceRetention)}
 			for range 3 {
 				if err := h.checkReplaceable(t.Context(), c, loc); !errors.Is(err, errNotAcquired) {

@@ -70,8 +70,7 @@ func TestWaitIncludesTheOpen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
 		client := func() *pawl.Client {
-			c, err := pawl.New(memory.Driver(), nil)
-			noError(t, err)
+			c := mustGet(pawl.New(memory.Driver(), nil))(t)
 			return c
 		}
 		holder := client()

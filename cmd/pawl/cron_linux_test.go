@@ -62,8 +62,7 @@ func (b *lab) startCron(host string, clockTime time.Time, lines string) *crontab
 	c.write("pam", "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n")
 	c.write("sbin/sendmail", fmt.Sprintf("#!/bin/sh\ncat >> %q\n", c.file("mail")))
 	noError(b.t, os.Chmod(c.file("sbin/sendmail"), 0o755)) //nolint:gosec // cron runs it
-	pawl, err := exec.LookPath("pawl")
-	noError(b.t, err)
+	pawl := mustGet(exec.LookPath("pawl"))(b.t)
 	clock, env := timeshift.New(b.t, c.file("clock"))
 	c.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+strings.Join(env, "\n")+"\n"+lines+"\n")
 	clock.Set(time.Until(clockTime))
@@ -122,8 +121,7 @@ func TestOneOfManyHostsRunsACrontabLine(t *testing.T) {
 			for _, boundary := range []string{ // the local time of the first is 12:07
 				"2026-03-02T11:07:00Z", "2026-03-02T12:00:00Z", "2026-03-02T23:00:00Z", "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z",
 			} {
-				at, err := time.Parse(time.RFC3339, boundary)
-				noError(t, err)
+				at := mustGet(time.Parse(time.RFC3339, boundary))(t)
 				runs := 6
 				if boundary == "2026-03-29T01:00:00Z" {
 					runs = 9 // cron runs what summer time skips
@@ -159,8 +157,7 @@ func (b *lab) checkCron(boundary string, every time.Duration, hosts []*crontab) 
 	}
 	var first, last float64
 	for line := range strings.FieldsSeq(b.read("starts")) {
-		at, err := strconv.ParseFloat(line, 64)
-		noError(b.t, err)
+		at := mustGet(strconv.ParseFloat(line, 64))(b.t)
 		if first == 0 {
 			first = at
 		}
@@ -187,9 +184,7 @@ func (b *lab) checkCron(boundary string, every time.Duration, hosts []*crontab) 
 func TestTheCrontabExamplesWork(t *testing.T) {
 	nightly(t, "it runs cron for some seconds")
 	b := newLab(t)
-	manual, err := os.ReadFile("../../docs/cli.md")
-	noError(t, err)
-	texts := string(manual)
+	texts := document(t, "docs/cli.md")
 	for _, c := range newRoot(&output{}).Commands() {
 		texts += "\n" + c.Example
 	}

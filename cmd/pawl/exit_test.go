@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
@@ -11,8 +10,7 @@ import (
 // run.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile("../../docs/cli.md")
-	noError(t, err)
+	manual := document(t, "docs/cli.md")
 	ofRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
 	for _, code := range ofRun {
 		if !strings.Contains(exitCodes, fmt.Sprintf("\n%5d  ", code)) {
@@ -20,11 +18,11 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 		}
 	}
 	for _, code := range append(ofRun, exitOther, exitUnsound) {
-		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(string(manual), row+" |") && !strings.Contains(string(manual), row+",") {
+		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(manual, row+" |") && !strings.Contains(manual, row+",") {
 			t.Errorf("docs/cli.md lacks %d", code)
 		}
 	}
-	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(string(manual), n) || !strings.Contains(exitCodes, "128 + n") {
+	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(manual, n) || !strings.Contains(exitCodes, "128 + n") {
 		t.Errorf("signals: %s is missing", n)
 	}
 }

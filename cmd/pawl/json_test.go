@@ -143,13 +143,7 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	var list, entry, asJSON, messages bytes.Buffer
 	v := &output{err: &messages}
 	v.say("lost %s, %v", evil, e.Holders[0].Owner)
-	for _, err := range []error{
-		printList(&list, []pawl.Entry{e}, time.Now()),
-		printEntry(&entry, e, time.Now()),
-		printJSON(&asJSON, e),
-	} {
-		noError(t, err)
-	}
+	noError(t, errors.Join(printList(&list, []pawl.Entry{e}, time.Now()), printEntry(&entry, e, time.Now()), printJSON(&asJSON, e)))
 	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": messages.String()} {
 		for _, r := range text {
 			if r != '\n' && !unicode.IsPrint(r) {

@@ -50,10 +50,8 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				client, err := pawl.New(c.backend, nil)
-				noError(t, err)
-				lease, err := client.Mutex("x").Lock(t.Context())
-				noError(t, err)
+				client := mustGet(pawl.New(c.backend, nil))(t)
+				lease := mustGet(client.Mutex("x").Lock(t.Context()))(t)
 				var messages bytes.Buffer
 				j := &job{v: &output{err: &messages}, name: "x", started: true, signals: make(chan os.Signal, 2)}
 				if c.signaled {

@@ -10,8 +10,7 @@ import (
 
 func document(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../" + file)
-	noError(t, err)
+	text := mustGet(os.ReadFile("../../" + file))(t)
 	return string(text)
 }
 

@@ -16,14 +16,12 @@ import (
 func damagedFile(t *testing.T, held, damaged []string) (url string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "locks.db")
-	c, err := pawl.Open(t.Context(), fileURL(path), patientOptions)
-	noError(t, err)
+	c := mustGet(pawl.Open(t.Context(), fileURL(path), patientOptions))(t)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	for _, name := range held {
 		mustGet(c.Mutex(name).Lock(t.Context()))(t)
 	}
-	db, err := sql.Open("sqlite", path)
-	noError(t, err)
+	db := mustGet(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	for _, name := range damaged {
 		mustGet(db.ExecContext(t.Context(), "UPDATE entries SET entry = x'3f' WHERE name = CAST(? AS BLOB)", name))(t)

@@ -19,8 +19,7 @@ func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 		t.Errorf("there are only %q: %v", pages, err)
 	}
 	for _, name := range []string{"pawl.1", "pawl-break.1"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		noError(t, err)
+		text := mustGet(os.ReadFile(filepath.Join(dir, name)))(t)
 		wantGolden(t, name, string(text))
 	}
 }

@@ -44,8 +44,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 		// Chmod sets the mode whatever the umask is.
 		noError(t, errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)))
 	}
-	file, err := os.ReadFile(filepath.Join(golden, "refused.txt"))
-	noError(t, err)
+	file := mustGet(os.ReadFile(filepath.Join(golden, "refused.txt")))(t)
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
 	for line := range strings.Lines(string(file)) {
@@ -102,8 +101,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 // normalized replaces the parts of a text that change from run to run or with the build.
 func normalized(t *testing.T, text, dir string) string {
 	t.Helper()
-	host, err := os.Hostname()
-	noError(t, err)
+	host := mustGet(os.Hostname())(t)
 	text = strings.ReplaceAll(text, dir, "DIR")
 	text = strings.ReplaceAll(text, strings.Join(urlPrefixes(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
@@ -143,10 +141,8 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 		v.sayError(c.j.claimError(c.timedOut, c.err).(*exit).err)
 	}
 
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	lease, err := c.Mutex("x").Lock(t.Context())
-	noError(t, err)
+	c := mustGet(pawl.New(memlock.New(nil), nil))(t)
+	lease := mustGet(c.Mutex("x").Lock(t.Context()))(t)
 	t.Setenv(nameVariable, "x")
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")

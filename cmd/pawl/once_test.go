@@ -44,8 +44,8 @@ func newHosts(t *testing.T, clockErrors ...time.Duration) (hosts []*host) {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
 	for _, d := range clockErrors {
-		c, err := pawl.New(memory.Driver(), nil)
-		noError(t, err)
+		c := mustGet(pawl.New(memory.Driver(), nil))(t)
+		t.Cleanup(func() { _ = c.Close() })
 		hosts = append(hosts, &host{c, d})
 	}
 	return hosts
@@ -59,8 +59,7 @@ func newOnceFlags(every time.Duration) *onceFlags {
 // some start late, by less than half of the period. Some ticks are in the middle of an
 // hour or of a UTC day, or at a change of summer time.
 func TestOnceEveryRunsEachTickOnce(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	noError(t, err)
+	berlin := mustGet(time.LoadLocation("Europe/Berlin"))(t)
 	nights := func(hour, minute int) func(time.Time) time.Time {
 		return func(last time.Time) time.Time {
 			y, m, d := last.In(berlin).Date()
@@ -121,9 +120,6 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 						t.Fatalf("at the tick of %v it ran %d times", tick, n)
 					}
 				}
-				for _, h := range hosts {
-					_ = h.client.Close()
-				}
 			})
 		})
 	}
@@ -133,8 +129,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 func TestOnceEveryUsesTheServersClock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		now := func() time.Time { return time.Now().AddDate(1, 0, 0) }
-		c, err := pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil)
-		noError(t, err)
+		c := mustGet(pawl.New(memlock.NewMemory(&memlock.Options{Now: now}).Driver(), nil))(t)
 		defer c.Close()
 		f := newOnceFlags(time.Hour)
 		f.startTime = time.Now()
@@ -168,9 +163,6 @@ func TestOnceEveryCountsFromTheStartOfPawl(t *testing.T) {
 		if n := ran.Load(); n != 3 {
 			t.Errorf("three ticks ran %d times", n)
 		}
-		for _, h := range hosts {
-			_ = h.client.Close()
-		}
 	})
 }
 
@@ -195,13 +187,11 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			h := newHosts(t, 0)[0]
-			defer h.client.Close()
-			lease, err := h.client.Mutex("x", pawl.WithValue([]byte(c.stored))).Lock(t.Context())
-			noError(t, err)
+			lease := mustGet(h.client.Mutex("x", pawl.WithValue([]byte(c.stored))).Lock(t.Context()))(t)
 			noError(t, lease.Release(t.Context()))
 			f := newOnceFlags(0)
 			f.key = c.key
-			_, err = f.claim(t.Context(), h.client, &job{name: "x"}, f.lockOptions(0))
+			_, err := f.claim(t.Context(), h.client, &job{name: "x"}, f.lockOptions(0))
 			if other := new(otherFormError); errors.As(err, &other) == c.sameForm {
 				t.Errorf("after %q, the key %q returns %v", c.stored, c.key, err)
 			}

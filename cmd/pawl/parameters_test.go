@@ -49,12 +49,10 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 // listedParameters returns all NAME= of a package comment.
 func listedParameters(t *testing.T, folder string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(folder + "/*.go")
-	noError(t, err)
+	files := mustGet(filepath.Glob(folder + "/*.go"))(t)
 	name := regexp.MustCompile(`(?m)(?:^|[\s?&;,(])([a-z][a-zA-Z_]*)=`)
 	for _, path := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
-		noError(t, err)
+		f := mustGet(parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments))(t)
 		for _, m := range name.FindAllStringSubmatch(f.Doc.Text(), -1) {
 			names = append(names, m[1])
 		}

@@ -86,11 +86,9 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 // A signal that comes between the grant and the start of the command must not be lost.
 func TestSignalBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	client, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
+	client := mustGet(pawl.New(memlock.New(nil), nil))(t)
 	lock := client.Mutex("x")
-	lease, err := lock.Lock(t.Context())
-	noError(t, err)
+	lease := mustGet(lock.Lock(t.Context()))(t)
 	dir := t.TempDir()
 	j := &job{v: &output{err: os.Stderr}, name: "x", path: "/usr/bin/touch", argv: []string{"touch", dir + "/ran"}, signals: make(chan os.Signal, 1)}
 

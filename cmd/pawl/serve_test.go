@@ -32,8 +32,7 @@ type messages = basictest.Lines
 // servePage runs serve until the test ends. log is its standard error.
 func servePage(t *testing.T, s serveCommand) (page string, client *pawl.Client, log *messages) {
 	t.Helper()
-	client, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
+	client = mustGet(pawl.New(memlock.New(nil), nil))(t)
 	page, log = servePageOf(t, s, client)
 	return page, client, log
 }
@@ -61,38 +60,32 @@ func servePageOf(t *testing.T, s serveCommand, client *pawl.Client) (page string
 		}
 		_ = client.Close()
 	})
-	page, err := bufio.NewReader(in).ReadString('\n')
-	noError(t, err)
-	return strings.TrimSpace(page), log
+	line := mustGet(bufio.NewReader(in).ReadString('\n'))(t)
+	return strings.TrimSpace(line), log
 }
 
 func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
 	t.Helper()
-	answer, err := c.Do(r)
-	noError(t, err)
+	answer := mustGet(c.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	noError(t, err)
+	body := mustGet(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(body)
 }
 
 func get(t *testing.T, to string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
-	noError(t, err)
+	r := mustGet(http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil))(t)
 	return r
 }
 
 func TestServeShowsAndBreaks(t *testing.T) {
 	page, client, log := servePage(t, serveCommand{allowBreak: true})
-	lease, err := client.Mutex("nightly").Lock(t.Context())
-	noError(t, err)
+	lease := mustGet(client.Mutex("nightly").Lock(t.Context()))(t)
 	if code, body := fetch(t, http.DefaultClient, get(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	form := url.Values{"name": {"nightly"}, "fence": {fmt.Sprint(lease.Fence())}, "typed": {"nightly"}}
-	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"break", strings.NewReader(form.Encode()))
-	noError(t, err)
+	post := mustGet(http.NewRequestWithContext(t.Context(), http.MethodPost, page+"break", strings.NewReader(form.Encode())))(t)
 	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if code, body := fetch(t, http.DefaultClient, post); code != http.StatusOK || !strings.Contains(body, "is broken") {
 		t.Errorf("%d\n%s", code, body)
@@ -114,8 +107,7 @@ func TestServeShowsAndBreaks(t *testing.T) {
 // returns no error.
 func TestServeEndsWithAStreamOpen(t *testing.T) {
 	page, _, _ := servePage(t, serveCommand{})
-	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
-	noError(t, err)
+	answer := mustGet(http.DefaultClient.Do(get(t, page+"events?view=list")))(t)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	if _, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
 		t.Error(err)
@@ -205,8 +197,7 @@ func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic(
 
 // The panic ends the answer, serve logs it, and goes on.
 func TestServeLogsAPanic(t *testing.T) {
-	client, err := pawl.New(panicking{engine.Full(memlock.New(nil))}, nil)
-	noError(t, err)
+	client := mustGet(pawl.New(panicking{engine.Full(memlock.New(nil))}, nil))(t)
 	page, log := servePageOf(t, serveCommand{}, client)
 	answer, err := http.DefaultClient.Do(get(t, page+"health"))
 	if err == nil {

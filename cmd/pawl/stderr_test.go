@@ -103,8 +103,7 @@ func TestElectLeadsAlthoughItsMessagesAreNotRead(t *testing.T) {
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
 			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan electionTerm)}
-			client, err := pawl.New(backend, e.observe(f.options(e.v, &location{v: e.v})))
-			noError(t, err)
+			client := mustGet(pawl.New(backend, e.observe(f.options(e.v, &location{v: e.v}))))(t)
 			defer client.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)

@@ -17,8 +17,7 @@ import (
 // tty opens the terminal's slave. The shell must have written its name to the file tty.
 func (s *shell) tty() *os.File {
 	s.b.t.Helper()
-	tty, err := os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0)
-	noError(s.b.t, err)
+	tty := mustGet(os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0))(s.b.t)
 	s.b.t.Cleanup(func() { _ = tty.Close() })
 	return tty
 }
@@ -105,8 +104,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	b := newLab(t)
 	server := redistest.Start(t)
 	t.Cleanup(server.Resume)
-	c, err := pawl.Open(t.Context(), "redis://"+server.Addr, nil)
-	noError(t, err)
+	c := mustGet(pawl.Open(t.Context(), "redis://"+server.Addr, nil))(t)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	mustGet(c.Mutex("nightly").Lock(t.Context()))(t)
 	s := b.shell()
@@ -133,8 +131,7 @@ func TestTopWaitsForTheFirstLock(t *testing.T) {
 	s := b.shell()
 	s.line("unset PAWL_URL; export XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
 	s.sees(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
-	c, err := pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil)
-	noError(t, err)
+	c := mustGet(pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil))(t)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	mustGet(c.Mutex("first").Lock(t.Context()))(t)
 	s.sees(`(?m)^>first `)

@@ -62,8 +62,7 @@ func (s *shell) awaitRestored() {
 func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	b.t.Helper()
 	for _, name := range names {
-		lease, err := b.c.Mutex(name).Lock(b.t.Context())
-		noError(b.t, err)
+		lease := mustGet(b.c.Mutex(name).Lock(b.t.Context()))(b.t)
 		leases = append(leases, lease)
 	}
 	return leases
@@ -82,8 +81,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()
-	other, err := pawl.Open(t.Context(), b.url, &pawl.Options{RequestTimeout: time.Minute, Labels: map[string]string{"job": "next"}})
-	noError(t, err)
+	other := mustGet(pawl.Open(t.Context(), b.url, &pawl.Options{RequestTimeout: time.Minute, Labels: map[string]string{"job": "next"}}))(t)
 	t.Cleanup(func() { _ = closeSoon(other) })
 	got := make(chan *pawl.Lease, 1)
 	go func() {

@@ -51,11 +51,9 @@ func TestWaitReportsTheCurrentState(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			memory := memlock.NewMemory(nil)
 			d := &unresponsiveDriver{Driver: engine.Full(memory.Driver()), err: c.err}
-			locks, err := pawl.New(d, nil)
-			noError(t, err)
+			locks := mustGet(pawl.New(d, nil))(t)
 			defer locks.Close()
-			lease, err := locks.Mutex("x").Lock(t.Context())
-			noError(t, err)
+			lease := mustGet(locks.Mutex("x").Lock(t.Context()))(t)
 			time.AfterFunc(time.Second, func() { d.unresponsive.Store(c.unresponsive) })
 			if c.recoversAfter > 0 {
 				time.AfterFunc(time.Second+c.recoversAfter, func() {
@@ -65,7 +63,7 @@ func TestWaitReportsTheCurrentState(t *testing.T) {
 			}
 			w := &waitCommand{name: "x", maxWait: 2*time.Second + 600*time.Millisecond}
 			began := time.Now()
-			err = w.run(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
+			err := w.run(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
 			if c.code == 0 && err != nil || c.code != 0 && !codeIs(err, c.code) {
 				t.Errorf("%s: it ends with %v, want the code %d", c.what, err, c.code)
 			}

@@ -62,8 +62,7 @@ func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, er
 func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		backend := &unreadable{Driver: engine.Full(memlock.New(nil))}
-		c, err := pawl.New(backend, nil)
-		noError(t, err)
+		c := mustGet(pawl.New(backend, nil))(t)
 		defer c.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, messages bytes.Buffer

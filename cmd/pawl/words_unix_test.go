@@ -51,16 +51,13 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		noError(t, err)
+		text := mustGet(os.ReadFile(file))(t)
 		all.Write(text)
 		all.WriteString(strings.ReplaceAll(string(text), `\`, "")) // a script has patterns
 	}
 	goldenText := oneSpace(all.String())
-	sources, err := filepath.Glob("*.go")
-	noError(t, err)
-	topSources, err := filepath.Glob("top/*.go")
-	noError(t, err)
+	sources := mustGet(filepath.Glob("*.go"))(t)
+	topSources := mustGet(filepath.Glob("top/*.go"))(t)
 	for _, file := range append(sources, topSources...) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") ||
 			strings.HasSuffix(file, "_linux.go") && runtime.GOOS != "linux" {
@@ -90,8 +87,7 @@ func oneSpace(s string) string {
 func literals(t *testing.T, file string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, file, nil, 0)
-	noError(t, err)
+	f := mustGet(parser.ParseFile(set, file, nil, 0))(t)
 	found := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
