@@ -30,6 +30,8 @@ import (
 // Functions that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
+func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 // A lab has a client whose observer reports to the SDK, and another client of the same
 // memory.
 type lab struct {
@@ -47,15 +49,11 @@ func newLab(t *testing.T, names bool) *lab {
 	l := &lab{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 	l.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(l.spans))
 	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader))
-	observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces, Names: names})
-	noError(t, err)
+	observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces, Names: names}))(t)
 	memory := memlock.NewMemory(nil)
-	for i, o := range []*pawl.Options{{Observer: observer, TTL: 9 * time.Second}, nil} {
-		c, err := pawl.New(memory.Driver(), o)
-		noError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		*[]**pawl.Client{&l.a, &l.b}[i] = c
-	}
+	l.a = mustGet(pawl.New(memory.Driver(), &pawl.Options{Observer: observer, TTL: 9 * time.Second}))(t)
+	l.b = mustGet(pawl.New(memory.Driver(), nil))(t)
+	t.Cleanup(func() { _ = errors.Join(l.a.Close(), l.b.Close()) })
 	l.zero = l.counts()
 	return l
 }
@@ -102,8 +100,7 @@ func TestEventsAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		ctx := t.Context()
-		other, err := l.b.Mutex("x").Lock(ctx)
-		noError(t, err)
+		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		if _, err := l.a.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -130,8 +127,7 @@ func TestEventsAreCounted(t *testing.T) {
 		lease := <-got
 		time.Sleep(4 * time.Second)
 		noError(t, lease.Release(ctx))
-		lost, err := l.a.Mutex("x").Lock(ctx)
-		noError(t, err)
+		lost := mustGet(l.a.Mutex("x").Lock(ctx))(t)
 		time.Sleep(time.Second)
 		noError(t, l.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}))
 		<-lost.Done()
@@ -177,11 +173,10 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
-		other, err := l.b.Mutex("x").Lock(ctx)
-		noError(t, err)
+		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		time.AfterFunc(3*time.Second, func() { _ = other.Release(ctx) })
 		var fence uint64
-		err = l.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
+		err := l.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
 			fence, _ = pawl.FenceOf(ctx, "x")
 			time.Sleep(2 * time.Second)
 			return nil
@@ -209,11 +204,8 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
-		lease, err := l.a.Mutex("x").Lock(t.Context())
-		noError(t, err)
-		if _, err := lease.Detach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lease := mustGet(l.a.Mutex("x").Lock(t.Context()))(t)
+		mustGet(lease.Detach(t.Context()))(t)
 		l.want(`pawl.hold.duration{pawl.outcome=detached} 1 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1 times, 0 s`)
 	})
 }
@@ -244,15 +236,11 @@ func TestReadingTheMetricsRecordsAllMeasurements(t *testing.T) {
 func TestObserversOfOneProviderAddUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
-		another, err := otellock.New(&otellock.Options{MeterProvider: l.meters})
-		noError(t, err)
-		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: another})
-		noError(t, err)
+		another := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
+		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: another}))(t)
 		defer c.Close()
 		for _, c := range []*pawl.Client{l.a, c} {
-			if _, err := c.Mutex("x").Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustGet(c.Mutex("x").Lock(t.Context()))(t)
 		}
 		l.want(`pawl.held{} 2`, `pawl.wait.duration{pawl.outcome=acquired} 2 times, 0 s`)
 	})
@@ -263,10 +251,8 @@ func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	func() {
-		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters})
-		noError(t, err)
-		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: observer})
-		noError(t, err)
+		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
+		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: observer}))(t)
 		noError(t, c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 		noError(t, c.Close())
 	}()
@@ -290,8 +276,7 @@ func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, true)
-		held, err := l.a.Mutex("held").Lock(t.Context())
-		noError(t, err)
+		held := mustGet(l.a.Mutex("held").Lock(t.Context()))(t)
 		for n := range 1200 {
 			noError(t, l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }))
 		}

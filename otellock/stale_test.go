@@ -35,8 +35,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 	} {
 		l := newLab(t, false)
 		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
-		lease, err := l.b.Mutex("x").Lock(ctx)
-		noError(t, err)
+		lease := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		if c.underLock {
 			ctx = lease.Context()
 		}
@@ -77,10 +76,8 @@ func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 func TestRequestsToADownBackendAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
-		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces})
-		noError(t, err)
-		locks, err := pawl.New(down{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer})
-		noError(t, err)
+		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces}))(t)
+		locks := mustGet(pawl.New(down{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer}))(t)
 		defer locks.Close()
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		defer caller.End()
