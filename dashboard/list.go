@@ -65,17 +65,16 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func searchForm(q overview.Query) markup.HTML {
-	hidden := []markup.Part{}
-	if q.Sort != overview.ByAttention {
-		hidden = append(hidden, markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "sort"), markup.Attr("value", string(q.Sort))))
-	}
-	parts := append([]markup.Part{
+	parts := []markup.Part{
 		markup.Attr("role", "search"), class("search"), markup.Link("action", "./"), markup.Attr("method", "get"),
 		text("label", "Names that begin with", markup.Attr("for", "prefix")),
 		markup.El("input", markup.Attr("type", "search"), markup.Attr("id", "prefix"), markup.Attr("name", "prefix"), markup.Attr("value", q.Prefix),
 			markup.Attr("maxlength", "255"), markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto")),
 		text("button", "Search", markup.Attr("type", "submit")),
-	}, hidden...)
+	}
+	if q.Sort != overview.ByAttention {
+		parts = append(parts, markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "sort"), markup.Attr("value", string(q.Sort))))
+	}
 	if q.Prefix != "" {
 		parts = append(parts, markup.El("a", markup.Link("href", listURL(overview.Query{Sort: q.Sort})), markup.Text("Show all")))
 		parts = append(parts, markup.El("a", markup.Link("href", nameURL(q.Prefix)), markup.Text("Open the name "), isolatedText(q.Prefix)))

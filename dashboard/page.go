@@ -69,9 +69,8 @@ func (h *Handler) header(at string) markup.HTML {
 		links = append(links, markup.El("li",
 			markup.El("a", markup.Link("href", p.url), markup.If(p.url == at, "aria-current", "page"), markup.Text(p.words))))
 	}
-	tools := []markup.Part{class("tools")}
-	tools = append(tools, markup.El("button", markup.Attr("type", "button"), markup.Attr("id", "theme"), markup.Attr("hidden", ""),
-		markup.Text("Dark theme")))
+	theme := text("button", "Dark theme", markup.Attr("type", "button"), markup.Attr("id", "theme"), markup.Attr("hidden", ""))
+	tools := []markup.Part{class("tools"), theme}
 	if h.auth.required && at != "" {
 		tools = append(tools, markup.El("form", markup.Attr("method", "post"), markup.Link("action", "logout"),
 			text("button", "Sign out", markup.Attr("type", "submit"))))

@@ -69,10 +69,7 @@ func TestASignalEndsAnOpenThatIgnoresItsCtx(t *testing.T) {
 func TestWaitIncludesTheOpen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		client := func() *pawl.Client {
-			c := mustGet(pawl.New(memory.Driver(), nil))(t)
-			return c
-		}
+		client := func() *pawl.Client { return mustGet(pawl.New(memory.Driver(), nil))(t) }
 		holder := client()
 		defer holder.Close()
 		mustGet(holder.Mutex("x").Lock(t.Context()))(t)

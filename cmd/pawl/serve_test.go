@@ -74,8 +74,7 @@ func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
 
 func get(t *testing.T, to string) *http.Request {
 	t.Helper()
-	r := mustGet(http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil))(t)
-	return r
+	return mustGet(http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil))(t)
 }
 
 func TestServeShowsAndBreaks(t *testing.T) {
