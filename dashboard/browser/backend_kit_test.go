@@ -47,9 +47,7 @@ func (b *backend) release(c driver.Claim) { b.t.Helper(); servertest.Releases(b.
 // holders returns the holders of a name.
 func (b *backend) holders(name string) []driver.Holder {
 	b.t.Helper()
-	e, err := b.others.Inspect(context.Background(), name)
-	noError(b.t, err)
-	return e.Holders
+	return must(b.others.Inspect(context.Background(), name))(b.t).Holders
 }
 
 // A flaky driver fails while down is true.

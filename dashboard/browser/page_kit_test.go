@@ -22,6 +22,8 @@ import (
 // Functions that all tests share.
 var noError = basictest.NoError
 
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 // lines is the text of a log.
 type lines = basictest.Lines
 
@@ -57,8 +59,7 @@ func open(t testing.TB, url string, l viewSettings) *tab {
 // newTab returns an empty tab.
 func newTab(t testing.TB, l viewSettings) *tab {
 	t.Helper()
-	whole, err := chromium()
-	noError(t, err)
+	whole := must(chromium())(t)
 	b := &tab{t: t}
 	ctx, cancel := chromedp.NewContext(whole, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.recordError))
 	b.ctx = ctx

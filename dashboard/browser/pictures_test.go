@@ -82,7 +82,6 @@ func (b *tab) pictures(name, url, ready string) {
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	b.until("no animation runs", `document.getAnimations().length == 0`)
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	noError(b.t, err)
+	png := must(chromedp.Run(b.ctx, chromedp.FullScreenshot(100)))(b.t)
 	noError(b.t, os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644))
 }

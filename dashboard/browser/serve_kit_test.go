@@ -37,8 +37,7 @@ var removeCommand = func() {}
 // process returns a command that has not started. The end of the test kills it.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := command()
-	noError(t, err)
+	path := must(command())(t)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the tests are killed
 	return cmd
@@ -49,8 +48,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 func servePage(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	noError(t, err)
+	out := must(cmd.StdoutPipe())(t)
 	var output lines
 	cmd.Stderr = &output
 	noError(t, cmd.Start())

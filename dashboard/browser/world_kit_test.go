@@ -36,16 +36,14 @@ func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 // serve returns a dashboard of a driver.
 func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handler {
 	t.Helper()
-	c, err := pawl.New(d, nil)
-	noError(t, err)
+	c := must(pawl.New(d, nil))(t)
 	if o == nil {
 		o = &dashboard.Options{}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h, err := dashboard.New(c, o)
-	noError(t, err)
+	h := must(dashboard.New(c, o))(t)
 	t.Cleanup(func() {
 		h.Close()
 		if err := c.Close(); err != nil {

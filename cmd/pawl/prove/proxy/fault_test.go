@@ -154,9 +154,7 @@ func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 	dialAll := func() (all []net.Conn) {
 		for _, addr := range p.Addresses() {
 			for range 3 {
-				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-				noError(t, err)
-				all = append(all, c)
+				all = append(all, must(new(net.Dialer).DialContext(t.Context(), "tcp", addr))(t))
 			}
 		}
 		return all

@@ -21,6 +21,8 @@ import (
 // Helpers of all tests.
 var noError = basictest.NoError
 
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 // timeout ends waits that are short on an idle machine.
 const timeout = 30 * time.Second
 
@@ -59,8 +61,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 	if strings.HasPrefix(addr, "/") {
 		network = "unix"
 	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), network, addr)
-	noError(t, err)
+	l := must(new(net.ListenConfig).Listen(t.Context(), network, addr))(t)
 	var loops sync.WaitGroup
 	running, end := context.WithCancel(context.Background())
 	loops.Go(func() {
@@ -88,8 +89,7 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 // goroutine is left.
 func start(t *testing.T, targets ...string) *Proxy {
 	t.Helper()
-	p, err := Start(targets)
-	noError(t, err)
+	p := must(Start(targets))(t)
 	t.Cleanup(func() {
 		p.Close()
 		p.Close() // has no effect

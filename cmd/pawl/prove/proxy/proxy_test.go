@@ -19,8 +19,7 @@ func TestForwardsToEachTarget(t *testing.T) {
 	serve(t, socket, func(c net.Conn) { _, _ = io.WriteString(c, "socket\n") })
 	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "port\n") }), "unix:"+socket)
 	for i, want := range []string{"port", "socket"} {
-		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[i])
-		noError(t, err)
+		c := must(new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[i]))(t)
 		if got, err := io.ReadAll(c); err != nil || string(got) != want+"\n" {
 			t.Errorf("target %d answers %q (%v), want %q", i, got, err, want)
 		}
@@ -73,8 +72,7 @@ func TestForwardsAHalfClose(t *testing.T) {
 }
 
 func TestARefusingTargetResetsTheWorker(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	noError(t, err)
+	l := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	_ = l.Close()
 	if start(t, l.Addr().String()).works(t, "hello") {
 		t.Error("a connection to a target that refuses works")

@@ -21,8 +21,7 @@ func TestPawlLocksThroughTheProxy(t *testing.T) {
 		t.Fatal(reason)
 	}
 	p := start(t, targets...)
-	locks, err := pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil)
-	noError(t, err)
+	locks := must(pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil))(t)
 	defer func() { _ = locks.Close() }()
 	lock := func(timeout time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
