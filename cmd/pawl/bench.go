@@ -199,7 +199,8 @@ func (b *bench) measure(ctx context.Context, tick func(), name func(client int) 
 			cancel() // stop the other clients
 		}
 	}
-	all.finish(time.Since(began))
+	all.perSecond = float64(len(all.durations)) / time.Since(began).Seconds()
+	slices.Sort(all.durations)
 	return all, firstErr
 }
 
@@ -207,12 +208,6 @@ func (b *bench) measure(ctx context.Context, tick func(), name func(client int) 
 type latencyStats struct {
 	durations []time.Duration // sorted
 	perSecond float64
-}
-
-// finish sorts the durations, and computes the rate of a measurement that took elapsed.
-func (p *latencyStats) finish(elapsed time.Duration) {
-	slices.Sort(p.durations)
-	p.perSecond = float64(len(p.durations)) / elapsed.Seconds()
 }
 
 // quantile returns the longest duration of the fastest part: with 0.5, the median.
