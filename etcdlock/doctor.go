@@ -70,7 +70,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 // with the time of day, and falls behind while no client is open. If it is an hour ahead,
 // so are the fences.
 func (c *checkup) clock() {
-	w, ok := c.store.clock.window(time.Now())
+	w, ok := c.store.clock.Window(time.Now())
 	ahead := locktable.At(time.Now()).Until(w.From)
 	c.found.Add(ok && ahead > time.Hour, driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's clock: the first client's wall clock was ahead", ahead.Round(time.Second)),
 		"nothing: only the displayed times are wrong, and leases last as long as they should")

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -28,15 +29,15 @@ import (
 // because a live client that uses the clock soon writes one.
 func (s *store) startTimerAtOpen(ctx context.Context) {
 	waitFor(ctx, s.clockTried)
-	if t, ok := s.clock.current(); !ok || !t.wasRead || s.leaseTimeLeft() <= 0 {
+	if t, ok := s.clock.Current(); !ok || !t.WasRead || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, idle := s.clock.idle(); s.hasPeers.Load() && !idle { // if it is idle, requestTick has waited
-		brief, cancel := context.WithTimeout(ctx, maxTickAdvance)
+	if next, idle := s.clock.Idle(); s.hasPeers.Load() && !idle { // if it is idle, requestTick has waited
+		brief, cancel := context.WithTimeout(ctx, ticked.MaxAdvance)
 		waitFor(brief, next)
 		cancel()
 	}
-	if t, ok := s.clock.current(); ok && (t.wasRead || t.isOwn) {
+	if t, ok := s.clock.Current(); ok && (t.WasRead || t.IsOwn) {
 		if r, err := s.txn(ctx, nil, s.getTimer(), nil); err == nil {
 			s.startTimer(ctx, r)
 		}
@@ -56,7 +57,7 @@ func (s *store) startTimerAtClose(ctx context.Context) {
 
 // leaseTimeLeft returns the time until the last lease that this client knows of ends.
 func (s *store) leaseTimeLeft() time.Duration {
-	now, ok := s.clock.window(time.Now())
+	now, ok := s.clock.Window(time.Now())
 	if !ok {
 		return 0
 	}
@@ -75,26 +76,26 @@ func (s *store) lastLeaseEnd() (last locktable.Instant) {
 // startTimer starts a timer for leaseTimeLeft, unless one runs since the last tick. It
 // first writes a tick, unless this client has read an inactive last tick without a timer.
 func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
-	t, _ := s.clock.current()
+	t, _ := s.clock.Current()
 	rev, _, runs := parseTimer(read)
-	if runs && rev == t.rev {
+	if runs && rev == t.Rev {
 		return
 	}
-	if !t.wasRead || t.room <= maxTickAdvance || rev == t.rev {
-		if s.tick(ctx, idleAdvance) != nil {
+	if !t.WasRead || t.IsActive() || rev == t.Rev {
+		if s.tick(ctx, ticked.IdleAdvance) != nil {
 			return
 		}
-		if t, _ = s.clock.current(); !t.isOwn {
+		if t, _ = s.clock.Current(); !t.IsOwn {
 			return // another client is open, and writes ticks
 		}
 	}
-	seconds := int64(min(t.instant.Until(s.lastLeaseEnd())+time.Second, idleAdvance) / time.Second)
+	seconds := int64(min(t.Instant.Until(s.lastLeaseEnd())+time.Second, ticked.IdleAdvance) / time.Second)
 	lease, err := s.client.Grant(ctx, seconds)
 	if err != nil {
 		return
 	}
 	_, _ = s.txn(ctx, []clientv3.Cmp{s.lastTickIs(t)}, []clientv3.Op{
-		clientv3.OpPut(s.timerKey(), fmt.Sprintf("%d %d", t.rev, seconds)),
+		clientv3.OpPut(s.timerKey(), fmt.Sprintf("%d %d", t.Rev, seconds)),
 		clientv3.OpPut(s.timerLeaseKey(), "", clientv3.WithLease(lease.ID)),
 	}, nil)
 }
@@ -116,7 +117,7 @@ func parseTimer(r *clientv3.TxnResponse) (rev int64, length time.Duration, runs 
 	}
 	var seconds int64
 	_, err := fmt.Sscanf(string(timer[0].GetValue()), "%d %d", &rev, &seconds)
-	if err != nil || seconds <= 0 || seconds > int64(idleAdvance/time.Second) {
+	if err != nil || seconds <= 0 || seconds > int64(ticked.IdleAdvance/time.Second) {
 		return 0, 0, false
 	}
 	return rev, time.Duration(seconds) * time.Second, len(lease) > 0

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"time"
 
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -25,4 +26,6 @@ func (d *lockDriver) ClockLag() time.Duration {
 }
 
 // TickAt returns the content of the clock's key if the clock has stood still since then.
-func TickAt(then time.Time) string { return newTick(tick{}, locktable.At(then), idleAdvance).value }
+func TickAt(then time.Time) string {
+	return ticked.New().Next(ticked.Tick{}, locktable.At(then), ticked.IdleAdvance).Value
+}

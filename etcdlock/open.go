@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -82,7 +83,7 @@ func build(client *clientv3.Client, o Options, ownsClient bool, tls *handshakes)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidy}
-	s.clock = newClock()
+	s.clock = ticked.New()
 	d := &lockDriver{store: s}
 	s.deliver = func(signal driver.Signal) { d.Deliver(signal) }
 	d.GroupedDriver = locktable.NewGrouped(swap.New(s, s.id, s.deliver), s.id)

@@ -27,7 +27,7 @@ func (s *store) txn(ctx context.Context, conditions []clientv3.Cmp, then, otherw
 		last, sent := s.lastRevision.Load(), time.Now()
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(conditions...).Then(then...).Else(otherwise...).Commit()
 		if err == nil {
-			s.clock.recordRoundTrip(time.Since(sent))
+			s.clock.RecordRoundTrip(time.Since(sent))
 			return r, s.check(r.Header, last)
 		}
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
@@ -56,7 +56,7 @@ func (s *store) check(h *pb.ResponseHeader, known int64) error {
 		s.epoch++
 		s.lastRevision.Store(0)
 		s.cluster = h.GetClusterId()
-		s.clock.invalidate()
+		s.clock.Invalidate()
 		return errors.New("the data are older than before: a snapshot was restored, or this is another cluster")
 	}
 	s.cluster = h.GetClusterId()

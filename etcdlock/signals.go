@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -38,7 +39,7 @@ func (s *store) run() {
 	retry := func() { s.deliver(driver.Signal{Kind: driver.SignalRetry}) } // earlier signals are lost
 	s.running.Go(func() { s.subscribe(s.watchInbox, s.inboxTried, retry) })
 	s.running.Go(func() { s.subscribe(s.watchClock, s.clockTried, func() {}) })
-	s.running.Go(s.runClock)
+	s.running.Go(func() { s.clock.Run(s.life, s.readClock, s.tick) })
 }
 
 // subscribe keeps a watch until the client is closed, and calls retry each time that the
@@ -67,9 +68,9 @@ func (s *store) watchClock(ctx context.Context, subscribed func()) {
 		return true
 	}, func(e *clientv3.Event) bool {
 		if string(e.Kv.GetKey()) == s.tickRequestKey() {
-			s.clock.noteTickRequest()
-		} else if t, err := parseTick(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
-			s.clock.learn(t)
+			s.clock.NoteRequest()
+		} else if t, err := ticked.Parse(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
+			s.clock.Learn(t)
 		}
 		return true
 	}, clientv3.WithPrefix())

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqlswap"
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -41,7 +42,7 @@ type store struct {
 	servers    string        // for errors
 	retention  time.Duration // see Options
 
-	clock        *clock
+	clock        *ticked.Clock
 	lastRevision atomic.Int64 // the highest revision of an answer; check writes it, with mu locked
 	tidier       sqlswap.Tidier
 	watchesDown  atomic.Int64 // the number of watched names whose watch is down
@@ -86,12 +87,12 @@ const (
 // Time implements swap.Store.
 func (s *store) Time(ctx context.Context) (swap.Window, error) {
 	waitFor(ctx, s.clockTried)
-	w, ok := s.clock.window(time.Now())
+	w, ok := s.clock.Window(time.Now())
 	if !ok {
 		if err := s.readClock(ctx); err != nil {
 			return w, s.driverError(ctx, err)
 		}
-		w, _ = s.clock.window(time.Now())
+		w, _ = s.clock.Window(time.Now())
 	}
 	return w, nil
 }
@@ -147,8 +148,8 @@ func (s *store) recordLeases(name string, e *locktable.Entry) bool {
 		return false
 	}
 	if len(s.leaseEnds) >= s.purgeEndsAt {
-		t, _ := s.clock.current()
-		maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < t.instant })
+		t, _ := s.clock.Current()
+		maps.DeleteFunc(s.leaseEnds, func(_ string, end locktable.Instant) bool { return end < t.Instant })
 		s.purgeEndsAt = 2*len(s.leaseEnds) + 64
 	}
 	s.leaseEnds[name] = last
@@ -230,13 +231,13 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 // values, unless one of these values has changed.
 func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
-	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
+	first, last, until := swaps[0].Window.From, swaps[0].Window.From, ticked.Latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
-		until = min(until, latest(one.Window))
+		until = min(until, ticked.Latest(one.Window))
 	}
 	outside := slices.Repeat([]swap.Swapped{{OutsideWindow: true}}, len(swaps))
-	t, addTick, ok := s.clock.tickForSteps(first, last, time.Now())
+	t, addTick, ok := s.clock.ForSteps(first, last, time.Now())
 	if !ok {
 		return outside, nil
 	}
@@ -244,9 +245,9 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 	for some := range slices.Chunk(swaps, group) {
 		then = append(then, s.replace(some))
 	}
-	conditions, next := []clientv3.Cmp{s.lastTickIs(t)}, tick{}
+	conditions, next := []clientv3.Cmp{s.lastTickIs(t)}, ticked.Tick{}
 	if addTick {
-		next = s.clock.next(t, first, maxTickAdvance)
+		next = s.clock.Next(t, first, ticked.MaxAdvance)
 	} else if until > last { // the window has a width, because this client is far away
 		conditions = s.lastTickIsLaterUpTo(t, until)
 	}

@@ -2,8 +2,10 @@ package etcdlock
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -34,5 +36,17 @@ func TestSwapsThatFitIntoOneRequest(t *testing.T) {
 		if got := new(store).Fit(tt.swaps); got != tt.want {
 			t.Errorf("%s: %d fit; want %d", what, got, tt.want)
 		}
+	}
+}
+
+// A client that reads many names, each of them held once, does not keep all lease ends.
+func TestPastLeaseEndsAreForgotten(t *testing.T) {
+	s := &store{clock: ticked.New(), leaseEnds: map[string]locktable.Instant{}}
+	for i := range locktable.Instant(10_000) {
+		s.clock.Learn(ticked.Tick{Instant: i + 1, Rev: int64(i + 1)})
+		s.recordLeases(strconv.Itoa(int(i)), &locktable.Entry{Holders: []locktable.Holder{{Expires: i + 10}}})
+	}
+	if n := len(s.leaseEnds); n > 200 {
+		t.Errorf("the store keeps %d lease ends; want at most 200", n)
 	}
 }

@@ -37,7 +37,7 @@ func (s *store) tidy(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	t, _ := s.clock.current()
+	t, _ := s.clock.Current()
 	var ops []clientv3.Op
 	next, until := "", w.From.Add(s.retention/24)
 	for _, kv := range names.Kvs {
@@ -52,7 +52,7 @@ func (s *store) tidy(ctx context.Context) {
 		if e != nil {
 			e.WallClock = w.WallClock
 		}
-		if err == nil && kv.GetModRevision() < t.rev && e.Forgettable(t.instant, s.retention) {
+		if err == nil && kv.GetModRevision() < t.Rev && e.Forgettable(t.Instant, s.retention) {
 			ops = append(ops, clientv3.OpTxn(
 				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.GetModRevision())},
 				[]clientv3.Op{clientv3.OpDelete(key)}, nil))

@@ -1,8 +1,7 @@
-package etcdlock
+package ticked
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +17,8 @@ type world struct {
 
 	mu      sync.Mutex // protects the fields below; locked except in pauses
 	dice    *rand.Rand
-	clients []*clock
-	last    tick
+	clients []*Clock
+	last    Tick
 	granted time.Time         // the real time of the last grant
 	ends    locktable.Instant // the end of the lease, as stored in the entry
 	grants  int
@@ -52,29 +51,29 @@ func (w *world) start(f func()) {
 }
 
 // write stores a tick, as the server does. Each client receives it after a pause.
-func (w *world) write(t tick) tick {
-	t.rev = w.last.rev + 1
+func (w *world) write(t Tick) Tick {
+	t.Rev = w.last.Rev + 1
 	w.last = t
 	for _, c := range w.clients {
-		w.start(func() { w.pause(); c.learn(t) })
+		w.start(func() { w.pause(); c.Learn(t) })
 	}
 	return t
 }
 
 // step acquires the lease if the last one has expired.
-func (w *world) step(c *clock) {
-	window, _ := c.window(time.Now())
+func (w *world) step(c *Clock) {
+	window, _ := c.Window(time.Now())
 	seen, ends := w.granted, w.ends
 	w.pause() // until the request is sent
-	t, addTick, ok := c.tickForSteps(window.From, window.From, time.Now())
+	t, addTick, ok := c.ForSteps(window.From, window.From, time.Now())
 	if !ok {
 		return
 	}
-	next := c.next(t, window.From, maxTickAdvance)
+	next := c.Next(t, window.From, MaxAdvance)
 	w.pause() // until the request arrives
-	tickIsValid := w.last.value == t.value
-	if until := latest(window); !addTick && until > window.From {
-		tickIsValid = w.last.value > tickPrefix(t.instant, t.room) && w.last.value < tickPrefix(until+1, maxTickAdvance)
+	tickIsValid := w.last.Value == t.Value
+	if until := Latest(window); !addTick && until > window.From {
+		tickIsValid = w.last.Value > Prefix(t.Instant, t.Room) && w.last.Value < Prefix(until+1, MaxAdvance)
 	}
 	if !tickIsValid || !w.granted.Equal(seen) {
 		return
@@ -90,20 +89,20 @@ func (w *world) step(c *clock) {
 		w.grants++
 	}
 	if w.pause(); addTick {
-		c.learn(next)
+		c.Learn(next)
 	}
 }
 
-// writeTick writes a tick, as runClock does.
-func (w *world) writeTick(c *clock) {
-	t, _ := c.current()
-	room := maxTickAdvance
+// writeTick writes a tick, as Run does.
+func (w *world) writeTick(c *Clock) {
+	t, _ := c.Current()
+	room := MaxAdvance
 	if w.dice.IntN(3) == 0 {
-		room = idleAdvance
+		room = IdleAdvance
 	}
-	next := c.next(t, t.after(time.Now()), room)
+	next := c.Next(t, t.After(time.Now()), room)
 	w.pause()
-	if w.last.value == t.value {
+	if w.last.Value == t.Value {
 		w.write(next)
 	}
 }
@@ -113,22 +112,22 @@ func (w *world) writeTick(c *clock) {
 func TestAReadingLeadsOnlyTheNextTick(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		first := tick{instant: 1_000_000, room: maxTickAdvance, value: "first", id: "first", rev: 1}
-		received, missed := newClock(), newClock()
-		received.learn(first)
-		missed.learn(first)
+		first := Tick{Instant: 1_000_000, Room: MaxAdvance, Value: "first", id: "first", Rev: 1}
+		received, missed := New(), New()
+		received.Learn(first)
+		missed.Learn(first)
 		time.Sleep(time.Second)
-		second := newTick(first, first.instant.Add(maxTickAdvance), maxTickAdvance)
-		second.rev = 2
-		third := newTick(second, second.instant.Add(maxReceiverSkew), maxTickAdvance)
-		third.rev = 3
-		received.learn(second)
-		if w, _ := received.window(time.Now()); w.From != second.instant.Add(maxReceiverSkew) {
-			t.Errorf("%v ahead of the next tick; want maxReceiverSkew", second.instant.Until(w.From))
+		second := newTick(first, first.Instant.Add(MaxAdvance), MaxAdvance)
+		second.Rev = 2
+		third := newTick(second, second.Instant.Add(maxReceiverSkew), MaxAdvance)
+		third.Rev = 3
+		received.Learn(second)
+		if w, _ := received.Window(time.Now()); w.From != second.Instant.Add(maxReceiverSkew) {
+			t.Errorf("%v ahead of the next tick; want maxReceiverSkew", second.Instant.Until(w.From))
 		}
-		missed.learn(third)
-		if w, _ := missed.window(time.Now()); w.From > third.instant+1 {
-			t.Errorf("%v ahead of a tick after a missed one; want 0", third.instant.Until(w.From))
+		missed.Learn(third)
+		if w, _ := missed.Window(time.Now()); w.From > third.Instant+1 {
+			t.Errorf("%v ahead of a tick after a missed one; want 0", third.Instant.Until(w.From))
 		}
 	})
 }
@@ -140,12 +139,12 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 	for seed := range uint64(60) {
 		bubble.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
-			w.last = tick{instant: 1_000_000, room: maxTickAdvance, value: "first", id: "first", rev: 1}
+			w.last = Tick{Instant: 1_000_000, Room: MaxAdvance, Value: "first", id: "first", Rev: 1}
 			for i := range 4 {
-				c := newClock()
-				c.learn(w.last)
+				c := New()
+				c.Learn(w.last)
 				if i == 3 { // it is far away
-					c.recordRoundTrip(400 * time.Millisecond)
+					c.RecordRoundTrip(400 * time.Millisecond)
 				}
 				w.clients = append(w.clients, c)
 			}
@@ -153,8 +152,8 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 				w.start(func() {
 					for began := time.Now(); time.Since(began) < time.Minute; {
 						if w.dice.IntN(20) == 0 { // another client opens, and reads the clock
-							c.invalidate()
-							c.learn(w.last)
+							c.Invalidate()
+							c.Learn(w.last)
 						}
 						if w.pause(); i%2 == 0 || w.dice.IntN(10) > 0 {
 							w.step(c)
@@ -171,17 +170,5 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 				t.Errorf("seed %d: %d grants in a minute; want 3", seed, w.grants)
 			}
 		})
-	}
-}
-
-// A client that reads many names, each of them held once, does not keep all lease ends.
-func TestPastLeaseEndsAreForgotten(t *testing.T) {
-	s := &store{clock: newClock(), leaseEnds: map[string]locktable.Instant{}}
-	for i := range locktable.Instant(10_000) {
-		s.clock.learn(tick{instant: i + 1, rev: int64(i + 1)})
-		s.recordLeases(strconv.Itoa(int(i)), &locktable.Entry{Holders: []locktable.Holder{{Expires: i + 10}}})
-	}
-	if n := len(s.leaseEnds); n > 200 {
-		t.Errorf("the store keeps %d lease ends; want at most 200", n)
 	}
 }
