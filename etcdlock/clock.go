@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/ticked"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -72,7 +73,7 @@ func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 	}
 	t, err := ticked.Parse(string(kvs[0].GetValue()), kvs[0].GetModRevision())
 	if err != nil {
-		return permanent(err, "delete it while no lock is held, and all keys that begin with "+strconv.Quote(s.prefix+"//"))
+		return &engine.ConfigError{Problem: err.Error(), Hint: "delete it while no lock is held, and all keys that begin with " + strconv.Quote(s.prefix+"//")}
 	}
 	t.WasRead = true
 	s.clock.Learn(t)
@@ -123,8 +124,10 @@ func (s *store) beginClock(ctx context.Context) error {
 	first := s.clock.Next(ticked.Tick{}, locktable.At(time.Now()), ticked.MaxAdvance)
 	_, err := s.txnAtTick(ctx, isEmpty, nil, nil, first)
 	if errors.Is(err, errNoClock) {
-		return permanent(fmt.Errorf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
-			fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"))
+		return &engine.ConfigError{
+			Problem: fmt.Sprintf("the key %q is missing, and there are locks: it was deleted", s.clockKey()),
+			Hint:    fmt.Sprintf("stop all that use these locks, then delete all keys that begin with %q", s.prefix+"//"),
+		}
 	}
 	return err
 }

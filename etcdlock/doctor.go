@@ -27,8 +27,8 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	if err := s.readClockInTime(ctx); err != nil {
-		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			return engine.Found(driver.SeverityError, "clock", e.Err.Error(), e.Hint), nil
+		if e, ok := errors.AsType[*engine.ConfigError](err); ok {
+			return engine.Found(driver.SeverityError, "clock", e.Problem, e.Hint), nil
 		}
 		return nil, s.driverError(ctx, err)
 	}

@@ -16,11 +16,6 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// permanent returns an error after which a retry does not help.
-func permanent(err error, hint string) error {
-	return &driver.Error{Err: err, Hint: hint, Permanent: true}
-}
-
 // driverError turns an error of etcd's client into an error of this driver.
 func (s *store) driverError(ctx context.Context, err error) error {
 	ended := ctx.Err()
@@ -32,14 +27,7 @@ func (s *store) driverError(ctx context.Context, err error) error {
 	case ended != nil:
 		return s.unanswered(ended, err)
 	}
-	failure := driver.Error{Err: err}
-	if e, ok := errors.AsType[*driver.Error](err); ok {
-		failure = *e
-	} else {
-		failure.Hint, failure.Permanent = advice(err)
-	}
-	failure.Backend = s.location()
-	return &failure
+	return engine.Failure(err, s.location(), "", advice)
 }
 
 // unanswered returns the error after the end of the caller's ctx. It names the servers

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // txn runs a transaction on a member that knows a leader, and examines its header. A
@@ -45,8 +46,10 @@ func (s *store) check(h *pb.ResponseHeader, known int64) error {
 	defer s.mu.Unlock()
 	otherCluster := s.cluster != 0 && h.GetClusterId() != s.cluster
 	if otherCluster && slices.Contains(s.former, h.GetClusterId()) {
-		return permanent(fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
-			"name only members of one cluster")
+		return &engine.ConfigError{
+			Problem: fmt.Sprintf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
+			Hint:    "name only members of one cluster",
+		}
 	}
 	if otherCluster || h.GetRevision() < known {
 		s.former = append(s.former, s.cluster)
