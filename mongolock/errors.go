@@ -2,10 +2,10 @@ package mongolock
 
 import (
 	"errors"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -17,12 +17,7 @@ const (
 	noMajorityReads      = 148
 )
 
-// hints has parts of error texts, and the hint for each. The first match counts.
-var hints = []struct {
-	text      string
-	permanent bool
-	hint      string
-}{
+var hints = engine.Hints{
 	{"checking out a connection from connection pool", false, "give locks a client of their own, or a larger maxPoolSize"},
 	{"no such command: 'hello'", true, oldHint},
 	{"but this version of the Go driver requires", true, oldHint},
@@ -55,11 +50,5 @@ func advice(err error) (hint string, permanent bool) {
 			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
 		}
 	}
-	text := err.Error()
-	for _, h := range hints {
-		if strings.Contains(text, h.text) {
-			return h.hint, h.permanent
-		}
-	}
-	return "", false
+	return hints.Advice(err)
 }

@@ -32,6 +32,24 @@ func Failure(err error, backend string, op driver.Op, advice func(error) (hint s
 	return &driver.Error{Backend: backend, Op: op, Hint: hint, Permanent: permanent, Err: err}
 }
 
+// Hints has a hint for each text that an error may contain. The first match counts.
+type Hints []struct {
+	Text      string
+	Permanent bool // a retry is useless
+	Hint      string
+}
+
+// Advice returns the hint for an error, and whether a retry is useless.
+func (all Hints) Advice(err error) (hint string, permanent bool) {
+	text := err.Error()
+	for _, h := range all {
+		if strings.Contains(text, h.Text) {
+			return h.Hint, h.Permanent
+		}
+	}
+	return "", false
+}
+
 // CertificateHint returns advice for an error about a certificate that has expired or
 // that a server refuses, or "" for any other error. Such an error is not permanent: each
 // new connection reads the client's files again, and the server may get new files.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -78,12 +77,7 @@ func DriverError(backend string, op driver.Op, name string, err error) error {
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-// hints has a hint for each text that an error may contain. The first match counts.
-var hints = []struct {
-	contains  string
-	permanent bool
-	hint      string
-}{
+var hints = engine.Hints{
 	{"PAWLDAMAGED", true, damagedHint},
 	{"PAWLMISSING", false, missingHint},
 	{"data string too short", true, damagedHint},
@@ -143,11 +137,5 @@ func advice(err error) (hint string, permanent bool) {
 	if hint := engine.CertificateHint(err); hint != "" {
 		return hint, false
 	}
-	text := err.Error()
-	for _, h := range hints {
-		if strings.Contains(text, h.contains) {
-			return h.hint, h.permanent
-		}
-	}
-	return "", false
+	return hints.Advice(err)
 }
