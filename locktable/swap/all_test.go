@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/swap"
 )
 
 func exclusiveClaims(names ...string) (claims []driver.Claim) {
@@ -54,7 +52,7 @@ func TestAcquireAllGrantsNothingFromOutdatedValues(t *testing.T) {
 // All steps of a batch on one name share a swap.
 func TestStepsOnOneNameShareASwap(t *testing.T) {
 	c := &countingClient{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}}
-	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+	d := newDriver(c)
 	var leases []driver.LeaseRef
 	for _, name := range []string{"a", "b"} {
 		for range 100 {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
@@ -60,7 +59,7 @@ func TestAThousandRenewalsAreFewRequests(t *testing.T) {
 			began := time.Now()
 			v := newValues(func() time.Time { return began.Add(c.took) }, 50*time.Millisecond)
 			c = &countingClient{valuesClient: &valuesClient{v, "inbox"}, perStep: tt.perStep}
-			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+			d := newDriver(c)
 			var leases []driver.LeaseRef
 			for i := range 1000 {
 				claim := exclusiveClaims(fmt.Sprint("job ", i))[0]
@@ -121,7 +120,7 @@ func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
 	} {
 		for times := range 4 {
 			c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
-			d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+			d := newDriver(c)
 			var leases []driver.LeaseRef
 			for _, claim := range exclusiveClaims("n", "m") {
 				must(d.Acquire(t.Context(), claim))(t)

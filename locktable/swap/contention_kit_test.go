@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/locktable"
@@ -95,12 +94,7 @@ func (f *farValues) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped
 // openFar makes another client, whose messages go through n.
 func (v *values) openFar(inbox string, n network) (*locktable.Driver, *farValues) {
 	store := &farValues{valuesClient: &valuesClient{v, inbox}, network: n}
-	var d *locktable.Driver
-	d = locktable.New(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.clients[inbox] = d
-	return d, store
+	return v.connect(inbox, store).Driver, store
 }
 
 // touch gives the stored value of a name a new version, as if another client had swapped

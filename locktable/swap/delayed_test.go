@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
@@ -52,7 +51,7 @@ func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			start := time.Now()
 			l := &delayingClient{valuesClient: valuesClient{newValues(func() time.Time { return start }, 0), "inbox"}}
-			d := locktable.New(swap.New(l, "inbox", func(driver.Signal) {}), "inbox")
+			d := newDriver(l)
 			if tt.first.Name != "" {
 				acquire(t, d, tt.first, nil)
 			}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
@@ -46,7 +45,7 @@ func (b *staleClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 func TestAnOldLoadOfManyNamesDoesNotEndALease(t *testing.T) {
 	v := newValues(time.Now, 50*time.Millisecond)
 	b := &staleClient{valuesClient: &valuesClient{v, "inbox"}}
-	d := locktable.New(swap.New(b, "inbox", func(driver.Signal) {}), "inbox")
+	d := newDriver(b)
 	b.old = maps.Clone(v.stored)
 	var leases []driver.LeaseRef
 	for _, c := range exclusiveClaims("a", "b", "c") {

@@ -33,7 +33,7 @@ func (c *failingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 
 // leases acquires a lease of each name.
 func (c *failingClient) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
-	d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+	d := newDriver(c)
 	var leases []driver.LeaseRef
 	for _, name := range names {
 		claim := driver.Claim{Name: name, Token: driver.NewToken(), Weight: 1, Limit: 2, TTL: time.Minute}
@@ -123,7 +123,7 @@ func (c *hangingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 func TestHangingClaimsDelayNoOtherRenewals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := &hangingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]time.Time{}}
-		d := locktable.New(swap.New(c, "inbox", func(driver.Signal) {}), "inbox")
+		d := newDriver(c)
 		claims, giveUp := context.WithCancel(t.Context())
 		defer giveUp()
 		var leases []driver.LeaseRef

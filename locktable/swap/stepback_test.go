@@ -109,7 +109,7 @@ func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
 	} {
 		bubble.Test(t, func(t *testing.T) {
 			store := refusingClient{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
-			d := locktable.New(swap.New(store, "inbox", func(driver.Signal) {}), "inbox")
+			d := newDriver(store)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := d.Acquire(ctx, exclusive(true))
@@ -138,7 +138,7 @@ func TestAWindowEndsBeforeTheStep(t *testing.T) {
 		s := &windowClient{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
 		from := locktable.At(time.Now())
 		s.window = swap.Window{From: from, To: from.Add(5 * time.Second)}
-		d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
+		d := newDriver(s)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		must(d.Acquire(ctx, exclusive(false)))(t)

@@ -45,12 +45,22 @@ func (v *values) open() *locktable.Driver {
 	if v.gathers {
 		store = gatheringClient{&valuesClient{v, inbox}}
 	}
-	var d *locktable.Driver
-	d = locktable.New(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	return v.connect(inbox, store).Driver
+}
+
+// connect makes a driver over a client's store, which gets the signals for its inbox.
+func (v *values) connect(inbox string, store swap.Store) *locktable.GroupedDriver {
+	var d *locktable.GroupedDriver
+	d = locktable.NewGrouped(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clients[inbox] = d
+	v.clients[inbox] = d.Driver
 	return d
+}
+
+// newDriver makes a driver over a store that gets no signals.
+func newDriver(store swap.Store) *locktable.Driver {
+	return locktable.New(swap.New(store, "inbox", func(driver.Signal) {}), "inbox")
 }
 
 type valuesClient struct {
@@ -158,20 +168,15 @@ func (v *values) swapAll(swaps []swap.Swap) (done []swap.Swapped, all bool) {
 // openAll makes another client, which grants several names in one step.
 func (v *values) openAll() *locktable.GroupedDriver {
 	inbox := rand.Text()
-	var d *locktable.GroupedDriver
-	d = locktable.NewGrouped(swap.New(allClient{&valuesClient{v, inbox}}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.clients[inbox] = d.Driver
-	return d
+	return v.connect(inbox, allClient{&valuesClient{v, inbox}})
 }
 
 // If a name has many waiters, the client loads it before each step, because the known
 // value is outdated.
 func TestNoSwapFailsOnANameWithManyWaiters(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
-	one := &countingClient{valuesClient: &valuesClient{v, "one"}}
-	first := locktable.New(swap.New(one, "one", func(driver.Signal) {}), "one")
+	one := &countingClient{valuesClient: &valuesClient{v, "inbox"}}
+	first := newDriver(one)
 	second := v.open()
 	must(first.Acquire(t.Context(), exclusive(false)))(t)
 	own := exclusive(true)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/swap"
 )
@@ -30,7 +29,7 @@ func TestALeaseLastsLongerByTheWindowAndItsFenceFollowsTheWallClock(t *testing.T
 	from := locktable.At(now)
 	s := &windowClient{valuesClient: &valuesClient{newValues(func() time.Time { return now }, 0), "inbox"}}
 	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), WallClock: from.Add(time.Hour)}
-	d := locktable.New(swap.New(s, "inbox", func(driver.Signal) {}), "inbox")
+	d := newDriver(s)
 	g, err := d.Acquire(t.Context(), exclusive(false))
 	noError(t, err)
 	if want := s.window.To.Add(g.TTL); s.swapped.Holders[0].Expires != want {
