@@ -3,7 +3,6 @@ package etcdlock_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // withUsers starts a server with three users: root may do anything, app may write locks,
@@ -97,21 +97,9 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
 	t.Parallel()
 	url, prefix, c := ownPrefix(t)
-	d := openDriver(t, url)
-	for _, name := range []string{"a", "b", "c"} {
-		gets(t, d, mutex(name))
-	}
-	must(client(t, c.Addrs()...).Put(brief(t), prefix+"//entry/b", "free"))(t)
-	var listed []string
-	for e, err := range d.List(brief(t), "") {
-		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
-			t.Errorf("List returns %q with the error %v", e.Name, err)
-		}
-	}
-	if !slices.Equal(listed, []string{"a", "b", "c"}) {
-		t.Errorf("List returns %q; want a, b and c", listed)
-	}
-	wantFindings(t, d, "of a damaged entry", "error damaged entries, info members")
+	servertest.Damaged(t, openDriver(t, url), openDriver(t, url), "", func(name string) {
+		must(client(t, c.Addrs()...).Put(brief(t), prefix+"//entry/"+name, "free"))(t)
+	})
 }
 
 // A password that the cluster does not require protects nothing.
