@@ -24,29 +24,6 @@ func BenchmarkEntryCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkEntryHandOver passes a mutex among waiting clients.
-func BenchmarkEntryHandOver(b *testing.B) {
-	e, now := &locktable.Entry{}, start
-	var waiting []*driver.Claim
-	for i := range 10 {
-		waiting = append(waiting, mutex(fmt.Sprint("client", i)))
-		_, _ = e.Acquire(now, waiting[i], "inbox")
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		now++
-		c := waiting[i%len(waiting)]
-		if err := e.Release(now, &driver.LeaseRef{Token: c.Token}); err != nil || len(e.Signals) != 1 {
-			b.Fatal(err)
-		}
-		_, _ = e.Acquire(now, c, "inbox")
-		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.Add(wait), now.Add(ttl) // no claim expires
-		for j := range e.Queue {
-			e.Queue[j].Expires = now.Add(wait)
-		}
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{0, 10, 1000} {
 		e := entryWithWaiters(n)

@@ -17,11 +17,16 @@ import (
 // The fixture checks the rules at every step of each property. Only
 // TestTheEntryAnswersAsTheModelDoes sets the clock back, and never forgets the entry,
 // because forgetting is safe only while the clock does not run back.
-func TestTheRulesHoldIfIdleEntriesAreForgotten(t *testing.T) {
+func TestTheRulesHoldIfIdleEntriesAreForgottenAndFencesRaised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newFixture(t), rapidChooser(t)
+		raises := choose("raises", 2) == 1
 		for range steps(t) {
-			l.do(l.next(choose, false))
+			if o := l.next(choose, false); raises && choose("raise", 4) == 0 {
+				_, _ = l.raise(pick(choose, "who", clients...), max(1, l.e.Fence+uint64(choose("by", 5))-2))
+			} else {
+				l.do(o)
+			}
 		}
 	})
 }
@@ -157,7 +162,7 @@ func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 		for range steps(t) {
 			o := l.next(choose, true)
 			if o.what == "forget" {
-				continue // the model keepsExpired nothing
+				continue // the model forgets nothing
 			}
 			ops = append(ops, o.String())
 			if got, want := l.do(o), m.do(l.now, o); got != want {

@@ -131,14 +131,6 @@ func TestMarksAreStoredBehindAllOtherFields(t *testing.T) {
 	wantCorrupt(t, append(many, bytes.Repeat(make([]byte, 18), locktable.MaxMarks+1)...))
 }
 
-func TestIsChangeIsTrueOnlyForSignalChanged(t *testing.T) {
-	for kind := range locktable.SignalChanged + 3 {
-		if is := locktable.IsChange(driver.Signal{Kind: kind}); is != (kind == locktable.SignalChanged) {
-			t.Errorf("IsChange of signal kind %d is %v", kind, is)
-		}
-	}
-}
-
 // A step that finds expired places in rows signals that, even if it does nothing else.
 func TestExpiredPlacesInRowsAreSignaled(t *testing.T) {
 	r, now := newRowTable(t, 20, mutex)

@@ -11,13 +11,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-var _ interface {
-	driver.Driver
-	driver.Signaler
-	driver.Lister
-	driver.LeaseBreaker
-} = (*locktable.Driver)(nil)
-
 func TestAnErrorOfTheTableBecomesADriverErrorWithOpAndName(t *testing.T) {
 	s := newByteTable()
 	d := s.client("1")
