@@ -6,21 +6,10 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func open(t *testing.T, url string) driver.Driver {
-	t.Helper()
-	d, err := driver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatalf("Open(%q): %v", url, err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return d
-}
+var open = servertest.OpenDriver[driver.Driver]
 
 // isGranted reports whether a new claim on a name is granted.
 func isGranted(t *testing.T, d driver.Driver, name string) bool {
