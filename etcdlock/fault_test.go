@@ -20,10 +20,7 @@ import (
 func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	servertest.RidesThrough(t, openDriver(t, c.URL()), openDriver(t, c.URL()), func() {
-		c.Members[0].Kill()
-		c.Members[0].Run()
-	})
+	servertest.RidesThrough(t, openDriver(t, c.URL()), openDriver(t, c.URL()), c.Members[0].Restart)
 }
 
 // The leader of three members may be killed or paused.

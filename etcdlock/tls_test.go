@@ -81,10 +81,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
 	certtest.Rotate(t, a, certtest.Server{
 		Identity: own,
-		Reload: func() {
-			c.Members[0].Kill()
-			c.Members[0].Run()
-		},
+		Reload:   c.Members[0].Restart,
 		Open: func(client *certtest.Identity) driver.Driver {
 			return openDriver(t, c.URL()+"/tls?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
 		},

@@ -14,10 +14,7 @@ import (
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	restart := func() {
-		c.Members[0].Kill()
-		c.Members[0].Run()
-	}
+	restart := c.Members[0].Restart
 	servertest.WatchOutlives(t, openDriver(t, c.URL()), openDriver(t, c.URL()), restart, restart)
 }
 

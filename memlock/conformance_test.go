@@ -16,7 +16,6 @@ func TestConformance(t *testing.T) {
 		Open:      func(testing.TB) driver.Driver { return memory.Driver() },
 		Clock:     clock,
 		NoNetwork: true,
-
 		AtomicAll: true,
 	})
 }
@@ -28,7 +27,6 @@ func TestConformanceOnItsOwnClock(t *testing.T) {
 		Open:      func(testing.TB) driver.Driver { return memory.Driver() },
 		Unit:      400 * time.Millisecond,
 		NoNetwork: true,
-
 		AtomicAll: true,
 	})
 }

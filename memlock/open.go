@@ -79,6 +79,6 @@ func init() {
 			return New(nil), nil
 		}
 		m, _ := namedMemories.LoadOrStore(u.Opaque, NewMemory(nil))
-		return m.(*Memory).Driver(), nil //nolint:forcetypeassert // named has only these
+		return m.(*Memory).Driver(), nil //nolint:forcetypeassert // namedMemories has only these
 	})
 }

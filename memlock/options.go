@@ -1,8 +1,6 @@
 package memlock
 
-import (
-	"time"
-)
+import "time"
 
 // Options for a Memory. The zero value and nil work.
 type Options struct {

@@ -62,10 +62,7 @@ func TestAnotherNodeThatLosesItsData(t *testing.T) {
 	other := nodes[(leader+1)%3]
 	_, js = connect(t, other)
 	a, b := openDriver(t, "nats://"+other.Addr), openDriver(t, "nats://"+other.Addr)
-	repeatsSequence(t, a, b, js, func() {}, func() {
-		nodes[leader].Kill()
-		nodes[leader].Run()
-	})
+	repeatsSequence(t, a, b, js, func() {}, nodes[leader].Restart)
 }
 
 // An operator restores a backup. The NATS tools send the same requests.

@@ -157,10 +157,7 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	nightly(t, "it loses data")
 	t.Parallel()
 	server := natstest.Start(t, "")
-	servertest.Forgets(t, openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr), func() {
-		server.Kill()
-		server.Run()
-	})
+	servertest.Forgets(t, openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr), server.Restart)
 }
 
 // checkPush returns an error unless PushesGrants is as wanted.

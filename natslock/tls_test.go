@@ -50,10 +50,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	server := natstest.Start(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 20 }", own.Cert, own.Key, own.CA))
 	certtest.Rotate(t, a, certtest.Server{
 		Identity: own,
-		Reload: func() {
-			server.Kill()
-			server.Run()
-		},
+		Reload:   server.Restart,
 		Open: func(client *certtest.Identity) driver.Driver {
 			return openDriver(t, "nats://"+server.Addr+"?ca_cert="+client.CA+"&client_cert="+client.Cert+"&client_key="+client.Key)
 		},

@@ -158,6 +158,13 @@ func (m *Member) Run() {
 	m.await()
 }
 
+// Restart kills the member and starts it again.
+func (m *Member) Restart() {
+	m.TB.Helper()
+	m.Kill()
+	m.Run()
+}
+
 // launch starts the member without waiting.
 func (m *Member) launch() {
 	m.TB.Helper()

@@ -112,6 +112,12 @@ func (s *Server) Run(env ...string) {
 	s.awaitPort()
 }
 
+// Restart kills the server and starts it again.
+func (s *Server) Restart() {
+	s.Kill()
+	s.Run()
+}
+
 func (s *Server) run(env ...string) {
 	s.TB.Helper()
 	cmd := exec.Command(testservers.Build(s.TB, "nats"), s.args...)

@@ -120,7 +120,7 @@ func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
 	}
 }
 
-// refusing is a store whose swaps all fail.
+// refusingClient is a client whose swaps all fail.
 type refusingClient struct {
 	*valuesClient
 	swapped swap.Swapped
