@@ -21,11 +21,10 @@ type byteTable struct {
 	now     locktable.Instant
 	drivers map[string]*locktable.Driver
 
-	err          error  // each call returns it
-	repeatsSteps bool   // the first result of a step is dropped, as after a failed compare-and-swap
-	beforeStep   func() // is called while a step waits for its turn
-	updates      int    // calls of Update
-	closes       int
+	err        error  // each call returns it
+	beforeStep func() // is called while a step waits for its turn
+	updates    int    // calls of Update
+	closes     int
 }
 
 func newByteTable() *byteTable {
@@ -74,14 +73,6 @@ func (s *byteTable) Update(ctx context.Context, steps []locktable.Step, f func(i
 		name := step.Name
 		if s.err != nil {
 			return s.err
-		}
-		if s.repeatsSteps {
-			lost, err := s.load(name)
-			if err != nil {
-				return err
-			}
-			f(i, lost, s.now)
-			s.now++
 		}
 		e, err := s.load(name)
 		if err != nil {

@@ -65,32 +65,6 @@ func TestACallDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
-	s := newByteTable()
-	s.repeatsSteps = true
-	d, ctx := s.client("1"), t.Context()
-	var signals []driver.Signal
-	defer d.Listen(func(s driver.Signal) { signals = append(signals, s) })()
-	g, err := d.Acquire(ctx, *mutex("a"))
-	if err != nil || g.Fence != uint64(s.now) {
-		t.Fatalf("granted %+v, %v", g, err)
-	}
-	if _, err := d.Acquire(ctx, *mutex("b")); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("the second claim returns %v", err)
-	}
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b")})
-	if err != nil || answers[0] != nil || answers[1] != driver.ErrNoSuchLease {
-		t.Fatalf("renewals are answered %v, %v", answers, err)
-	}
-	noError(t, d.Release(ctx, lease("a")))
-	if len(signals) != 1 || signals[0].Kind != driver.SignalGranted || signals[0].Token != tokenOf("b") {
-		t.Errorf("signals are %+v", signals)
-	}
-	if g, err := d.Acquire(ctx, *mutex("b")); err != nil || g.Fence != signals[0].Fence {
-		t.Errorf("after the signals %+v the claim returns %+v, %v", signals, g, err)
-	}
-}
-
 // The driver and its callers must not share maps.
 func TestLabelsAreCopied(t *testing.T) {
 	labels := map[string]string{"k": "v"}
