@@ -85,7 +85,7 @@ func TestTheOnlyClientIsServedWhenTheHolderIsDead(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())
-	holder, waiter := mutex("job"), queued(mutex("job"))
+	holder, waiter := mutex("job"), queued("job")
 	holder.TTL = 3 * time.Second
 	holdAndDie(t, c, holder)
 	refused(t, d, waiter)

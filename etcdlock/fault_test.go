@@ -93,7 +93,7 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
 	a, b := openDriver(t, c.URL()), openDriver(t, "etcd://"+p.Addr)
-	holder, waiter := mutex("job"), queued(mutex("job"))
+	holder, waiter := mutex("job"), queued("job")
 	gets(t, a, holder)
 	refused(t, b, waiter)
 	awaitChange := servertest.Watch(t, b, "job")

@@ -23,6 +23,8 @@ var (
 	noError = basictest.NoError
 	nightly = basictest.Nightly
 	until   = basictest.Until
+	mutex   = servertest.Mutex
+	queued  = servertest.Queued
 	lease   = servertest.Lease
 	rises   = servertest.Rises
 	open    = servertest.Open[*etcdlock.Driver]
@@ -81,13 +83,6 @@ func keepClockBusy(t testing.TB, url string) *etcdlock.Driver {
 		}
 	}()
 	return d
-}
-
-var mutex = servertest.Mutex
-
-func queued(c driver.Claim) driver.Claim {
-	c.Queue = true
-	return c
 }
 
 // brief returns a ctx for one call, which outlasts a pause of the machine.

@@ -64,7 +64,7 @@ func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 48 {
 		all.Go(func() {
-			holder, waiter := mutex(fmt.Sprint("job", i)), queued(mutex(fmt.Sprint("job", i)))
+			holder, waiter := mutex(fmt.Sprint("job", i)), queued(fmt.Sprint("job", i))
 			first := gets(t, a, holder)
 			refused(t, b, waiter)
 			signals := signalsFor(t, b, waiter.Token)

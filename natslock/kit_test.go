@@ -31,6 +31,8 @@ var (
 	noError   = basictest.NoError
 	nightly   = basictest.Nightly
 	lease     = servertest.Lease
+	mutex     = servertest.Mutex
+	queued    = servertest.Queued
 	gets      = servertest.Gets
 	releases  = servertest.Releases
 	cycle     = servertest.Cycle
@@ -54,8 +56,6 @@ func ownBucket(t testing.TB) (url, bucket string, server *natstest.Server) {
 	bucket = fmt.Sprint("place", buckets.Add(1))
 	return "nats://" + server.Addr + "/" + bucket, bucket, server
 }
-
-var mutex = servertest.Mutex
 
 // connect opens a connection for the test. The machine may pause for longer than nats.go
 // waits by default.

@@ -81,8 +81,6 @@ func eachRequest(t *testing.T, a, b driver.Driver, name string, extra uint64, co
 		count("a release of a known name", 1+extra, func() { releases(t, a, c) })
 	}
 	gets(t, a, c)
-	next := mutex(name)
-	next.Queue = true
-	isRefused(t, b, next)
+	isRefused(t, b, queued(name))
 	count("a release after a waiter joined, with the signal", 4+extra, func() { releases(t, a, c) })
 }
