@@ -77,7 +77,7 @@ var endFaults = []fault{{
 		}
 		for _, name := range names {
 			for _, h := range d.stored(name).Holders {
-				if h.Inbox == d.Inbox() {
+				if h.Inbox == d.table.inbox {
 					_ = d.Release(context.Background(), driver.LeaseRef{Name: name, Token: h.Token})
 				}
 			}
@@ -91,7 +91,7 @@ var endFaults = []fault{{
 			d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {
 				var rest []locktable.Waiter
 				for _, w := range e.Queue {
-					if w.Inbox != d.Inbox() {
+					if w.Inbox != d.table.inbox {
 						rest = append(rest, w)
 					}
 				}

@@ -88,7 +88,7 @@ var releaseFaults = []fault{{
 	name: "a cancelled waiter loses the turn of the next", wants: []string{"Release/PassesOnAGrantThatNeverReachedItsWaiter"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		// Treats a grant that its waiter has not asked for yet as a place in the queue.
-		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.stored(l.Name).Queue) > 0 {
+		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.table.inbox && len(d.stored(l.Name).Queue) > 0 {
 			return ctx.Err()
 		}
 		return d.Release(ctx, l)

@@ -62,7 +62,7 @@ func (d *GroupedDriver) AcquireAll(ctx context.Context, claims []driver.Claim) (
 		if visible[i-n] {
 			// The first step on the name has already signaled the marks.
 			e.Visible = false
-			e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
+			e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return s.Kind == signalChanged })
 		}
 		return refused == nil
 	})

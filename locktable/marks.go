@@ -25,9 +25,6 @@ const maxMarks = 64
 // to the watch, and not to the listeners.
 const signalChanged = driver.SignalLost + 1
 
-// IsChange reports whether a signal is for a watch, and not for a claim or a lease.
-func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
-
 // Mark adds a mark, or extends it: for the time d from now, its client gets a signal for
 // each visible change. known means that the mark was still there, so the client has
 // missed no change. ok is false if the entry has maxMarks other marks.

@@ -279,7 +279,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.
 // Deliver passes a signal for this driver's inbox to its listeners, or to a watch.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
-	case IsChange(s) && d.watching != nil:
+	case s.Kind == signalChanged && d.watching != nil:
 		d.watching.Notify(s.Token)
 		return
 	case s.Kind == driver.SignalRetry && s.Token.IsZero():
@@ -287,9 +287,6 @@ func (d *Driver) Deliver(s driver.Signal) {
 	}
 	d.listeners.Notify(s)
 }
-
-// Inbox returns the inbox that New got.
-func (d *Driver) Inbox() string { return d.inbox }
 
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {

@@ -90,7 +90,6 @@ var functions = map[string]any{
 	"locktable.Decode":            locktable.Decode,
 	"locktable.DecodeOwner":       locktable.DecodeOwner,
 	"locktable.DecodeWaiter":      locktable.DecodeWaiter,
-	"locktable.IsChange":          locktable.IsChange,
 	"locktable.New":               locktable.New,
 	"locktable.NewGrouped":        locktable.NewGrouped,
 	"locktable.WithRows":          locktable.WithRows,
