@@ -42,12 +42,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if len(rights) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	found = slices.Concat(found, g.topology(), clockFindings(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorityReads(ctx), rights, t.indexes(ctx, srv))
+	found = slices.Concat(found, g.topology(), clockFindings(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorityReads(ctx), rights, srv.missingIndexes(ctx))
 	engine.SortFindings(found)
 	return found, t.driverError(ctx, ctx.Err())
 }
 
-func (t *store) version(ctx context.Context) (found []driver.Finding) {
+func (t *store) version(ctx context.Context) []driver.Finding {
 	var b struct {
 		Version string `bson:"version"`
 		Ferret  string `bson:"ferretdbVersion"`
@@ -56,23 +56,18 @@ func (t *store) version(ctx context.Context) (found []driver.Finding) {
 		return nil // some users have no right to this command
 	}
 	if b.Ferret != "" {
-		found = engine.Version("FerretDB", b.Ferret)
-	} else {
-		found = engine.Version("MongoDB", b.Version)
+		found, isV2 := engine.Findings(engine.Version("FerretDB", b.Ferret)), strings.HasPrefix(b.Ferret, "v2.")
+		found.Add(!isV2, driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
+			"use MongoDB, or the database below FerretDB by its own URL")
+		found.Add(isV2, driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which Pawl was not tested",
+			"use MongoDB, or PostgreSQL by its own URL")
+		return found
 	}
+	found := engine.Findings(engine.Version("MongoDB", b.Version))
 	major, _, _ := strings.Cut(b.Version, ".")
 	n, err := strconv.Atoi(major)
-	switch {
-	case b.Ferret != "" && !strings.HasPrefix(b.Ferret, "v2."):
-		found = append(found, engine.Found(driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
-			"use MongoDB, or the database below FerretDB by its own URL")...)
-	case b.Ferret != "":
-		found = append(found, engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which Pawl was not tested",
-			"use MongoDB, or PostgreSQL by its own URL")...)
-	case err == nil && n < 5:
-		found = append(found, engine.Found(driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
-			"use MongoDB 6.0 or later")...)
-	}
+	found.Add(err == nil && n < 5, driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
+		"use MongoDB 6.0 or later")
 	return found
 }
 
@@ -154,21 +149,17 @@ func (t *store) rights(ctx context.Context, srv *server) (found []driver.Finding
 
 func errorOf[T any](_ T, err error) error { return err }
 
-func (t *store) indexes(ctx context.Context, srv *server) (found []driver.Finding) {
-	for _, in := range []struct {
-		collection *mongo.Collection
-		by         string
-	}{{srv.entries, "forget"}, {srv.signals, "at"}} {
+func (srv *server) missingIndexes(ctx context.Context) []driver.Finding {
+	var found engine.Findings
+	for _, in := range srv.ttlIndexes() {
 		specs, err := in.collection.Indexes().ListSpecifications(ctx)
 		exists := err != nil // some users have no right to list indexes
 		for _, s := range specs {
 			_, lookup := s.KeysDocument.LookupErr(in.by)
 			exists = exists || lookup == nil && s.ExpireAfterSeconds != nil
 		}
-		if !exists {
-			found = append(found, engine.Found(driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": the server never deletes old documents, and the collection grows",
-				fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]))...)
-		}
+		found.Add(!exists, driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": the server never deletes old documents, and the collection grows",
+			fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, in.after))
 	}
 	return found
 }

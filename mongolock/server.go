@@ -96,18 +96,25 @@ func (t *store) serverOf(g *greeting) *server {
 	}
 }
 
+// A ttlIndex makes the server delete old documents.
+type ttlIndex struct {
+	collection *mongo.Collection
+	by         string // the field that has a time
+	after      int32  // the age of that time, in seconds
+}
+
+func (srv *server) ttlIndexes() []ttlIndex {
+	return []ttlIndex{{srv.entries, "forget", 0}, {srv.signals, "at", signalLife}}
+}
+
 // index creates the collections, and the indexes by which the server deletes old
 // documents. Many processes may do so at the same time. The indexes only save space, so
 // index runs during the first steps, and the doctor reports a missing index.
 func (t *store) index(srv *server) {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
-	for _, i := range []struct {
-		in    *mongo.Collection
-		by    string
-		after int32
-	}{{srv.entries, "forget", 0}, {srv.signals, "at", signalLife}} {
-		_, _ = i.in.Indexes().CreateOne(ctx, mongo.IndexModel{
+	for _, i := range srv.ttlIndexes() {
+		_, _ = i.collection.Indexes().CreateOne(ctx, mongo.IndexModel{
 			Keys: bson.D{{Key: i.by, Value: 1}}, Options: options.Index().SetExpireAfterSeconds(i.after),
 		})
 	}
