@@ -157,16 +157,11 @@ func (s *store) createStream(ctx context.Context, replicas int) (*response, erro
 	return s.askStream(ctx, "CREATE", string(request))
 }
 
-// A configError is a setting of the bucket that lets the server lose held names, or
-// return old values.
-type configError driver.Finding
-
-func (e *configError) Error() string { return e.Subject + ": " + e.Detail }
-
 // edit returns the beginning of the command that corrects a bucket.
 func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
 
-// configErrors returns all errors in a configuration.
+// configErrors returns the settings of a bucket that let the server lose held names, or
+// return old values.
 func (s *store) configErrors(config *jetstream.StreamConfig) (all engine.Findings) {
 	const createAnother = "let natslock create one"
 	add := func(bad bool, subject, detail, advice string) {
@@ -189,7 +184,7 @@ func (s *store) configErrors(config *jetstream.StreamConfig) (all engine.Finding
 // checkConfig returns an error if the bucket, or the server, is unfit for locks.
 func (s *store) checkConfig(config *jetstream.StreamConfig) error {
 	for _, e := range s.configErrors(config) {
-		return &driver.Error{Backend: s.where(), Err: (*configError)(&e), Hint: "mend the bucket, or use another one: " + e.Advice, Permanent: true}
+		return &engine.ConfigError{Problem: e.Subject + ": " + e.Detail, Hint: "mend the bucket, or use another one: " + e.Advice}
 	}
 	if version := s.nc.ConnectedServerVersion(); isOld(version) {
 		return &driver.Error{Backend: s.where(), Err: fmt.Errorf("the server is nats-server %.40q", version), Hint: "run nats-server 2.11 or later", Permanent: true}

@@ -22,7 +22,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	err := s.ready(ctx)
-	if _, unfit := errors.AsType[*configError](err); err != nil && !unfit {
+	if _, unfit := errors.AsType[*engine.ConfigError](err); err != nil && !unfit {
 		return nil, err
 	}
 	sent := time.Now()
