@@ -187,9 +187,7 @@ func TestABucketThatMustExist(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, err := natslock.Open(ctx, "nats://"+server.Addr+"?create=false")
-	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "kv add") {
-		t.Errorf("%v; want a hint", err)
-	}
+	servertest.Explained(t, err, true, "kv add")
 	_, js := connect(t, server)
 	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
 	d := openDriver(t, "nats://"+server.Addr+"?create=false")
