@@ -18,13 +18,9 @@ import (
 // even if the process was paused: the data needs no fence. The example has the code
 // around it.
 //
-// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside a
-// Do, such as the one of pawl.All. Pass all leases to one call, in any order: two calls
-// in one transaction can deadlock with another transaction or a renewal (error 1213). A
-// lease that is passed twice counts once. Several leases on one name are each checked.
-// The error for a nil lease (LeaseOf found none), no lease at all, or a lease of another
-// backend or prefix matches pawl.ErrInvalid. For a lease of another database the check
-// finds no row, and returns pawl.ErrStale.
+// A lease is a *pawl.Lease: [driver.Lease] says which ones a check accepts. Pass all
+// leases to one call, because two calls in one transaction can deadlock with another
+// transaction or a renewal (error 1213).
 //
 // Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
 // BeginTx. docs/transactions.md says what the errors of Do mean then. After CheckLease
@@ -47,10 +43,9 @@ import (
 // prefix; for another prefix use [LeaseChecker]. The user needs only SELECT on the table;
 // before MySQL 8.0.22, by its manual, also UPDATE.
 //
-// The check also calls Err of the *pawl.Lease, and refuses a lease that was released or
-// lost, because goroutines of one client pass a lease on without a request to the server.
-// Release the lease after Commit, as Do does. Test it on a real server: the check refuses
-// a lease of pawltest, which is in memory.
+// The check refuses a lease that was released or lost. Release the lease after Commit, as
+// Do does. Test it on a real server: the check refuses a lease of pawltest, which is in
+// memory.
 func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, &Options{Prefix: defaultPrefix}, leases)
 }

@@ -22,13 +22,9 @@ import (
 // even if the process was paused: the data needs no fence. The example has the code
 // around it.
 //
-// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
-// also of pawl.All. Pass all leases to one call, in any order: two calls in one
-// transaction can deadlock with another transaction (SQLSTATE 40P01). A lease that is
-// passed twice counts once. Several leases on one name are each checked. The error for a
-// nil lease (LeaseOf found none), no lease at all, or a lease of another backend, schema
-// or prefix matches pawl.ErrInvalid. For a lease of another database the check finds no
-// row, and returns pawl.ErrStale. For a *sql.Tx there is [CheckLeaseSQL].
+// A lease is a *pawl.Lease: [driver.Lease] says which ones a check accepts. Pass all
+// leases to one call, because two calls in one transaction can deadlock with another
+// transaction (SQLSTATE 40P01). For a *sql.Tx there is [CheckLeaseSQL].
 //
 // Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
 // Begin, Commit and Rollback. docs/transactions.md says what the errors of Do mean then.
@@ -53,10 +49,9 @@ import (
 // The user needs SELECT and UPDATE on the table. The function reads the table of the
 // default schema; for another schema use [LeaseChecker].
 //
-// The check also calls Err of the *pawl.Lease, and refuses a lease that was released or
-// lost, because goroutines of one client pass a lease on without a request to the server.
-// Release the lease after Commit, as Do does. Test it on a real server: the check refuses
-// a lease of pawltest, which is in memory.
+// The check refuses a lease that was released or lost. Release the lease after Commit, as
+// Do does. Test it on a real server: the check refuses a lease of pawltest, which is in
+// memory.
 func CheckLease(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error {
 	return checkLeases(ctx, tx, pgxRows(tx), defaultOptions(), leases)
 }

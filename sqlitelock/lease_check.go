@@ -26,11 +26,8 @@ import (
 // even if the process was paused: the data needs no fence. The example has the code
 // around it.
 //
-// A lease is a *pawl.Lease: the result of Lock, or of pawl.LeaseOf(ctx, name) inside Do,
-// also of pawl.All. Pass all leases to one call, in any order. A lease that is passed
-// twice counts once. Several leases on one name are each checked. The error for a nil
-// lease (LeaseOf found none), no lease at all, or a lease of another backend matches
-// pawl.ErrInvalid. For a lease of another file the check finds no row, and returns
+// A lease is a *pawl.Lease: [driver.Lease] says which ones a check accepts. Pass all
+// leases to one call. For a lease of another file the check finds no row, and returns
 // pawl.ErrStale.
 //
 // Use the ctx of Do, which ends when the lease is lost, for the statements, but not for
@@ -59,12 +56,8 @@ import (
 // same file (at the first write), and with BEGIN IMMEDIATE (at BEGIN). A long transaction
 // loses its own lease.
 //
-// Goroutines of one client pass a lease on without a write to the file. So the check also
-// calls Err of the *pawl.Lease, and refuses a lease that was released or lost. Do not
-// release before Commit.
-//
-// Test it on a file in t.TempDir: the check refuses a lease of pawltest, which is in
-// memory.
+// The check refuses a lease that was released or lost. Test it on a file in t.TempDir:
+// the check refuses a lease of pawltest, which is in memory.
 func CheckLease(ctx context.Context, tx *sql.Tx, leases ...driver.Lease) error {
 	return leaseCheck{tx: tx, now: time.Now}.run(ctx, leases)
 }
