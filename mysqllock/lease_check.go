@@ -65,10 +65,7 @@ func (d *lockDriver) CheckLease(ctx context.Context, tx *sql.Tx, leases ...drive
 }
 
 func checkLeases(ctx context.Context, tx *sql.Tx, o *Options, given []driver.Lease) error {
-	if err := engine.CheckTx(ctx, tx); err != nil {
-		return err
-	}
-	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("mysql", o.locationSuffix(), " prefix="))
+	leases, err := engine.LeasesOf(ctx, tx, given, engine.GrantedElsewhere("mysql", o.locationSuffix(), " prefix="))
 	if err != nil {
 		return err
 	}

@@ -111,10 +111,7 @@ func defaultOptions() *Options {
 }
 
 func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given []driver.Lease) error {
-	if err := engine.CheckTx(ctx, tx); err != nil {
-		return err
-	}
-	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("postgres", o.locationSuffix(), " schema=", " prefix="))
+	leases, err := engine.LeasesOf(ctx, tx, given, engine.GrantedElsewhere("postgres", o.locationSuffix(), " schema=", " prefix="))
 	if err != nil {
 		return err
 	}

@@ -85,10 +85,7 @@ type leaseCheck struct {
 }
 
 func (c leaseCheck) run(ctx context.Context, given []driver.Lease) error {
-	if err := engine.CheckTx(ctx, c.tx); err != nil {
-		return err
-	}
-	leases, err := engine.LeasesOf(given, engine.GrantedElsewhere("sqlite", ""))
+	leases, err := engine.LeasesOf(ctx, c.tx, given, engine.GrantedElsewhere("sqlite", ""))
 	if err != nil {
 		return err
 	}

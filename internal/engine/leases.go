@@ -22,11 +22,18 @@ type CheckedLease struct {
 	Fence uint64
 }
 
-// LeasesOf checks leases before the check sends a request. It refuses an empty list, a
-// nil lease, and a lease that has ended according to its client. foreign gets the backend
-// that granted a lease. If that is another backend than the checked one, foreign returns
-// the Problem and the Allowed of an InvalidError, and otherwise "".
-func LeasesOf(given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
+// LeasesOf checks the arguments of a lease check before it sends a request. It refuses a
+// nil ctx, a nil transaction, an empty list, a nil lease, and a lease that has ended
+// according to its client. foreign gets the backend that granted a lease. If that is
+// another backend than the checked one, foreign returns the Problem and the Allowed of an
+// InvalidError, and otherwise "".
+func LeasesOf(ctx context.Context, tx any, given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
+	if IsNil(tx) {
+		return nil, &driver.InvalidError{Argument: "transaction", Problem: "is nil", Allowed: "an open transaction: the work that needs the lease"}
+	}
+	if err := CheckContext(ctx); err != nil {
+		return nil, err
+	}
 	if len(given) == 0 {
 		return nil, &driver.InvalidError{Argument: "check", Problem: "has no lease", Allowed: "one or more"}
 	}

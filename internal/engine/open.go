@@ -70,14 +70,6 @@ func CheckContext(ctx context.Context) error {
 	return nil
 }
 
-// CheckTx refuses a nil ctx, and a nil transaction.
-func CheckTx(ctx context.Context, tx any) error {
-	if IsNil(tx) {
-		return &driver.InvalidError{Argument: "transaction", Problem: "is nil", Allowed: "an open transaction: the work that needs the lease"}
-	}
-	return CheckContext(ctx)
-}
-
 // IsNil reports whether a value is nil, or a nil pointer in an interface.
 func IsNil(x any) bool {
 	v := reflect.ValueOf(x)
