@@ -139,13 +139,12 @@ func parameters(u *url.URL) (p *parsedURL, query, rest url.Values, err error) {
 }
 
 func (p *parsedURL) setOwn(query url.Values) (err error) {
-	if query.Has("create") {
-		create, err := strconv.ParseBool(query.Get("create"))
-		if err != nil {
-			return invalid("has create that is neither true nor false", "true, false")
-		}
-		p.options.MustExist = !create
+	create := true
+	err = cmp.Or(engine.ReadBool(query, urlArgument, "create", &create), engine.ReadDuration(query, urlArgument, "retention", &p.options.Retention))
+	if err != nil {
+		return err
 	}
+	p.options.MustExist = !create
 	if query.Has("pool") {
 		if p.pool, err = strconv.Atoi(query.Get("pool")); err != nil || p.pool < 2 || p.pool > 1000 {
 			return invalid("has an invalid pool", "2 to 1000 connections")
@@ -153,11 +152,6 @@ func (p *parsedURL) setOwn(query url.Values) (err error) {
 	}
 	if p.options.Prefix = query.Get("prefix"); query.Has("prefix") && !goodPrefix.MatchString(p.options.Prefix) {
 		return invalid("has an invalid prefix", "1 to 32 letters, digits and underscores")
-	}
-	if query.Has("retention") {
-		if p.options.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.options.Retention < time.Minute {
-			return invalid("has an invalid retention", "a duration of 1m or more")
-		}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,10 +15,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
-	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
+const (
+	urlArgument = "postgres URL"
+	urlForm     = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
+		"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
+)
 
 // ownParameters are Pawl's parameters. libpqParameters are the parameters of libpq and
 // pgx, and common settings of a session.
@@ -57,26 +60,19 @@ type parsedURL struct {
 }
 
 func parseURL(u *url.URL) (*parsedURL, error) {
-	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ownParameters, libpqParameters))
+	query, err := driver.URLParameters(u, urlArgument, slices.Concat(ownParameters, libpqParameters))
 	if err != nil {
 		return nil, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	o := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}
-	if v := query.Get("retention"); query.Has("retention") {
-		if o.Retention, err = time.ParseDuration(v); err != nil || o.Retention == 0 {
-			return nil, invalid("has a retention that is not a duration (24h is one)")
-		}
+	o, push := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}, true
+	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", &o.Retention), engine.ReadBool(query, urlArgument, "push", &push))
+	if err != nil {
+		return nil, err
 	}
-	if query.Has("push") {
-		push, err := strconv.ParseBool(query.Get("push"))
-		if err != nil {
-			return nil, invalid("has push that is neither true nor false")
-		}
-		o.NoPush = !push
-	}
+	o.NoPush = !push
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
@@ -148,5 +144,5 @@ func errTextOf(err error, u *url.URL) string {
 }
 
 func invalid(problem string) error {
-	return &driver.InvalidError{Argument: "postgres URL", Problem: problem, Allowed: urlForm}
+	return &driver.InvalidError{Argument: urlArgument, Problem: problem, Allowed: urlForm}
 }

@@ -1,19 +1,22 @@
 package sqlitelock
 
 import (
+	"cmp"
 	"net/url"
-	"strconv"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
-	"optionally with ?retention=DURATION, &poll=DURATION and &create=false; in the path write ?, # and % as %3F, %23 and %25"
+const (
+	urlArgument = "sqlite URL"
+	urlForm     = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
+		"optionally with ?retention=DURATION, &poll=DURATION and &create=false; in the path write ?, # and % as %3F, %23 and %25"
+)
 
 func parseURL(u *url.URL) (path string, o *Options, err error) {
 	invalid := func(problem string) error {
-		return &driver.InvalidError{Argument: "sqlite URL", Problem: problem, Allowed: urlForm}
+		return &driver.InvalidError{Argument: urlArgument, Problem: problem, Allowed: urlForm}
 	}
 	path = u.Path
 	if u.Opaque != "" {
@@ -31,37 +34,16 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 		return "", nil, invalid("has no path")
 	}
 
-	query, err := driver.URLParameters(u, "sqlite URL", []string{"create", "poll", "retention"})
+	query, err := driver.URLParameters(u, urlArgument, []string{"create", "poll", "retention"})
 	if err != nil {
 		return "", nil, err
 	}
-	o = &Options{}
-	for key := range query {
-		v, allowed := query.Get(key), "true, false"
-		switch key {
-		case "create":
-			var create bool
-			create, err = strconv.ParseBool(v)
-			o.MustExist = !create
-		case "poll":
-			allowed = "a duration, like 10ms"
-			o.Poll, err = duration(v)
-		case "retention":
-			allowed = "a duration, like 24h"
-			o.Retention, err = duration(v)
-		}
-		if err != nil {
-			return "", nil, &driver.InvalidError{Argument: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: allowed}
-		}
-	}
-	return path, o, nil
-}
-
-// duration parses a duration, and refuses 0, which would mean the default.
-func duration(v string) (time.Duration, error) {
-	d, err := time.ParseDuration(v)
-	if d == 0 {
-		err = strconv.ErrRange
-	}
-	return d, err
+	o, create := &Options{}, true
+	err = cmp.Or(
+		engine.ReadBool(query, urlArgument, "create", &create),
+		engine.ReadDuration(query, urlArgument, "poll", &o.Poll),
+		engine.ReadDuration(query, urlArgument, "retention", &o.Retention),
+	)
+	o.MustExist = !create
+	return path, o, err
 }

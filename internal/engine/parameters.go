@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// ReadBool reads a parameter of a URL into to, if the URL has it. Its error is a
+// [*driver.InvalidError]; what is the text for its field Argument, such as "mysql URL".
+func ReadBool(query url.Values, what, name string, to *bool) (err error) {
+	if !query.Has(name) {
+		return nil
+	}
+	if *to, err = strconv.ParseBool(query.Get(name)); err != nil {
+		return unreadable(what, name, "true, false")
+	}
+	return nil
+}
+
+// ReadDuration is [ReadBool] for a duration. It refuses 0, which would mean the default.
+func ReadDuration(query url.Values, what, name string, to *time.Duration) (err error) {
+	if !query.Has(name) {
+		return nil
+	}
+	if *to, err = time.ParseDuration(query.Get(name)); err != nil || *to == 0 {
+		return unreadable(what, name, "a duration, like 10ms or 24h")
+	}
+	return nil
+}
+
+// unreadable does not quote the value, because a parameter may be a part of a password.
+func unreadable(what, name, allowed string) error {
+	return &driver.InvalidError{Argument: what, Problem: "has a " + name + " that cannot be read", Allowed: allowed}
+}
