@@ -105,24 +105,17 @@ func ensureSchema(c *conn) error {
 		return nil
 	}
 
-	if err := c.script("BEGIN IMMEDIATE"); err != nil {
+	err = c.transaction(func() (err error) {
+		empty, err = checkSchema(c) // another process may have created the tables
+		if err == nil && empty {
+			err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+		}
 		return err
-	}
-	empty, err = checkSchema(c) // another process may have created the tables
+	})
 	if err == nil && empty {
-		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
-	}
-	if err == nil {
-		err = c.script("COMMIT")
-	}
-	if err != nil {
-		_ = c.script("ROLLBACK") // an error means that no transaction is open
-		return err
-	}
-	if empty {
 		_ = c.script(reserve)
 	}
-	return nil
+	return err
 }
 
 // reserve gives a new file some free pages, so that checkpoints, and so renewals and
