@@ -87,20 +87,17 @@
 // checks twice a second whether they were broken. If a holder dies, the head of the queue
 // sends a request when the holder's lease ends.
 //
-// This is why Properties().PushesGrants is true. If it were false, the root package would
-// poll itself: with an Acquire for each waiting goroutine, which writes a place to the
-// disk, and not with one read for the process. The waiter's driver finds the grant in the
-// entry that it reads. So a release writes only the entry, and no signal. Only a broken
-// lease gets a signal, which is a row in the second table.
+// The waiter's driver finds the grant in the entry that it reads. So a release writes
+// only the entry, and no signal. Only a broken lease gets a signal, which is a row in the
+// second table.
 //
 // # What do many waiters cost?
 //
-// All waiters for a name are in its row, and each renews its place by writing the row.
-// With 200 processes that wait for one name, that is 120 writes a second of 20 kB each.
-// Each process also polls 4.5 times a second, usually without news. Together this takes a
-// quarter of a core of MariaDB, and 2.2 MB of its log a second. The cost grows with the
-// square of the number of waiters. So do not use this backend, or a lock at all, for many
-// hundreds of waiters for one name. Hundreds of names with a few waiters each are cheap.
+// All waiters for a name are in its row, and each renews its place by writing the row. So
+// the cost grows with the square of the number of waiters: 200 processes that wait for
+// one name take a quarter of a core of MariaDB, and 2.2 MB of its log a second. Do not
+// use this backend, or a lock at all, for many hundreds of waiters for one name. Hundreds
+// of names with a few waiters each are cheap.
 //
 // # What survives a crash?
 //

@@ -13,7 +13,9 @@ import (
 
 // newPoller makes the poller that reads signals from the tables, because the server
 // pushes none. One statement reads the entries of the names for which claims of this
-// client wait, and the rows of lost leases. It locks nothing and writes nothing.
+// client wait, and the rows of lost leases. It locks nothing and writes nothing. If
+// Properties().PushesGrants were false, the root package would poll instead, with an
+// Acquire for each waiting goroutine, which writes a place to the disk.
 //
 // A grant is in the entry. So a client whose release grants the name to a waiter writes
 // nothing else, and the waiter never sees the grant before its commit. The waiter may see
