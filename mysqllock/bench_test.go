@@ -61,12 +61,6 @@ func execOnOneConn(db *sql.DB, statements ...string) error {
 	return nil
 }
 
-// BenchmarkRenew renews a thousand leases.
-func BenchmarkRenew(b *testing.B) {
-	_, url := durableServer(b)
-	drivertest.BenchmarkRenew(b, openDriver(b, url))
-}
-
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	s := mysqltest.Start(b)

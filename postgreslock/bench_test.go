@@ -52,11 +52,6 @@ func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
 	return "UPDATE floor SET version = version + 1, entry = $2 WHERE id = $1"
 }
 
-// BenchmarkRenew renews a thousand leases at once.
-func BenchmarkRenew(b *testing.B) {
-	drivertest.BenchmarkRenew(b, openDriver(b, durableServer(b).URL("postgres")))
-}
-
 // BenchmarkBesideHolders measures the cost of a step beside many holders of its name.
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, openDriver(b, durableServer(b).URL("postgres")), nil, 1, 100, 1000)
