@@ -119,17 +119,6 @@ func mustOpen(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driv
 	}
 }
 
-func poolOf(t testing.TB, url string, maxConns int32) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	noError(t, err)
-	config.MaxConns = maxConns
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	noError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 func dbOf(t testing.TB, url string, maxConns int) *sql.DB {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)

@@ -55,16 +55,8 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 		pgx.QueryExecModeCacheDescribe:  "error fsync,info tables",
 		pgx.QueryExecModeExec:           "error fsync,info tables",
 	} {
-		config, err := pgxpool.ParseConfig(pooler.URL(name))
-		noError(t, err)
-		config.ConnConfig.DefaultQueryExecMode = mode
-		pool, err := pgxpool.NewWithConfig(ctx, config)
-		noError(t, err)
-		t.Cleanup(pool.Close)
-		d, err := asDriver(postgreslock.New(pool, nil))
-		noError(t, err)
-		t.Cleanup(func() { _ = d.Close() })
-		if found := diagnose(t, d); found != want {
+		pool := poolOf(t, pooler.URL(name), 4, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+		if found := diagnose(t, driverOver(t, pool, nil)); found != want {
 			t.Errorf("%v: %q; want %q", mode, found, want)
 		}
 	}
@@ -106,9 +98,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		servertest.Finds(t, d, "error tables", want)
 	}
 	server.Database("nothing")
-	d, err := asDriver(postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil))
-	noError(t, err)
-	defer d.Close()
+	d := driverOver(t, poolOf(t, server.URL("nothing"), 2), nil)
 	if found := diagnose(t, d); !strings.HasSuffix(found, "info tables") {
 		t.Errorf("a database without tables: the doctor finds %s", found)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/servertest"
-	"github.com/pawl-go/pawl/postgreslock"
 )
 
 // client returns a client with its own driver. Its times are longer than the defaults,
@@ -87,9 +86,7 @@ func TestErrorsNameAnExhaustedPool(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	pool := poolOf(t, url, 2)
-	d, err := asDriver(postgreslock.New(pool, nil))
-	noError(t, err)
-	defer d.Close()
+	d := driverOver(t, pool, nil)
 	c := mutex("job")
 	gets(t, d, c)
 	var taken []interface{ Release() }
@@ -100,7 +97,7 @@ func TestErrorsNameAnExhaustedPool(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	_, err = d.Renew(short, []driver.LeaseRef{lease(c)})
+	_, err := d.Renew(short, []driver.LeaseRef{lease(c)})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all connections of the pool are in use") {
 		t.Errorf("%v", err)
 	}
@@ -122,8 +119,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 		d := openDriver(t, url)
 		all.Go(func() {
 			for range 50 {
-				c := mutex("job")
-				c.Weight = 1
+				c := servertest.Reader("job")
 				if _, err := d.Acquire(ctx, c); err != nil {
 					t.Error(err)
 					return
@@ -198,12 +194,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	eventually(t, "one statement renews all leases", func() bool {
 		before := sent.count("")
 		answers, err := d.Renew(ctx, leases)
-		noError(t, err)
-		for _, a := range answers {
-			if a != nil {
-				t.Fatal(a)
-			}
-		}
+		noError(t, errors.Join(append(answers, err)...))
 		return sent.count("")-before == 1
 	})
 }
@@ -243,7 +234,6 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	nightly(t, "it waits for 15 s")
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
-	proxy := servertest.StartProxy(t, server.Addr)
-	far := openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1))
+	far, proxy := openThroughProxy(t, server, url)
 	servertest.CheckSilentConnections(t, proxy, far, openDriver(t, url))
 }

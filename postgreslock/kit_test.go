@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/pgtest"
@@ -42,6 +43,29 @@ func openThroughProxy(t testing.TB, server *pgtest.Server, url string) (*postgre
 	t.Helper()
 	proxy := servertest.StartProxy(t, server.Addr)
 	return openDriver(t, strings.Replace(url, server.Addr, proxy.Addr, 1)), proxy
+}
+
+// driverOver makes a driver over a pool, and closes it when the test ends.
+func driverOver(t testing.TB, pool *pgxpool.Pool, o *postgreslock.Options) *postgreslock.Driver {
+	t.Helper()
+	d := mustOpen(t)(asDriver(postgreslock.New(pool, o)))
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// poolOf opens a pool as a caller does, with changes to its configuration.
+func poolOf(t testing.TB, url string, maxConns int32, changes ...func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	noError(t, err)
+	config.MaxConns = maxConns
+	for _, change := range changes {
+		change(config)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	noError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
 }
 
 // conn opens a connection like another program.

@@ -65,8 +65,7 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	var drivers []*postgreslock.Driver
 	var leases []*pawl.Lease
 	for _, o := range options {
-		d, err := asDriver(postgreslock.New(pool, o))
-		noError(t, err)
+		d := driverOver(t, pool, o)
 		locks, err := pawl.New(d, servertest.Patient)
 		noError(t, err)
 		t.Cleanup(func() { _ = locks.Close() })

@@ -79,19 +79,14 @@ func TestTheListenerCallsBeforeConnect(t *testing.T) {
 	nightly(t, "it starts servers")
 	for name, open := range map[string]func(t *testing.T, config *pgxpool.Config) driver.Driver{
 		"pgxpool": func(t *testing.T, config *pgxpool.Config) driver.Driver {
-			p, err := pgxpool.NewWithConfig(ctx, config)
-			noError(t, err)
+			p := must(pgxpool.NewWithConfig(ctx, config))(t)
 			t.Cleanup(p.Close)
-			d, err := postgreslock.New(p, nil)
-			noError(t, err)
-			return d
+			return must(postgreslock.New(p, nil))(t)
 		},
 		"database/sql": func(t *testing.T, config *pgxpool.Config) driver.Driver {
 			db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionBeforeConnect(config.BeforeConnect))
 			t.Cleanup(func() { _ = db.Close() })
-			d, err := postgreslock.NewDB(db, nil)
-			noError(t, err)
-			return d
+			return must(postgreslock.NewDB(db, nil))(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,22 +60,16 @@ func settingsWith(changes map[string]string) map[string]string {
 // sessionPool returns a pool of a caller whose sessions have these settings.
 func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[string]string) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	noError(t, err)
-	config.ConnConfig.RuntimeParams, config.ConnConfig.DefaultQueryExecMode = settings, mode
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	noError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return poolOf(t, url, 4, func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams, c.ConnConfig.DefaultQueryExecMode = settings, mode
+	})
 }
 
 // sessionOpeners returns functions that open drivers with different settings.
 func sessionOpeners(server *pgtest.Server, url string) []func(t testing.TB) driver.Driver {
 	pooled := func(mode pgx.QueryExecMode, changes map[string]string) func(t testing.TB) driver.Driver {
 		return func(t testing.TB) driver.Driver {
-			d, err := asDriver(postgreslock.New(sessionPool(t, url, mode, settingsWith(changes)), nil))
-			noError(t, err)
-			return d
+			return mustOpen(t)(asDriver(postgreslock.New(sessionPool(t, url, mode, settingsWith(changes)), nil)))
 		}
 	}
 	return []func(t testing.TB) driver.Driver{
@@ -91,9 +85,7 @@ func sessionOpeners(server *pgtest.Server, url string) []func(t testing.TB) driv
 			config.RuntimeParams = settingsWith(map[string]string{"client_encoding": "WIN1252"})
 			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { _ = db.Close() })
-			d, err := asDriver(postgreslock.NewDB(db, nil))
-			noError(t, err)
-			return d
+			return mustOpen(t)(asDriver(postgreslock.NewDB(db, nil)))
 		},
 		func(t testing.TB) driver.Driver {
 			return open(t, strings.Replace(url, "postgres@", "odd@", 1)+"?options=-c%20client_encoding%3DLATIN1")
@@ -129,9 +121,7 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 	for i, encoding := range []string{"UTF8", "LATIN1", "SJIS"} {
 		settings := map[string]string{"client_encoding": encoding, "DateStyle": "German, DMY"}
 		modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeExec}
-		d, err := asDriver(postgreslock.New(sessionPool(t, url, modes[i], settings), o))
-		noError(t, err)
-		defer d.Close()
+		d := driverOver(t, sessionPool(t, url, modes[i], settings), o)
 		if i == 0 {
 			gets(t, d, c)
 			continue

@@ -206,9 +206,7 @@ func TestTheSetUpDelaysNoRequestPastItsCtx(t *testing.T) {
 	t.Parallel()
 	server, _, name := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)
-	d, err := asDriver(postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil))
-	noError(t, err)
-	defer d.Close()
+	d := driverOver(t, poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil)
 	servertest.FirstCheck(t, d, proxy, "pg_is_in_recovery")
 }
 

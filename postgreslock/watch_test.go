@@ -110,16 +110,9 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 // openTraced opens a driver over a pool whose statements are recorded.
 func openTraced(t *testing.T, url string) (*postgreslock.Driver, *statementLog) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	noError(t, err)
 	log := &statementLog{}
-	config.ConnConfig.Tracer = log
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	noError(t, err)
-	t.Cleanup(pool.Close)
-	d := mustOpen(t)(asDriver(postgreslock.New(pool, &postgreslock.Options{NoPush: true})))
-	t.Cleanup(func() { _ = d.Close() })
-	return d, log
+	pool := poolOf(t, url, 4, func(c *pgxpool.Config) { c.ConnConfig.Tracer = log })
+	return driverOver(t, pool, &postgreslock.Options{NoPush: true}), log
 }
 
 // A statementLog records the statements of a pool.
