@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
-	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -46,26 +44,7 @@ func TestTwoTransactionsCheckOneLease(t *testing.T) {
 func TestCheckLeaseOfOtherTables(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
-	locks := make([]*pawl.Lease, 2)
-	for i, d := range []*mysqllock.Driver{d, other} {
-		client, err := pawl.New(d, servertest.Patient)
-		noError(t, err)
-		t.Cleanup(func() { _ = client.Close() })
-		locks[i], err = client.Mutex("job").Lock(ctx)
-		noError(t, err)
-	}
-	for _, err := range []error{
-		mysqllock.CheckLease(ctx, begin(t, db), locks[1]),
-		d.CheckLease(ctx, begin(t, db), locks[1]),
-		other.CheckLease(ctx, begin(t, db), locks[0]),
-	} {
-		if !errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables") {
-			t.Errorf("%v; want ErrInvalid", err)
-		}
-	}
-	if err := errors.Join(d.CheckLease(ctx, begin(t, db), locks[0]), other.CheckLease(ctx, begin(t, db), locks[1])); err != nil {
-		t.Error(err)
-	}
+	fencetest.ChecksOtherTables(t, fencetest.SQL(d, db, mysqllock.CheckLease), fencetest.SQL(other, db, other.CheckLease))
 }
 
 func exec(t testing.TB, db interface {

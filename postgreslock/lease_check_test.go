@@ -9,10 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
-	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -60,35 +58,13 @@ func TestCheckLease(t *testing.T) {
 func TestCheckLeaseOfOtherTables(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
-	pool := poolOf(t, url, 10)
-	options := []*postgreslock.Options{nil, {Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}}
-	var drivers []*postgreslock.Driver
-	var leases []*pawl.Lease
-	for _, o := range options {
+	pool, db := poolOf(t, url, 10), dbOf(t, url, 10)
+	tables := []fencetest.Engine{fencetest.SQL(driverOver(t, pool, nil), db, postgreslock.CheckLeaseSQL)}
+	for _, o := range []*postgreslock.Options{{Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}} {
 		d := driverOver(t, pool, o)
-		locks, err := pawl.New(d, servertest.Patient)
-		noError(t, err)
-		t.Cleanup(func() { _ = locks.Close() })
-		l, err := locks.Mutex("job").Lock(ctx)
-		noError(t, err)
-		drivers, leases = append(drivers, d), append(leases, l)
+		tables = append(tables, fencetest.SQL(d, db, d.CheckLeaseSQL))
 	}
-	for i, d := range append(drivers, nil) {
-		for j, l := range leases {
-			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-				if d == nil {
-					return postgreslock.CheckLease(ctx, tx, l)
-				}
-				return d.CheckLease(ctx, tx, l)
-			})
-			switch {
-			case i%len(drivers) == j && err != nil:
-				t.Errorf("%d of %d: %v", j, i, err)
-			case i%len(drivers) != j && (!errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "other tables")):
-				t.Errorf("%d of %d: %v; want ErrInvalid", j, i, err)
-			}
-		}
-	}
+	fencetest.ChecksOtherTables(t, tables...)
 }
 
 // A renewal changes the row of the name, which an older snapshot does not see.

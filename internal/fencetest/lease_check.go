@@ -268,6 +268,28 @@ func ChecksSeveral(t TB, e Engine) {
 	}
 }
 
+// ChecksOtherTables tests that the check of each engine refuses the leases of the other
+// engines, which have other tables in one database, as invalid and not as stale.
+func ChecksOtherTables(t TB, engines ...Engine) {
+	t.Helper()
+	var leases []driver.Lease
+	for _, e := range engines {
+		locks := must(pawl.New(e.Locks, servertest.Patient))(t)
+		t.Cleanup(func() { _ = locks.Close() })
+		leases = append(leases, must(locks.Mutex("job").Lock(t.Context()))(t))
+	}
+	for i, e := range engines {
+		for k, l := range leases {
+			err := e.check(t.Context(), l)
+			if i != k {
+				wantInvalid(t, err, "other tables")
+			} else if err != nil {
+				t.Errorf("the lease of tables %d: %v", i, err)
+			}
+		}
+	}
+}
+
 // wantInvalid tests that an error matches ErrInvalid and has these texts.
 func wantInvalid(t TB, err error, words ...string) {
 	t.Helper()
