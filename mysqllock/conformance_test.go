@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/mysqllock"
 )
 
 func TestConformance(t *testing.T) {
@@ -16,25 +15,15 @@ func TestConformance(t *testing.T) {
 	s := mysqltest.Shared(t)
 	database := s.NewDatabase(t)
 	db := s.Open(t, database)
-	newDriver := func(t testing.TB) driver.Driver {
-		d, err := asDriver(mysqllock.New(db, nil))
-		noError(t, err)
-		return d
-	}
 	drivertest.Run(t, drivertest.Harness{
-		Open:     newDriver,
+		Open:     func(t testing.TB) driver.Driver { return driverOver(t, db, nil) },
 		Sessions: sessionOpeners(s, database),
 		OtherStores: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
 			func(t testing.TB) driver.Driver { return openDriver(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
 		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			db, err := mysqltest.OpenDSN(mysqltest.DSN(n.Addr(s.Addr), database))
-			noError(t, err)
-			t.Cleanup(func() { _ = db.Close() })
-			d, err := asDriver(mysqllock.New(db, nil))
-			noError(t, err)
-			return d
+			return driverOver(t, mysqltest.OpenDSN(t, mysqltest.DSN(n.Addr(s.Addr), database)), nil)
 		},
 	})
 }
@@ -56,10 +45,7 @@ func sessionOpeners(s *mysqltest.Server, database string) (all []func(testing.TB
 // variables of each session.
 func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *sql.DB {
 	t.Helper()
-	db, err := mysqltest.OpenDSN(s.DSN(database) + "?" + strings.ReplaceAll(parameters, "'", "%27"))
-	noError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return mysqltest.OpenDSN(t, s.DSN(database)+"?"+strings.ReplaceAll(parameters, "'", "%27"))
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {

@@ -126,8 +126,7 @@ func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
 	}
 	own := queued("job")
 	own.QueueTTL = time.Minute
-	granted := make(chan driver.Signal, 100)
-	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
+	signals := listen(t, waiting)
 	isRefused(t, waiting, own)
 	_ = d.Close()           // the test measures only the polls of waiting
 	time.Sleep(time.Second) // waiting polls, and finds no news
@@ -147,12 +146,5 @@ func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
 		releases(t, d, c)
 	}
 	releases(t, d, held)
-	select {
-	case s := <-granted:
-		if s.Kind != driver.SignalGranted || s.Token != own.Token {
-			t.Errorf("got the signal %+v", s)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("the waiter got no signal of its grant")
-	}
+	wantSignal(t, signals, driver.SignalGranted, own.Token)
 }

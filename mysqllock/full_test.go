@@ -63,15 +63,12 @@ func TestLongNamesFitIntoThePacketOfTheURL(t *testing.T) {
 	answers, err := d.Renew(ctx, leases)
 	noError(t, errors.Join(append(answers, err)...))
 
-	granted := make(chan driver.Signal, len(leases))
-	d.Listen(func(s driver.Signal) {
-		if s.Kind == driver.SignalGranted {
-			granted <- s
-		}
-	})
+	signals := listen(t, d)
+	var last driver.Claim
 	for _, l := range leases {
-		isRefused(t, d, queued(l.Name))
+		last = queued(l.Name)
+		isRefused(t, d, last)
 	}
 	noError(t, holder.Release(ctx, leases[len(leases)-1]))
-	eventually(t, "the driver gets the signal of its grant", func() bool { return len(granted) > 0 })
+	wantSignal(t, signals, driver.SignalGranted, last.Token)
 }

@@ -210,8 +210,6 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 func TestTheFirstCheckDelaysNoRequestPastItsCtx(t *testing.T) {
 	s, db, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, s.Addr)
-	slow, err := mysqltest.OpenDSN(mysqltest.DSN(proxy.Addr, databaseOf(t, db)))
-	noError(t, err)
-	t.Cleanup(func() { _ = slow.Close() })
+	slow := mysqltest.OpenDSN(t, mysqltest.DSN(proxy.Addr, databaseOf(t, db)))
 	servertest.FirstCheck(t, driverOver(t, slow, nil), proxy, "SHOW SESSION VARIABLES")
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -20,14 +19,21 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // asDriver converts the driver of New or Open to its own type, with all that it can do.
 var asDriver = servertest.As[*lockDriver]
 
-// newTidier returns a store for tests of tidying, which does not tidy by itself.
-func newTidier(t *testing.T, db *sql.DB) *store {
+// driverOver makes a driver that is closed when the test ends.
+func driverOver(t *testing.T, db *sql.DB) *lockDriver {
 	t.Helper()
 	d, err := asDriver(New(db, nil))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	d.store.Retention = time.Microsecond
-	return d.store
+	return d
+}
+
+// newTidier returns a store for tests of tidying, which does not tidy by itself.
+func newTidier(t *testing.T, db *sql.DB) *store {
+	t.Helper()
+	s := driverOver(t, db).store
+	s.Retention = time.Microsecond
+	return s
 }
 
 // Tidying deletes names that were unused for the retention time, except held names. It
@@ -36,19 +42,14 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := asDriver(New(db, nil))
-	noError(t, err)
-	defer d.Close()
+	d := driverOver(t, db)
 	for i := range 300 {
-		c := driver.Claim{
-			Name: fmt.Sprintf("%c%d", ' '+rune(i%90), i), Token: driver.NewToken(),
-			Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
+		c := servertest.Mutex(fmt.Sprintf("%c%d", ' '+rune(i%90), i))
+		c.TTL = time.Hour
+		servertest.Gets(t, d, c)
+		if i%10 != 0 {
+			servertest.Releases(t, d, c)
 		}
-		must(d.Acquire(ctx, c))(t)
-		if i%10 == 0 {
-			continue
-		}
-		noError(t, d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
 	must(db.ExecContext(ctx, "INSERT INTO pawl_lost (inbox, token, at) VALUES ('dead', x'00', 1)"))(t)
 	count := func(table string) (n int) {
@@ -78,17 +79,10 @@ func TestOldNamesAreForgotten(t *testing.T) {
 func TestManyShortProcessesTidyAllNames(t *testing.T) {
 	s := mysqltest.Shared(t)
 	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
-	d, err := asDriver(New(db, nil))
-	noError(t, err)
-	defer d.Close()
-	held := driver.Claim{
-		Name: "busy", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
-	}
-	must(d.Acquire(ctx, held))(t)
-	old := held
-	old.Name, old.Token = "old", driver.NewToken()
-	must(d.Acquire(ctx, old))(t)
-	noError(t, d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}))
+	d, held := driverOver(t, db), servertest.Mutex("busy")
+	held.TTL = time.Hour
+	servertest.Gets(t, d, held)
+	servertest.Cycle(t, d, "old")
 	for _, copies := range []string{"INSERT INTO pawl_names SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",

@@ -51,12 +51,9 @@ func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	})
 	defer mysql.DeregisterDialContext("counted")
-	counted, err := mysqltest.OpenDSN(mysqltest.User + ":" + mysqltest.Password + "@counted(" + s.Addr + ")/" + databaseOf(t, db))
-	noError(t, err)
-	t.Cleanup(func() { _ = counted.Close() })
+	counted := mysqltest.OpenDSN(t, mysqltest.User+":"+mysqltest.Password+"@counted("+s.Addr+")/"+databaseOf(t, db))
 	waiting := driverOver(t, counted, nil)
-	granted := make(chan driver.Signal, 1)
-	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
+	signals := listen(t, waiting)
 	held, waiter := mutex("job"), queued("job")
 	waiter.QueueTTL = time.Minute
 	gets(t, d, held)
@@ -70,12 +67,5 @@ func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 	}
 	down.Store(false)
 	releases(t, d, held)
-	select {
-	case s := <-granted:
-		if s.Kind != driver.SignalGranted || s.Token != waiter.Token {
-			t.Errorf("got the signal %+v", s)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the waiter got no signal of its grant")
-	}
+	wantSignal(t, signals, driver.SignalGranted, waiter.Token)
 }

@@ -162,7 +162,7 @@ func (s *Server) rootDSN() string {
 // Root returns a pool of connections of the superuser.
 func (s *Server) Root(tb TB) *sql.DB {
 	tb.Helper()
-	return open(tb, s.rootDSN())
+	return OpenDSN(tb, s.rootDSN())
 }
 
 // Do runs statements as root.
@@ -203,19 +203,17 @@ func DSN(addr, database string) string {
 // Open opens a pool of connections to a database, as User.
 func (s *Server) Open(tb TB, database string) *sql.DB {
 	tb.Helper()
-	return open(tb, s.DSN(database))
+	return OpenDSN(tb, s.DSN(database))
 }
 
-func open(tb TB, dsn string) *sql.DB {
+// OpenDSN opens a pool of connections to a DSN.
+func OpenDSN(tb TB, dsn string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("mysql", dsn)
 	basictest.NoError(tb, err)
 	tb.Cleanup(func() { _ = db.Close() })
 	return db
 }
-
-// OpenDSN opens a pool with sql.Open.
-func OpenDSN(dsn string) (*sql.DB, error) { return sql.Open("mysql", dsn) }
 
 var shared servertest.Shared[*Server]
 

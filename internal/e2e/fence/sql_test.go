@@ -222,8 +222,7 @@ func TestMySQLInAnotherEncoding(t *testing.T) {
 		"charset=latin1", "charset=latin1&collation_connection=utf8mb4_general_ci", "character_set_client=cp932",
 		"charset=latin1&collation_connection=utf8mb4_general_ci&interpolateParams=true&sql_mode='NO_BACKSLASH_ESCAPES'",
 	} {
-		other := must(mysqltest.OpenDSN(s.DSN(name) + "?" + strings.ReplaceAll(variables, "'", "%27")))(t)
-		defer other.Close()
+		other := mysqltest.OpenDSN(t, s.DSN(name)+"?"+strings.ReplaceAll(variables, "'", "%27"))
 		resource := "größe 表 " + variables
 		write := func(db *sql.DB, f uint64) error {
 			tx := must(db.BeginTx(t.Context(), nil))(t)
