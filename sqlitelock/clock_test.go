@@ -31,9 +31,7 @@ func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 	for _, companion := range []string{"-wal", "-shm"} {
 		noError(t, os.Remove(path+companion))
 	}
-	if h := gets(t, open(t, path, nil), mutex("job")); h.Fence <= g.Fence {
-		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
+	rises(t, g.Fence, gets(t, open(t, path, nil), mutex("job")).Fence)
 }
 
 func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
@@ -41,8 +39,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	grantAndClose := func() (fence uint64) {
 		t.Helper()
-		d, err := asDriver(OpenFile(ctx, path, &Options{now: c.Now}))
-		noError(t, err)
+		d := open(t, path, &Options{now: c.Now})
 		defer d.Close()
 		x := mutex("job")
 		g := gets(t, d, x)
@@ -61,7 +58,5 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	copyFile(path, backup)
 	last := grantAndClose()
 	copyFile(backup, path)
-	if next := grantAndClose(); next <= last {
-		t.Fatalf("fence %d after %d", next, last)
-	}
+	rises(t, last, grantAndClose())
 }

@@ -31,9 +31,6 @@ func TestConformance(t *testing.T) {
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
 	nightly(t, "a thousand waiters take long")
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "locks.db")
-	a, b := open(t, path, nil), open(t, path, nil)
-	defer a.Close()
-	defer b.Close()
-	drivertest.CheckLongQueue(t, a, b, 1000)
+	path := newPath(t)
+	drivertest.CheckLongQueue(t, open(t, path, nil), open(t, path, nil), 1000)
 }

@@ -25,13 +25,9 @@ func childCrowds(path string) {
 	var all sync.WaitGroup
 	for range clients {
 		d, err := asDriver(OpenFile(ctx, path, nil))
-		if err != nil {
-			panic(err)
-		}
+		panicOn(err)
 		c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}})
-		if err != nil {
-			panic(err)
-		}
+		panicOn(err)
 		all.Go(func() {
 			for run.Err() == nil {
 				began := time.Now()

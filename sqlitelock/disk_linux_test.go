@@ -37,9 +37,7 @@ func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 
 	disk.Empty()
 	gets(t, d, mutex("after"))
-	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
-		t.Fatalf("afterwards: %+v, %v", found, err)
-	}
+	findsNothing(t, d)
 }
 
 func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
@@ -54,8 +52,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	}
 
 	remount(0)
-	d, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
+	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
 	noError(t, d.Close())
 	remount(syscall.MS_RDONLY)

@@ -20,14 +20,9 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	for range 20 { // so many waiters have rows of their own
 		isRefused(t, d, queued("c"))
 	}
-	if f := finding(t, d, "damaged entries"); f != nil {
-		t.Errorf("no entry is damaged, and the doctor finds %+v", f)
-	}
+	findsNothing(t, d)
 	execRaw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)", "DELETE FROM waiters WHERE id = (SELECT max(id) FROM waiters)")
-	f := finding(t, d, "damaged entries")
-	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and these names cannot be locked: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
-		t.Errorf("the doctor finds %+v", f)
-	}
+	servertest.Finds(t, d, "error damaged entries", `2 cannot be read, and these names cannot be locked: "b", "c"`)
 }
 
 func TestTheDoctorOfANamespaceNamesNoRowOfAnother(t *testing.T) {
@@ -58,13 +53,9 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	for _, table := range []string{"entries", "waiters", "signals", "tidying"} {
 		path := newPath(t)
 		d := open(t, path, nil)
-		if f := finding(t, d, "tables"); f != nil {
-			t.Errorf("no table is missing, and the doctor finds %+v", f)
-		}
+		findsNothing(t, d)
 		execRaw(t, path, "DROP TABLE "+table)
-		if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "it lacks "+table+" of its tables") || f.Advice == "" {
-			t.Errorf("without %s the doctor finds %+v", table, f)
-		}
+		servertest.Finds(t, d, "error tables", "it lacks "+table+" of its tables")
 		if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Error(), table) || e.Hint == "" {
 			t.Errorf("opening the file without %s: %v; want a permanent error that names the table", table, e)
 		}
@@ -78,24 +69,11 @@ func TestTheDoctorReportsHardLinksAndOpenModes(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		path := newPath(t)
 		d := open(t, path, nil)
-		if f := finding(t, d, "hard links"); f != nil {
-			t.Fatalf("a file with one name: %+v", f)
-		}
+		findsNothing(t, d)
 		noError(t, os.Link(path+suffix, path+".other"))
-		f := finding(t, d, "hard links")
-		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+suffix+" has 2 names") {
-			t.Errorf("%q with a second name: %+v", suffix, f)
-		}
-	}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		path := newPath(t)
-		d := open(t, path, nil)
-		if err := os.Chmod(path+suffix, 0o666); err != nil { //nolint:gosec // the doctor must report it
-			t.Fatal(err)
-		}
-		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+suffix) {
-			t.Errorf("all users may write %q: %+v", suffix, f)
-		}
+		servertest.Finds(t, d, "error hard links", path+suffix+" has 2 names")
+		noError(t, os.Chmod(path+suffix, 0o666)) //nolint:gosec // the doctor must report it
+		servertest.Finds(t, d, "warning file mode", path+suffix)
 	}
 }
 

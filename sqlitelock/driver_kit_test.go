@@ -58,6 +58,7 @@ var (
 	explained = servertest.Explained
 	listen    = servertest.Listen
 	cycle     = servertest.Cycle
+	rises     = servertest.Rises
 )
 
 func nextSignal(tb testing.TB, signals <-chan driver.Signal) driver.Signal {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // execRaw runs SQL on a file, as another program would.
@@ -38,17 +39,12 @@ func openFails(tb testing.TB, path string) *driver.Error {
 	return e
 }
 
-// finding returns the doctor's finding about a subject.
-func finding(t *testing.T, d *lockDriver, subject string) *driver.Finding {
-	t.Helper()
-	found, err := d.Diagnose(ctx)
-	noError(t, err)
-	for i := range found {
-		if found[i].Subject == subject {
-			return &found[i]
-		}
+// findsNothing checks that the doctor finds nothing besides the version.
+func findsNothing(tb testing.TB, d *lockDriver) {
+	tb.Helper()
+	if found := servertest.FindingsOf(tb, d); len(found) > 0 {
+		tb.Errorf("the doctor finds %q", found)
 	}
-	return nil
 }
 
 // setChecked sets the time of the last check of the files.

@@ -30,9 +30,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "server" {
-		t.Fatalf("found %+v, %v", found, err)
-	}
+	findsNothing(t, d)
 }
 
 func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
@@ -51,9 +49,8 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	found, err := d.Diagnose(ctx)
-	if err != nil || len(found) != 2 || found[0].Subject != "file mode" {
-		t.Fatalf("found %+v, %v", found, err)
+	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning file mode") {
+		t.Errorf("the doctor finds %q", found)
 	}
 }
 
@@ -115,10 +112,9 @@ func TestATextFileIsRefused(t *testing.T) {
 
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	path := newPath(t)
-	d, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
+	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
-	_ = d.Close()
+	noError(t, d.Close())
 	b, err := os.ReadFile(path)
 	noError(t, err)
 	for i := 1024; i < len(b); i++ { // all except the page with the header and the schema
@@ -130,9 +126,8 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 		defer d.Close()
 		_, err = d.Acquire(ctx, mutex("job"))
 	}
-	var e *driver.Error
-	if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
-		t.Fatalf("a damaged file: %v; want a permanent error with a hint", err)
+	if explained(t, err, true, "").Hint == "" {
+		t.Errorf("%v has no hint", err)
 	}
 	t.Log(err)
 }
@@ -172,9 +167,8 @@ func TestADeletedOrReplacedFileIsDetected(t *testing.T) {
 			}
 			time.Sleep(identityCheckInterval)
 			_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			var e *driver.Error
-			if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
-				t.Fatalf("%s: %v; want a permanent error with a hint", name, err)
+			if explained(t, err, true, "").Hint == "" {
+				t.Errorf("%v has no hint", err)
 			}
 			t.Log(err)
 		})

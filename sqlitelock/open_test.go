@@ -51,11 +51,8 @@ func TestURLsWithUnknownPartsAreRefused(t *testing.T) {
 }
 
 func TestPropertiesNameTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks.db")
-	d, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
-	defer d.Close()
-	if got := d.Properties().Location; got != "sqlite "+path {
+	path := newPath(t)
+	if got := open(t, path, nil).Properties().Location; got != "sqlite "+path {
 		t.Errorf("Location is %q", got)
 	}
 }

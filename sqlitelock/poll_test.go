@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A process that waits for one name and then ends sees only one hand-over. So it cannot
@@ -23,14 +24,9 @@ func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			a, b := test.prepare(open(t, path, nil)), open(t, path, nil)
-			weightOne := func() driver.Claim {
-				c := mutex("job")
-				c.Weight = 1
-				return c
-			}
-			gets(t, a, weightOne())
+			gets(t, a, servertest.Reader("job"))
 			if name == "one of two holders has no socket" {
-				gets(t, withoutWakeUps(open(t, path, nil)), weightOne())
+				gets(t, withoutWakeUps(open(t, path, nil)), servertest.Reader("job"))
 			}
 			isRefused(t, b, queued("job"))
 			if p := b.table.pace(0, 0); (p < slowPace) != test.eager {

@@ -68,9 +68,7 @@ func child(verb string) {
 		return
 	}
 	d, err := asDriver(OpenFile(ctx, os.Getenv(childFile), nil))
-	if err != nil {
-		panic(err)
-	}
+	panicOn(err)
 	if os.Getenv(childNoSocket) != "" {
 		withoutWakeUps(d)
 	}
@@ -93,7 +91,12 @@ func child(verb string) {
 	case "pingpong":
 		childPingPong(d, signals)
 	}
-	if err := d.Close(); err != nil {
+	panicOn(d.Close())
+}
+
+// panicOn ends a child after an error.
+func panicOn(err error) {
+	if err != nil {
 		panic(err)
 	}
 }
@@ -108,9 +111,7 @@ func childOpens(path string) {
 	}
 	_, err = d.Acquire(ctx, mutex("job"))
 	fmt.Println(err)
-	if err := d.Close(); err != nil {
-		panic(err)
-	}
+	panicOn(d.Close())
 }
 
 // childStays keeps the file open until its standard input ends.
@@ -164,19 +165,11 @@ func childCounts(d *lockDriver, signals <-chan driver.Signal) {
 		c.TTL, c.QueueTTL = hangTime, hangTime // this child never renews
 		waitFor(bounded, d, c, signals)
 		b, err := os.ReadFile(os.Getenv(childFile) + ".count")
-		if err != nil {
-			panic(err)
-		}
+		panicOn(err)
 		n, err := strconv.Atoi(string(b))
-		if err != nil {
-			panic(err)
-		}
-		if err := os.WriteFile(os.Getenv(childFile)+".count", []byte(strconv.Itoa(n+1)), 0o600); err != nil {
-			panic(err)
-		}
-		if err := d.Release(bounded, lease(c)); err != nil {
-			panic(err)
-		}
+		panicOn(err)
+		panicOn(os.WriteFile(os.Getenv(childFile)+".count", []byte(strconv.Itoa(n+1)), 0o600))
+		panicOn(d.Release(bounded, lease(c)))
 	}
 }
 
@@ -189,9 +182,7 @@ func childPingPong(d *lockDriver, signals <-chan driver.Signal) {
 		got := time.Now()
 		time.Sleep(30 * time.Millisecond) // longer than eagerTime
 		released := time.Now()
-		if err := d.Release(ctx, lease(c)); err != nil {
-			panic(err)
-		}
+		panicOn(d.Release(ctx, lease(c)))
 		fmt.Printf("%d %d\n", got.UnixNano(), released.UnixNano())
 	}
 }

@@ -13,15 +13,23 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
+// acquireInBackground claims the name job in n goroutines, and returns their errors.
+func acquireInBackground(ctx context.Context, d *lockDriver, n int) <-chan error {
+	ended := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := d.Acquire(ctx, mutex("job"))
+			ended <- err
+		}()
+	}
+	return ended
+}
+
 func TestAcquireWaitsForABusyFile(t *testing.T) {
 	path := newPath(t)
 	d := open(t, path, nil)
 	unlock := writeLocked(t, path)
-	granted, bounded := make(chan error, 1), patientCtx(t)
-	go func() {
-		_, err := d.Acquire(bounded, mutex("job"))
-		granted <- err
-	}()
+	granted := acquireInBackground(patientCtx(t), d, 1)
 	select {
 	case err := <-granted:
 		t.Fatalf("with the file locked: %v", err)
@@ -39,13 +47,7 @@ func TestCancellingEndsTheWaitForABusyFile(t *testing.T) {
 	d := open(t, path, nil)
 	defer writeLocked(t, path)()
 	cancelable, cancel := context.WithCancel(patientCtx(t))
-	ended := make(chan error)
-	for range 3 { // one tries, the others queue behind it
-		go func() {
-			_, err := d.Acquire(cancelable, mutex("job"))
-			ended <- err
-		}()
-	}
+	ended := acquireInBackground(cancelable, d, 3) // one tries, the others queue behind it
 	time.Sleep(10 * time.Millisecond)
 	cancel()
 	for range 3 { // long before the deadline of patientCtx
@@ -114,13 +116,7 @@ func TestARequestWithoutDeadlineTimesOut(t *testing.T) {
 	d := open(t, path, nil)
 	d.table.busyTimeout = 30 * time.Millisecond
 	defer writeLocked(t, path)()
-	ended := make(chan error)
-	for range 3 {
-		go func() {
-			_, err := d.Acquire(ctx, mutex("job"))
-			ended <- err
-		}()
-	}
+	ended := acquireInBackground(ctx, d, 3)
 	for range 3 {
 		var e *driver.Error
 		if err := <-ended; !errors.As(err, &e) || e.Permanent || e.Hint != busyHint || e.Op != "acquire" {
@@ -131,14 +127,9 @@ func TestARequestWithoutDeadlineTimesOut(t *testing.T) {
 
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	path := newPath(t)
-	d, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
+	d := open(t, path, nil)
 	defer writeLocked(t, path)()
-	ended, bounded := make(chan error, 1), patientCtx(t)
-	go func() {
-		_, err := d.Acquire(bounded, mutex("job"))
-		ended <- err
-	}()
+	ended := acquireInBackground(patientCtx(t), d, 1)
 	time.Sleep(10 * time.Millisecond)
 	noError(t, d.Close())
 	_, diagnosed := d.Diagnose(ctx)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
@@ -37,9 +39,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 
 func TestANewerSchemaIsRefused(t *testing.T) {
 	path := newPath(t)
-	d, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
-	_ = d.Close()
+	noError(t, open(t, path, nil).Close())
 	execRaw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
 	if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
 		t.Error(e)
@@ -52,9 +52,7 @@ func TestAFileWithATriggerIsRefused(t *testing.T) {
 	path := newPath(t)
 	d := open(t, path, nil)
 	execRaw(t, path, "CREATE TRIGGER sweep AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
-	if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "sweep") {
-		t.Errorf("the doctor finds %+v", f)
-	}
+	servertest.Finds(t, d, "error tables", "sweep")
 	if e := openFails(t, path); !e.Permanent || !strings.Contains(e.Error(), "sweep") || !strings.Contains(e.Hint, "DROP TRIGGER") {
 		t.Error(e)
 	}

@@ -6,27 +6,16 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
+	t.Parallel() // each change of the watch takes 200 ms
 	path := newPath(t)
 	a, b := withoutWakeUps(open(t, path, nil)), withoutWakeUps(open(t, path, nil))
-	signals, changed := listen(t, b), make(chan struct{}, 100)
-	t.Cleanup(b.Watch("seen", func() { changed <- struct{}{} }))
-	awaitChange := func(what string) {
-		t.Helper()
-		select {
-		case <-changed:
-		case <-time.After(hangTime):
-			t.Fatalf("the watcher was not notified of %s", what)
-		}
-	}
-	awaitChange("the beginning")
-	for len(changed) > 0 || countNames(t, b) == 0 { // until the entry has the watch
+	signals, awaitChange := listen(t, b), servertest.Watch(t, b, "seen")
+	for countNames(t, b) == 0 { // until the entry has the watch
 		time.Sleep(10 * time.Millisecond)
-		for len(changed) > 0 {
-			<-changed
-		}
 	}
 	for range 5 {
 		seen, holder, waiter := mutex("seen"), mutex("job"), queued("job")

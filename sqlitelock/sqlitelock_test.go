@@ -12,8 +12,7 @@ import (
 
 func TestLeasesOutliveTheDriver(t *testing.T) {
 	path := newPath(t)
-	a, err := asDriver(OpenFile(ctx, path, nil))
-	noError(t, err)
+	a := open(t, path, nil)
 	c := mutex("job")
 	g := gets(t, a, c)
 	noError(t, a.Close())

@@ -26,8 +26,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	// Each driver tidies after its only cycle; together they check all names.
 	tidy := func(n int) {
 		for range n {
-			d, err := asDriver(OpenFile(ctx, path, options))
-			noError(t, err)
+			d := open(t, path, options)
 			d.table.tidyEvery = 1
 			cycle(t, d, "often")
 			noError(t, d.Close())
@@ -46,9 +45,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	if e, err := d.Inspect(ctx, "held"); err != nil || len(e.Holders) != 1 {
 		t.Fatalf("the held name: %+v, %v", e, err)
 	}
-	if g := gets(t, d, mutex("job 191")); g.Fence <= last {
-		t.Fatalf("fence %d after %d", g.Fence, last)
-	}
+	rises(t, last, gets(t, d, mutex("job 191")).Fence)
 }
 
 func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
