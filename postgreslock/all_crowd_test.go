@@ -6,6 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
 )
 
 // Many clients that lock several names never deadlock, and none of them starves.
@@ -14,6 +15,20 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	server := pgtest.Start(t)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
+
+// A claim waits for its turn at each name, in the order of the names, and only then takes
+// a connection. So many claims cannot deadlock, even with a small pool.
+func TestACrowdOnSeveralNamesSharesAFewConnections(t *testing.T) {
+	nightly(t, "64 clients")
+	server := pgtest.Start(t)
+	d := openDriver(t, server.URL("postgres")+"?pool_max_conns=4")
+	drivertest.TestAllInACrowd(t, func() driver.Driver { return sharedDriver{d} })
+}
+
+// A sharedDriver is the driver of several clients. The test closes it.
+type sharedDriver struct{ *postgreslock.Driver }
+
+func (sharedDriver) Close() error { return nil }
 
 // The places of all waiters and the lease of their holder are in one row.
 func TestACrowdCostsNoLease(t *testing.T) {
