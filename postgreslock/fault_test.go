@@ -18,16 +18,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// client returns a client with its own driver. Its times are longer than the defaults,
-// because a slow machine takes long to restart a server.
+// client returns a client with its own driver.
 func client(t testing.TB, url string) *pawl.Client {
 	t.Helper()
-	c, err := pawl.New(open(t, url), &pawl.Options{
-		Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute,
-	})
-	noError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return servertest.Client(t, open(t, url))
 }
 
 // A restart of the server loses no lock: held names stay held, with their fences, and the
@@ -158,18 +152,6 @@ func TestBehindASessionPoolerTheDriverDetectsPush(t *testing.T) {
 	eventually(t, "PushesGrants is true", func() bool { return d.Properties().PushesGrants })
 	if direct := openDriver(t, url); !direct.Properties().PushesGrants {
 		t.Error("PushesGrants is false without a pooler")
-	}
-}
-
-// Behind PgBouncer in transaction mode signals do not arrive.
-func TestBehindATransactionPoolerThereIsNoPush(t *testing.T) {
-	nightly(t, "it waits for 3 s")
-	t.Parallel()
-	server, _, name := freshDatabase(t)
-	d := openDriver(t, pgtest.StartPooler(t, server, "transaction").URL(name))
-	gets(t, d, mutex("job"))
-	if time.Sleep(3 * time.Second); d.Properties().PushesGrants {
-		t.Error("PushesGrants is true behind a pooler in transaction mode")
 	}
 }
 

@@ -28,26 +28,16 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	nightly(t, "a server that crashes")
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
-	a, b := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
-	awaitChange, c := servertest.Watch(t, b, "job"), mutex("job")
-	gets(t, a, c)
-	awaitChange("a grant")
-	exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
-	releases(t, a, c)
-	awaitChange("a release without a listening connection")
-	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
-	c = mutex("job")
-	gets(t, a, c)
-	awaitChange("a grant after reconnecting")
-	server.Kill()
-	awaitChange("the loss of the server") // so that watchers read the entry
-	if b.Properties().PushesChanges {
-		t.Error("PushesChanges is true without a server")
-	}
-	server.Run()
-	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
-	eventually(t, "the driver releases the lease", func() bool { return a.Release(ctx, lease(c)) == nil })
-	awaitChange("a release after the restart of the server")
+	d, watcher := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
+	servertest.WatchOutlives(t, d, watcher,
+		func() {
+			exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
+		},
+		func() {
+			server.Kill()
+			eventually(t, "without a server PushesChanges is false", func() bool { return !watcher.Properties().PushesChanges })
+			server.Run()
+		})
 }
 
 // A driver listens only while it holds, waits or watches.

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// newClient returns a client whose leases and retries last longer than a restart on a
+// Client returns a client whose leases and retries last longer than a restart on a
 // slow machine.
-func newClient(tb TB, d driver.Driver) *pawl.Client {
+func Client(tb TB, d driver.Driver) *pawl.Client {
 	tb.Helper()
 	c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}, TTL: 2 * time.Minute, RetryFor: 2 * time.Minute})
 	noError(tb, err)
@@ -26,7 +26,7 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, fault func()) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only a hang takes so long
 	defer cancel()
-	a, b := newClient(tb, holder), newClient(tb, waiter)
+	a, b := Client(tb, holder), Client(tb, waiter)
 	held, err := a.Mutex("job").Lock(ctx)
 	if err != nil {
 		tb.Fatalf("Lock: %v", err)

@@ -17,7 +17,7 @@ func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 	const ttl = 4 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only a hang takes so long
 	defer cancel()
-	held, err := newClient(tb, holder).Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
+	held, err := Client(tb, holder).Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
 	if err != nil {
 		tb.Fatalf("Lock: %v", err)
 	}

@@ -20,7 +20,7 @@ func Storm(tb TB, drivers []driver.Driver, cut func()) {
 	var last atomic.Uint64
 	var all sync.WaitGroup
 	for _, d := range drivers {
-		m := newClient(tb, d).Mutex("job")
+		m := Client(tb, d).Mutex("job")
 		all.Go(func() {
 			for ctx.Err() == nil {
 				l, err := m.Lock(ctx)
