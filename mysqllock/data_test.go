@@ -13,15 +13,18 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// The error names a full disk, and held names can still be released.
-func TestErrorsOfAFullDisk(t *testing.T) {
-	_, db, d := freshDatabase(t)
-	c := mutex("job")
-	gets(t, d, c)
-	exec(t, db, "CREATE TRIGGER full BEFORE INSERT ON pawl_names FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'")
-	_, err := d.Acquire(ctx, mutex("other"))
-	explained(t, err, false, "full")
-	releases(t, d, c)
+// The errors are those of a full disk, and of a node of Galera without a majority.
+func TestErrorsOfAServerInTroubleHaveAHint(t *testing.T) {
+	for hint, state := range map[string]string{
+		"full":   "'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'",
+		"Galera": "'08S01' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'WSREP has not yet prepared node for application use'",
+	} {
+		_, db, d := freshDatabase(t)
+		c := mutex("job")
+		gets(t, d, c)
+		exec(t, db, "CREATE TRIGGER trouble BEFORE UPDATE ON pawl_names FOR EACH ROW SIGNAL SQLSTATE "+state)
+		explained(t, d.Release(ctx, lease(c)), false, hint)
+	}
 }
 
 // The driver also repeats them after lock timeouts.

@@ -185,17 +185,6 @@ func TestErrorsNameATimeLimitOfStatements(t *testing.T) {
 	explained(t, err, false, "max_statement_time")
 }
 
-// A node of Galera without a majority refuses all statements.
-func TestErrorsNameAGaleraNodeWithoutMajority(t *testing.T) {
-	_, db, d := freshDatabase(t)
-	c := mutex("job")
-	gets(t, d, c)
-	exec(t, db, "CREATE TRIGGER alone BEFORE UPDATE ON pawl_names FOR EACH ROW SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047, "+
-		"MESSAGE_TEXT = 'WSREP has not yet prepared node for application use'")
-	err := d.Release(ctx, lease(c))
-	explained(t, err, false, "Galera")
-}
-
 // A program starts before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	nightly(t, "it restarts a server")
