@@ -30,6 +30,8 @@ var (
 	cycle      = servertest.Cycle
 	explained  = servertest.Explained
 	finds      = servertest.Finds
+	begin      = servertest.Begin
+	exec       = servertest.Exec
 	listen     = servertest.Listen
 	wantSignal = servertest.Hear
 	openDriver = servertest.OpenDriver[*mysqllock.Driver]

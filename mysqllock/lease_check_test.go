@@ -1,8 +1,6 @@
 package mysqllock_test
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -12,14 +10,6 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
-
-func begin(t *testing.T, db *sql.DB) *sql.Tx {
-	t.Helper()
-	tx, err := db.BeginTx(ctx, nil)
-	noError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() })
-	return tx
-}
 
 func TestCheckLease(t *testing.T) {
 	for name, check := range fencetest.Checks {
@@ -45,18 +35,6 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
 	fencetest.ChecksOtherTables(t, fencetest.SQL(d, db, mysqllock.CheckLease), fencetest.SQL(other, db, other.CheckLease))
-}
-
-func exec(t testing.TB, db interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}, statements ...string,
-) {
-	t.Helper()
-	for _, s := range statements {
-		if _, err := db.ExecContext(ctx, s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
-	}
 }
 
 // In another database the lease is unknown.

@@ -59,6 +59,8 @@ var (
 	listen    = servertest.Listen
 	cycle     = servertest.Cycle
 	rises     = servertest.Rises
+	begin     = servertest.Begin
+	run       = servertest.Exec
 )
 
 func nextSignal(tb testing.TB, signals <-chan driver.Signal) driver.Signal {

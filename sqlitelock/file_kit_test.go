@@ -15,9 +15,7 @@ func execRaw(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
 	noError(tb, err)
-	for _, s := range statements {
-		must(db.Exec(s))(tb)
-	}
+	run(tb, db, statements...)
 	noError(tb, db.Close())
 }
 

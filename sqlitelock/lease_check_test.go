@@ -33,29 +33,6 @@ func connOf(t testing.TB, db *sql.DB) *sql.Conn {
 
 const immediate = "_txlock=immediate&_pragma=busy_timeout(180000)"
 
-// beginner is a *sql.DB or a *sql.Conn.
-type beginner interface {
-	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
-}
-
-func begin(t testing.TB, db beginner) *sql.Tx {
-	t.Helper()
-	tx, err := db.BeginTx(ctx, nil)
-	noError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() })
-	return tx
-}
-
-func run(t testing.TB, db interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}, statement string,
-) {
-	t.Helper()
-	if _, err := db.ExecContext(ctx, statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
 // newEngine returns a new file with locks, and its transactions.
 func newEngine(t *testing.T) fencetest.Engine {
 	path := newPath(t)

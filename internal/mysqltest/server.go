@@ -168,12 +168,7 @@ func (s *Server) Root(tb TB) *sql.DB {
 // Do runs statements as root.
 func (s *Server) Do(tb TB, statements ...string) {
 	tb.Helper()
-	db := s.Root(tb)
-	for _, statement := range statements {
-		if _, err := db.ExecContext(context.Background(), statement); err != nil {
-			tb.Fatalf("%s: %v", statement, err)
-		}
-	}
+	servertest.Exec(tb, s.Root(tb), statements...)
 }
 
 // NewDatabase creates a database for one test, in which User has all rights.
