@@ -163,24 +163,6 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
-// A ctxMutex is a mutex whose Lock can be cancelled, see sharedConn.queue. It is fair,
-// because a channel serves its senders in order.
-type ctxMutex chan struct{}
-
-func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
-
-// tryLock locks the mutex if it is free and no caller queues for it.
-func (m ctxMutex) tryLock() bool {
-	select {
-	case m <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (m ctxMutex) unlock() { <-m }
-
 // writeMutexes has the mutexes of the open files. The drivers of one file in one process
 // share a mutex, so that they queue in order. Different processes have to retry.
 var (
@@ -189,21 +171,21 @@ var (
 )
 
 type writeMutex struct {
-	ctxMutex
+	mutex chan struct{}
 	users int
 }
 
 // useWriteMutex returns the mutex of a file, and a function that ends its use.
-func useWriteMutex(path string) (m ctxMutex, drop func()) {
+func useWriteMutex(path string) (mutex chan struct{}, drop func()) {
 	writeMutexesGuard.Lock()
 	defer writeMutexesGuard.Unlock()
 	w := writeMutexes[path]
 	if w == nil {
-		w = &writeMutex{ctxMutex: newCtxMutex()}
+		w = &writeMutex{mutex: make(chan struct{}, 1)}
 		writeMutexes[path] = w
 	}
 	w.users++
-	return w.ctxMutex, func() {
+	return w.mutex, func() {
 		writeMutexesGuard.Lock()
 		defer writeMutexesGuard.Unlock()
 		if w.users--; w.users == 0 {
@@ -215,7 +197,9 @@ func useWriteMutex(path string) (m ctxMutex, drop func()) {
 // A sharedConn shares one connection to the file: enter gives the connection to one
 // goroutine at a time, until it calls leave.
 type sharedConn struct {
-	mutex  ctxMutex
+	// mutex has a value while a goroutine has the connection. The wait for it can be
+	// cancelled, see queue. It is fair, because a channel serves its senders in order.
+	mutex  chan struct{}
 	closed <-chan struct{} // closed by Close of the driver
 	conn   *conn           // only the goroutine that has the mutex uses it
 }
@@ -230,10 +214,10 @@ const spinTries = 100
 // enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
 // after timeout if ctx has no deadline.
 func (d *sharedConn) enter(ctx context.Context, timeout time.Duration) (*conn, error) {
-	entered := d.mutex.tryLock()
+	entered := d.tryEnter()
 	for n := 0; !entered && n < spinTries; n++ {
 		runtime.Gosched()
-		entered = d.mutex.tryLock()
+		entered = d.tryEnter()
 	}
 	if !entered {
 		if err := d.queue(ctx, timeout); err != nil {
@@ -242,14 +226,24 @@ func (d *sharedConn) enter(ctx context.Context, timeout time.Duration) (*conn, e
 	}
 	select {
 	case <-d.closed: // Close waits for the mutex, or has held it
-		d.mutex.unlock()
+		d.leave()
 		return nil, driver.ErrClosed
 	default:
 		return d.conn, nil
 	}
 }
 
-func (d *sharedConn) leave() { d.mutex.unlock() }
+// tryEnter enters if the mutex is free and no caller queues for it.
+func (d *sharedConn) tryEnter() bool {
+	select {
+	case d.mutex <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *sharedConn) leave() { <-d.mutex }
 
 var errQueueTimeout = errors.New("timed out behind other calls of this process")
 

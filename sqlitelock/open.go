@@ -65,10 +65,9 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 		claims: engine.NewClaims(), woken: make(chan struct{}, 1),
 	}
 	t.life, t.end = context.WithCancel(context.Background())
-	var shared ctxMutex
-	shared, t.dropWriteMutex = useWriteMutex(real)
-	t.writer = sharedConn{mutex: shared, closed: t.life.Done()}
-	t.reader = sharedConn{mutex: newCtxMutex(), closed: t.life.Done()}
+	t.writer.closed = t.life.Done()
+	t.writer.mutex, t.dropWriteMutex = useWriteMutex(real)
+	t.reader = sharedConn{mutex: make(chan struct{}, 1), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
 		t.end()
 		err = errors.Join(err, t.disconnect())
