@@ -62,17 +62,8 @@ func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	releases(t, a, first)
 	wantSignal(t, signals, driver.SignalGranted, second.Token)
 	exec(t, conn(t, url), killListeners)
-	noError(t, a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}))
+	noError(t, a.Break(ctx, "job", gets(t, b, second).Fence, 0, driver.Owner{Host: "operator"}))
 	wantSignal(t, signals, driver.SignalLost, second.Token)
-}
-
-func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
-	t.Helper()
-	e, err := d.Inspect(ctx, name)
-	if err != nil || len(e.Holders) == 0 {
-		t.Fatalf("%+v, %v", e, err)
-	}
-	return e.Holders[0].Fence
 }
 
 // The error names a pool whose connections are all taken. Later, locks work again.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -49,30 +48,20 @@ func withoutWakeUps(d *lockDriver) *lockDriver {
 func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
 var (
-	isRefused = servertest.Waits
-	mutex     = servertest.Mutex
-	queued    = servertest.Queued
-	lease     = servertest.Lease
-	gets      = servertest.Gets
-	releases  = servertest.Releases
-	explained = servertest.Explained
-	listen    = servertest.Listen
-	cycle     = servertest.Cycle
-	rises     = servertest.Rises
-	begin     = servertest.Begin
-	run       = servertest.Exec
+	isRefused  = servertest.Waits
+	mutex      = servertest.Mutex
+	queued     = servertest.Queued
+	lease      = servertest.Lease
+	gets       = servertest.Gets
+	releases   = servertest.Releases
+	explained  = servertest.Explained
+	listen     = servertest.Listen
+	wantSignal = servertest.Hear
+	cycle      = servertest.Cycle
+	rises      = servertest.Rises
+	begin      = servertest.Begin
+	run        = servertest.Exec
 )
-
-func nextSignal(tb testing.TB, signals <-chan driver.Signal) driver.Signal {
-	tb.Helper()
-	select {
-	case s := <-signals:
-		return s
-	case <-time.After(hangTime):
-		tb.Fatal("no signal came")
-		return driver.Signal{}
-	}
-}
 
 // queryInt runs a query of one number on the driver's own connection.
 func queryInt(tb testing.TB, d *lockDriver, sql string) int64 {

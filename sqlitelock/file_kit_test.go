@@ -3,10 +3,10 @@ package sqlitelock
 import (
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -19,22 +19,23 @@ func execRaw(tb testing.TB, path string, statements ...string) {
 	noError(tb, db.Close())
 }
 
-// openFails checks that OpenFile fails, and returns its error.
-func openFails(tb testing.TB, path string) *driver.Error {
+// openFails checks that OpenFile fails with a permanent error that has these texts.
+func openFails(tb testing.TB, path string, texts ...string) {
 	tb.Helper()
 	d, err := asDriver(OpenFile(ctx, path, nil))
-	var e *driver.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		_ = d.Close()
 		tb.Fatalf("%s was opened", path)
-	case !errors.As(err, &e) || !errors.Is(err, driver.ErrUnavailable):
-		tb.Fatalf("not a *driver.Error: %v", err)
-	case e.Backend != "sqlite "+path || e.Op != "open":
-		tb.Fatalf("the error names another backend or step: %v", err)
+	}
+	if e := explained(tb, err, true, ""); e.Backend != "sqlite "+path || e.Op != "open" {
+		tb.Errorf("the error names another backend or step: %v", err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			tb.Errorf("%v; want %q in it", err, text)
+		}
 	}
 	tb.Log(err)
-	return e
 }
 
 // findsNothing checks that the doctor finds nothing besides the version.

@@ -26,18 +26,14 @@ func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
 		gets(t, a, holder)
 		isRefused(t, b, waiter)
 		releases(t, a, holder)
-		s := nextSignal(t, signals)
-		if g := gets(t, b, waiter); s.Kind != driver.SignalGranted || s.Token != waiter.Token || s.Fences != 1 || s.Fence != g.Fence {
-			t.Fatalf("got %+v; the fence is %d", s, g.Fence)
-		}
+		wantSignal(t, signals, driver.SignalGranted, waiter.Token)
+		gets(t, b, waiter)
 		releases(t, b, waiter)
 	}
 	c := mutex("other")
 	g := gets(t, b, c)
 	noError(t, a.Break(ctx, "other", g.Fence, 0, driver.Owner{Host: "desk"}))
-	if s := nextSignal(t, signals); s.Kind != driver.SignalLost || s.Token != c.Token {
-		t.Fatalf("got %+v", s)
-	}
+	wantSignal(t, signals, driver.SignalLost, c.Token)
 }
 
 func TestASignalForTheSameDriverArrivesBeforeTheCallReturns(t *testing.T) {
