@@ -127,14 +127,9 @@ func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
 	_ = d.Close()           // the test measures only the polls of waiting
 	time.Sleep(time.Second) // waiting polls, and finds no news
 	root := s.Root(t)
-	count := func(variable string) (n int) {
-		var name string
-		noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&name, &n))
-		return n
-	}
-	bytes, polls := count("Bytes_sent"), count("Com_select")
+	bytes, polls := status(t, root, "Bytes_sent"), status(t, root, "Com_select")
 	time.Sleep(2 * time.Second)
-	if bytes, polls = count("Bytes_sent")-bytes, count("Com_select")-polls; polls == 0 || bytes/polls > 1000 {
+	if bytes, polls = status(t, root, "Bytes_sent")-bytes, status(t, root, "Com_select")-polls; polls == 0 || bytes/polls > 1000 {
 		t.Errorf("%d bytes in %d polls", bytes, polls)
 	}
 	d = openDriver(t, url)

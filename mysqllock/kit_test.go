@@ -63,9 +63,14 @@ func databaseOf(t testing.TB, db *sql.DB) (database string) {
 }
 
 // countStatements returns the number of statements that the server has received.
-func countStatements(t testing.TB, db *sql.DB) (n int) {
+func countStatements(t testing.TB, db *sql.DB) int {
 	t.Helper()
-	var variable string
-	noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &n))
+	return status(t, db, "Questions")
+}
+
+// status returns a counter of the server.
+func status(t testing.TB, db *sql.DB, variable string) (n int) {
+	t.Helper()
+	noError(t, db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&variable, &n))
 	return n
 }

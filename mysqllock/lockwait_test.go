@@ -25,11 +25,9 @@ const lockRow = "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE"
 // countWaiting returns the number of statements in a server that wait for a row. It does
 // not use information_schema.INNODB_TRX, which the server updates only when no client has
 // read it for a tenth of a second.
-func countWaiting(t *testing.T, root *sql.DB) (n int) {
+func countWaiting(t *testing.T, root *sql.DB) int {
 	t.Helper()
-	var variable string
-	noError(t, root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&variable, &n))
-	return n
+	return status(t, root, "Innodb_row_lock_current_waits")
 }
 
 // A locked row delays the renewal of its own name, and of no other.

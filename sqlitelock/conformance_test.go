@@ -15,9 +15,7 @@ func TestConformance(t *testing.T) {
 	folder, files := t.TempDir(), 0
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d, err := asDriver(OpenFile(ctx, filepath.Join(folder, strconv.Itoa(files)), &Options{now: c.Now}))
-			noError(t, err)
-			return d
+			return open(t, filepath.Join(folder, strconv.Itoa(files)), &Options{now: c.Now})
 		},
 		Clock:     c,
 		NoNetwork: true,

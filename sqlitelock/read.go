@@ -74,14 +74,13 @@ func (c *conn) snapshot(f func() error) error {
 // entry reads an entry with all its waiters. If it cannot decode the entry, it returns an
 // error, because an empty entry would be a free name.
 func (c *conn) entry(name string) (*locktable.Entry, error) {
-	e := &locktable.Entry{}
-	var corrupt error
-	err := c.each(selectEntry, func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
-	switch {
-	case err != nil:
-		return nil, err
-	case corrupt != nil:
-		return nil, fmt.Errorf("the row of %s: %w", quote(name), corrupt)
+	stored, err := c.storedEntry(name)
+	if err != nil || len(stored) == 0 {
+		return &locktable.Entry{}, err
+	}
+	e, err := locktable.Decode(stored)
+	if err != nil {
+		return nil, fmt.Errorf("the row of %s: %w", quote(name), err)
 	}
 	return e, c.complete(name, e)
 }
@@ -112,8 +111,9 @@ func (c *conn) rows(from string, n int) ([]entryRow, error) {
 	var out []entryRow
 	err := c.each("SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?", func(row []sqldriver.Value) {
 		name, _ := row[0].([]byte)
+		stored, _ := row[1].([]byte) // empty if an operator has changed the column's type
 		r := entryRow{name: string(name)}
-		if r.entry, r.err = decode(row[1]); r.err != nil {
+		if r.entry, r.err = locktable.Decode(stored); r.err != nil {
 			r.err = fmt.Errorf("the row of %s: %w", quote(r.name), r.err)
 		}
 		out = append(out, r)

@@ -213,12 +213,6 @@ const (
 	upsertEntry    = "INSERT INTO entries (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry"
 )
 
-// decode decodes a column, which an operator may have edited to another type.
-func decode(column sqldriver.Value) (*locktable.Entry, error) {
-	b, _ := column.([]byte)
-	return locktable.Decode(b)
-}
-
 // checkpoint copies the log into the database, so that SQLite can reuse the log.
 func (c *conn) checkpoint() error {
 	return c.each("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
