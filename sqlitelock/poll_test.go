@@ -14,22 +14,25 @@ import (
 // learn from an earlier one that no wake-up reaches it.
 func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(*lockDriver) *lockDriver
+		sockets []bool // whether each holder has one
 		eager   bool
 	}{
-		"the holder has a socket":          {func(d *lockDriver) *lockDriver { return d }, runtime.GOOS != "linux"},
-		"the holder has no socket":         {withoutWakeUps, true},
-		"one of two holders has no socket": {func(d *lockDriver) *lockDriver { return d }, true},
+		"the holder has a socket":          {[]bool{true}, runtime.GOOS != "linux"},
+		"the holder has no socket":         {[]bool{false}, true},
+		"one of two holders has no socket": {[]bool{true, false}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
-			a, b := test.prepare(open(t, path, nil)), open(t, path, nil)
-			gets(t, a, servertest.Reader("job"))
-			if name == "one of two holders has no socket" {
-				gets(t, withoutWakeUps(open(t, path, nil)), servertest.Reader("job"))
+			for _, hasSocket := range test.sockets {
+				holder := open(t, path, nil)
+				if !hasSocket {
+					withoutWakeUps(holder)
+				}
+				gets(t, holder, servertest.Reader("job"))
 			}
-			isRefused(t, b, queued("job"))
-			if p := b.table.pace(0, 0); (p < slowPace) != test.eager {
+			waiter := open(t, path, nil)
+			isRefused(t, waiter, queued("job"))
+			if p := waiter.table.pace(0, 0); (p < slowPace) != test.eager {
 				t.Errorf("the driver polls every %v", p)
 			}
 		})
