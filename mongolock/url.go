@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-const urlForm = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
+const (
+	urlArgument = "mongodb URL"
+	urlForm     = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
+)
 
 // The parameters of URLs: Pawl's own parameters, parameters for MongoDB's client, and
 // parameters about reads and writes, which the driver ignores.
@@ -35,7 +38,7 @@ type parsedURL struct {
 }
 
 func invalid(problem, allowed string) error {
-	return &driver.InvalidError{Argument: "mongodb URL", Problem: problem, Allowed: allowed}
+	return &driver.InvalidError{Argument: urlArgument, Problem: problem, Allowed: allowed}
 }
 
 func parseURL(u *url.URL) (*parsedURL, error) {
@@ -90,7 +93,7 @@ func parameters(u *url.URL) (url.Values, error) {
 	}
 	plain := *u
 	plain.RawQuery = strings.Join(parts, "&")
-	return driver.URLParameters(&plain, "mongodb URL", known, "readPreferenceTags")
+	return driver.URLParameters(&plain, urlArgument, known, "readPreferenceTags")
 }
 
 // setOwn reads the fields of Options.
@@ -98,18 +101,12 @@ func (p *parsedURL) setOwn(query url.Values) (err error) {
 	if p.options.Collection = query.Get("collection"); query.Has("collection") && p.options.Collection == "" {
 		return invalid("has a collection that cannot be read", "a name")
 	}
-	if query.Has("retention") { // but not 0, which would mean the default
-		if p.options.Retention, err = time.ParseDuration(query.Get("retention")); err != nil || p.options.Retention == 0 {
-			return invalid("has a retention that cannot be read", "a duration, like 24h")
-		}
+	push := true
+	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", &p.options.Retention), engine.ReadBool(query, urlArgument, "push", &push))
+	if err != nil {
+		return err
 	}
-	if query.Has("push") {
-		push, err := strconv.ParseBool(query.Get("push"))
-		if err != nil {
-			return invalid("has a push that cannot be read", "true, false")
-		}
-		p.options.NoPush = !push
-	}
+	p.options.NoPush = !push
 	_, err = p.options.withDefaults()
 	return err
 }
