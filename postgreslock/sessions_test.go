@@ -50,10 +50,8 @@ func createShadows(t testing.TB, c *pgx.Conn) {
 
 // settingsWith returns oddSettings with changes.
 func settingsWith(changes map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, settings := range []map[string]string{oddSettings, changes} {
-		maps.Copy(all, settings)
-	}
+	all := maps.Clone(oddSettings)
+	maps.Copy(all, changes)
 	return all
 }
 
