@@ -47,12 +47,12 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 		noError(t, syscall.Mount("tmpfs", folder, "tmpfs", syscall.MS_REMOUNT|flags, ""))
 	}
 	remount(syscall.MS_RDONLY)
-	openFails(t, path)
+	openFails(t, path, nil)
 
 	remount(0)
 	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
 	noError(t, d.Close())
 	remount(syscall.MS_RDONLY)
-	openFails(t, path, "to be writable")
+	openFails(t, path, nil, "to be writable")
 }

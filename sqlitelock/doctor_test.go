@@ -56,7 +56,7 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 		findsNothing(t, d)
 		execRaw(t, path, "DROP TABLE "+table)
 		servertest.Finds(t, d, "error tables", "it lacks "+table+" of its tables")
-		openFails(t, path, "it lacks "+table, "stop every program that uses it")
+		openFails(t, path, nil, "it lacks "+table, "stop every program that uses it")
 	}
 }
 

@@ -20,9 +20,9 @@ func execRaw(tb testing.TB, path string, statements ...string) {
 }
 
 // openFails checks that OpenFile fails with a permanent error that has these texts.
-func openFails(tb testing.TB, path string, texts ...string) {
+func openFails(tb testing.TB, path string, o *Options, texts ...string) {
 	tb.Helper()
-	d, err := asDriver(OpenFile(ctx, path, nil))
+	d, err := asDriver(OpenFile(ctx, path, o))
 	if err == nil {
 		_ = d.Close()
 		tb.Fatalf("%s was opened", path)

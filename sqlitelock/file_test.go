@@ -88,17 +88,17 @@ func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
 
 func TestAFolderIsRefusedAsFile(t *testing.T) {
 	folder := t.TempDir()
-	openFails(t, folder)
+	openFails(t, folder, nil)
 	plain := filepath.Join(folder, "plain")
 	noError(t, os.WriteFile(plain, []byte("x"), 0o600))
-	openFails(t, filepath.Join(plain, "locks.db"))
+	openFails(t, filepath.Join(plain, "locks.db"), nil)
 }
 
 func TestATextFileIsRefused(t *testing.T) {
 	path := newPath(t)
 	text := strings.Repeat("these are my notes, not a database\n", 100)
 	noError(t, os.WriteFile(path, []byte(text), 0o600))
-	openFails(t, path)
+	openFails(t, path, nil)
 	if b, err := os.ReadFile(path); err != nil || string(b) != text {
 		t.Errorf("the text file was changed (%v)", err)
 	}
@@ -177,15 +177,7 @@ func TestATruncatedFileInUseIsNotOpenedAsNew(t *testing.T) {
 		notOnWindows(t, err)
 	}
 	for _, o := range []*Options{nil, {MustExist: true}} {
-		other, err := asDriver(OpenFile(ctx, path, o))
-		if err == nil {
-			_, granted := other.Acquire(ctx, mutex("job"))
-			_ = other.Close()
-			t.Fatalf("the file was opened, and a claim on the held name returned %v", granted)
-		}
-		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent || !strings.Contains(e.Hint, "-shm") || !strings.Contains(err.Error(), "truncated") {
-			t.Errorf("opening with %+v: %v", o, err)
-		}
+		openFails(t, path, o, "truncated", "-shm")
 	}
 }
 
@@ -196,7 +188,7 @@ func TestOpenDetectsATruncatedLogInUse(t *testing.T) {
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
-	openFails(t, path, "-wal was truncated")
+	openFails(t, path, nil, "-wal was truncated")
 }
 
 // If a process writes before Pawl checks the log, the log is long again, with a hole in

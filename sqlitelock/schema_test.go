@@ -23,7 +23,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 			execRaw(t, path, statements...)
 			before, err := os.ReadFile(path)
 			noError(t, err)
-			openFails(t, path)
+			openFails(t, path, nil)
 			after, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(before, after) {
 				t.Errorf("the file was changed (%v)", err)
@@ -39,7 +39,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	path := newPath(t)
 	noError(t, open(t, path, nil).Close())
 	execRaw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
-	openFails(t, path, "a newer Pawl made it")
+	openFails(t, path, nil, "a newer Pawl made it")
 }
 
 // A trigger can delete held locks. So Open refuses a file that has one, and the doctor
@@ -49,7 +49,7 @@ func TestAFileWithATriggerIsRefused(t *testing.T) {
 	d := open(t, path, nil)
 	execRaw(t, path, "CREATE TRIGGER sweep AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
 	servertest.Finds(t, d, "error tables", "sweep")
-	openFails(t, path, "sweep", "DROP TRIGGER")
+	openFails(t, path, nil, "sweep", "DROP TRIGGER")
 }
 
 // Names are bytes, even in a file whose text is UTF-16.
