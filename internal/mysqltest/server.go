@@ -174,18 +174,12 @@ func (s *Server) Do(tb TB, statements ...string) {
 // NewDatabase creates a database for one test, in which User has all rights.
 func (s *Server) NewDatabase(tb TB) string {
 	tb.Helper()
-	databases.Lock()
-	databases.n++
-	name := fmt.Sprintf("test%d", databases.n)
-	databases.Unlock()
+	name := fmt.Sprintf("test%d", databases.Add(1))
 	s.Do(tb, "CREATE DATABASE "+name, fmt.Sprintf("GRANT ALL ON %s.* TO '%s'@'%%'", name, User))
 	return name
 }
 
-var databases struct {
-	sync.Mutex
-	n int
-}
+var databases atomic.Int64 // counts the databases, for unique names
 
 // DSN returns the DSN of go-sql-driver for a database of the server, as User.
 func (s *Server) DSN(database string) string { return DSN(s.Addr, database) }

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,20 +32,35 @@ type TB = servertest.TB
 // A Server is one PostgreSQL that trusts all connections from this machine, except those
 // of the user "secured", whose password is "s3cr3t%/".
 type Server struct {
-	servertest.Process
-
-	Addr, Port string
+	endpoint
 
 	args []string
 	env  []string // added to the test's environment
+}
+
+// An endpoint is a process that accepts connections of PostgreSQL's clients.
+type endpoint struct {
+	servertest.Process
+
+	Addr, Port string
+}
+
+func newEndpoint(tb TB) endpoint {
+	tb.Helper()
+	port := servertest.FreePort(tb)
+	return endpoint{Process: servertest.Process{TB: tb, Dir: newFolder(tb)}, Addr: net.JoinHostPort("127.0.0.1", port), Port: port}
+}
+
+// URL returns the URL of a database, for the user postgres.
+func (e *endpoint) URL(database string) string {
+	return "postgres://postgres@" + e.Addr + "/" + database
 }
 
 // Start creates a database cluster, and starts a server with additional settings, such as
 // "fsync=on".
 func Start(tb TB, settings ...string) *Server {
 	tb.Helper()
-	s := &Server{Process: servertest.Process{TB: tb, Dir: newFolder(tb)}, Port: servertest.FreePort(tb)}
-	s.Addr = net.JoinHostPort("127.0.0.1", s.Port)
+	s := &Server{endpoint: newEndpoint(tb)}
 	data := filepath.Join(s.Dir, "data")
 	s.args = []string{"-D", data, "-p", s.Port}
 	for _, setting := range append([]string{
@@ -77,11 +91,6 @@ func init() {
 	if err := os.Setenv("PGSSLMODE", "disable"); err != nil {
 		panic(err)
 	}
-}
-
-// URL returns the URL of a database, for the user postgres.
-func (s *Server) URL(database string) string {
-	return "postgres://postgres@" + s.Addr + "/" + database
 }
 
 // Database creates a new database, and returns its URL.
@@ -192,8 +201,7 @@ func joinLines(lines ...string) []byte { return []byte(strings.Join(lines, "\n")
 // keep their names, and the user is postgres.
 func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	tb.Helper()
-	p := &Pooler{Process: servertest.Process{TB: tb, Dir: newFolder(tb)}, Port: servertest.FreePort(tb)}
-	p.Addr = net.JoinHostPort("127.0.0.1", p.Port)
+	p := &Pooler{newEndpoint(tb)}
 	files := map[string][]byte{
 		"users": joinLines(`"postgres" ""`),
 		"ini": joinLines("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
@@ -211,16 +219,7 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 }
 
 // A Pooler is a PgBouncer.
-type Pooler struct {
-	servertest.Process
-
-	Addr, Port string
-}
-
-// URL returns the URL of a database behind the pooler.
-func (p *Pooler) URL(database string) string {
-	return fmt.Sprintf("postgres://postgres@%s/%s", p.Addr, database)
-}
+type Pooler struct{ endpoint }
 
 // Run starts the process for the first time, or again after Kill.
 func (p *Pooler) Run() {
