@@ -61,12 +61,10 @@
 // request that arrives after its window has no effect.
 //
 // A step compares the window with SYSDATE, the time of its evaluation, when the row is
-// locked. UTC_TIMESTAMP would be wrong: it is the time when the statement began, and the
-// statement may have waited long for the row, so the server could grant a claim that its
-// client gave up a minute ago. Therefore the driver refuses a server with sysdate-is-now.
-// A commit that hangs after that can still make a grant visible too late. So a release
-// writes even if it finds nothing to release: its write waits for the lock of the row,
-// until the hanging commit has succeeded or failed.
+// locked. Therefore the driver refuses a server with sysdate-is-now. A commit that hangs
+// after that can still make a grant visible too late. So a release writes even if it
+// finds nothing to release: its write waits for the lock of the row, until the hanging
+// commit has succeeded or failed.
 //
 // # Whose clock decides?
 //

@@ -50,11 +50,12 @@ func (s *store) Close() error {
 func (s *store) DelaysWrites() {}
 
 // serverTime is the server's time at its evaluation, in microseconds since 1970.
-// UTC_TIMESTAMP is constant during a statement, which may have waited for the lock of a
-// row. SYSDATE is not, but it is in the session's time zone, with daylight saving. So
-// serverTime adds to UTC_TIMESTAMP the time that has passed since the beginning of the
-// statement, according to SYSDATE. If daylight saving moves the clock during a statement,
-// serverTime is off by an hour, and no window contains it.
+// UTC_TIMESTAMP is constant during a statement. With it, a statement that has waited a
+// minute for the lock of a row could grant a claim that its client gave up. SYSDATE is
+// not constant, but it is in the session's time zone, with daylight saving. So serverTime
+// adds to UTC_TIMESTAMP the time that has passed since the beginning of the statement,
+// according to SYSDATE. If daylight saving moves the clock during a statement, serverTime
+// is off by an hour, and no window contains it.
 const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
 
 // Load implements swap.Store.
