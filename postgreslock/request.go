@@ -126,7 +126,10 @@ func (s *store) run(r *request, f func(r *request) error) error {
 	}
 	defer free() // before the caller gets its answer, so that its next request can use the connection
 	err = f(r)
-	s.handleFailure(r.ctx, c, err)
+	if isStandby(err) {
+		s.ready.Store(false) // so that the driver checks the next connection
+		_ = c.Close(r.ctx)
+	}
 	if c.IsClosed() {
 		s.closeSocket(c, r.closeAfter)
 	}

@@ -81,15 +81,6 @@ func isStandby(err error) bool {
 	return ok && (e.Hint == standbyHint || e.Hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
-// handleFailure handles a failure on a connection. If the server is a standby, it closes
-// the connection, and the driver checks the next one again.
-func (s *server) handleFailure(ctx context.Context, c *pgx.Conn, err error) {
-	if isStandby(err) {
-		s.ready.Store(false)
-		_ = c.Close(ctx)
-	}
-}
-
 // prepare checks the server, and creates the tables. Many processes may do so at the same
 // time.
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
