@@ -261,10 +261,10 @@ func ChecksSeveral(t TB, e Engine) {
 	if err := check(la, l2); err != nil {
 		t.Errorf("two held leases: %v", err)
 	}
-	wantInvalid(t, check(), "no lease")
+	WantInvalid(t, check(), "no lease")
 	for _, l := range []driver.Lease{nil, (*pawl.Lease)(nil), new(pawl.Lease)} {
-		wantInvalid(t, check(l), "lease is nil", "LeaseOf")
-		wantInvalid(t, check(la, l), "lease 2 of 2 is nil", "LeaseOf")
+		WantInvalid(t, check(l), "lease is nil", "LeaseOf")
+		WantInvalid(t, check(la, l), "lease 2 of 2 is nil", "LeaseOf")
 	}
 }
 
@@ -282,7 +282,7 @@ func ChecksOtherTables(t TB, engines ...Engine) {
 		for k, l := range leases {
 			err := e.check(t.Context(), l)
 			if i != k {
-				wantInvalid(t, err, "other tables")
+				WantInvalid(t, err, "other tables")
 			} else if err != nil {
 				t.Errorf("the lease of tables %d: %v", i, err)
 			}
@@ -290,8 +290,8 @@ func ChecksOtherTables(t TB, engines ...Engine) {
 	}
 }
 
-// wantInvalid tests that an error matches ErrInvalid and has these texts.
-func wantInvalid(t TB, err error, words ...string) {
+// WantInvalid tests that an error matches ErrInvalid and has these texts.
+func WantInvalid(t TB, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), word) {
@@ -396,7 +396,7 @@ func ChecksTheClient(t TB, e Engine) {
 	}
 
 	client, _ := NewMemoryClients(t)
-	wantInvalid(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
+	WantInvalid(t, check(t.Context(), must(client().Mutex("x").Lock(t.Context()))(t)), "of memory")
 }
 
 // Lease returns a lease with this name and fence, for a check.
