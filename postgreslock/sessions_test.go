@@ -156,9 +156,7 @@ func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 			openDriver(t, badURL)
 			exec(t, conn(t, url), "DELETE FROM rowless.tidying")
 		}
-		if d, err := asDriver(postgreslock.Open(ctx, badURL)); !permanent(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v; want %q", badURL, d, err, want)
-		}
+		failsToOpen(t, badURL, want)
 	}
 }
 

@@ -57,29 +57,21 @@ func TestTheTablesMayBeCreatedBeforehand(t *testing.T) {
 	admin := conn(t, url)
 	exec(t, admin, "CREATE USER modest")
 	modest := "postgres://modest@" + server.Addr + "/" + name
-	if _, err := postgreslock.Open(ctx, modest); !permanent(err) || !strings.Contains(err.Error(), "pawl schema postgres") {
-		t.Errorf("without tables: %v", err)
-	}
 	for parameters, command := range map[string]string{
 		"":                           "`pawl schema postgres`",
 		"?schema=billing":            "`pawl schema postgres --schema billing`",
 		"?schema=public&prefix=a_":   "`pawl schema postgres --schema public --prefix a_`",
 		"?schema=O%27Reilly&prefix=": `--schema 'O'\''Reilly'` + "`",
 	} {
-		if _, err := postgreslock.Open(ctx, modest+parameters); err == nil || !strings.Contains(err.Error(), command) {
-			t.Errorf("without tables, by %q: %v; want %s", parameters, err, command)
-		}
+		failsToOpen(t, modest+parameters, command)
 	}
 	text, err := postgreslock.Schema(nil)
 	noError(t, err)
 	exec(t, admin, text, text) // the second run changes nothing
 	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
-	d, err := asDriver(postgreslock.Open(ctx, modest))
-	if !permanent(err) || !strings.Contains(err.Error(), "GRANT") && !strings.Contains(err.Error(), "right") {
-		t.Errorf("without rights: %v, %v", d, err)
-	}
+	failsToOpen(t, modest, "the user lacks a right")
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO modest")
-	d = openDriver(t, modest)
+	d := openDriver(t, modest)
 	c := mutex("job")
 	gets(t, d, c)
 	for range 20 { // a long queue
@@ -90,10 +82,7 @@ func TestTheTablesMayBeCreatedBeforehand(t *testing.T) {
 
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := postgreslock.Open(ctx, standby(t).URL("postgres"))
-	if !permanent(err) || !strings.Contains(err.Error(), "recovery") {
-		t.Errorf("%v; want a permanent error about recovery", err)
-	}
+	failsToOpen(t, standby(t).URL("postgres"), "recovery")
 }
 
 // The error has the problem and a hint, and not the password.
@@ -144,14 +133,8 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	server, _, name := freshDatabase(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
-	wantHint := func(what string) {
-		t.Helper()
-		_, err := postgreslock.Open(ctx, pooler.URL("nowhere"))
-		if !permanent(err) || !strings.Contains(err.Error(), "the database does not exist behind the pooler") {
-			t.Errorf("%s: %v; want a hint that the database does not exist", what, err)
-		}
-	}
-	wantHint("unknown to the server")
+	const hint = "the database does not exist behind the pooler"
+	failsToOpen(t, pooler.URL("nowhere"), hint) // unknown to the server
 	ini := filepath.Join(pooler.Dir, "ini")
 	text, err := os.ReadFile(ini)
 	noError(t, err)
@@ -159,7 +142,15 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 	pooler.Kill()
 	pooler.Run()
 	openDriver(t, pooler.URL(name))
-	wantHint("unknown to the pooler")
+	failsToOpen(t, pooler.URL("nowhere"), hint) // unknown to the pooler
+}
+
+// failsToOpen checks that Open of a URL returns a permanent error with this text.
+func failsToOpen(t testing.TB, url, text string) {
+	t.Helper()
+	if _, err := postgreslock.Open(ctx, url); !permanent(err) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: %v; want a permanent error with %q", url, err, text)
+	}
 }
 
 func permanent(err error) bool {
