@@ -103,32 +103,6 @@ func TestNewRefusesInvalidNodes(t *testing.T) {
 	}
 }
 
-func BenchmarkCycle(b *testing.B) {
-	for _, n := range []int{1, 3, 5} {
-		b.Run(string(rune('0'+n)), func(b *testing.B) {
-			var nodes []driver.Driver
-			for range n {
-				nodes = append(nodes, memlock.New(nil))
-			}
-			d, err := New(nodes, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer d.Close()
-			c := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: driver.MaxTTL}
-			for b.Loop() {
-				c.Token = driver.NewToken()
-				if _, err := d.Acquire(b.Context(), c); err != nil {
-					b.Fatal(err)
-				}
-				if err := d.Release(b.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A slowNode is a node whose releases take 10 ms.
 type slowNode struct {
 	engine.Driver
