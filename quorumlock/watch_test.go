@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
@@ -51,19 +50,5 @@ func TestPushesChangesIsFalseIfANodeCannotPush(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	if d.Properties().PushesChanges {
 		t.Error("PushesChanges is true")
-	}
-}
-
-func TestAWatchEndsWithItsQuorum(t *testing.T) {
-	server := memlock.NewMemory(nil)
-	d, err := asDriver(quorumlock.New([]driver.Driver{server.Driver()}, nil))
-	noError(t, err)
-	notified := 0
-	stop := d.Watch("job", func() { notified++ })
-	noError(t, d.Close())
-	gets(t, server.Driver(), mutex("job"))
-	stop()
-	if notified != 0 {
-		t.Errorf("%d notifications after Close", notified)
 	}
 }
