@@ -19,13 +19,12 @@ type crowd struct {
 	lastFence  uint64
 	fenceFell  bool
 	waits      []time.Duration
-	rounds     []int // per client
 	servers    cluster
 	lines      [][]*line
 }
 
 func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, []*pawl.Client) {
-	w := &crowd{t: t, servers: newCluster(nodes), rounds: make([]int, clients)}
+	w := &crowd{t: t, servers: newCluster(nodes)}
 	var all []*pawl.Client
 	for range clients {
 		d, lines := w.servers.client(t, time.Millisecond)
@@ -45,7 +44,7 @@ func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, [
 func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, work time.Duration) time.Duration {
 	began := time.Now()
 	var done sync.WaitGroup
-	for i, c := range all {
+	for _, c := range all {
 		done.Go(func() {
 			for range rounds {
 				asked := time.Now()
@@ -54,7 +53,7 @@ func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, w
 					w.t.Errorf("Lock: %v", err)
 					return
 				}
-				w.work(i, l, time.Since(asked), work)
+				w.work(l, time.Since(asked), work)
 				if err := l.Release(context.WithoutCancel(ctx)); err != nil {
 					w.t.Errorf("Release: %v", err)
 				}
@@ -65,15 +64,14 @@ func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, w
 	return time.Since(began)
 }
 
-// work does a turn of the i-th client, which holds a lease.
-func (w *crowd) work(i int, l *pawl.Lease, waited, duration time.Duration) {
+// work does a turn of a client that holds a lease.
+func (w *crowd) work(l *pawl.Lease, waited, duration time.Duration) {
 	w.mu.Lock()
 	w.holders++
 	w.maxHolders = max(w.maxHolders, w.holders)
 	w.fenceFell = w.fenceFell || l.Fence() <= w.lastFence
 	w.lastFence = max(w.lastFence, l.Fence())
 	w.waits = append(w.waits, waited)
-	w.rounds[i]++
 	w.mu.Unlock()
 	time.Sleep(duration)
 	w.mu.Lock()
@@ -88,7 +86,5 @@ func (w *crowd) close(clients []*pawl.Client) {
 		}
 	}
 	time.Sleep(time.Minute) // late requests arrive
-	if holders, waiters := w.servers.countPerServer(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
-		w.t.Errorf("on the nodes: %d holders, %d waiters; want none", holders, waiters)
-	}
+	w.servers.keepsNothing(w.t, "jobs")
 }
