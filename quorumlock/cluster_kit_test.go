@@ -354,10 +354,16 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 		l := s.connect(delay)
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
+	return quorumOf(t, o, nodes...), lines
+}
+
+// quorumOf opens a quorum of these nodes, until the end of the test.
+func quorumOf(t testing.TB, o *quorumlock.Options, nodes ...driver.Driver) *quorumlock.Driver {
+	t.Helper()
 	d, err := asDriver(quorumlock.New(nodes, o))
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	return d, lines
+	return d
 }
 
 // countPerServer returns the numbers of holders and of waiters of the name, on each

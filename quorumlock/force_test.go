@@ -114,10 +114,8 @@ func TestAForcedClaimThatSignalsGrant(t *testing.T) {
 		for _, s := range c {
 			nodes = append(nodes, &queueingNode{line: s.connect(time.Millisecond)})
 		}
-		two, err := quorumlock.New(nodes, nil)
-		noError(t, err)
-		defer func() { noError(t, two.Close()) }()
-		signals := servertest.Listen(t, two.(driver.Signaler))
+		two := quorumOf(t, nil, nodes...)
+		signals := servertest.Listen(t, two)
 		holder, forced := mutex("jobs"), queued(mutex("jobs"))
 		forced.Force = true
 		gets(t, one, holder)

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/memlock"
-	"github.com/pawl-go/pawl/quorumlock"
 )
 
 // rising returns a try that writes v, and is granted only if the value is below v.
@@ -57,9 +56,7 @@ func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 		if e := hasValue(t, d, "5"); e.ValueFence != g.Fence {
 			t.Errorf("the value has the fence %d, the grant %d", e.ValueFence, g.Fence)
 		}
-		if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(first)}); err != nil {
-			t.Fatal(err)
-		}
+		renewed(t, d, first)
 		time.Sleep(time.Second) // it is repaired
 		if e, _ := c[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
 			t.Errorf("the repaired node has %q", e.Value)
@@ -170,11 +167,7 @@ func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 
 // A quorum of one node need not raise fences, so the node writes the value itself.
 func TestASingleNodeThatCannotRaiseFencesKeepsAValue(t *testing.T) {
-	d, err := quorumlock.New([]driver.Driver{struct{ driver.Driver }{memlock.New(nil)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := quorumOf(t, nil, struct{ driver.Driver }{memlock.New(nil)})
 	c := rising("5")
 	gets(t, d, c)
 	hasValue(t, d, "5")

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/quorumlock"
 )
 
 // One node is down, and the others report changes.
@@ -45,9 +44,7 @@ func (q silentNode) Properties() driver.Properties {
 // watches has to poll.
 func TestPushesChangesIsFalseIfANodeCannotPush(t *testing.T) {
 	c := newCluster(3)
-	d, err := asDriver(quorumlock.New([]driver.Driver{c[0].connect(0), silentNode{c[1].connect(0)}, c[2].connect(0)}, nil))
-	noError(t, err)
-	t.Cleanup(func() { _ = d.Close() })
+	d := quorumOf(t, nil, c[0].connect(0), silentNode{c[1].connect(0)}, c[2].connect(0))
 	if d.Properties().PushesChanges {
 		t.Error("PushesChanges is true")
 	}
