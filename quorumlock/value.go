@@ -41,7 +41,11 @@ func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Gran
 	written := poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			return struct{}{}, d.writeFirst(ctx, i, l, grant.Fence)
+			got, err := d.nodes[i].RaiseFence(ctx, l, grant.Fence)
+			if err == nil && got != grant.Fence {
+				err = fmt.Errorf("the lease has the fence %d there, and not %d", got, grant.Fence)
+			}
+			return struct{}{}, err
 		},
 		decided: func(written []vote[struct{}]) bool {
 			n := succeeded(written)
@@ -57,15 +61,6 @@ func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Gran
 		}
 	}
 	return failuresErr(ctx, d, "write the value of", a.claim.Name, written)
-}
-
-// writeFirst writes a value on one node, unless the lease has already written one there.
-func (d *quorum) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
-	got, err := d.nodes[i].RaiseFence(ctx, l, fence)
-	if err == nil && got != fence {
-		err = fmt.Errorf("the lease has the fence %d there, and not %d", got, fence)
-	}
-	return err
 }
 
 // refusedForValue returns an error if no majority can grant the claim, because on too
