@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // checkFences: any two leases of a name have different fences, and the later lease has
 // the greater one. A lease is later if its claim began after the other lease was shown to
@@ -48,21 +51,14 @@ func (h *history) checkFenceRises(a, b *call) {
 }
 
 // follows reports whether a lease may have been passed on inside its process.
-func (h *history) follows(b *call) bool {
-	for _, c := range h.calls {
-		if c.granted && c.process == b.process && c.name == b.name && c.fence+1 == b.fence {
-			return true
-		}
-	}
-	return false
-}
+func (h *history) follows(b *call) bool { return h.processHas(b, b.fence-1) }
 
 // passed reports whether the lease may have been passed on to another call.
-func (h *history) passed(a *call) bool {
-	for _, c := range h.calls {
-		if c.granted && c.process == a.process && c.name == a.name && c.fence == a.fence+1 {
-			return true
-		}
-	}
-	return false
+func (h *history) passed(a *call) bool { return h.processHas(a, a.fence+1) }
+
+// processHas reports whether the process of a call has a lease of its name with a fence.
+func (h *history) processHas(c *call, fence uint64) bool {
+	return slices.ContainsFunc(h.calls, func(o *call) bool {
+		return o.granted && o.process == c.process && o.name == c.name && o.fence == fence
+	})
 }
