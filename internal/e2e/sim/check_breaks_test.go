@@ -11,8 +11,7 @@ import (
 // checkBreaks checks the rules of breaks and forced claims. They apply to a backend with
 // one node, whose clock and data are sound.
 func (h *history) checkBreaks() {
-	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
-	if h.w.plan.backend == "quorum" || data {
+	if h.w.plan.backend == "quorum" || h.w.plan.damagesNodes() {
 		return
 	}
 	for _, c := range h.calls {

@@ -12,10 +12,10 @@ import (
 
 // checkFeatures checks the rules of the features above the locks.
 func (h *history) checkFeatures() {
-	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
+	damaged := h.w.plan.damagesNodes()
 	for _, c := range h.calls {
 		if c.granted && c.name != "" {
-			h.checkConfirmed(c, data)
+			h.checkConfirmed(c, damaged)
 			h.checkUnhealthy(c)
 			h.checkDetachedHolds(c)
 		}
@@ -24,12 +24,12 @@ func (h *history) checkFeatures() {
 		}
 		switch c.verb {
 		case "once":
-			h.checkOnce(c, data)
+			h.checkOnce(c, damaged)
 		case "elect":
 			h.checkRun(c)
 		}
 	}
-	if !data {
+	if !damaged {
 		h.checkKeyOrder()
 		h.checkHealthHandover()
 	}
@@ -38,7 +38,7 @@ func (h *history) checkFeatures() {
 // checkConfirmed: Confirm returns nil only if the lease held the name when the backend
 // handled the request, and so does Attach. No other claim can have been granted the name
 // before.
-func (h *history) checkConfirmed(c *call, data bool) {
+func (h *history) checkConfirmed(c *call, damaged bool) {
 	asked := moment(-1)
 	for _, x := range c.confirmed {
 		if x.err == nil {
@@ -52,7 +52,7 @@ func (h *history) checkConfirmed(c *call, data bool) {
 		}
 	}
 	for _, o := range h.calls {
-		if asked >= 0 && !data && o.granted && o.name == c.name && o.excludes(c) && o.fence > c.fence && o.believed < asked && !h.passed(c) {
+		if asked >= 0 && !damaged && o.granted && o.name == c.name && o.excludes(c) && o.fence > c.fence && o.believed < asked && !h.passed(c) {
 			h.violatedLocked(c.name, "%v was confirmed at %v, and %v was granted before that", c, asked, o)
 		}
 	}
@@ -101,8 +101,8 @@ func (h *history) checkKeyOrder() {
 }
 
 // checkOnce: the answer of Do about a key is true.
-func (h *history) checkOnce(c *call, data bool) {
-	if c.answered == never || data {
+func (h *history) checkOnce(c *call, damaged bool) {
+	if c.answered == never || damaged {
 		return
 	}
 	if !c.hasRun && c.answer == nil { // it is done

@@ -147,7 +147,7 @@ func (q *queue) addFrame(now *frame, name string) {
 
 // checkOrder is the rule of one node's queue. A node counts in microseconds.
 func (q *queue) checkOrder(w *world, s *frame, name string) {
-	if w.plan.setsBack() {
+	if w.plan.damagesNodes() {
 		return
 	}
 	for i := 1; i < len(s.waiters); i++ {
@@ -167,7 +167,7 @@ func (q *queue) checkOrder(w *world, s *frame, name string) {
 // surely before it: on a majority of the nodes since before b began. A lost place counts
 // from the time at which a got a new one.
 func (q *queue) passes(w *world, b, a *place) bool {
-	if a.footings == nil || w.plan.setsBack() {
+	if a.footings == nil || w.plan.damagesNodes() {
 		return false
 	}
 	nodesBefore := 0
@@ -231,7 +231,8 @@ func (q *queue) standing(n int, name string) (out []string) {
 	return out
 }
 
-// setsBack reports whether a clock jumps, or data is lost: then places are lost, too.
-func (p *plan) setsBack() bool {
+// damagesNodes reports whether a node's clock jumps, or a node loses its data. Then places
+// are lost, too.
+func (p *plan) damagesNodes() bool {
 	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 }
