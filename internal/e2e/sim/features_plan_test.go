@@ -43,13 +43,7 @@ func (p *plan) drawFeatures() {
 			}
 		}
 	}
-	for i := range p.processes {
-		for _, steps := range p.processes[i].sessions {
-			for k := range steps {
-				p.drawLease(d, &steps[k])
-			}
-		}
-	}
+	p.eachStep(func(s *step) { p.drawLease(d, s) })
 	p.drawCrowd()
 }
 

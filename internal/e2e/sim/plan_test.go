@@ -193,12 +193,18 @@ func (p *plan) drawMixed() {
 	if !d.chance(25) {
 		return
 	}
-	for _, w := range p.processes {
-		for _, steps := range w.sessions {
-			for i := range steps {
-				if s := &steps[i]; s.minHold > 0 && s.verb != "force" {
-					s.delay = d.between(0, p.unit)
-				}
+	p.eachStep(func(s *step) {
+		if s.minHold > 0 && s.verb != "force" {
+			s.delay = d.between(0, p.unit)
+		}
+	})
+}
+
+func (p *plan) eachStep(f func(s *step)) {
+	for i := range p.processes {
+		for _, steps := range p.processes[i].sessions {
+			for k := range steps {
+				f(&steps[k])
 			}
 		}
 	}

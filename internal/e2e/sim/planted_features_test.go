@@ -229,16 +229,6 @@ func opening(p *plan) {
 
 func (p *plan) makeCalm() { p.weather, p.faults = calm(), nil }
 
-func (p *plan) eachStep(f func(s *step)) {
-	for i := range p.processes {
-		for _, steps := range p.processes[i].sessions {
-			for k := range steps {
-				f(&steps[k])
-			}
-		}
-	}
-}
-
 // patch changes a handle, if a bug is planted in handles.
 func (b planted) patch(handle pawl.Handle) pawl.Handle {
 	if b.handle == nil {
