@@ -108,25 +108,22 @@ func (p *place) noteFooting(w *world, n *node, since time.Time, waits bool) {
 	now := n.clock.now()
 	beganAt := w.beganAt(p).Add(-driver.MaxLead / 2) // every ticket is early by that much
 	f.from, f.latest = w.now(), now
-	f.earliest = latest(now.Add(-driver.MaxLead), earliest(beganAt, now))
+	f.earliest = clamped(beganAt, now.Add(-driver.MaxLead), now)
 	f.again, f.known = f.known, true
 	if !f.again { // a claim that lost its place gets a new one at the end of the queue
 		f.latest = f.earliest
 	}
 }
 
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+// clamped returns t, or the limit that t is beyond.
+func clamped(t, low, high time.Time) time.Time {
+	switch {
+	case t.Before(low):
+		return low
+	case t.After(high):
+		return high
 	}
-	return b
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return t
 }
 
 // addFrame adds a frame, if the state has changed.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -297,5 +298,8 @@ type answered struct {
 }
 
 func (a answered) String() string {
-	return "#" + itoa(a.c.number) + ": " + text(a.what)
+	if a.what == nil {
+		return fmt.Sprintf("#%d: ok", a.c.number)
+	}
+	return fmt.Sprintf("#%d: %v", a.c.number, a.what)
 }

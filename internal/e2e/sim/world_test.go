@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -231,13 +230,4 @@ func (w *world) end(stopWatchers func()) {
 	}
 	time.Sleep(time.Minute)
 	w.check()
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func text(v any) string {
-	if v == nil {
-		return "ok"
-	}
-	return fmt.Sprint(v)
 }
