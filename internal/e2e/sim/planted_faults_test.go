@@ -70,13 +70,7 @@ var faults = []bug{
 			g.TTL += time.Since(sent)
 			return g, err
 		}
-		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-			shorter := slices.Clone(leases)
-			for i := range shorter {
-				shorter[i].TTL -= shorter[i].TTL / 6 // a reply may take that long
-			}
-			return b.server.Renew(ctx, shorter)
-		}
+		b.renewals(func(l *driver.LeaseRef) { l.TTL -= l.TTL / 6 }) // a reply may take that long
 	}), nil},
 	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
@@ -129,17 +123,8 @@ var faults = []bug{
 	{"a wake-up that is lost", "while the name was free", 22, "memory", signals(func(k driver.SignalKind) bool { return k != driver.SignalGranted }), nil},
 	{"names that are folded", "no call can have held the name", 42, "memory", inNode(func(b *patched, _ *bugState) {
 		b.claims(func(c *driver.Claim) { c.Name = strings.ToLower(c.Name) })
-		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-			leases = slices.Clone(leases)
-			for i := range leases {
-				leases[i].Name = strings.ToLower(leases[i].Name)
-			}
-			return b.server.Renew(ctx, leases)
-		}
-		b.release = func(ctx context.Context, l driver.LeaseRef) error {
-			l.Name = strings.ToLower(l.Name)
-			return b.server.Release(ctx, l)
-		}
+		b.renewals(func(l *driver.LeaseRef) { l.Name = strings.ToLower(l.Name) })
+		b.releases(func(l *driver.LeaseRef) { l.Name = strings.ToLower(l.Name) })
 	}), nil},
 	{"one permit too many", "hold the name at the same time", 1, "memory", claims(func(c *driver.Claim) {
 		if c.Limit < driver.Unlimited {
@@ -174,12 +159,11 @@ var faults = []bug{
 				beside[c.Token] = true
 			}
 		})
-		b.release = func(ctx context.Context, l driver.LeaseRef) error {
+		b.releases(func(l *driver.LeaseRef) {
 			if beside[l.Token] {
 				l.Name += " beside"
 			}
-			return b.server.Release(ctx, l)
-		}
+		})
 	}), nil},
 	{"a backend's clock that is twice as fast", "hold the name at the same time", 7, "memory", func() planted {
 		return planted{node: func(n *node, s server) server { n.clock.ppm = 1_000_000; return s }}
@@ -252,17 +236,8 @@ func swaps(b *patched, m *bugState) {
 		}
 		return g, err
 	}
-	b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-		leases = slices.Clone(leases)
-		for i := range leases {
-			leases[i].Token = as(leases[i].Token)
-		}
-		return b.server.Renew(ctx, leases)
-	}
-	b.release = func(ctx context.Context, l driver.LeaseRef) error {
-		l.Token = as(l.Token)
-		return b.server.Release(ctx, l)
-	}
+	b.renewals(func(l *driver.LeaseRef) { l.Token = as(l.Token) })
+	b.releases(func(l *driver.LeaseRef) { l.Token = as(l.Token) })
 	b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 		return func(s driver.Signal) { s.Token = as(s.Token); f(s) }
 	}

@@ -57,13 +57,7 @@ var featureBugs = []bug{
 		}
 	}), nil},
 	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *patched, _ *bugState) {
-		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-			leases = slices.Clone(leases)
-			for i := range leases {
-				leases[i].Value = nil
-			}
-			return b.server.Renew(ctx, leases)
-		}
+		b.renewals(func(l *driver.LeaseRef) { l.Value = nil })
 	}), nil},
 	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runs, f body) error {
 		began := time.Now()
@@ -104,10 +98,7 @@ var featureBugs = []bug{
 	}), nil},
 	{"a term that counts from the answer to Confirm", "is trusted until", 5, "memory", func() planted { return planted{countsFromAnswer: true} }, nil},
 	{"a minimum hold that is longer than it should be", "its minimum hold is over", 6, "memory", inNode(func(b *patched, _ *bugState) {
-		b.release = func(ctx context.Context, l driver.LeaseRef) error {
-			l.MinHold += l.MinHold / 10
-			return b.server.Release(ctx, l)
-		}
+		b.releases(func(l *driver.LeaseRef) { l.MinHold += l.MinHold / 10 })
 	}), nil},
 	{"a break that closes the name for half of its delay", "had broken a lease", 92, "memory", inNode(func(b *patched, _ *bugState) {
 		b.breaks = func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {

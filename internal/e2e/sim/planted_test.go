@@ -154,6 +154,25 @@ func (b *patched) grants(m *bugState, change func(c driver.Claim, g *driver.Gran
 	}
 }
 
+// renewals makes the server get changed renewals.
+func (b *patched) renewals(change func(l *driver.LeaseRef)) {
+	b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+		leases = slices.Clone(leases)
+		for i := range leases {
+			change(&leases[i])
+		}
+		return b.server.Renew(ctx, leases)
+	}
+}
+
+// releases makes the server get changed releases.
+func (b *patched) releases(change func(l *driver.LeaseRef)) {
+	b.release = func(ctx context.Context, l driver.LeaseRef) error {
+		change(&l)
+		return b.server.Release(ctx, l)
+	}
+}
+
 // entries makes the server return changed entries.
 func (b *patched) entries(change func(e *driver.Entry)) {
 	b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
