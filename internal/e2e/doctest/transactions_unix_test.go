@@ -23,10 +23,6 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-func TestTheCodeOfTheTransactionsPageIsCompiled(t *testing.T) {
-	wantCompiled(t, "docs/transactions.md", "transactions_kit_test.go", 5)
-}
-
 const ledger = "CREATE TABLE accounts (id int PRIMARY KEY, balance int); INSERT INTO accounts VALUES (3, 100), (7, 100)"
 
 // wantBalance checks the balance of account 7.
