@@ -33,10 +33,7 @@ func serverOf(t *testing.T, b backends.Backend) string {
 		return "redlock://" + strings.Join(nodes, ",")
 	}
 	page := "docs/backends/" + b.Page + ".md"
-	if pageSetups[page] == nil {
-		return urlOf(t, page)
-	}
-	return pageSetups[page](t).runnable(urlOf(t, page))
+	return setUp(t, page).runnable(urlOf(t, page))
 }
 
 // The table of facts has the properties of the drivers, and the package comments list

@@ -96,11 +96,7 @@ func TestPageCommandsPrintTheShownOutput(t *testing.T) {
 // runPage runs the commands of a page, and compares their output.
 func runPage(t *testing.T, page string, run []*command) {
 	t.Helper()
-	var names nameMap
-	if setup := pageSetups[page]; setup != nil {
-		names = setup(t)
-	}
-	for i, printed := range runShell(t, names, run) {
+	for i, printed := range runShell(t, setUp(t, page), run) {
 		if c := run[i]; !same(c.shown, printed) {
 			t.Errorf("%s:%d: $ %s\nshows\n%s\nbut printed\n%s", page, c.at, c.line, strings.Join(c.shown, "\n"), strings.Join(printed, "\n"))
 		}

@@ -44,6 +44,23 @@ func (s nameMap) asOnPage(printed string) string {
 	return printed
 }
 
+// setUp starts what a page needs.
+func setUp(t *testing.T, page string) nameMap {
+	t.Helper()
+	if setup := pageSetups[page]; setup != nil {
+		return setup(t)
+	}
+	return nil
+}
+
+// startFerretDB returns the address of a server of MongoDB's protocol.
+func startFerretDB(t *testing.T) (addr string) {
+	t.Helper()
+	nightly(t, "it builds FerretDB")
+	dir := t.TempDir()
+	return testservers.Start(t, "ferretdb", func(addr string) []string { return []string{"-data", dir, "-listen", addr} })
+}
+
 // pageSetups has a set-up for each page that needs one; most start a server. The other
 // pages use only the SQLite file of the user.
 var pageSetups = map[string]func(t *testing.T) nameMap{
@@ -79,10 +96,6 @@ var pageSetups = map[string]func(t *testing.T) nameMap{
 		return nameMap{{"localhost:4222", natstest.Start(t, "").Addr}}
 	},
 	"docs/backends/mongodb.md": func(t *testing.T) nameMap {
-		nightly(t, "it builds FerretDB")
-		dir := t.TempDir()
-		return nameMap{{"localhost:27017", testservers.Start(t, "ferretdb", func(addr string) []string {
-			return []string{"-data", dir, "-listen", addr}
-		})}}
+		return nameMap{{"localhost:27017", startFerretDB(t)}}
 	},
 }

@@ -72,10 +72,7 @@ func TestEachBackendPageShowsTheProgramThatRuns(t *testing.T) {
 				t.Errorf("%s shows\n%s\nbut deploy is\n%s", page, got, body)
 			}
 
-			var names nameMap
-			if setup := pageSetups[page]; setup != nil {
-				names = setup(t)
-			}
+			names := setUp(t, page)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)

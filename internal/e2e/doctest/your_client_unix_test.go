@@ -29,7 +29,6 @@ import (
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/internal/testservers"
 	"github.com/pawl-go/pawl/mongolock"
 	"github.com/pawl-go/pawl/mysqllock"
 	"github.com/pawl-go/pawl/natslock"
@@ -73,12 +72,7 @@ func TestYourClientLocks(t *testing.T) {
 			return overSeveralRueidis(clients[0], clients[1], clients[2], use)
 		},
 		"FerretDB": func(t *testing.T, use user) error {
-			nightly(t, "it builds FerretDB")
-			dir := t.TempDir()
-			addr := testservers.Start(t, "ferretdb", func(addr string) []string {
-				return []string{"-data", dir, "-listen", addr}
-			})
-			return overMongo(t.Context(), "mongodb://"+addr, use)
+			return overMongo(t.Context(), "mongodb://"+startFerretDB(t), use)
 		},
 		"etcd": func(t *testing.T, use user) error {
 			return overEtcd(etcdtest.Start(t, 1).Addrs(), use)
