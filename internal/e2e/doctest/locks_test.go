@@ -29,9 +29,7 @@ func takes(d time.Duration) job {
 
 func TestTheGuideOpensAClient(t *testing.T) {
 	t.Setenv("PAWL_URL", "mem:")
-	if err := guideOpen(t.Context(), takes(0)); err != nil {
-		t.Error(err)
-	}
+	noError(t, guideOpen(t.Context(), takes(0)))
 	if err := guideNamespace(t.Context(), "mem:", func(ctx context.Context) error {
 		lease, ok := pawl.LeaseOf(ctx, "report")
 		if !ok || lease.StoredName() != "@prod/acme:report" {
@@ -85,18 +83,14 @@ func TestTheGuideStopsBetweenBatchesWhenItsLockIsLost(t *testing.T) {
 
 func TestTheGuideReadsWritesAndLimits(t *testing.T) {
 	locks := pawltest.New(t).Client(nil)
-	if err := guideReadWrite(t.Context(), locks, takes(0), takes(0)); err != nil {
-		t.Error(err)
-	}
+	noError(t, guideReadWrite(t.Context(), locks, takes(0), takes(0)))
 	big := func(ctx context.Context) error {
 		if _, err := locks.Semaphore("exports", 4).TryAcquire(ctx, 2); !errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("two permits beside three of four: %v", err)
 		}
 		return nil
 	}
-	if err := guideSemaphore(t.Context(), locks, takes(0), big); err != nil {
-		t.Error(err)
-	}
+	noError(t, guideSemaphore(t.Context(), locks, takes(0), big))
 }
 
 func TestTheGuideGivesUpAfterTenSeconds(t *testing.T) {
@@ -148,9 +142,7 @@ func TestTheGuideNamesTheHolder(t *testing.T) {
 		hold(t, backend, "import:orders")
 		hold(t, backend, "other")
 		var b bytes.Buffer
-		if err := guideHolders(t.Context(), locks, &b); err != nil {
-			t.Error(err)
-		}
+		noError(t, guideHolders(t.Context(), locks, &b))
 		guideHeld(t.Context(), locks, &b)
 		text := b.String()
 		if strings.Count(text, "\n") != 3 || strings.Count(text, "other at ") != 2 || !strings.Contains(text, "30s at most") {

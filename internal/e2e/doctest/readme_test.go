@@ -17,9 +17,7 @@ func TestTheREADMELimitsAndTries(t *testing.T) {
 		if round == 1 {
 			hold(t, backend, "cleanup")
 		}
-		if err := readmeLimitAndTry(t.Context(), locks, export, cleanUp); err != nil {
-			t.Error(err)
-		}
+		noError(t, readmeLimitAndTry(t.Context(), locks, export, cleanUp))
 	}
 	if exports != 2 || cleanUps != 1 {
 		t.Errorf("%d exports, %d clean-ups", exports, cleanUps)

@@ -42,6 +42,14 @@ func openLocks(t *testing.T, url string) *pawl.Client {
 	return locks
 }
 
+func openPool(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	noError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 func openDatabase(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
@@ -51,6 +59,14 @@ func openDatabase(t *testing.T, driver, dsn string) *sql.DB {
 }
 
 func nothing() error { return nil }
+
+// wantRefused requires the error of a check, or of a loss that the holder saw first.
+func wantRefused(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
+		t.Errorf("%v; want ErrStale or ErrLost", err)
+	}
+}
 
 // wantPaidOnce checks that a check accepts a holder, and refuses one whose lease was
 // broken between its work and the check.
@@ -68,14 +84,9 @@ func wantPaidOnce(t *testing.T, url string, db *sql.DB, begin func(context.Conte
 		})
 	}
 	wantBalance(t, db, 100)
-	if err := under(nothing); err != nil {
-		t.Error(err)
-	}
+	noError(t, under(nothing))
 	wantBalance(t, db, 90)
-	err := under(func() error { return loseLease(t.Context(), other, "account:7") })
-	if !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("%v; want ErrStale or ErrLost", err)
-	}
+	wantRefused(t, under(func() error { return loseLease(t.Context(), other, "account:7") }))
 	wantBalance(t, db, 90)
 }
 
@@ -86,10 +97,7 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 	db := openDatabase(t, "pgx", url)
 	wantPaidOnce(t, url, db, db.BeginTx, postgreslock.CheckLeaseSQL)
 
-	pool, err := pgxpool.New(t.Context(), url)
-	noError(t, err)
-	defer pool.Close()
-	locks, other := openLocks(t, url), openLocks(t, url)
+	pool, locks, other := openPool(t, url), openLocks(t, url), openLocks(t, url)
 	between := nothing
 	move = func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7"); err != nil {
@@ -97,14 +105,10 @@ func TestTransactionsOfPostgreSQL(t *testing.T) {
 		}
 		return between()
 	}
-	if err := transfer(t.Context(), locks, pool); err != nil {
-		t.Error(err)
-	}
+	noError(t, transfer(t.Context(), locks, pool))
 	wantBalance(t, db, 80)
 	between = func() error { return loseLease(t.Context(), other, "account:3") }
-	if err := transfer(t.Context(), locks, pool); !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("%v; want ErrStale or ErrLost", err)
-	}
+	wantRefused(t, transfer(t.Context(), locks, pool))
 	wantBalance(t, db, 80)
 }
 
@@ -115,10 +119,7 @@ func TestATaskInATransactionIsDoneOnce(t *testing.T) {
 	url := server.Database("app")
 	server.Do("app", ledger+"; CREATE TABLE done (key text PRIMARY KEY)")
 	db := openDatabase(t, "pgx", url)
-	pool, err := pgxpool.New(t.Context(), url)
-	noError(t, err)
-	defer pool.Close()
-	locks, other := openLocks(t, url), openLocks(t, url)
+	pool, locks, other := openPool(t, url), openLocks(t, url), openLocks(t, url)
 	runs := 0
 	between := func() error { return loseLease(t.Context(), other, "payday") }
 	move = func(ctx context.Context, tx pgx.Tx) error {
@@ -128,15 +129,11 @@ func TestATaskInATransactionIsDoneOnce(t *testing.T) {
 		}
 		return between()
 	}
-	if err := runOnce(t.Context(), locks, pool, "1"); !errors.Is(err, pawl.ErrStale) && !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("%v; want ErrStale or ErrLost", err)
-	}
+	wantRefused(t, runOnce(t.Context(), locks, pool, "1"))
 	wantBalance(t, db, 100)
 	between = nothing
 	for range 2 {
-		if err := runOnce(t.Context(), locks, pool, "1"); err != nil {
-			t.Error(err)
-		}
+		noError(t, runOnce(t.Context(), locks, pool, "1"))
 		wantBalance(t, db, 90)
 		server.Do("app", "DELETE FROM pawl.locks")
 	}
@@ -153,9 +150,7 @@ func TestTransactionsOfMySQL(t *testing.T) {
 	}
 	at := "mysql://" + url.UserPassword(mysqltest.User, mysqltest.Password).String() + "@" + server.Addr + "/" + mysqltest.Database
 	wantPaidOnce(t, at, db, db.BeginTx, mysqllock.CheckLease)
-	if err := pay(t.Context(), openLocks(t, at), db); err != nil {
-		t.Error(err)
-	}
+	noError(t, pay(t.Context(), openLocks(t, at), db))
 	wantBalance(t, db, 80)
 }
 
