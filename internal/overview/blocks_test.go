@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -15,8 +14,7 @@ import (
 // digit is the process that holds the name, the others wait for it.
 func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		for i, line := range script {
 			name := fmt.Sprintf("n%d", i+1)
 			for at, r := range line {
@@ -109,8 +107,7 @@ func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
 // Two processes use the two permits of one name, and wait for a third permit. They will
 // get it.
 func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		for i := range 4 {
 			c := claim("gpu", i%2)
 			c.Weight, c.Limit = 1, 2
@@ -130,8 +127,7 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 // When 2 gives its permit back, 3 continues, and then 1.
 func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 	for limit, deadlocks := range map[int]int{2: 0, 1: 1} {
-		bubble.Test(t, func(t *testing.T) {
-			w := newWorld(t, nil)
+		inWorld(t, nil, func(t *testing.T, w *world) {
 			permit := func(pid int) driver.Claim {
 				c := claim("gpu", pid)
 				c.Weight, c.Limit = 1, limit
@@ -153,8 +149,7 @@ func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 // 1 reads the catalog, and waits for disk. 3 has disk, and waits to read the catalog
 // behind a writer. None of them can continue.
 func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		reader := func(pid int) driver.Claim {
 			c := claim("catalog", pid)
 			c.Weight = 1
@@ -173,8 +168,7 @@ func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 
 // Clients can create any number of blocks. The overview keeps 10 000.
 func TestBlocksAreBounded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		for i := range 150 {
 			c := claim("catalog", 1+i)
 			c.Weight = 1

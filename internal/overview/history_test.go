@@ -11,8 +11,7 @@ import (
 )
 
 func TestHistoryRecordsHowLeasesEnded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
+	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
 		time.Sleep(2 * time.Second)
@@ -50,8 +49,7 @@ func TestHistoryRecordsHowLeasesEnded(t *testing.T) {
 // An expiry closes a name that has a lock-delay. A break without a delay closes none. The
 // closed name shows a break by another process.
 func TestAClosedNameDoesNotProveABreak(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
+	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
 		dead := claim("dead", 1)
 		dead.LockDelay = time.Minute
 		w.take(t, dead)
@@ -86,8 +84,7 @@ func TestHistoryUsesTheBackendsClock(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
+	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
 		for i := range overview.MostNames + 500 {
 			w.take(t, claim(fmt.Sprintf("n%d", i), 1))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/basictest"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -76,9 +77,10 @@ type world struct {
 	others engine.Driver // of other clients
 }
 
-func newWorld(t *testing.T, o *overview.Options) *world {
+// inWorld runs f with a world, in virtual time.
+func inWorld(t *testing.T, o *overview.Options, f func(t *testing.T, w *world)) {
 	t.Helper()
-	return open(t, memlock.NewMemory(nil), o)
+	bubble.Test(t, func(t *testing.T) { f(t, open(t, memlock.NewMemory(nil), o)) })
 }
 
 // newWorldOn returns a world whose backend has this clock.
@@ -107,6 +109,15 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 		}
 	})
 	return w
+}
+
+// addViewer adds a viewer that shows names until the test ends.
+func (w *world) addViewer(t *testing.T, names ...string) *overview.Viewer {
+	t.Helper()
+	v := w.Join()
+	t.Cleanup(v.Leave)
+	v.Show(names)
+	return v
 }
 
 // claim returns a mutex claim of the process with a pid.

@@ -31,8 +31,7 @@ func view(ctx context.Context, w *world, names ...string) (views int) {
 func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
 	var requests [2]int64
 	for i, viewers := range []int{1, 100} {
-		bubble.Test(t, func(t *testing.T) {
-			w := newWorld(t, nil)
+		inWorld(t, nil, func(t *testing.T, w *world) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+100*time.Millisecond)
 			defer cancel()
 			var all sync.WaitGroup
@@ -53,8 +52,7 @@ func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
 }
 
 func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Hour)
 		if n := w.requests(); n != 0 {
 			t.Errorf("%d requests before there was a viewer", n)
@@ -72,8 +70,7 @@ func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
 }
 
 func TestBackgroundInterval(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{BackgroundInterval: 5 * time.Second})
+	inWorld(t, &overview.Options{BackgroundInterval: 5 * time.Second}, func(t *testing.T, w *world) {
 		time.Sleep(time.Minute - time.Second)
 		if n := w.requests(); n != 12 {
 			t.Errorf("%d requests in a minute, want 12", n)
@@ -82,11 +79,8 @@ func TestBackgroundInterval(t *testing.T) {
 }
 
 func TestShownNamesArePushed(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		viewer := w.Join()
-		defer viewer.Leave()
-		viewer.Show([]string{"job"})
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		viewer := w.addViewer(t, "job")
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
 		began := time.Now()
@@ -99,12 +93,9 @@ func TestShownNamesArePushed(t *testing.T) {
 }
 
 func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.driver.pushesNothing.Store(true)
-		viewer := w.Join()
-		defer viewer.Leave()
-		viewer.Show([]string{"job"})
+		w.addViewer(t, "job")
 		time.Sleep(10 * time.Second)
 		w.take(t, claim("job", 1))
 		time.Sleep(700 * time.Millisecond)
@@ -116,8 +107,7 @@ func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
 
 // The overview does not read a busy name at every change.
 func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		go view(ctx, w, "busy")
@@ -134,11 +124,9 @@ func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
 }
 
 func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.take(t, claim("job", 1))
-		viewer := w.Join()
-		defer viewer.Leave()
+		w.addViewer(t)
 		time.Sleep(time.Second)
 		w.driver.hangs.Store(true)
 		time.Sleep(7 * time.Second)
@@ -165,10 +153,8 @@ func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
 }
 
 func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		viewer := w.Join()
-		defer viewer.Leave()
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		w.addViewer(t)
 		time.Sleep(10 * time.Second)
 		w.driver.slow.Store(true)
 		time.Sleep(6 * time.Second)
@@ -180,12 +166,9 @@ func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
 
 // A push also reports that a name is closed.
 func TestANameThatIsClosedIsShown(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		g := w.take(t, claim("job", 1))
-		viewer := w.Join()
-		defer viewer.Leave()
-		viewer.Show([]string{"job"})
+		viewer := w.addViewer(t, "job")
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
 		noError(t, w.others.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}))
@@ -198,13 +181,10 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 
 // The overview reads the pushed row later than the other row.
 func TestByLeftSortsByTheEnd(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.take(t, claim("a", 1))
 		ends := time.Now().Add(30 * time.Second)
-		viewer := w.Join()
-		defer viewer.Leave()
-		viewer.Show([]string{"b"})
+		viewer := w.addViewer(t, "b")
 		v := w.Latest(t.Context(), 0)
 		time.Sleep(300 * time.Millisecond)
 		later := claim("b", 2)
@@ -218,8 +198,7 @@ func TestByLeftSortsByTheEnd(t *testing.T) {
 }
 
 func TestLatestReturnsAnOldViewInAnOutage(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.take(t, claim("job", 1))
 		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
 			t.Error("the first scan did not find it")
@@ -235,8 +214,7 @@ func TestLatestReturnsAnOldViewInAnOutage(t *testing.T) {
 }
 
 func TestADamagedNameLeavesTheOthers(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.take(t, claim("job", 1))
 		w.driver.damaged.Store("broken row")
 		v := w.Latest(t.Context(), time.Second)
@@ -247,8 +225,7 @@ func TestADamagedNameLeavesTheOthers(t *testing.T) {
 }
 
 func TestOverdue(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		dead, alive := claim("dead", 1), claim("alive", 2)
 		w.take(t, dead)
 		w.take(t, alive)
@@ -277,8 +254,7 @@ func TestOverdue(t *testing.T) {
 // A released lease that is kept for its minimum hold is not overdue. A holder may renew a
 // lease for longer than it claimed.
 func TestOverdueUsesTheLongestTTL(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, &overview.Options{BackgroundInterval: time.Second})
+	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
 		kept, longer := claim("kept", 1), claim("longer", 2)
 		w.take(t, kept)
 		w.take(t, longer)
@@ -300,8 +276,7 @@ func TestOverdueUsesTheLongestTTL(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		for i := range 10 {
 			w.take(t, claim(fmt.Sprintf("a:%d", i), i))
 			time.Sleep(time.Millisecond)
@@ -376,16 +351,13 @@ func TestTheBackendsClockMayBeSet(t *testing.T) {
 // Viewers show more names than the overview can watch. The first watches stay when more
 // names come.
 func TestWatchesStayIfTooManyNamesAreShown(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		for page := range 10 {
-			v := w.Join()
-			defer v.Leave()
 			var names []string
 			for i := range 50 {
 				names = append(names, fmt.Sprintf("name %d %d", page, i))
 			}
-			v.Show(names)
+			w.addViewer(t, names...)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)
