@@ -25,10 +25,9 @@ type errorEntry struct {
 	body        string
 }
 
-func errorPages(t *testing.T) (names []string) {
+func errorPages(t *testing.T) map[string]string {
 	t.Helper()
-	names = append(names, slices.Collect(maps.Keys(matching(t, "docs/errors*.md")))...)
-	return append(names, slices.Collect(maps.Keys(matching(t, "docs/internals/errors-*.md")))...)
+	return matching(t, "docs/errors*.md", "docs/internals/errors-*.md")
 }
 
 // entriesOf returns the sections of a page that have texts.
@@ -84,8 +83,8 @@ func printedErrors(t *testing.T) map[string]string {
 
 func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
 	var entries []*errorEntry
-	for _, page := range errorPages(t) {
-		entries = append(entries, entriesOf(page, read(t, page))...)
+	for page, text := range errorPages(t) {
+		entries = append(entries, entriesOf(page, text)...)
 	}
 	printed := printedErrors(t)
 	listed := map[string]bool{}
@@ -122,8 +121,8 @@ var exportedErrors = regexp.MustCompile(`^Err[A-Z]\w*$|^[A-Z]\w*Error$|^Error$|^
 
 func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 	pages := ""
-	for _, page := range errorPages(t) {
-		pages += read(t, page)
+	for _, text := range errorPages(t) {
+		pages += text
 	}
 	declaredErrors := map[string]bool{"ErrX": true}
 	for path, p := range goList(t, "") {

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,19 +18,9 @@ import (
 // hints in the source, and compare them with the tables of the documents whose first
 // column is "hint".
 
-// hintsDocuments returns the pages of the databases, the page of the errors common to all
-// backends, and the page of fences.
-func hintsDocuments(t *testing.T) map[string]string {
-	t.Helper()
-	found := matching(t, "docs/backends/*.md")
-	maps.Copy(found, matching(t, "docs/errors.md"))
-	maps.Copy(found, matching(t, "docs/fencing.md"))
-	return found
-}
-
 func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	listed := map[string]bool{} // the hints of the documents; true if the source contains the hint
-	for page, text := range hintsDocuments(t) {
+	for page, text := range matching(t, "docs/backends/*.md", "docs/errors.md", "docs/fencing.md") {
 		hints := false // whether line is in a table of hints
 		for line := range strings.SplitSeq(text, "\n") {
 			switch cells := strings.Split(strings.Trim(line, "| "), " | "); {

@@ -3,7 +3,6 @@
 package repotest
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,12 +16,8 @@ import (
 
 func guaranteesDocuments(t *testing.T) map[string]string {
 	t.Helper()
-	found := matching(t, "docs/internals/guarantees*.md")
-	maps.Copy(found, matching(t, "docs/internals/bad-days.md"))
-	maps.Copy(found, matching(t, "docs/internals/reliability.md"))
-	maps.Copy(found, matching(t, "docs/internals/track-record.md"))
-	maps.Copy(found, matching(t, "docs/backends/*.md"))
-	return found
+	return matching(t, "docs/internals/guarantees*.md", "docs/internals/bad-days.md", "docs/internals/reliability.md",
+		"docs/internals/track-record.md", "docs/backends/*.md")
 }
 
 func TestTestsNamedInGuaranteesExist(t *testing.T) {

@@ -104,16 +104,18 @@ func folders(t *testing.T) []string {
 	return found
 }
 
-// matching returns the files whose names match a pattern.
-func matching(t *testing.T, pattern string) map[string]string {
+// matching returns the files whose names match a pattern. Each pattern must match a file.
+func matching(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no file matches %s: %v", pattern, err)
-	}
 	found := map[string]string{}
-	for _, file := range files {
-		found[file] = read(t, file)
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no file matches %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			found[file] = read(t, file)
+		}
 	}
 	return found
 }
