@@ -4,7 +4,6 @@ package repotest
 
 import (
 	"go/ast"
-	"go/token"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,16 +58,8 @@ func TestThePackageCommentNamesEachError(t *testing.T) {
 func eachType(t *testing.T, folder string, f func(spec *ast.TypeSpec, comment string)) {
 	t.Helper()
 	for _, file := range parsedFiles(t, folder) {
-		for _, d := range file.Decls {
-			group, ok := d.(*ast.GenDecl)
-			if !ok || group.Tok != token.TYPE {
-				continue
-			}
-			for _, s := range group.Specs {
-				if spec, ok := s.(*ast.TypeSpec); ok {
-					f(spec, group.Doc.Text()+spec.Doc.Text())
-				}
-			}
+		for spec, group := range specs[*ast.TypeSpec](file) {
+			f(spec, group.Doc.Text()+spec.Doc.Text())
 		}
 	}
 }

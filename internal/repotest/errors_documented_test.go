@@ -154,20 +154,12 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 
 // declared returns the names of the types, variables and constants of a file.
 func declared(f *ast.File) (names []string) {
-	for _, d := range f.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok {
-			continue
-		}
-		for _, spec := range g.Specs {
-			switch s := spec.(type) {
-			case *ast.TypeSpec:
-				names = append(names, s.Name.Name)
-			case *ast.ValueSpec:
-				for _, n := range s.Names {
-					names = append(names, n.Name)
-				}
-			}
+	for s := range specs[*ast.TypeSpec](f) {
+		names = append(names, s.Name.Name)
+	}
+	for s := range specs[*ast.ValueSpec](f) {
+		for _, n := range s.Names {
+			names = append(names, n.Name)
 		}
 	}
 	return names

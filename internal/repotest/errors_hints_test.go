@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,12 +36,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	}
 	found := 0
 	for _, folder := range append([]string{".", "internal/engine", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, moduleFolders()...) {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		noError(t, err)
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
+		for _, file := range goFiles(t, folder) {
 			for _, h := range hintsOf(t, file) {
 				found++
 				if _, ok := listed[h]; !ok {

@@ -22,18 +22,14 @@ func TestTheAPIOfBackends(t *testing.T) {
 	for _, folder := range append([]string{"memlock", "quorumlock"}, moduleFolders()...) {
 		for _, file := range parsedFiles(t, folder) {
 			for _, decl := range file.Decls {
-				switch d := decl.(type) {
-				case *ast.FuncDecl:
-					checkFunctionType(t, folder, d)
-				case *ast.GenDecl:
-					for _, spec := range d.Specs {
-						if s, ok := spec.(*ast.TypeSpec); ok {
-							checkEmbedded(t, folder, s)
-							if s.Name.Name == "Driver" {
-								t.Errorf("%s exports its Driver: New and Open return a driver.Driver", folder)
-							}
-						}
-					}
+				if f, ok := decl.(*ast.FuncDecl); ok {
+					checkFunctionType(t, folder, f)
+				}
+			}
+			for s := range specs[*ast.TypeSpec](file) {
+				checkEmbedded(t, folder, s)
+				if s.Name.Name == "Driver" {
+					t.Errorf("%s exports its Driver: New and Open return a driver.Driver", folder)
 				}
 			}
 		}

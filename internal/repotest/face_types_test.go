@@ -5,7 +5,6 @@ package repotest
 import (
 	"go/ast"
 	"go/types"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,7 +33,7 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 	}
 	folders := []string{"."}
 	for file := range sources(t, ".go") {
-		if folder := filepath.Dir(file); !slices.Contains(folders, folder) && isForUsers(folder) {
+		if folder := filepath.Dir(file); !slices.Contains(folders, folder) && isForUsers(t, folder) {
 			folders = append(folders, folder)
 		}
 	}
@@ -53,11 +52,10 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 }
 
 // isForUsers reports whether a folder has a package that users import.
-func isForUsers(folder string) bool {
-	entries, _ := filepath.Glob(filepath.Join(folder, "*.go"))
-	for _, path := range entries {
-		text, err := os.ReadFile(path)
-		if err == nil && regexp.MustCompile(`(?m)^package main$`).Match(text) {
+func isForUsers(t *testing.T, folder string) bool {
+	t.Helper()
+	for _, path := range goFiles(t, folder) {
+		if regexp.MustCompile(`(?m)^package main$`).MatchString(read(t, path)) {
 			return false
 		}
 	}
@@ -79,17 +77,13 @@ func exposed(file *ast.File) (names []string) {
 		})
 	}
 	for _, decl := range file.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
-				collect(d.Type)
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && !s.Assign.IsValid() {
-					exposedFields(s.Type, collect)
-				}
-			}
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.IsExported() && (f.Recv == nil || ast.IsExported(receiver(f.Recv.List[0].Type))) {
+			collect(f.Type)
+		}
+	}
+	for s := range specs[*ast.TypeSpec](file) {
+		if s.Name.IsExported() && !s.Assign.IsValid() {
+			exposedFields(s.Type, collect)
 		}
 	}
 	return names

@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,22 +121,43 @@ func matching(t *testing.T, patterns ...string) map[string]string {
 	return found
 }
 
-// parsedFiles returns the files of a package without its tests.
-func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
+// goFiles returns the paths of the files of a package without its tests.
+func goFiles(t *testing.T, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%s: %d files, %v", folder, len(paths), err)
 	}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
+	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+}
+
+// parsedFiles returns the files of a package without its tests.
+func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
+	t.Helper()
+	for _, path := range goFiles(t, folder) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		noError(t, err)
 		files = append(files, file)
 	}
 	return files
+}
+
+// specs yields the specs of one type in a file: of its types, or of its variables and
+// constants. It yields the declaration of each, too.
+func specs[S ast.Spec](file *ast.File) iter.Seq2[S, *ast.GenDecl] {
+	return func(yield func(S, *ast.GenDecl) bool) {
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range group.Specs {
+				if s, ok := spec.(S); ok && !yield(s, group) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // An example is an Example function.

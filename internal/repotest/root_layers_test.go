@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,14 +77,9 @@ func TestRootFilesUseTheFilesBelow(t *testing.T) {
 // rootUses returns the uses between the files of the root package, and the files' names.
 func rootUses(t *testing.T) (uses map[use]bool, names []string) {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	noError(t, err)
 	set := token.NewFileSet()
 	var files []*ast.File
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
+	for _, path := range goFiles(t, ".") {
 		file, err := parser.ParseFile(set, path, nil, 0)
 		noError(t, err)
 		files, names = append(files, file), append(names, path)

@@ -5,8 +5,6 @@ package repotest
 import (
 	"bytes"
 	"go/ast"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,17 +106,8 @@ func TestCorePackagesAreAllListed(t *testing.T) {
 func TestClocklessPackagesReadNoClock(t *testing.T) {
 	clocks := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\(|(?m)^\s*go `)
 	for _, dir := range clockless {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has no files: %v", dir, err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(file)
-			noError(t, err)
-			if found := clocks.Find(text); found != nil {
+		for _, file := range goFiles(t, dir) {
+			if found := clocks.FindString(read(t, file)); found != "" {
 				t.Errorf("%s has %q", file, found)
 			}
 		}
@@ -146,15 +135,9 @@ func TestEveryExportedValueHasADocComment(t *testing.T) {
 			continue
 		}
 		for _, file := range parsedFiles(t, p.Dir) {
-			for _, decl := range file.Decls {
-				d, ok := decl.(*ast.GenDecl)
-				if !ok || d.Doc != nil {
-					continue
-				}
-				for _, spec := range d.Specs {
-					if s, ok := spec.(*ast.ValueSpec); ok && s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
-						t.Errorf("%s.%s has no comment", p.ImportPath, s.Names[0].Name)
-					}
+			for s, group := range specs[*ast.ValueSpec](file) {
+				if group.Doc == nil && s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
+					t.Errorf("%s.%s has no comment", p.ImportPath, s.Names[0].Name)
 				}
 			}
 		}

@@ -77,22 +77,18 @@ func exportedNames(t *testing.T, file string, text []byte) (n int) {
 		}
 	}
 	for _, decl := range f.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
+		if d, ok := decl.(*ast.FuncDecl); ok {
 			count(d.Name)
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch s := spec.(type) {
-				case *ast.ValueSpec:
-					count(s.Names...)
-				case *ast.TypeSpec:
-					count(s.Name)
-					if body, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
-						for _, field := range body.Fields.List {
-							count(field.Names...)
-						}
-					}
-				}
+		}
+	}
+	for s := range specs[*ast.ValueSpec](f) {
+		count(s.Names...)
+	}
+	for s := range specs[*ast.TypeSpec](f) {
+		count(s.Name)
+		if body, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
+			for _, field := range body.Fields.List {
+				count(field.Names...)
 			}
 		}
 	}
