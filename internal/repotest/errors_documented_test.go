@@ -4,10 +4,7 @@ package repotest
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,9 +126,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 		if p.DepOnly || p.Name == "main" || within(path, modulePath+"/internal") {
 			continue
 		}
-		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			noError(t, err)
+		for _, f := range parsedFiles(t, p.Dir) {
 			for _, name := range declared(f) {
 				if exportedErrors.MatchString(name) && name != "SeverityError" {
 					declaredErrors[name] = true

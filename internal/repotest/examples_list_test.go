@@ -49,7 +49,7 @@ func firstCalls(files []*ast.File) (names []string) {
 				of = strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*")
 			}
 			switch {
-			case of == "" && fn.Recv == nil && (strings.HasPrefix(name, "New") || name == "Open" || name == "Track"):
+			case of == "" && (strings.HasPrefix(name, "New") || name == "Open" || name == "Track"):
 				names = append(names, name)
 			case of == "Mutex", of == "RWMutex", of == "Semaphore", of == "Client" && slices.Contains(client, name):
 				names = append(names, of+"_"+name)

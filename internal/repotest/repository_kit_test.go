@@ -29,9 +29,9 @@ const modulePath = "github.com/pawl-go/pawl"
 
 // goPackage is the information of go list about a package.
 type goPackage struct {
-	ImportPath, Name, Dir, Doc string
-	GoFiles, Imports, Deps     []string
-	Standard, DepOnly          bool
+	ImportPath, Name, Dir string
+	Imports, Deps         []string
+	Standard, DepOnly     bool
 }
 
 // goList returns the packages of go.work and all packages that they import, on an
@@ -39,7 +39,7 @@ type goPackage struct {
 func goList(t *testing.T, system string) map[string]*goPackage {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "work")
+		"-json=ImportPath,Name,Dir,Imports,Deps,Standard,DepOnly", "work")
 	cmd.Env = os.Environ()
 	if system != "" {
 		cmd.Env = append(cmd.Env, "GOOS="+system, "CGO_ENABLED=0")
