@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,7 +28,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 // A planted driver is a memory driver with a defect.
 type planted struct {
 	driver.Driver
-	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // replaces Acquire unless nil
+	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // replaces Acquire, unless nil
+	before  func(ctx context.Context) error                                 // called before requests, unless nil
 	moved   atomic.Pointer[driver.Driver]                                   // the driver that it uses after moves
 }
 
@@ -47,14 +47,27 @@ func (p *planted) current() driver.Driver {
 	return p.Driver
 }
 
+func (p *planted) waits(ctx context.Context) error {
+	if p.before == nil {
+		return nil
+	}
+	return p.before(ctx)
+}
+
 func (p *planted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if p.acquire != nil {
 		return p.acquire(ctx, c)
+	}
+	if err := p.waits(ctx); err != nil {
+		return driver.Grant{}, err
 	}
 	return p.current().Acquire(ctx, c)
 }
 
 func (p *planted) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := p.waits(ctx); err != nil {
+		return nil, err
+	}
 	return p.current().Renew(ctx, l)
 }
 
@@ -63,6 +76,9 @@ func (p *planted) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := p.waits(ctx); err != nil {
+		return driver.Entry{}, err
+	}
 	return p.current().Inspect(ctx, name)
 }
 
@@ -154,78 +170,40 @@ func TestTurnsFail(t *testing.T) {
 	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); turns(tb, a, b) })
 }
 
-// A pausable driver behaves like the driver of a server that can be paused.
-type pausable struct {
-	driver.Driver
-	mu    sync.Mutex
-	pause chan struct{} // closed when the pause ends; nil if the server runs
-	late  bool          // after the pause, the server grants abandoned claims
-	slow  bool          // calls take longer than their ctx
-}
-
-func (p *pausable) wait(ctx context.Context) error {
-	p.mu.Lock()
-	pause := p.pause
-	p.mu.Unlock()
-	if pause == nil {
-		return nil
-	}
-	select {
-	case <-pause:
-		return nil
-	case <-ctx.Done():
-		if p.slow {
-			time.Sleep(20 * time.Second)
-		}
-		return errors.Join(driver.ErrUnavailable, ctx.Err())
-	}
-}
-
-func (p *pausable) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := p.wait(ctx); err != nil {
-		if p.late {
-			go func() { _, _ = p.Driver.Acquire(context.WithoutCancel(ctx), c) }()
-		}
-		return driver.Grant{}, err
-	}
-	return p.Driver.Acquire(ctx, c)
-}
-
-func (p *pausable) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	if err := p.wait(ctx); err != nil {
-		return nil, err
-	}
-	return p.Driver.Renew(ctx, l)
-}
-
-func (p *pausable) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if err := p.wait(ctx); err != nil {
-		return driver.Entry{}, err
-	}
-	return p.Driver.Inspect(ctx, name)
-}
-
 func TestStandsStillFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		want       string
-		late, slow bool
+		late, slow bool // the other client's claims arrive after their ctx; its calls outlast their ctx
 	}{
 		"no defect":               {},
 		"a grant that comes late": {want: "Acquire after the pause", late: true},
 		"a call without an end":   {want: "with a timeout of 200 ms", slow: true},
 	} {
-		checkFails(t, name, c.want, func(tb servertest.TB, a, b *planted) {
-			holder, other := &pausable{Driver: a.Driver}, &pausable{Driver: b.Driver, late: c.late, slow: c.slow}
-			set := func(pause chan struct{}) func() {
-				return func() {
-					for _, p := range []*pausable{holder, other} {
-						p.mu.Lock()
-						p.pause = pause
-						p.mu.Unlock()
+		checkFails(t, name, c.want, func(tb servertest.TB, holder, other *planted) {
+			var paused atomic.Bool
+			waits := func(slow bool) func(ctx context.Context) error {
+				return func(ctx context.Context) error {
+					if !paused.Load() {
+						return nil
 					}
+					<-ctx.Done()
+					if slow {
+						time.Sleep(20 * time.Second)
+					}
+					return errors.Join(driver.ErrUnavailable, ctx.Err())
 				}
 			}
-			servertest.StandsStill(tb, holder, other, set(make(chan struct{})), set(nil))
+			holder.before, other.before = waits(false), waits(c.slow)
+			other.acquire = func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+				if err := other.before(ctx); err != nil {
+					if c.late {
+						go func() { _, _ = other.Driver.Acquire(context.WithoutCancel(ctx), claim) }()
+					}
+					return driver.Grant{}, err
+				}
+				return other.Driver.Acquire(ctx, claim)
+			}
+			servertest.StandsStill(tb, holder, other, func() { paused.Store(true) }, func() { paused.Store(false) })
 		})
 	}
 }
