@@ -33,10 +33,12 @@ var instances = map[string]string{"driver.As": "driver.Lister", "fence.Query": "
 // An api has the exported functions, types and methods of all packages for users.
 type api struct {
 	imports, functions, types []string
+	hasMethods                map[string]bool // types with exported methods, or with embedded fields
 	panics                    map[string]bool // functions and methods whose comments have the word panic
 }
 
-// The table must have every exported function and type: the tests call only those.
+// The table must have every exported function, and every type with methods: the tests
+// call only those.
 func TestTheTableIsComplete(t *testing.T) {
 	f := exported(t)
 	var b bytes.Buffer
@@ -70,7 +72,7 @@ func TestTheTableIsComplete(t *testing.T) {
 // exported reads the source of the packages.
 func exported(t *testing.T) *api {
 	t.Helper()
-	f := &api{panics: map[string]bool{}}
+	f := &api{hasMethods: map[string]bool{}, panics: map[string]bool{}}
 	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles", "work").Output()
 	noError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -93,6 +95,7 @@ func exported(t *testing.T) *api {
 			f.read(t, p.Name, parsed)
 		}
 	}
+	f.types = slices.DeleteFunc(f.types, func(name string) bool { return !f.hasMethods[name] })
 	slices.Sort(f.functions)
 	slices.Sort(f.types)
 	return f
@@ -108,7 +111,8 @@ func (f *api) read(t *testing.T, pkg string, file *ast.File) {
 			}
 			name := pkg + "." + d.Name.Name
 			if d.Recv != nil {
-				name = pkg + "." + receiver(d.Recv.List[0].Type) + "." + d.Name.Name
+				of := pkg + "." + receiver(d.Recv.List[0].Type)
+				f.hasMethods[of], name = true, of+"."+d.Name.Name
 			} else if f.functions = append(f.functions, name); d.Type.TypeParams != nil && instances[name] == "" {
 				t.Errorf("%s is generic: add it to instances", name)
 			}
@@ -126,6 +130,10 @@ func (f *api) read(t *testing.T, pkg string, file *ast.File) {
 					t.Errorf("%s.%s is generic: the test cannot write it into the table", pkg, s.Name)
 				}
 				f.types = append(f.types, pkg+"."+s.Name.Name)
+				if body, ok := s.Type.(*ast.StructType); ok {
+					embeds := slices.ContainsFunc(body.Fields.List, func(x *ast.Field) bool { return len(x.Names) == 0 })
+					f.hasMethods[pkg+"."+s.Name.Name] = embeds || f.hasMethods[pkg+"."+s.Name.Name]
+				}
 			}
 		}
 	}
