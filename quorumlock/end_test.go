@@ -59,9 +59,8 @@ func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 		x := mutex("jobs")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := d.Acquire(ctx, x); err != nil {
-			t.Fatal(err)
-		}
+		_, err := d.Acquire(ctx, x)
+		noError(t, err)
 		gets(t, d, x)
 		releases(t, d, x)
 		time.Sleep(2 * time.Second)

@@ -155,9 +155,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			if delay%2 == 0 {
 				arrive = lines[2].delayNext("acquire")
 			}
-			if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil {
-				t.Fatal(err)
-			}
+			renewed(t, d, x)
 			time.Sleep(time.Duration(delay) * time.Millisecond)
 			releases(t, d, x)
 			time.Sleep(time.Second)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/certtest"
 )
 
@@ -29,9 +30,7 @@ func TestParseTLSReadsItsParameters(t *testing.T) {
 
 func TestParseTLSRefusesInvalidParameters(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	basictest.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for raw, want := range map[string]string{
 		"skip_verify=s3cret":                            "skip_verify",
 		"ca_cert=/nowhere":                              "/nowhere",
@@ -42,9 +41,7 @@ func TestParseTLSRefusesInvalidParameters(t *testing.T) {
 		"client_cert=" + empty + "&client_key=" + empty: "no certificate and its key",
 	} {
 		query, err := url.ParseQuery(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		basictest.NoError(t, err)
 		_, err = ParseTLS(query, "test URL")
 		invalid, ok := errors.AsType[*driver.InvalidError](err)
 		if !ok || !strings.Contains(err.Error(), want) || invalid.Allowed == "" || strings.Contains(err.Error(), "s3cret") {
@@ -57,22 +54,16 @@ func TestParseTLSRefusesInvalidParameters(t *testing.T) {
 func TestInvalidTLSFilesDoNotReplaceTheirLastContent(t *testing.T) {
 	client := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "client")
 	c, err := ParseTLS(url.Values{"ca_cert": {client.CA}, "client_cert": {client.Cert}, "client_key": {client.Key}}, "test URL")
-	if err != nil {
-		t.Fatal(err)
-	}
+	basictest.NoError(t, err)
 	content := func() (*x509.CertPool, []byte) {
 		config := c.Config()
 		cert, err := config.GetClientCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		basictest.NoError(t, err)
 		return config.RootCAs, cert.Certificate[0]
 	}
 	roots, cert := content()
 	for _, file := range []string{client.CA, client.Cert, client.Key} {
-		if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		basictest.NoError(t, os.WriteFile(file, []byte("half"), 0o600))
 	}
 	if r, c := content(); !r.Equal(roots) || !bytes.Equal(c, cert) {
 		t.Error("invalid files replaced the last valid content")

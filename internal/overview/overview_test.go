@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // view shows names until ctx ends, as a page does, and counts the views that it gets.
@@ -232,10 +233,7 @@ func TestOverdue(t *testing.T) {
 		go view(t.Context(), w)
 		for range 2 {
 			time.Sleep(10 * time.Second)
-			ref := driver.LeaseRef{Name: alive.Name, Token: alive.Token, TTL: alive.TTL}
-			if _, err := w.others.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
-				t.Fatal(err)
-			}
+			servertest.Renews(t, w.others, alive)
 		}
 		time.Sleep(time.Second)
 		v := w.View()
@@ -260,10 +258,8 @@ func TestOverdueUsesTheLongestTTL(t *testing.T) {
 		w.take(t, longer)
 		time.Sleep(5 * time.Second)
 		noError(t, w.others.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}))
-		ref := driver.LeaseRef{Name: longer.Name, Token: longer.Token, TTL: time.Minute}
-		if _, err := w.others.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
-			t.Fatal(err)
-		}
+		longer.TTL = time.Minute
+		servertest.Renews(t, w.others, longer)
 		time.Sleep(40 * time.Second)
 		v := w.View()
 		if r := v.Row("kept"); r == nil || r.AnyOverdue() {

@@ -178,9 +178,7 @@ func TestTransactionsOfSQLite(t *testing.T) {
 			}
 			return payIn(ctx, tx, sqlitelock.CheckLease, nothing, lease)
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		noError(t, err)
 		wantBalance(t, db, 90)
 	})
 }
