@@ -24,7 +24,7 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 		q.noteRequest(a.p, c, sent)
 		a.p.w.turns.noteRequest(ctx, c.Token)
 	}
-	grants, err := over(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
+	grants, err := sendOver(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
 		d, can := s.(driver.AllAcquirer)
 		if !can { // a planted bug hides it
 			return nil, errors.ErrUnsupported

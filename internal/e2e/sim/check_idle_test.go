@@ -12,14 +12,14 @@ func (h *history) checkIdle() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {
 			if c.name == n.name && c.verb == "lock" && c.answered != never && !c.process.isDead() {
-				h.idle(c)
+				h.checkWait(c)
 			}
 		}
 	}
 }
 
-// idle finds the longest time within the wait of c in which no call held the name.
-func (h *history) idle(c *call) {
+// checkWait checks the longest time within the wait of c in which no call held the name.
+func (h *history) checkWait(c *call) {
 	end := c.answered
 	if c.granted {
 		end = c.believed

@@ -28,7 +28,7 @@ type tickets struct {
 // A frame is the state of a name on one node, until the next frame of that node.
 type frame struct {
 	node             int
-	from, to         moment // the last frame has never in to
+	from, to         moment // to is never for the last frame
 	holders, waiters []string
 }
 

@@ -256,7 +256,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 		run = w.planted.run(run)
 	}
 	began, terms := w.now(), []*call(nil)
-	over := func() {
+	endTerm := func() {
 		if len(terms) > 0 {
 			h.mu.Lock()
 			t := terms[len(terms)-1]
@@ -267,7 +267,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 	var own error
 	resigned := false
 	err := run(ctx, func(ctx context.Context) error {
-		over()
+		endTerm()
 		s := c.step
 		s.verb, s.do, s.feature, s.timeout = "term", true, feature{}, never
 		t := h.begin(p, s)
@@ -295,7 +295,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 		began = w.now()
 		return own
 	})
-	over()
+	endTerm()
 	h.mu.Lock()
 	if own != nil {
 		c.own = true

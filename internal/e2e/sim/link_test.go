@@ -83,9 +83,9 @@ type reply[T any] struct {
 	err   error
 }
 
-// over sends a request and waits for the answer until ctx ends. ends reports whether the
-// node refuses the request after the end of ctx.
-func over[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error)) (T, error) {
+// sendOver sends a request over a link, and waits for the answer until ctx ends. ends
+// says whether the node refuses the request after the end of ctx.
+func sendOver[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error)) (T, error) {
 	var none T
 	r.mu.Lock()
 	closed := r.closed
@@ -200,7 +200,7 @@ func (r *link) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 		return driver.Grant{}, err
 	}
 	r.w.queue.noteOwner(r.w, c)
-	return over(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
+	return sendOver(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
 		g, err := s.Acquire(context.Background(), c)
 		if err == nil && c.Force {
 			r.w.checkOpened(r.n, c.Name)
@@ -210,7 +210,7 @@ func (r *link) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 }
 
 func (r *link) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return over(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
+	return sendOver(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
 		r.w.history.checkRenewals(r.p, leases)
 		return s.Renew(context.Background(), leases)
 	})
@@ -218,27 +218,27 @@ func (r *link) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 
 func (r *link) Release(ctx context.Context, l driver.LeaseRef) error {
 	r.w.queue.checkGivesBack(r.w, r.n.number, l)
-	_, err := over(ctx, r, "release", l.Name, l.HasEnd, func(s server) (struct{}, error) {
+	_, err := sendOver(ctx, r, "release", l.Name, l.HasEnd, func(s server) (struct{}, error) {
 		return struct{}{}, s.Release(context.Background(), l)
 	})
 	return err
 }
 
 func (r *link) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return over(ctx, r, "read", name, false, func(s server) (driver.Entry, error) {
+	return sendOver(ctx, r, "read", name, false, func(s server) (driver.Entry, error) {
 		return s.Inspect(context.Background(), name)
 	})
 }
 
 func (r *link) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	_, err := over(ctx, r, "break", name, false, func(s server) (struct{}, error) {
+	_, err := sendOver(ctx, r, "break", name, false, func(s server) (struct{}, error) {
 		return struct{}{}, s.Break(context.Background(), name, fence, delay, by)
 	})
 	return err
 }
 
 func (r *link) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
-	return over(ctx, r, "raise", l.Name, false, func(s server) (uint64, error) {
+	return sendOver(ctx, r, "raise", l.Name, false, func(s server) (uint64, error) {
 		return s.RaiseFence(context.Background(), l, fence)
 	})
 }

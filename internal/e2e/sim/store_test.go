@@ -168,7 +168,7 @@ func (q queueing) Release(ctx context.Context, l driver.LeaseRef) error {
 // ask sends a request, and learns the node's clock from its answer.
 func ask[T any](ctx context.Context, r *storeLink, op, name string, f func(v *values) timed[T]) (T, error) {
 	sent := time.Now()
-	a, err := over(ctx, r.link, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
+	a, err := sendOver(ctx, r.link, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
 	if err == nil {
 		r.clock.Learn(a.at, sent, time.Now())
 	}
