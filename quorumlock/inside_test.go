@@ -191,7 +191,6 @@ func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
 					requests.Add(-1)
 					return struct{}{}, ctx.Err()
 				},
-				decided: func([]vote[struct{}]) bool { return false },
 			})
 			synctest.Wait()
 			if n := requests.Load(); n != 3 {

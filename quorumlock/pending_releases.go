@@ -182,8 +182,7 @@ func (o *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time)
 	defer d.work.Done()
 	v := poll(context.Background(), d, pollRequest[returner.Outcome]{
 		nodes: []int{b.node}, token: b.token, timeout: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
-		send:    func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInOrder(ctx, r, sent) },
-		decided: func([]vote[returner.Outcome]) bool { return true },
+		send: func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInOrder(ctx, r, sent) },
 	})[b.node]
 	if v.err != nil {
 		return returner.Failed, v.err

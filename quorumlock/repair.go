@@ -91,7 +91,6 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			}
 			return fence, err
 		},
-		decided: func(votes []vote[uint64]) bool { return answered(votes) == 1 },
 	})
 }
 

@@ -125,7 +125,6 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 			}
 			return d.ask(ctx, i, a.claim)
 		},
-		decided:  func(votes grantVotes) bool { return answered(votes) == len(nodes) },
 		onAnswer: a.recordAnswer,
 		onDone:   a.handleLateGrant,
 	})

@@ -70,7 +70,7 @@ type pollRequest[T any] struct {
 	nodes   []int                                       // the nodes to ask, by index
 	token   driver.Token                                // requests of one token run in order; zero means no order
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
-	decided func(votes []vote[T]) bool                  // reports whether the missing answers cannot change the outcome
+	decided func(votes []vote[T]) bool                  // reports whether the other answers do not matter; nil: they do
 
 	// timeout is the time limit of each request, independent of ctx; 0 means ctx's
 	// deadline, or backgroundRequestLimit if it has none.
@@ -160,7 +160,7 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 		case a := <-answers:
 			votes[a.i] = a.v
 			missing--
-			if graceEnd == nil && r.decided(votes) {
+			if graceEnd == nil && r.decided != nil && r.decided(votes) {
 				graceEnd = time.After(d.graceAfter(time.Since(began)))
 				isWaiting = !onlyLateMissing(d, r.nodes, votes)
 			}
