@@ -21,13 +21,14 @@ type History struct {
 	Began time.Time
 
 	mu    sync.Mutex // protects all below
-	names map[string]*list.Element
+	names map[string]*nameRecord
 	order *list.List // of *nameRecord; the one with the latest event is first
 }
 
 type nameRecord struct {
 	name    string
-	leases  []PastLease // in the order in which they were seen
+	place   *list.Element // in History.order
+	leases  []PastLease   // in the order in which they were seen
 	waiters []pawl.Waiter
 }
 
@@ -59,11 +60,11 @@ const (
 func (m *History) Of(name string) []PastLease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.names[name]
-	if e == nil {
+	p := m.names[name]
+	if p == nil {
 		return nil
 	}
-	leases := slices.Clone(e.Value.(*nameRecord).leases) //nolint:forcetypeassert // it has no others
+	leases := slices.Clone(p.leases)
 	slices.Reverse(leases)
 	return leases
 }
@@ -72,8 +73,7 @@ func (m *History) Of(name string) []PastLease {
 func (m *History) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.names[name]; e != nil {
-		p := e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
+	if p := m.names[name]; p != nil {
 		if i := p.index(fence); i >= 0 {
 			p.leases[i].End, p.leases[i].By = Broken, by
 		}
@@ -113,16 +113,15 @@ func (m *History) recordEndsLocked(old, now *Row, v *View) {
 	}
 	for i := range old.Holders {
 		h := &old.Holders[i]
-		e := m.names[old.Name]
-		if e == nil || now != nil && now.holder(h.Fence) >= 0 {
+		p := m.names[old.Name]
+		if p == nil || now != nil && now.holder(h.Fence) >= 0 {
 			continue
 		}
-		p := e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
 		j := p.index(h.Fence)
 		if j < 0 {
 			continue
 		}
-		m.order.MoveToFront(e)
+		m.order.MoveToFront(p.place)
 		l := &p.leases[j]
 		l.Ended, l.Held = at, max(0, at.Add(v.Offset).Sub(h.Since))
 		leaseOver := at.Sub(old.At) >= h.ExpiresIn
@@ -164,14 +163,14 @@ func (m *History) recordClaimsLocked(r *Row) {
 
 // recordLocked returns the record of a name with an event.
 func (m *History) recordLocked(name string) *nameRecord {
-	if e := m.names[name]; e != nil {
-		m.order.MoveToFront(e)
-		return e.Value.(*nameRecord) //nolint:forcetypeassert // it has no others
+	if p := m.names[name]; p != nil {
+		m.order.MoveToFront(p.place)
+		return p
 	}
 	p := &nameRecord{name: name}
-	m.names[name] = m.order.PushFront(p)
+	m.names[name], p.place = p, m.order.PushFront(p)
 	if m.order.Len() > MostNames {
-		oldest := m.order.Remove(m.order.Back()).(*nameRecord) //nolint:forcetypeassert // likewise
+		oldest := m.order.Remove(m.order.Back()).(*nameRecord) //nolint:forcetypeassert // it has no others
 		delete(m.names, oldest.name)
 	}
 	return p

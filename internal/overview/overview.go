@@ -56,7 +56,7 @@ type Overview struct {
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
 		c: c, wake: make(chan struct{}, 1),
-		history:      &History{Began: time.Now(), names: map[string]*list.Element{}, order: list.New()},
+		history:      &History{Began: time.Now(), names: map[string]*nameRecord{}, order: list.New()},
 		viewReplaced: make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
