@@ -108,12 +108,7 @@ func (d *quorum) agreed(votes grantVotes) (driver.Grant, bool) {
 // raise asks the nodes with a lower fence to raise it, and stores the results in votes.
 func (a *attempt) raise(ctx context.Context, votes grantVotes, target uint64) {
 	d := a.d
-	var nodes []int
-	for i, v := range votes {
-		if v.err == nil && v.value.Fence < target {
-			nodes = append(nodes, i)
-		}
-	}
+	nodes := nodesOf(votes, func(v vote[driver.Grant]) bool { return v.err == nil && v.value.Fence < target })
 	have := succeeded(votes) - len(nodes)
 	raised := poll(ctx, d, pollRequest[uint64]{
 		nodes: nodes, token: a.claim.Token,

@@ -2,6 +2,8 @@ package quorumlock
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -45,10 +47,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 			fences[i] = fence // the node's entry could not be read; the fence there is most likely the same
 		}
 	}
-	var nodes []int
-	for i := range fences {
-		nodes = append(nodes, i)
-	}
+	nodes := slices.Collect(maps.Keys(fences))
 	votes := poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {

@@ -36,11 +36,7 @@ type holdings struct {
 func (hs *holdings) recordGrant(c driver.Claim, votes grantVotes, fence uint64, sureUntil time.Time) {
 	now := time.Now()
 	h := &holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sureUntil: sureUntil}
-	for i, v := range votes {
-		if v.err == nil && v.value.Fence >= fence {
-			h.confirmedNodes = append(h.confirmedNodes, i)
-		}
-	}
+	h.confirmedNodes = nodesOf(votes, func(v vote[driver.Grant]) bool { return v.err == nil && v.value.Fence >= fence })
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if _, known := hs.all[c.Token]; !known && len(hs.all) >= hs.purgeAt {

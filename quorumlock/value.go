@@ -30,12 +30,7 @@ func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Gran
 	if h, ok := d.holdings.find(a.claim.Token, a.claim.Name); ok && h.fence == grant.Fence {
 		return nil
 	}
-	var nodes []int
-	for i, v := range votes {
-		if v.err == nil && v.value.Fence == grant.Fence {
-			nodes = append(nodes, i)
-		}
-	}
+	nodes := nodesOf(votes, func(v vote[driver.Grant]) bool { return v.err == nil && v.value.Fence == grant.Fence })
 	l := a.lease()
 	l.Value = a.claim.Value
 	written := poll(ctx, d, pollRequest[struct{}]{

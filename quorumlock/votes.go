@@ -59,6 +59,16 @@ func values[T any](votes []vote[T]) (out []T) {
 	return out
 }
 
+// nodesOf returns the nodes whose votes match.
+func nodesOf[T any](votes []vote[T], matches func(v vote[T]) bool) (nodes []int) {
+	for i, v := range votes {
+		if matches(v) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
 func isHeld(err error) bool        { return errors.Is(err, driver.ErrHeld) }
 func isNoSuchLease(err error) bool { return errors.Is(err, driver.ErrNoSuchLease) }
 
