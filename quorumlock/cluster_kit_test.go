@@ -466,32 +466,14 @@ func (s *server) forgets(t testing.TB, c driver.Claim) {
 	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
 }
 
-// A signalLog has the signals of a client.
-type signalLog struct {
-	mu      sync.Mutex
-	granted []driver.Signal
-	retries int
-}
-
-// listenTo records the signals of this client.
-func (g *signalLog) listenTo(d driver.Signaler) *signalLog {
-	d.Listen(func(s driver.Signal) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if s.Kind == driver.SignalGranted {
-			g.granted = append(g.granted, s)
+// takeAll takes the signals from a channel: those of grants, and the number of others.
+func takeAll(signals <-chan driver.Signal) (granted []driver.Signal, retries int) {
+	for len(signals) > 0 {
+		if s := <-signals; s.Kind == driver.SignalGranted {
+			granted = append(granted, s)
 		} else {
-			g.retries++
+			retries++
 		}
-	})
-	return g
-}
-
-// take returns the signals since the last call.
-func (g *signalLog) take() (granted []driver.Signal, retries int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	granted, retries = g.granted, g.retries
-	g.granted, g.retries = nil, 0
+	}
 	return granted, retries
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A waiter trusts a grant signal for its QueueTTL after it sent the last attempt that was
@@ -24,7 +25,7 @@ func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
 		three, _ := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, waiter, other := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].down.Store(true)
@@ -32,7 +33,7 @@ func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 		releases(t, one, holder)
 		refused(t, three, other) // granted by the node on which the waiter has no place
 		time.Sleep(time.Second)
-		granted, _ := signals.take()
+		granted, _ := takeAll(signals)
 		if len(granted) != 1 {
 			t.Fatalf("signals %+v; want one grant", granted)
 		}
@@ -54,7 +55,7 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		lines[0].answerDelay.Store(int64(3500 * time.Millisecond))
@@ -70,11 +71,11 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 		lines[0].hung.Store(true)
 		attempt()
 		time.Sleep(time.Second) // the node's answer to the first attempt arrives after half of it
-		signals.take()
+		takeAll(signals)
 		c[0].forgets(t, holder) // it keeps the place for 1 s more, but the client would trust the signal for 4 s
 		c[1].forgets(t, holder)
 		time.Sleep(100 * time.Millisecond)
-		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		lines[0].hung.Store(false)
@@ -90,7 +91,7 @@ func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		refused(t, two, waiter)
@@ -101,11 +102,11 @@ func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 		try := waiter
 		try.Queue = false
 		refused(t, two, try)
-		signals.take()
+		takeAll(signals)
 		c[0].forgets(t, holder) // it keeps the place for 2 s more, but the client would trust the signal for 5 s
 		c[1].forgets(t, holder)
 		time.Sleep(100 * time.Millisecond)
-		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		gets(t, two, waiter)
@@ -118,7 +119,7 @@ func TestATryDoesNotInvalidateSignals(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t, time.Millisecond)
 		two, _ := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		gets(t, one, holder)
 		refused(t, two, waiter)
@@ -127,7 +128,7 @@ func TestATryDoesNotInvalidateSignals(t *testing.T) {
 		refused(t, two, try)
 		releases(t, one, holder)
 		time.Sleep(100 * time.Millisecond)
-		if granted, retries := signals.take(); len(granted) != 1 || retries > 0 {
+		if granted, retries := takeAll(signals); len(granted) != 1 || retries > 0 {
 			t.Errorf("grants %+v and %d retries; want one grant", granted, retries)
 		}
 	})
@@ -141,7 +142,7 @@ func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // so the nodes must agree on a fence
 		one, _ := c.client(t, time.Millisecond)
 		two, lines := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		waiter.TTL = time.Second
 		gets(t, one, holder)
@@ -149,7 +150,7 @@ func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 		time.Sleep(time.Second)
 		releases(t, one, holder)
 		time.Sleep(time.Second)
-		signals.take()
+		takeAll(signals)
 		for _, l := range lines {
 			l.requestDelay.Store(int64(40 * time.Millisecond))
 		}
@@ -159,7 +160,7 @@ func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 			t.Fatalf("Acquire: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
-		if granted, retries := signals.take(); len(granted) > 0 || retries == 0 {
+		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		again, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)

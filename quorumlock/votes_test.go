@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/bubble"
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // A node signals a grant. Then a node without data, whose clock is behind, replaces it.
@@ -18,7 +19,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		one, ones := c.client(t, time.Millisecond)
 		two, twos := c.client(t, time.Millisecond)
 		three, threes := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(two)
+		signals := servertest.Listen(t, two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		gets(t, one, holder)
 		down(true, threes[0], threes[1])
@@ -38,7 +39,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		g := gets(t, three, third)
 		_, err := two.Acquire(t.Context(), second)
 		time.Sleep(time.Second)
-		if granted, _ := signals.take(); err == nil || len(granted) > 0 {
+		if granted, _ := takeAll(signals); err == nil || len(granted) > 0 {
 			t.Fatalf("two holders: fence %d, and %v %+v", g.Fence, err, granted)
 		}
 		releases(t, three, third)
@@ -55,7 +56,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		x, y, z := permit(2), permit(2), queued(permit(2))
 		other, _ := c.client(t, time.Millisecond)
-		signals := new(signalLog).listenTo(other)
+		signals := servertest.Listen(t, other)
 		lines[2].down.Store(true)
 		gets(t, d, x)
 		gets(t, d, y)
@@ -66,7 +67,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
 		renewed(t, d, x, y)
-		if granted, _ := signals.take(); err == nil || len(granted) > 0 {
+		if granted, _ := takeAll(signals); err == nil || len(granted) > 0 {
 			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, granted, g.Fence)
 		}
 	})
