@@ -96,15 +96,8 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
 			// the release reaches one node at another time
 			ones[delay%3].requestDelay.Store(int64(time.Duration(delay) * time.Millisecond / 2))
-			var mu sync.Mutex
 			fences := map[uint64]int{}
-			two.Listen(func(s driver.Signal) {
-				if s.Kind == driver.SignalGranted {
-					mu.Lock()
-					defer mu.Unlock()
-					fences[s.Fence]++
-				}
-			})
+			signals := servertest.Listen(t, two)
 			holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 			gets(t, one, holder)
 			refused(t, two, waiter)
@@ -115,14 +108,16 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 				for range 4 {
 					time.Sleep(time.Duration(delay) * time.Millisecond / 4)
 					if g, err := two.Acquire(t.Context(), waiter); err == nil {
-						mu.Lock()
 						fences[g.Fence]++
-						mu.Unlock()
 					}
 				}
 			})
 			all.Wait()
 			time.Sleep(time.Second)
+			granted, _ := takeAll(signals)
+			for _, s := range granted {
+				fences[s.Fence]++
+			}
 			if len(fences) != 1 {
 				t.Errorf("%d: the fences %d for one grant", delay, fences)
 			}
