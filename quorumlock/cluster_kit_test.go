@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/basictest"
 	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/engine"
@@ -242,14 +243,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return backoff.Wait(ctx, d)
 }
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
