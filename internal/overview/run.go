@@ -28,13 +28,11 @@ func (s *Overview) Run(ctx context.Context) {
 				r.Refresh(name)
 			}
 		default:
-			timer := time.NewTimer(min(scan.Sub(now), read.Sub(now), refresh.Sub(now)))
 			select {
-			case <-timer.C:
+			case <-time.After(min(scan.Sub(now), read.Sub(now), refresh.Sub(now))):
 			case <-r.wake:
 			case <-ctx.Done():
 			}
-			timer.Stop()
 		}
 	}
 }
