@@ -23,7 +23,7 @@ import (
 )
 
 // The steps that all tests share.
-var noError, nightly = basictest.NoError, basictest.Nightly
+var noError, nightly, lease = basictest.NoError, basictest.Nightly, servertest.Lease
 
 // asDriver converts the driver of New to its concrete type.
 var asDriver = servertest.As[*quorumlock.Driver]
@@ -394,10 +394,6 @@ func permit(of int) driver.Claim {
 func queued(c driver.Claim) driver.Claim {
 	c.Queue, c.QueueTTL = true, 5*time.Second
 	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
