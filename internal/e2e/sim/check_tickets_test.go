@@ -228,8 +228,8 @@ func (q *queue) standing(n int, name string) (out []string) {
 	return out
 }
 
-// damagesNodes reports whether a node's clock jumps, or a node loses its data. Then places
-// are lost, too.
+// damagesNodes reports whether a node's clock jumps, or a node loses its data. Then
+// places are lost, too.
 func (p *plan) damagesNodes() bool {
 	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 }
