@@ -351,25 +351,3 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		}
 	})
 }
-
-// Three nodes with three permits each could give each of four claims two votes. The
-// quorum still grants only three.
-func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
-		for i := range 3 {
-			lines[i].down.Store(true)
-			gets(t, d, permit(3))
-			lines[i].down.Store(false)
-			time.Sleep(100 * time.Millisecond)
-		}
-		for range 3 {
-			refused(t, d, permit(3)) // a fourth one
-		}
-		time.Sleep(time.Second)
-		if holders, _ := c.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
-			t.Errorf("holders on the nodes: %d", holders)
-		}
-	})
-}
