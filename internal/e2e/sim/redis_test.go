@@ -161,3 +161,10 @@ func (n *redisNode) close() {
 	// client was closed
 	time.Sleep(2 * time.Second)
 }
+
+// silence drops the log of go-redis: it reports connections that the simulation breaks.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silence{}) }
