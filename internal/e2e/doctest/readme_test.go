@@ -4,8 +4,20 @@ import (
 	"context"
 	"testing"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/pawltest"
 )
+
+// readmeLimitAndTry is the second block of code in the README. The first is Example of
+// sqlitelock, and the third is a part of overPgxPool.
+func readmeLimitAndTry(ctx context.Context, locks *pawl.Client, export, cleanUp job) error {
+	err := locks.Semaphore("exports", 4).Do(ctx, export) // four at a time, over all machines
+	if err != nil {
+		return err
+	}
+	_, err = locks.Mutex("cleanup").TryDo(ctx, cleanUp) // skipped if another process is at it
+	return err
+}
 
 func TestTheREADMELimitsAndTries(t *testing.T) {
 	backend := pawltest.New(t)

@@ -38,6 +38,7 @@ type redisNode struct {
 var scripts = map[string]string{}
 
 func init() {
+	redis.SetLogger(silence{})
 	lua, err := os.ReadFile("../redis/testdata/struct.lua")
 	if err != nil {
 		panic(err)
@@ -166,5 +167,3 @@ func (n *redisNode) close() {
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(silence{}) }
