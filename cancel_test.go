@@ -75,41 +75,6 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	}
 }
 
-// The ctx may end at any time: before the claim is sent, while the request or its reply
-// is on its way, in either queue, or right after the grant.
-func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
-	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
-		inWorld(t, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
-			f.latency = 10 * time.Millisecond
-			held := must(t)(a.Mutex("x").Lock(background))
-			time.AfterFunc(25*time.Millisecond, func() { _ = held.Release(background) })
-			ctx, cancel := context.WithCancel(background)
-			time.AfterFunc(after, cancel)
-			var wg sync.WaitGroup
-			for i := range 3 {
-				wg.Go(func() {
-					time.Sleep(time.Duration(i) * time.Millisecond)
-					l, err := b.Mutex("x").Lock(ctx)
-					if err == nil {
-						err = l.Release(background)
-					} else if err == context.Canceled {
-						err = nil
-					}
-					noError(t, err)
-				})
-			}
-			time.Sleep(3 * time.Millisecond)
-			last := must(t)(b.Mutex("x").Lock(background))
-			noError(t, last.Release(background))
-			wg.Wait()
-			time.Sleep(100 * time.Millisecond)
-			w.wantFree("x")
-			wantNothingLeft(t, b)
-		})
-	}
-}
-
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

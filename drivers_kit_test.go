@@ -1,14 +1,11 @@
 package pawl_test
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,34 +16,6 @@ import (
 
 // The steps that all tests share.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
-
-// heldLeases are the leases of a name whose Err returned nil, with the weight of each.
-type heldLeases struct {
-	mu     sync.Mutex
-	leases []heldLease
-}
-
-// check fails the test if Err is nil for leases that exclude each other.
-func (b *heldLeases) check(t *testing.T) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.leases = slices.DeleteFunc(b.leases, func(l heldLease) bool { return l.Err() != nil })
-	slices.SortFunc(b.leases, func(l, m heldLease) int { return cmp.Compare(l.Fence(), m.Fence()) })
-	sum := int64(0)
-	for i, l := range b.leases { // in the order of their grants, so each limit counts the earlier leases
-		if sum += int64(l.weight); sum > int64(l.limit) {
-			t.Errorf("%d permits of %d are held: %v", sum, l.limit, b.leases)
-		}
-		if i > 0 && l.Fence() == b.leases[i-1].Fence() {
-			t.Errorf("two leases have one fence: %v", b.leases)
-		}
-	}
-}
-
-type heldLease struct {
-	*pawl.Lease
-	weight, limit int
-}
 
 // clientThatHangs makes a client whose renewals hang for the names that begin with
 // "hangs".
@@ -193,62 +162,4 @@ func (w *world) serve(leases int, s *server) *pawl.Client {
 		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
 	}
 	return c
-}
-
-var errBug = errors.New("a bug")
-
-// randomFaults are the faults of one process: its driver and its Observer fail and panic,
-// and each waiter may give up at any time.
-type randomFaults struct{ *dice }
-
-// step takes up to 300 µs, and fails or panics now and then.
-func (u *randomFaults) step(op string) error {
-	time.Sleep(time.Duration(u.n(300)) * time.Microsecond)
-	switch r := u.n(100); {
-	case r < 3 && op == "acquire": // in the client's own goroutines a panic ends the program
-		panic(errBug)
-	case r < 6:
-		return errNet
-	}
-	return nil
-}
-
-// lockOnce locks in a random way, holds the lease for a while, and recovers from errBug.
-func (u *randomFaults) lockOnce(t *testing.T, c *pawl.Client, b *heldLeases) {
-	defer func() {
-		if r := recover(); r != nil && r != errBug {
-			panic(r)
-		}
-	}()
-	ctx, cancel := context.WithCancel(background)
-	defer cancel()
-	if u.n(2) == 0 {
-		time.AfterFunc(time.Duration(u.n(5000))*time.Microsecond, cancel)
-	}
-	var l *pawl.Lease
-	var err error
-	weight := driver.Exclusive
-	switch r := u.n(20); {
-	case r == 0:
-		l, err = c.Mutex("x").TryLock(ctx)
-	case r == 1:
-		weight = 1
-		l, err = c.RWMutex("x").RLock(ctx)
-	case r == 2:
-		l, err = c.Mutex("x", pawl.WithTTL(time.Minute)).Lock(ctx)
-	default:
-		l, err = c.Mutex("x").Lock(ctx)
-	}
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	b.leases = append(b.leases, heldLease{l, weight, driver.Unlimited})
-	b.mu.Unlock()
-	b.check(t)
-	time.Sleep(time.Duration(u.n(500)) * time.Microsecond)
-	b.check(t)
-	if err := l.Release(ctx); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("release: %v", err)
-	}
 }
