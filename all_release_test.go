@@ -36,9 +36,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				net.setStuck(allRequests)
 				took, err := timed(func() error { return end(leases, background) })
 				isError(t, err, pawl.ErrUnavailable)
-				if took > oneRequest {
-					t.Errorf("the release took %v", took)
-				}
+				wantWithin(t, "the release took", took, 0, oneRequest)
 				net.setStuck(nil)
 				time.Sleep(time.Minute) // the client repeats the releases
 			}
@@ -49,9 +47,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				return nil
 			})
 			noError(t, err)
-			if took := time.Since(began); took > oneRequest {
-				t.Errorf("Do returned %v after its function", took)
-			}
+			wantWithin(t, "Do returned after its function by", time.Since(began), 0, oneRequest)
 			net.setStuck(nil)
 			time.Sleep(time.Minute)
 			for i := range n {
@@ -103,9 +99,8 @@ func TestAGroupReleasesItsLeasesInParallel(t *testing.T) {
 		noError(t, err)
 		isError(t, <-done, pawl.ErrReleased)
 		// The first lease is released after the others, or after a tenth of a second.
-		if n := net.count("release"); n != 65 || took > 1100*time.Millisecond {
-			t.Errorf("%d releases in %v", n, took)
-		}
+		wantEqual(t, "releases", net.count("release"), 65)
+		wantWithin(t, "Release took", took, 0, 1100*time.Millisecond)
 	})
 }
 
@@ -137,8 +132,7 @@ func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
 		noError(t, err)
 		noError(t, leases.ReleaseUnused(background))
 		noError(t, leases.Release(background))
-		w.wantFree("x000")
-		w.wantFree("x001")
+		w.wantFree("x000", "x001")
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)

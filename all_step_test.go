@@ -26,9 +26,8 @@ func TestAllTakesFreeLocksInOneStep(t *testing.T) {
 			}
 			noError(t, leases.Release(background))
 		}
-		if n, m := net.count("acquire all"), net.count("acquire"); n != 3 || m != 0 {
-			t.Errorf("%d steps and %d single claims for three times three locks", n, m)
-		}
+		wantEqual(t, "steps for three times three locks", net.count("acquire all"), 3)
+		wantEqual(t, "single claims", net.count("acquire"), 0)
 	})
 }
 
@@ -50,8 +49,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		leases, err := locks.Lock(background)
 		noError(t, err)
 		noError(t, leases.Release(background))
-		w.wantFree("x")
-		w.wantFree("y")
+		w.wantFree("x", "y")
 
 		tick := []byte("5")
 		_, err = pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), a.Mutex("y")).Lock(background)
@@ -72,13 +70,10 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 			took, err := timed(func() error { _, err := lock(ctx); return err })
 			cancel()
 			isError(t, err, context.DeadlineExceeded)
-			if took != time.Second {
-				t.Errorf("the lock took %v", took)
-			}
+			wantEqual(t, "the lock took", took, time.Second)
 			net.setLatency(0)
 			time.Sleep(time.Minute)
-			w.wantFree("x")
-			w.wantFree("y")
+			w.wantFree("x", "y")
 		}
 		holder := must(t)(b.Mutex("y").Lock(background))
 		ctx, cancel := context.WithCancel(background)
@@ -126,9 +121,7 @@ func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 			"acquired x": 1, "acquired y": 1, "released x": 1, "released y": 1,
 			"refused y": 1, "refused x": 1, "failed acquire x": 1,
 		} {
-			if counts[what] != n {
-				t.Errorf("%s: %d times, want %d: %v", what, counts[what], n, counts)
-			}
+			wantEqual(t, what, counts[what], n)
 		}
 	})
 }
@@ -144,9 +137,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		}}})
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"), a.Mutex("z"))
 		try := func() { _, _ = locks.TryLock(background) }
-		if got := inGoroutine(try); got != "observer" {
-			t.Errorf("TryLock panicked with %v", got)
-		}
+		wantEqual[any](t, "TryLock panicked with", inGoroutine(try), "observer")
 		failing = false
 		net.set(nil, func(op string) error {
 			if op == "acquire all" {
@@ -154,14 +145,10 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 			}
 			return nil
 		})
-		if got := inGoroutine(try); got != "driver" {
-			t.Errorf("TryLock panicked with %v", got)
-		}
+		wantEqual[any](t, "TryLock panicked with", inGoroutine(try), "driver")
 		net.set(nil, nil)
 		synctest.Wait()
-		for _, name := range []string{"x", "y", "z"} {
-			w.wantFree(name)
-		}
+		w.wantFree("x", "y", "z")
 		leases, err := locks.TryLock(background)
 		noError(t, err)
 		noError(t, leases.Release(background))
@@ -180,9 +167,8 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 		if !ok || refused.Name != "y" {
 			t.Errorf("Lock: %v; want a *pawl.ValueNotBelowError of y", err)
 		}
-		if n, m := net.count("acquire all"), net.count("acquire"); n != 2 || m != 0 {
-			t.Errorf("%d steps and %d single claims", n, m)
-		}
+		wantEqual(t, "steps", net.count("acquire all"), 2)
+		wantEqual(t, "single claims", net.count("acquire"), 0)
 		w.wantFree("x")
 	})
 }
@@ -198,9 +184,7 @@ func TestAStepIsForAFewLocks(t *testing.T) {
 			}
 			before := net.count("acquire all")
 			noError(t, pawl.All(parts...).Do(background, func(context.Context) error { return nil }))
-			if got := net.count("acquire all") - before; got != steps {
-				t.Errorf("%d steps for %d locks, want %d", got, n, steps)
-			}
+			wantEqual(t, fmt.Sprint("steps for ", n, " locks"), net.count("acquire all")-before, steps)
 		}
 	})
 }
@@ -221,16 +205,12 @@ func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 		synctest.Wait()
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		if n := net.count("acquire all"); n != 0 {
-			t.Errorf("%d steps were sent", n)
-		}
+		wantEqual(t, "steps", net.count("acquire all"), 0)
 		stop()
 		synctest.Wait()
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		if n := a.Inboxes(); n != 0 {
-			t.Errorf("%d inboxes are left", n)
-		}
+		wantEqual(t, "inboxes", a.Inboxes(), 0)
 		noError(t, holder.Release(background))
 
 		ctx, cancel := context.WithCancel(background)
@@ -242,7 +222,6 @@ func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 		})
 		_, err = locks.TryLock(ctx)
 		isError(t, err, context.Canceled)
-		w.wantFree("x")
-		w.wantFree("y")
+		w.wantFree("x", "y")
 	})
 }

@@ -47,18 +47,15 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		if n := len(w.entry("exports").Holders); n != 1 {
-			t.Errorf("%d permits are held while one export runs", n)
-		}
+		wantEqual(t, "permits that are held while one export runs", len(w.entry("exports").Holders), 1)
 		took, err := timed(func() error {
 			return export(client(), "b").Do(background, func(context.Context) error { return nil })
 		})
 		if err != nil || took > 0 {
 			t.Errorf("the export of another tenant took %v: %v", took, err)
 		}
-		if all.Wait(); time.Since(began) != 4*time.Minute {
-			t.Errorf("four exports of a minute took %v", time.Since(began))
-		}
+		all.Wait()
+		wantEqual(t, "four exports of a minute took", time.Since(began), 4*time.Minute)
 	})
 }
 
@@ -96,9 +93,7 @@ func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
 			case <-time.After(7 * time.Second):
 			}
 			synctest.Wait()
-			if n := len(w.entry("exports").Holders); n != int(running.Load()) {
-				t.Errorf("%d permits are held, but %d exports run", n, running.Load())
-			}
+			wantEqual(t, "permits that are held", len(w.entry("exports").Holders), int(running.Load()))
 		}
 	})
 }
@@ -172,9 +167,7 @@ func TestGroupsOfTheSameNamesAreServedInOrder(t *testing.T) {
 			}
 		}
 		for i, net := range nets {
-			if n := net.count("release"); n != 3 {
-				t.Errorf("caller %d sent %d releases, want 3", i, n)
-			}
+			wantEqual(t, fmt.Sprint("releases of caller ", i), net.count("release"), 3)
 		}
 	})
 }
@@ -196,9 +189,7 @@ func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for _, name := range []string{"b", "m", "pool"} {
-			w.wantFree(name)
-		}
+		w.wantFree("b", "m", "pool")
 	})
 }
 
@@ -212,8 +203,7 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		w.wantFree("w")
-		w.wantFree("x")
+		w.wantFree("w", "x")
 		time.AfterFunc(time.Minute, func() {
 			x := w.entry("x").Holders
 			if len(x) != 1 {
@@ -230,13 +220,9 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		if lost == nil || lost.Name != "x" || lost.Reason != pawl.ReasonBroken {
 			t.Errorf("Lock returned %v, want the loss of x", err)
 		}
-		if took > time.Minute+10*time.Second {
-			t.Errorf("Lock returned after %v, want it soon after the break at 1m", took)
-		}
+		wantWithin(t, "Lock returned after", took, 0, time.Minute+10*time.Second)
 		noError(t, held.Release(background))
-		for _, name := range []string{"w", "x", "y"} {
-			w.wantFree(name)
-		}
+		w.wantFree("w", "x", "y")
 	})
 }
 
@@ -338,9 +324,7 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 			}
 			noError(t, held.Release(background))
 		}
-		for _, name := range []string{"x", "y", "z"} {
-			w.wantFree(name)
-		}
+		w.wantFree("x", "y", "z")
 	})
 }
 
@@ -358,9 +342,7 @@ func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 		time.Sleep(time.Second)
 		noError(t, x.Release(background))
 		time.Sleep(time.Second)
-		if n := len(w.entry("x").Holders); n != 1 {
-			t.Errorf("x has %d holders, want one", n)
-		}
+		wantEqual(t, "holders of x", len(w.entry("x").Holders), 1)
 		noError(t, y.Release(background))
 		noError(t, <-done)
 	})
@@ -404,7 +386,6 @@ func TestACallerThatGivesWayDoesNotHangWithItsInspect(t *testing.T) {
 		if err != nil || took > 2*oneRequest {
 			t.Errorf("the Group ran %v after its locks were free: %v", took, err)
 		}
-		w.wantFree("a")
-		w.wantFree("b")
+		w.wantFree("a", "b")
 	})
 }

@@ -29,16 +29,10 @@ func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 				t.Errorf("the holder was notified after %v", took)
 			}
 			lost := wantLoss(t, lease.Err(), pawl.ReasonBroken)
-			if lost.By.Client != "breaker" {
-				t.Errorf("the loss is %v", lost)
-			}
-			if until := lost.StopBy.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
-				t.Errorf("StopBy is %v after the break, want a minute", until)
-			}
+			wantEqual(t, "the breaker", lost.By.Client, "breaker")
+			wantWithin(t, "from the break to StopBy", lost.StopBy.Sub(broken), time.Minute-time.Microsecond, time.Minute+time.Microsecond)
 			must(t)(b.Mutex("x").Lock(background))
-			if took := time.Since(broken); took < time.Minute {
-				t.Errorf("the next holder was granted the name after %v", took)
-			}
+			wantWithin(t, "the next holder was granted the name after", time.Since(broken), time.Minute, time.Hour)
 		})
 	}
 }
@@ -85,9 +79,7 @@ func TestABreakNamesThePersonThoughItsClientHasManyLabels(t *testing.T) {
 			if len(labels) != driver.MaxLabels || labels["by"] != "anna@ops-1" || labels["reason"] != "the host is gone" || labels["a"] != "first" {
 				t.Errorf("the labels are %v", labels)
 			}
-			if len(b.Self().Labels) != n {
-				t.Errorf("the client has %d labels now", len(b.Self().Labels))
-			}
+			wantEqual(t, "labels of the client", len(b.Self().Labels), n)
 		})
 	}
 }
@@ -108,14 +100,11 @@ func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
 		}{{short, nil, 10 * time.Second}, {long, &pawl.BreakOptions{By: "anna@ops-1"}, 40 * time.Second}} {
 			noError(t, b.Break(background, "x", c.lease.Fence(), c.o))
 			isError(t, b.Break(background, "x", c.lease.Fence(), c.o), pawl.ErrNoSuchLease)
-			if got := w.entry("x").ClosedFor; got != c.want {
-				t.Errorf("closed for %v, want %v", got, c.want)
-			}
+			wantEqual(t, "closed for", w.entry("x").ClosedFor, c.want)
 		}
 		took, err := timed(func() error { must(t)(b.Mutex("x").Lock(background)); return long.Err() })
-		if isError(t, err, pawl.ErrLost); took < 40*time.Second || took > 41*time.Second {
-			t.Errorf("the next holder was granted the name after %v", took)
-		}
+		isError(t, err, pawl.ErrLost)
+		wantWithin(t, "the next holder was granted the name after", took, 40*time.Second, 41*time.Second)
 	})
 }
 
@@ -133,9 +122,7 @@ func TestBreakClosesTheNameForTheTTLOfALeaseThatWasPassedOn(t *testing.T) {
 			t.Fatalf("the lease has the fence %d, and the backend shows %d", lease.Fence(), shown)
 		}
 		noError(t, b.Break(background, "x", lease.Fence(), nil))
-		if got := w.entry("x").ClosedFor; got != 40*time.Second {
-			t.Errorf("closed for %v", got)
-		}
+		wantEqual(t, "closed for", w.entry("x").ClosedFor, 40*time.Second)
 	})
 }
 
@@ -160,9 +147,7 @@ func TestBreakGuessesNoTTL(t *testing.T) {
 	lease := must(t)(c.Mutex("x").Lock(background))
 	err = c.Break(background, "x", lease.Fence(), nil)
 	isError(t, err, pawl.ErrInvalid)
-	if got := err.Error(); got != "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop" {
-		t.Errorf("the error is %s", got)
-	}
+	wantEqual(t, "the error", err.Error(), "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop")
 	noError(t, lease.Err())
 	noError(t, c.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Second}))
 }

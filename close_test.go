@@ -99,13 +99,9 @@ func TestCloseReportsUnreleasedLeases(t *testing.T) {
 		c := w.serve(10, s)
 		took, err := timed(c.Close)
 		isError(t, err, pawl.ErrUnavailable)
-		if took > 3*time.Second {
-			t.Errorf("Close took %v", took)
-		}
+		wantWithin(t, "Close took", took, 0, 3*time.Second)
 		wantUnreleased(t, err, 2)
-		if again := c.Close(); again != err {
-			t.Errorf("a second Close returns %v", again)
-		}
+		wantEqual(t, "the error of a second Close", c.Close(), err)
 		for i := range 10 {
 			if n := len(w.entry("x" + strconv.Itoa(i)).Holders); n > 0 != (i == 3 || i == 7) {
 				t.Errorf("x%d has %d holders", i, n)
@@ -152,9 +148,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
 						t.Errorf("Close returns %v", err)
 					}
-					if took > 3*time.Second {
-						t.Errorf("Close took %v", took)
-					}
+					wantWithin(t, "Close took", took, 0, 3*time.Second)
 					time.Sleep(2 * time.Minute) // nothing is left running after that
 				})
 			}
@@ -180,9 +174,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			client := w.serve(c.leases, c.server)
 			took, err := timed(client.Close)
-			if took < c.least || took > c.most {
-				t.Errorf("Close took %v", took)
-			}
+			wantWithin(t, "Close took", took, c.least, c.most)
 			if c.left > 0 {
 				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased < c.left {
 					t.Errorf("%v; want some 2200 unreleased", err)
@@ -190,9 +182,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 				return
 			}
 			noError(t, err)
-			if n := c.server.released.Load(); n > int64(c.leases)*11/10 {
-				t.Errorf("%d releases were sent for %d leases", n, c.leases)
-			}
+			wantWithin(t, "releases", c.server.released.Load(), 0, int64(c.leases)*11/10)
 			for i := range c.leases {
 				if e := w.entry("x" + strconv.Itoa(i)); len(e.Holders) > 0 {
 					t.Errorf("x%d is held", i)
@@ -237,12 +227,8 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 						isError(t, err, context.Canceled)
 						wantUnreleased(t, err, 1)
 					}
-					if took := time.Since(began); took > time.Second {
-						t.Errorf("Close took %v", took)
-					}
-					if n := s.released.Load(); n != 200 {
-						t.Errorf("%d releases", n)
-					}
+					wantWithin(t, "Close took", time.Since(began), 0, time.Second)
+					wantEqual(t, "releases", s.released.Load(), 200)
 					w.wantFree("x199")
 				})
 			}
@@ -306,9 +292,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 				ctx = background
 			}
 			took, err := timed(func() error { return client.CloseWithin(ctx) })
-			if took > c.longest {
-				t.Errorf("Close took %v", took)
-			}
+			wantWithin(t, "Close took", took, 0, c.longest)
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v; want %v", err, c.want)
 			}
@@ -352,9 +336,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 			} else {
 				isError(t, err, c.want)
 			}
-			if took < c.least || took > c.longest {
-				t.Errorf("Close took %v", took)
-			}
+			wantWithin(t, "Close took", took, c.least, c.longest)
 		})
 	}
 }
@@ -373,8 +355,6 @@ func TestCloseReportsAPermanentFailure(t *testing.T) {
 		err := c.Close()
 		isError(t, err, wrong)
 		wantUnreleased(t, err, 1)
-		if took := time.Since(began); took > 0 {
-			t.Errorf("Close took %v", took)
-		}
+		wantEqual(t, "Close took", time.Since(began), 0)
 	})
 }

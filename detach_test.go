@@ -42,9 +42,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		_, err = c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		two := must(t)(c.Attach(background, handle))
-		if again.Fence() != two.Fence() {
-			t.Errorf("%v and %v", again, two)
-		}
+		wantEqual(t, "the fence of the second lease", two.Fence(), again.Fence())
 		noError(t, again.Release(background))
 		isError(t, two.Confirm(background), pawl.ErrLost)
 		isError(t, two.Release(background), pawl.ErrLost)
@@ -138,9 +136,8 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 			took, err := timed(func() error { _, err := lease.Detach(background); return err })
 			noError(t, err)
 			time.Sleep(time.Minute)
-			if took < c.least || net.count("renew") != 2 {
-				t.Errorf("Detach took %v, with %d renewals; want two, and the answer to the second", took, net.count("renew"))
-			}
+			wantWithin(t, "Detach, which waits for the answer to the second renewal, took", took, c.least, time.Minute)
+			wantEqual(t, "renewals", net.count("renew"), 2)
 		})
 	}
 }
@@ -158,9 +155,7 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		lease := must(t)(a.Attach(background, handle))
-		if left := time.Until(lease.Deadline()); left < 20*time.Second {
-			t.Errorf("the lease ends in %v", left)
-		}
+		wantWithin(t, "the lease ends in", time.Until(lease.Deadline()), 20*time.Second, 30*time.Second)
 	})
 }
 
@@ -191,9 +186,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 			broken := time.Now()
 			noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 			<-first.Done()
-			if took := time.Since(broken); took > 0 {
-				t.Errorf("the loss was detected after %v", took)
-			}
+			wantEqual(t, "the loss was detected after", time.Since(broken), 0)
 			noError(t, a.Close())
 			wantNothingLeft(t, a)
 		})
@@ -225,9 +218,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 		next := startLock(t, a.Mutex("x"))
 		noError(t, lease.Release(background))
 		noError(t, (<-next).Release(background))
-		if n := net.count("release"); n != 2 {
-			t.Errorf("%d releases, want one for each of two leases", n)
-		}
+		wantEqual(t, "releases of two leases", net.count("release"), 2)
 	})
 }
 
@@ -269,14 +260,10 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 		lease := must(t)(a.Mutex("x").Lock(background))
 		took, err := timed(func() error { _, err := lease.Detach(background); return err })
 		noError(t, err)
-		if took < 900*time.Millisecond {
-			t.Errorf("Detach took %v, and the unanswered attempt may still arrive", took)
-		}
+		wantWithin(t, "Detach, which waits until the unanswered attempt cannot arrive, took", took, 900*time.Millisecond, time.Minute)
 		isError(t, lease.Release(background), pawl.ErrDetached)
 		isError(t, lease.ReleaseUnused(background), pawl.ErrDetached)
-		if released != 1 {
-			t.Errorf("%d Released events, want one", released)
-		}
+		wantEqual(t, "Released events", released, 1)
 
 		other := must(t)(a.Mutex("y").Lock(background))
 		net.set(nil, failRequests("renew"))
@@ -317,9 +304,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 				isError(t, err, pawl.ErrInvalid)
 			}
 		}
-		if net.count("renew") != asked {
-			t.Error("a request was sent")
-		}
+		wantEqual(t, "renewals", net.count("renew"), asked)
 		noError(t, must(t)(c.Attach(background, handle)).Release(background))
 	})
 }

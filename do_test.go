@@ -49,9 +49,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
-		if fence := w.entry("x").Fence; fence != 0 {
-			t.Errorf("a lease with fence %d was granted", fence)
-		}
+		wantEqual(t, "the last fence", w.entry("x").Fence, 0)
 		ran, err := c.Once("x").Do(background, "1", func(context.Context) error { return nil })
 		if !ran || err != nil {
 			t.Errorf("ran is %v: %v; want a run, because the key is unused", ran, err)
@@ -64,9 +62,7 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 		c, _ := w.client(nil)
 		ctx, cancel := context.WithCancel(background)
 		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
-			if fence, ok := pawl.FenceOf(ctx, "x"); !ok || fence != w.entry("x").Holders[0].Fence {
-				t.Errorf("fence %d, %v", fence, ok)
-			}
+			w.wantFenceOf(ctx, "x")
 			cancel() // the end of the caller's ctx ends the function's ctx
 			<-ctx.Done()
 			return ctx.Err()
@@ -87,9 +83,6 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 				t.Errorf("%v is not a single *pawl.LostError", err)
 			}
 		}
-		if _, ok := pawl.FenceOf(background, "x"); ok {
-			t.Error("a ctx without a lease has a fence")
-		}
 	})
 }
 
@@ -104,23 +97,19 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 		} {
 			ran, err := try(background, func(context.Context) error { t.Error("the function ran"); return nil })
 			noError(t, err)
-			if ran {
-				t.Error("the function did not run, but ran is true")
-			}
+			wantEqual(t, "ran", ran, false)
 			net.down()
 			ran, err = try(background, func(context.Context) error { t.Error("the function ran"); return nil })
-			if isError(t, err, pawl.ErrUnavailable); ran {
-				t.Error("the function did not run, but ran is true")
-			}
+			isError(t, err, pawl.ErrUnavailable)
+			wantEqual(t, "ran", ran, false)
 			net.set(nil, nil)
 		}
 		ran, err := b.Mutex("y").TryDo(background, func(ctx context.Context) error {
 			_, err := b.Mutex("x").TryLock(ctx)
 			return err
 		})
-		if isError(t, err, pawl.ErrHeld); !ran {
-			t.Error("the function ran, but ran is false")
-		}
+		isError(t, err, pawl.ErrHeld)
+		wantEqual(t, "ran", ran, true)
 	})
 }
 
@@ -152,13 +141,9 @@ func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = force(ctx); return own }), pawl.ErrLost, own)
 		ran, err := c.RWMutex("x").TryRDo(background, force)
 		isError(t, err, pawl.ErrLost)
-		if !ran {
-			t.Error("the function ran, but ran is false")
-		}
+		wantEqual(t, "ran", ran, true)
 		events.checkBalance(t)
-		if n := events.count("lost"); n != 5 {
-			t.Errorf("%d losses were reported, want 5: %v", n, events.all())
-		}
+		wantEqual(t, "reported losses", events.count("lost"), 5)
 	})
 }
 
@@ -173,9 +158,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 		isError(t, c.Mutex("x").Do(background, f), pawl.ErrLost)
 		ran, err := c.Mutex("x").TryDo(background, f)
 		isError(t, err, pawl.ErrLost)
-		if ran {
-			t.Error("the function did not run, but ran is true")
-		}
+		wantEqual(t, "ran", ran, false)
 		w.wantFree("x")
 	})
 }
@@ -201,19 +184,13 @@ func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
-		fence := func(ctx context.Context, name string) {
-			t.Helper()
-			if got, ok := pawl.FenceOf(ctx, name); !ok || got != w.entry(name).Holders[0].Fence {
-				t.Errorf("the fence of %q is %d, %v", name, got, ok)
-			}
-		}
 		noError(t, c.Mutex("outer").Do(background, func(ctx context.Context) error {
 			return c.Mutex("inner").Do(ctx, func(ctx context.Context) error {
-				fence(ctx, "outer")
-				fence(ctx, "inner")
+				w.wantFenceOf(ctx, "outer")
+				w.wantFenceOf(ctx, "inner")
 				lease := must(t)(c.Mutex("held").Lock(ctx))
-				fence(lease.Context(), "outer")
-				fence(lease.Context(), "held")
+				w.wantFenceOf(lease.Context(), "outer")
+				w.wantFenceOf(lease.Context(), "held")
 				if _, ok := pawl.FenceOf(ctx, "held"); ok {
 					t.Error("the ctx has a fence of a lease that it does not carry")
 				}
@@ -252,9 +229,7 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 			_, err := s.Permits(2).TryLock(ctx)
 			isError(t, err, pawl.ErrHeld)
 			ran, err := s.Permits(1).TryDo(ctx, func(context.Context) error { return nil })
-			if !ran {
-				t.Error("the third permit is free, but was refused")
-			}
+			wantEqual(t, "ran with the third permit", ran, true)
 			return err
 		})
 		isError(t, err, nil)
@@ -266,7 +241,6 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 		})
 		isError(t, err, nil)
 		isError(t, s.Permits(4).Do(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
-		w.wantFree("s")
-		w.wantFree("rw")
+		w.wantFree("s", "rw")
 	})
 }

@@ -35,9 +35,7 @@ func TestALeaderThatLosesItsLeaseCampaignsAgain(t *testing.T) {
 				t.Fatalf("%s, want %s", got, want)
 			}
 		}
-		if took := time.Since(began); took > 9*time.Second+100*time.Millisecond {
-			t.Errorf("the next leader's term begins after %v", took)
-		}
+		wantWithin(t, "the next leader's term begins after", time.Since(began), 0, 9*time.Second+100*time.Millisecond)
 		up()
 		e := w.entry("jobs")
 		time.Sleep(30 * time.Second)
@@ -92,14 +90,10 @@ func TestABackendThatIsDownEndsNoCampaign(t *testing.T) {
 		led := make(chan time.Time)
 		go a.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
 		time.Sleep(time.Hour)
-		if n := net.count("acquire"); n > 3600*4 {
-			t.Errorf("%d claims were sent in an hour", n)
-		}
+		wantWithin(t, "claims in an hour", net.count("acquire"), 0, 3600*4)
 		up()
 		back := time.Now()
-		if took := (<-led).Sub(back); took > 11*time.Second {
-			t.Errorf("the term begins %v after the backend is back", took)
-		}
+		wantWithin(t, "from the return of the backend to the term", (<-led).Sub(back), 0, 11*time.Second)
 	})
 }
 
@@ -130,9 +124,7 @@ func TestElectionWatchYieldsTheLeader(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		cancel()
 		<-done
-		if want := "[false  true a true b false ]"; fmt.Sprint(seen) != want {
-			t.Errorf("%q", seen)
-		}
+		wantEqual(t, "the leaders", fmt.Sprint(seen), "[false  true a true b false ]")
 	})
 }
 
@@ -147,9 +139,8 @@ func TestStatusSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		defer cancel()
 		_, ended := campaign(ctx, t, first)
 		noError(t, first.Status())
-		if !first.IsLeader() || second.IsLeader() {
-			t.Errorf("IsLeader is %v for the leader, and %v for the standby", first.IsLeader(), second.IsLeader())
-		}
+		wantEqual(t, "IsLeader of the leader", first.IsLeader(), true)
+		wantEqual(t, "IsLeader of the standby", second.IsLeader(), false)
 
 		up := net.down()
 		campaign(background, t, second)
@@ -219,9 +210,8 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		isError(t, (<-failures).Err, pawl.ErrUnavailable)
 		wantLeaderValue(t, e, "old")
 		time.Sleep(15 * time.Second) // too short for three renewals of the lease
-		if wantLeaderValue(t, e, "new"); fails > 0 {
-			t.Errorf("%d requests did not fail", fails)
-		}
+		wantLeaderValue(t, e, "new")
+		wantEqual(t, "requests that did not fail", fails, 0)
 		cancel()
 		isError(t, <-ended, context.Canceled)
 		w.wantFree("jobs")
@@ -271,9 +261,7 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 			return errNet
 		})
 		isError(t, err, errNet)
-		if runs != 1 {
-			t.Errorf("the function ran %d times", runs)
-		}
+		wantEqual(t, "runs", runs, 1)
 	})
 }
 
@@ -344,9 +332,8 @@ func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 			} else {
 				go a.Shutdown(background)
 			}
-			if n, took := <-led-before, time.Since(began); n != 1 || took > 0 {
-				t.Errorf("the next leads after %d requests and %v; want one request, the release, and no time", n, took)
-			}
+			wantEqual(t, "requests before the next leads, of which one is the release", <-led-before, 1)
+			wantEqual(t, "the next leads after", time.Since(began), 0)
 			isError(t, <-ended, want)
 		})
 	}

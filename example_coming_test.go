@@ -35,9 +35,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 	workedOnce := func(t *testing.T, err error) {
 		t.Helper()
 		noError(t, err)
-		if worked != 1 {
-			t.Errorf("work ran %d times, want once", worked)
-		}
+		wantEqual(t, "runs of work", worked, 1)
 		worked = 0
 		if entry, err := locks.Inspect(ctx, "report"); err != nil || len(entry.Holders) > 0 {
 			t.Errorf("the name is still held: %v, %v", entry.Holders, err)
@@ -54,9 +52,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 	})
 	t.Run("bsm/redislock", func(t *testing.T) {
 		show := func(left time.Duration) {
-			if left <= 0 || left > 30*time.Second {
-				t.Errorf("%v are left", left)
-			}
+			wantWithin(t, "the time left", left, 1, 30*time.Second)
 		}
 		obtain := func() error {
 			m := locks.Mutex("report",
@@ -87,9 +83,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 		workedOnce(t, err)
 		forced := must(t)(locks.Mutex("report").ForceLock(ctx))
 		noError(t, forced.Release(ctx))
-		if !ran {
-			t.Error("the function did not run")
-		}
+		wantEqual(t, "ran", ran, true)
 	})
 	t.Run("pg_advisory_lock", func(t *testing.T) {
 		workedOnce(t, locks.RWMutex("report").RDo(ctx, work))

@@ -131,8 +131,7 @@ func TestAWaiterThatComesInATurnWaitsForTheNext(t *testing.T) {
 		time.Sleep(2 * time.Second) // the waiters renew their places, and the head counts those behind it
 		noError(t, held.Release(background))
 		l.join("A", a)
-		if l.wg.Wait(); l.served != "aaabA" {
-			t.Errorf("the order is %s, want aaabA", l.served)
-		}
+		l.wg.Wait()
+		wantEqual(t, "the order", l.served, "aaabA")
 	})
 }

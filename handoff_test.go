@@ -34,9 +34,7 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := f.count("acquire"); n > 50 {
-			t.Errorf("%d requests for 640 locks", n)
-		}
+		wantWithin(t, "requests for 640 locks", f.count("acquire"), 0, 50)
 		w.wantFree("x")
 		wantNothingLeft(t, c)
 	})
@@ -61,9 +59,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 			time.Sleep(7 * time.Millisecond)
 			began := time.Now()
 			l := must(t)(other.Mutex("x").Lock(background))
-			if waited := time.Since(began); waited > handoff+hold {
-				t.Errorf("the other process waited %v", waited)
-			}
+			wantWithin(t, "the other process waited", time.Since(began), 0, handoff+hold)
 			noError(t, l.Release(background))
 		}
 		cancel()
@@ -88,9 +84,7 @@ func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
 			synctest.Wait()
 			noError(t, held.Release(background))
 			l := <-got
-			if passed := w.entry("x").Holders[0].Fence == holder; passed != (name == "the same") {
-				t.Errorf("%s: the lease was passed on: %v", name, passed)
-			}
+			wantEqual(t, name+" was passed on", w.entry("x").Holders[0].Fence == holder, name == "the same")
 			noError(t, l.Release(background))
 		})
 	}
@@ -186,9 +180,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 		later := startLock(t, a.Mutex("x"))
 		noError(t, held.Release(background))
 		noError(t, (<-later).Release(background))
-		if n := f.count("acquire") - before; n > 0 {
-			t.Errorf("%d claims were sent, want none", n)
-		}
+		wantEqual(t, "claims", f.count("acquire")-before, 0)
 	})
 }
 
@@ -208,9 +200,7 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 		time.Sleep(time.Second)
 		released := time.Now()
 		noError(t, held.Release(background))
-		if later := (<-got).Sub(released); later > 0 {
-			t.Errorf("the waiter got the lock %v after the release", later)
-		}
+		wantEqual(t, "from the release to the next grant", (<-got).Sub(released), 0)
 		synctest.Wait()
 	})
 }
@@ -225,9 +215,8 @@ func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 		l.join("a", a)
 		l.join("b", b)
 		noError(t, held.Release(background))
-		if l.wg.Wait(); l.served != "ab" {
-			t.Errorf("order %s", l.served)
-		}
+		l.wg.Wait()
+		wantEqual(t, "the order", l.served, "ab")
 	})
 }
 
@@ -251,8 +240,7 @@ func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 		l.join("A", a)                      // no fence is left for this waiter
 		time.Sleep(2500 * time.Microsecond) // the last of the three holds the lock
 		l.join("b", b)
-		if l.wg.Wait(); l.served != "aaaAb" {
-			t.Errorf("order %s", l.served)
-		}
+		l.wg.Wait()
+		wantEqual(t, "the order", l.served, "aaaAb")
 	})
 }

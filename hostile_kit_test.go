@@ -149,9 +149,7 @@ func (h *hostility) run() {
 			h.Errorf("claim %x of %q was %s, and Do returned %v", e.Claim, e.Name, e.kind, err)
 		}
 	}
-	for _, name := range names {
-		h.w.wantFree(name)
-	}
+	h.w.wantFree(names...)
 	wantNothingLeft(h.T, h.c)
 }
 

@@ -21,9 +21,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 		if lease.Context().Value(key{}) != "value" {
 			t.Error("the context lost its values")
 		}
-		if fence, ok := pawl.FenceOf(lease.Context(), "x"); !ok || fence != lease.Fence() {
-			t.Error("the context does not have the fence")
-		}
+		w.wantFenceOf(lease.Context(), "x")
 		noError(t, lease.Release(ctx)) // although ctx is over
 		isError(t, context.Cause(lease.Context()), pawl.ErrReleased)
 		isError(t, lease.Err(), pawl.ErrReleased)
@@ -73,11 +71,7 @@ func TestStopByIsTheTimeOfTheNextGrant(t *testing.T) {
 		<-lease.Done()
 		lost := wantLoss(t, lease.Err(), pawl.ReasonUnreachable)
 		must(t)(b.Mutex("x").Lock(background))
-		if late := time.Since(lost.StopBy); late < 0 || late > 10*time.Millisecond {
-			t.Errorf("the next holder gets the name %v after StopBy", late)
-		}
-		if took := time.Since(granted); took < 90*time.Second || took > 90*time.Second+5*time.Millisecond {
-			t.Errorf("the next holder got the name after %v, want TTL and lock-delay", took)
-		}
+		wantWithin(t, "from StopBy to the next grant", time.Since(lost.StopBy), 0, 10*time.Millisecond)
+		wantWithin(t, "the TTL and the lock-delay took", time.Since(granted), 90*time.Second, 90*time.Second+5*time.Millisecond)
 	})
 }

@@ -79,9 +79,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 		for _, c := range []*pawl.Client{acme, locks} {
 			lease := must(t)(c.Attach(background, handle))
 			want := map[*pawl.Client]string{acme: "x", locks: "@acme:x"}[c]
-			if lease.Name() != want {
-				t.Errorf("attached %q, want %q", lease.Name(), want)
-			}
+			wantEqual(t, "the name of the attached lease", lease.Name(), want)
 			handle, err = lease.Detach(background)
 			noError(t, err)
 		}
@@ -98,9 +96,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 		if a, b := both.Fence("@acme:x"), both.Fence("@other:x"); a == 0 || b == 0 {
 			t.Errorf("fences %d and %d", a, b)
 		}
-		if n := net.count("acquire all") - before; n != 1 {
-			t.Errorf("%d steps, want one", n)
-		}
+		wantEqual(t, "steps", net.count("acquire all")-before, 1)
 		noError(t, both.Release(background))
 
 		leads := make(chan struct{})
@@ -154,9 +150,7 @@ func TestABadNamespaceIsRefused(t *testing.T) {
 		}
 		_, err := locks.Namespace("a").Mutex("").Lock(background)
 		isError(t, err, pawl.ErrInvalid)
-		if n := net.count("acquire") + net.count("inspect"); n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		wantEqual(t, "requests", net.count("acquire")+net.count("inspect"), 0)
 		isError(t, locks.Namespace("a").Close(), pawl.ErrInvalid)
 		isError(t, locks.Namespace("a").Shutdown(background), pawl.ErrInvalid)
 		must(t)(locks.Mutex("x").Lock(background))

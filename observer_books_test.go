@@ -38,9 +38,7 @@ func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
 			must(t)(c.Mutex("x").Lock(background))
 			synctest.Wait()
 			events.checkBalance(t)
-			if n := events.count("lost") + events.count("released"); n != 1 {
-				t.Errorf("the end was reported %d times: %v", n, events.all())
-			}
+			wantEqual(t, "reported ends", events.count("lost")+events.count("released"), 1)
 			f.set(nil, nil)
 		})
 	}

@@ -35,9 +35,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 		}
 		return observerAllocs() - before
 	}
-	if n := allocations(nil); n != 0 {
-		t.Errorf("%d allocations in 1000 cycles without an Observer", n)
-	}
+	wantEqual(t, "allocations in 1000 cycles without an Observer", allocations(nil), 0)
 	o := &pawl.Observer{Acquired: func(pawl.AcquiredEvent) {}, Released: func(pawl.ReleasedEvent) {}}
 	if n := allocations(o); n < 1000 {
 		t.Errorf("%d allocations in 1000 cycles with an Observer; want 1000 or more, or the test does not see them", n)

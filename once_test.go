@@ -40,9 +40,7 @@ func TestAKeyThatTheClaimMayHaveWrittenIsNotDone(t *testing.T) {
 		a, net := w.client(&pawl.Options{TTL: 3 * time.Second})
 		loseReply(net, 4*time.Second)
 		ran, err := a.Once("report").Do(background, "1", func(context.Context) error { return nil })
-		if ran {
-			t.Error("the function ran")
-		}
+		wantEqual(t, "ran", ran, false)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		time.Sleep(time.Minute)
 		w.wantFree("report")
@@ -62,9 +60,7 @@ func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
 			go func() {
 				defer close(failed)
 				ran, err := a.Once("report", o).Do(background, "1", fails)
-				if !ran {
-					t.Error("the function did not run")
-				}
+				wantEqual(t, "ran", ran, true)
 				isError(t, err, errNet)
 			}()
 			synctest.Wait()
@@ -73,9 +69,7 @@ func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
 				noError(t, err)
 				ranAgain <- ran
 			}()
-			if ran := <-ranAgain; ran != atLeastOnce {
-				t.Errorf("another instance ran the task: %v", ran)
-			}
+			wantEqual(t, "another instance ran the task", <-ranAgain, atLeastOnce)
 			<-failed
 			if ran, err := a.Once("report", o).Do(background, "1", fails); ran || err != nil {
 				t.Errorf("a third Do: %v, %v", ran, err)
@@ -107,9 +101,7 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 			_, err := a.Once("report").TryDo(ctx, "1", never)
 			return err
 		})
-		if !ran {
-			t.Error("the function did not run")
-		}
+		wantEqual(t, "ran", ran, true)
 		isError(t, err, pawl.ErrHeld)
 
 		// If the key of a task cannot be stored, the task may run again. The error says
@@ -118,9 +110,7 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 			net.down()
 			return nil
 		})
-		if !ran {
-			t.Error("the function did not run")
-		}
+		wantEqual(t, "ran", ran, true)
 		isError(t, err, pawl.ErrUnavailable)
 	})
 }
@@ -162,9 +152,7 @@ func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 		}
 		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
 			ran, err := other.Do(ctx, "inner", func(context.Context) error { return nil })
-			if !ran {
-				t.Error("a function waits for a function with another key")
-			}
+			wantEqual(t, "ran beside a function with another key", ran, true)
 			return err
 		})
 		if !ran || err != nil {
@@ -245,15 +233,11 @@ func TestTheFenceOfAKeyIsFound(t *testing.T) {
 		for _, once := range []*pawl.Once{c.Once("x"), c.Once("orders", pawl.WithUnorderedKeys())} {
 			name := once.LockName("17")
 			ran, err := once.Do(background, "17", func(ctx context.Context) error {
-				if fence, ok := pawl.FenceOf(ctx, name); !ok || fence != w.entry(name).Holders[0].Fence {
-					t.Errorf("the fence of %q is %d, %v", name, fence, ok)
-				}
+				w.wantFenceOf(ctx, name)
 				return nil
 			})
 			noError(t, err)
-			if !ran {
-				t.Errorf("%q did not run", name)
-			}
+			wantEqual(t, name+" ran", ran, true)
 		}
 	})
 }

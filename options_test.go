@@ -110,9 +110,7 @@ func TestOptionsAreCopiedAtNew(t *testing.T) {
 			noError(t, l.Release(background))
 		}
 		wg.Wait()
-		if acquired != 100 {
-			t.Errorf("%d of 100 leases were reported", acquired)
-		}
+		wantEqual(t, "reported leases", acquired, 100)
 	})
 }
 
@@ -127,12 +125,8 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 		time.Sleep(time.Hour)
 		noError(t, lease.Err())
 		noError(t, lease.Release(background))
-		if left := time.Until((<-next).Deadline()); left > driver.MaxTTL-driver.MaxTTL/10 || left < driver.MaxTTL/2 {
-			t.Errorf("the term is %v", left)
-		}
-		if n := f.count("acquire"); n > 3 {
-			t.Errorf("%d claims were sent", n)
-		}
+		wantWithin(t, "the term", time.Until((<-next).Deadline()), driver.MaxTTL/2, driver.MaxTTL-driver.MaxTTL/10)
+		wantWithin(t, "claims", f.count("acquire"), 0, 3)
 	})
 }
 
@@ -157,16 +151,12 @@ func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
 			<-lease.Done()
 			wantLoss(t, lease.Err(), pawl.ReasonMaxHold)
-			if took := time.Since(began); took < c.most-max(c.most/12, 150*time.Millisecond) || took > c.most {
-				t.Errorf("lost after %v", took)
-			}
+			wantWithin(t, "lost after", time.Since(began), c.most-max(c.most/12, 150*time.Millisecond), c.most)
 			<-next
 			if took := time.Since(began); c.waited == 0 && took < c.most-time.Millisecond || took > c.most+10*time.Millisecond {
 				t.Errorf("the next holder got the lock after %v", took)
 			}
-			if n := f.count("renew"); n > 20 {
-				t.Errorf("%d renewals", n)
-			}
+			wantWithin(t, "renewals", f.count("renew"), 0, 20)
 		})
 	}
 }

@@ -52,9 +52,7 @@ func TestEachWaiterGetsItsOwnPlace(t *testing.T) {
 		for range 5 {
 			places[<-got] = true
 		}
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("the waiters waited for %v; want 1s", took)
-		}
+		wantEqual(t, "the waiters waited for", time.Since(began), time.Second)
 		if places[1] { // they give up in any order, but the waiter of the other process stays the first
 			t.Errorf("places %v of the waiters that gave up; want none at 1", places)
 		}

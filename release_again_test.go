@@ -22,22 +22,17 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(background)
 			time.AfterFunc(100*time.Millisecond, cancel)
 			took, err := timed(func() error { _, err := begin(c.Mutex("x"), ctx); return err })
-			if isError(t, err, context.Canceled); took != 100*time.Millisecond {
-				t.Errorf("the call returned after %v", took)
-			}
+			isError(t, err, context.Canceled)
+			wantEqual(t, "the call returned after", took, 100*time.Millisecond)
 			time.Sleep(time.Second)
 			if len(w.entry("x").Holders) != 1 {
 				t.Fatal("the first claim did not arrive")
 			}
 			time.Sleep(3 * time.Second) // until the end of the attempt, and MaxLead
 			w.wantFree("x")
-			if n := s.count("release"); n != 2 {
-				t.Errorf("%d releases", n)
-			}
+			wantEqual(t, "releases", s.count("release"), 2)
 			time.Sleep(time.Minute)
-			if n := s.count("release"); n != 2 {
-				t.Errorf("%d releases in all", n)
-			}
+			wantEqual(t, "releases in all", s.count("release"), 2)
 		})
 	}
 }
@@ -57,9 +52,7 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.wantFree("x")
-		if n := s.count("release"); n != 2 {
-			t.Errorf("%d releases", n)
-		}
+		wantEqual(t, "releases", s.count("release"), 2)
 	})
 }
 
@@ -74,9 +67,7 @@ func TestLeaseWhoseAttemptsWereAnsweredIsReleasedOnce(t *testing.T) {
 		isError(t, err, pawl.ErrHeld)
 		noError(t, held.Release(background))
 		time.Sleep(time.Minute)
-		if n := s.count("release"); n != 3 {
-			t.Errorf("%d releases of 3 claims", n)
-		}
+		wantEqual(t, "releases of 3 claims", s.count("release"), 3)
 	})
 }
 
@@ -165,9 +156,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 			f.set(nil, nil)
 			f.setStuck(nil)
 			time.Sleep(10 * time.Second)
-			if n := f.count("release") - n; n < tries || n > tries*11/10 {
-				t.Errorf("%d releases were sent when the backend was back, for %d tries", n, tries)
-			}
+			wantWithin(t, "releases when the backend was back", f.count("release")-n, tries, tries*11/10)
 			noError(t, c.Close())
 		})
 	}
@@ -183,9 +172,7 @@ func TestCloseRepeatsUnansweredReleases(t *testing.T) {
 		f.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
 		took, err := timed(c.Close)
 		noError(t, err)
-		if took > 3*time.Second {
-			t.Errorf("Close took %v", took)
-		}
+		wantWithin(t, "Close took", took, 0, 3*time.Second)
 		for i := range 100 {
 			w.wantFree("x" + strconv.Itoa(i))
 		}

@@ -69,8 +69,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		isError(t, lost.Release(background), pawl.ErrLost)
 		close(answer)
 		noError(t, <-closed)
-		w.wantFree("lost")
-		w.wantFree("slow")
+		w.wantFree("lost", "slow")
 	})
 }
 
@@ -101,9 +100,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 				t.Errorf("order %v", order)
 			}
 			time.Sleep(time.Minute)
-			if f.count("renew") != 1 {
-				t.Error("the lease was renewed after the release")
-			}
+			wantEqual(t, "renewals, of which none follows the release", f.count("renew"), 1)
 			w.wantFree("x")
 		})
 	}
@@ -128,9 +125,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 					t.Errorf("one Release returns %v, another %v", first, err)
 				}
 			}
-			if took := time.Since(began); took < time.Second {
-				t.Errorf("the calls returned after %v", took)
-			}
+			wantWithin(t, "the calls returned after", time.Since(began), time.Second, time.Minute)
 			f.set(nil, nil)
 			f.setLatency(0)
 			sent := f.count("release")

@@ -58,9 +58,7 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 				for _, l := range healthy {
 					noError(t, l.Err())
 				}
-				if n := net.count("renew"); n > 600 {
-					t.Errorf("%d renewals were sent", n)
-				}
+				wantWithin(t, "renewals", net.count("renew"), 0, 600)
 			})
 		}
 	}
@@ -87,18 +85,15 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 			}
 			n := f.count("renew")
 			t.Logf("%d renewals were sent in 24 s, and at most %d more goroutines ran", n, most)
-			if n > 2000 || most > 240 {
-				t.Errorf("%d renewals were sent, there were %d goroutines", n, most)
-			}
+			wantWithin(t, "renewals in 24 s", n, 0, 2000)
+			wantWithin(t, "more goroutines", most, 0, 240)
 			f.set(nil, nil)
 			f.setStuck(nil)
 			time.Sleep(time.Minute)
 			for _, l := range leases {
 				noError(t, l.Err())
 			}
-			if n := f.count("renew") - n; n > 3000 {
-				t.Errorf("%d renewals were sent in the minute after", n)
-			}
+			wantWithin(t, "renewals in the minute after", f.count("renew")-n, 0, 3000)
 		})
 	}
 }
@@ -140,12 +135,8 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 		noError(t, held.Release(background))
 		lease := <-got
 		synctest.Wait()
-		if n := f.count("renew"); n != 1 {
-			t.Errorf("%d renewals, want one at once", n)
-		}
-		if left := time.Until(lease.Deadline()); left != 27*time.Second {
-			t.Errorf("%v of its term are left", left)
-		}
+		wantEqual(t, "renewals at once", f.count("renew"), 1)
+		wantEqual(t, "the rest of the term", time.Until(lease.Deadline()), 27*time.Second)
 		noError(t, lease.Release(background))
 	})
 }
@@ -162,16 +153,10 @@ func TestALossIsReportedOnce(t *testing.T) {
 		first := lease.Err()
 		isError(t, first, pawl.ErrLost)
 		time.Sleep(time.Minute)
-		if lease.Err() != first {
-			t.Error("Err returned a second loss")
-		}
+		wantEqual(t, "the second answer of Err", lease.Err(), first)
 		synctest.Wait()
-		if losses.Load() != 1 {
-			t.Errorf("%d losses were reported, want one", losses.Load())
-		}
-		if n := f.count("renew"); n < 10 || n > 100 {
-			t.Errorf("%d renewals were sent", n)
-		}
+		wantEqual(t, "reported losses", losses.Load(), 1)
+		wantWithin(t, "renewals", f.count("renew"), 10, 100)
 	})
 }
 
@@ -202,9 +187,7 @@ func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 		slept.Store(int64(2 * time.Minute))
 		began := time.Now()
 		<-watched.Done() // no caller uses Err
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("the loss was detected after %v", took)
-		}
+		wantWithin(t, "the loss was detected after", time.Since(began), 0, time.Second)
 	})
 }
 
@@ -229,9 +212,7 @@ func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 		slept.Store(int64(20 * time.Second)) // two renewals were missed
 		time.Sleep(5 * time.Second)
 		noError(t, lease.Err())
-		if n := f.count("renew"); n != 1 {
-			t.Errorf("%d renewals", n)
-		}
+		wantEqual(t, "renewals", f.count("renew"), 1)
 	})
 }
 
@@ -253,9 +234,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 		if n := f.count("renew"); n > 12*5*30 { // in batches
 			t.Errorf("%d requests renewed 5000 leases for four TTLs", n)
 		}
-		if c.Leases() != 5000 {
-			t.Errorf("%d leases are left", c.Leases())
-		}
+		wantEqual(t, "leases", c.Leases(), 5000)
 	})
 }
 
@@ -285,9 +264,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		noError(t, c.Close())
-		if n := failed.Load(); n != 0 {
-			t.Errorf("%d failures", n)
-		}
+		wantEqual(t, "failures", failed.Load(), 0)
 	})
 }
 

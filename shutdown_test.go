@@ -51,18 +51,13 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		}
 		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
-		if took != 10*time.Second {
-			t.Errorf("Shutdown took %v", took)
-		}
+		wantEqual(t, "Shutdown took", took, 10*time.Second)
 		for range 3 {
 			isError(t, <-waited, pawl.ErrClosed)
 		}
-		w.wantFree("work")
-		w.wantFree("lease")
+		w.wantFree("work", "lease")
 		events.checkBalance(t)
-		if events.count("lost") > 0 {
-			t.Errorf("a lease was lost: %v", events.all())
-		}
+		wantEqual(t, "lost leases", events.count("lost"), 0)
 		noError(t, c.Shutdown(background))
 		noError(t, c.Close())
 		_, err = c.Inspect(background, "x")
@@ -78,9 +73,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 		defer cancel()
 		took, err := timed(func() error { return c.Shutdown(ctx) })
 		isError(t, err, context.DeadlineExceeded)
-		if took != time.Minute {
-			t.Errorf("Shutdown took %v", took)
-		}
+		wantEqual(t, "Shutdown took", took, time.Minute)
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
 		w.wantFree("x")
 	})
@@ -97,9 +90,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 		})
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
-		if took != time.Second {
-			t.Errorf("Shutdown took %v", took)
-		}
+		wantEqual(t, "Shutdown took", took, time.Second)
 		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
 		w.wantFree("x")
 	})
@@ -119,9 +110,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 		synctest.Wait()
 		took, err := timed(func() error { return c.Shutdown(background) })
 		noError(t, err)
-		if took < time.Minute {
-			t.Errorf("Shutdown took %v", took)
-		}
+		wantWithin(t, "Shutdown took", took, time.Minute, time.Hour)
 		noError(t, <-done)
 	})
 }
@@ -147,8 +136,6 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 			t.Error("Shutdown did not wait for the function until its ctx ended")
 		}
 		_ = c.Shutdown(background) // its result is the result of the first
-		if !ended.Load() {
-			t.Error("a second Shutdown did not wait for the function")
-		}
+		wantEqual(t, "the function had ended when a second Shutdown returned", ended.Load(), true)
 	})
 }

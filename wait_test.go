@@ -23,9 +23,7 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 			wg.Go(func() {
 				l := must(t)(b.Mutex("x").Lock(background))
 				mu.Lock()
-				if served != i {
-					t.Errorf("%d was served as the %dth", i, served)
-				}
+				wantEqual(t, "the place in the order", served, i)
 				served++
 				mu.Unlock()
 				noError(t, l.Release(background))
@@ -34,9 +32,7 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 		}
 		noError(t, held.Release(background))
 		wg.Wait()
-		if n := f.count("acquire") + f.count("release") + f.count("renew"); n > 2*1000+10 {
-			t.Errorf("%d requests", n)
-		}
+		wantWithin(t, "requests", f.count("acquire")+f.count("release")+f.count("renew"), 0, 2*1000+10)
 		w.wantFree("x")
 	})
 }
@@ -58,9 +54,7 @@ func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 			for _, next := range []*pawl.Client{b, c} {
 				go func() {
 					l := must(t)(next.Mutex("x").Lock(background))
-					if took := time.Since(began); took < 100*time.Millisecond || took > 105*time.Millisecond {
-						t.Errorf("the name was open after 100 ms, and the next holder got it after %v", took)
-					}
+					wantWithin(t, "the next holder got the name after", time.Since(began), 100*time.Millisecond, 105*time.Millisecond)
 					noError(t, l.Release(background))
 				}()
 			}
@@ -88,9 +82,7 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 			if f.noPush {
 				bound = 250 * time.Millisecond
 			}
-			if late := time.Since(began) - time.Minute; late < 0 || late > bound {
-				t.Errorf("the waiter got the lock %v after the release", late)
-			}
+			wantWithin(t, "from the release to the next grant", time.Since(began)-time.Minute, 0, bound)
 		})
 	}
 }
@@ -127,20 +119,12 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nets[i].count("acquire") - before
 		}
-		if n := claimsInAMinute(0); n < 36 || n > 42 {
-			t.Errorf("the head sends %d claims a minute; want three times in each 5 s", n)
-		}
-		if n := claimsInAMinute(waiters - 1); n < 9 || n > 11 {
-			t.Errorf("the last of %d sends %d claims a minute; want three times in each 20 s", waiters, n)
-		}
-		if n := len(w.entry("x").Waiters); n != waiters {
-			t.Errorf("%d claims are in the queue; want %d", n, waiters)
-		}
+		wantWithin(t, "claims of the head in a minute, three in each 5 s", claimsInAMinute(0), 36, 42)
+		wantWithin(t, "claims of the last in a minute, three in each 20 s", claimsInAMinute(waiters-1), 9, 11)
+		w.wantWaiters("x", waiters)
 		leave()
 		time.Sleep(10 * time.Second)
-		if n := claimsInAMinute(waiters - 1); n < 36 || n > 42 {
-			t.Errorf("the second sends %d claims a minute; want three times in each 5 s", n)
-		}
+		wantWithin(t, "claims of the second in a minute, three in each 5 s", claimsInAMinute(waiters-1), 36, 42)
 		noError(t, lease.Release(background))
 		synctest.Wait()
 		if !slices.Equal(granted, []int{0, waiters - 1}) {
@@ -163,9 +147,7 @@ func TestWithWaitBoundsOnlyTheWait(t *testing.T) {
 			took, err := timed(lock)
 			isError(t, err, pawl.ErrHeld)
 			isError(t, err, context.DeadlineExceeded)
-			if took < 10*time.Second || took > 11*time.Second {
-				t.Errorf("%s gave up after %v, want 10 s", what, took)
-			}
+			wantWithin(t, what+" gave up after", took, 10*time.Second, 11*time.Second)
 		}
 		w.wantFree("w")
 		time.AfterFunc(5*time.Second, func() { _ = held.Release(background) })

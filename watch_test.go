@@ -294,9 +294,7 @@ func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			before := f.count("inspect")
 			time.Sleep(100 * time.Second)
-			if got := f.count("inspect") - before; got > c.idle+1 {
-				t.Errorf("%d requests in 100 s without a change, want %d at the most", got, c.idle)
-			}
+			wantWithin(t, "requests in 100 s without a change", f.count("inspect")-before, 0, c.idle+1)
 			before = f.count("inspect")
 			for range 1000 {
 				lease := must(t)(a.Mutex("x").Lock(background))
@@ -304,9 +302,7 @@ func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 				noError(t, lease.Release(background))
 				time.Sleep(time.Millisecond / 2)
 			}
-			if got := f.count("inspect") - before; got > c.busy+1 {
-				t.Errorf("%d requests in a second full of changes, want %d at the most", got, c.busy)
-			}
+			wantWithin(t, "requests in a second full of changes", f.count("inspect")-before, 0, c.busy+1)
 			lease := must(t)(a.Mutex("x").Lock(background))
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -348,9 +344,7 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 				}
 			})
 			watch(ctx, b)
-			if n := f.count("inspect"); n > most+1 {
-				t.Errorf("%d requests in 10 s of failing reads, want %d at the most", n, most)
-			}
+			wantWithin(t, "requests in 10 s of failing reads", f.count("inspect"), 0, most+1)
 			busy.Wait()
 		})
 	}
@@ -371,9 +365,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 		synctest.Wait()
 		took, err := timed(func() error { noError(t, a.Close()); return <-last })
 		isError(t, err, pawl.ErrClosed)
-		if took > 0 {
-			t.Errorf("Watch ended %v after the client", took)
-		}
+		wantEqual(t, "Watch ended after the client by", took, 0)
 		for _, err := range a.Watch(background, "a\x00b") {
 			isError(t, err, pawl.ErrInvalid)
 		}
@@ -413,9 +405,7 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 		}
 		noError(t, lease.Release(background))
 		noError(t, <-done)
-		if e := w.entry("x"); len(e.Holders)+len(e.Waiters) > 0 {
-			t.Errorf("WaitUntilFree left %+v", e)
-		}
+		w.wantFree("x")
 
 		f.down()
 		isError(t, <-waited(background), pawl.ErrUnavailable)
@@ -433,8 +423,6 @@ func TestSelfIsTheOwnerOfTheLeases(t *testing.T) {
 			t.Errorf("Self is %+v, and the lease has %+v", mine, held)
 		}
 		mine.Labels["job"] = "2"
-		if c.Self().Labels["job"] != "1" {
-			t.Error("the caller changed the client's labels")
-		}
+		wantEqual(t, "the client's own label", c.Self().Labels["job"], "1")
 	})
 }

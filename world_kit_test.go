@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -301,12 +302,22 @@ func (w *world) entry(name string) driver.Entry {
 	return e
 }
 
-// wantFree fails the test unless a name has neither holders nor waiters.
-func (w *world) wantFree(name string) {
+// wantFree fails the test unless the names have neither holders nor waiters.
+func (w *world) wantFree(names ...string) {
 	w.t.Helper()
 	synctest.Wait()
-	if e := w.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
-		w.t.Errorf("%q is not free: %+v", name, e)
+	for _, name := range names {
+		if e := w.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
+			w.t.Errorf("%q is not free: %+v", name, e)
+		}
+	}
+}
+
+// wantFenceOf fails the test unless ctx has the fence of the name's holder.
+func (w *world) wantFenceOf(ctx context.Context, name string) {
+	w.t.Helper()
+	if fence, ok := pawl.FenceOf(ctx, name); !ok || fence != w.entry(name).Holders[0].Fence {
+		w.t.Errorf("the fence of %q is %d, %v", name, fence, ok)
 	}
 }
 
@@ -315,6 +326,22 @@ func (w *world) wantWaiters(name string, want int) {
 	synctest.Wait()
 	if n := len(w.entry(name).Waiters); n != want {
 		w.t.Errorf("%d claims wait for %q, want %d", n, name, want)
+	}
+}
+
+// wantEqual fails the test unless got is want.
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// wantWithin fails the test unless got is between least and most.
+func wantWithin[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: %v, want %v to %v", what, got, least, most)
 	}
 }
 
