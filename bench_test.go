@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/cputime"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/memlock"
@@ -35,29 +36,19 @@ func cycles(b *testing.B, d driver.Driver, goroutines int) {
 	c, err := pawl.New(d, nil)
 	noError(b, err)
 	defer c.Close()
-	b.ReportAllocs()
-	b.ResetTimer()
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			m := c.Mutex("name" + strconv.Itoa(g))
-			for range (b.N + g) / goroutines {
-				cycle(b, m)
-			}
-		})
+	mutexes := make([]*pawl.Mutex, goroutines)
+	for i := range mutexes {
+		mutexes[i] = c.Mutex("name" + strconv.Itoa(i))
 	}
-	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	drivertest.BenchmarkCycles(b, goroutines, func(i int) error { return cycle(mutexes[i]) })
 }
 
-func cycle(b *testing.B, m *pawl.Mutex) {
+func cycle(m *pawl.Mutex) error {
 	l, err := m.Lock(background)
-	if err == nil {
-		err = l.Release(background)
-	}
 	if err != nil {
-		b.Error(err)
+		return err
 	}
+	return l.Release(background)
 }
 
 func (distant) travel() {
@@ -72,21 +63,8 @@ func BenchmarkOneName64Distant(b *testing.B) {
 	c, err := pawl.New(distant{engine.Full(memlock.New(nil))}, nil)
 	noError(b, err)
 	defer c.Close()
-	convoy(b, c)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
-}
-
-func convoy(b *testing.B, c *pawl.Client) {
-	var wg sync.WaitGroup
-	for g := range 64 {
-		wg.Go(func() {
-			m := c.Mutex("x")
-			for range (b.N + g) / 64 {
-				cycle(b, m)
-			}
-		})
-	}
-	wg.Wait()
+	m := c.Mutex("x")
+	drivertest.BenchmarkCycles(b, 64, func(int) error { return cycle(m) })
 }
 
 // BenchmarkOneName64DistantOther is the same, while another process takes the lock every
@@ -108,15 +86,17 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 		for !ended.Load() {
 			time.Sleep(3 * time.Millisecond)
 			began := time.Now()
-			cycle(b, other.Mutex("x"))
+			if err := cycle(other.Mutex("x")); err != nil {
+				b.Error(err)
+			}
 			waited := time.Since(began)
 			longest, sum, waits = max(longest, waited), sum+waited, waits+1
 		}
 	})
-	convoy(b, c)
+	m := c.Mutex("x")
+	drivertest.BenchmarkCycles(b, 64, func(int) error { return cycle(m) })
 	ended.Store(true)
 	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 	b.ReportMetric(float64(longest.Microseconds())/1000, "longest-wait-ms")
 	b.ReportMetric(float64(sum.Microseconds())/1000/float64(waits), "mean-wait-ms")
 }
