@@ -32,8 +32,7 @@ func TestDeadlineOfAWaitNamesNoFormerHolder(t *testing.T) {
 		got := startLock(t, b.Mutex("x"))
 		noError(t, gone.Release(background))
 		lease := <-got
-		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
-		defer cancel()
+		ctx := timeoutCtx(t, 5*time.Millisecond)
 		_, err := b.Mutex("x").Lock(ctx) // it waits here, for the lease to be passed on
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
 		var held *pawl.HeldError

@@ -84,8 +84,7 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 		first := make(chan error)
 		go func() { first <- c.Close() }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Second)
 		isError(t, c.CloseWithin(ctx), context.DeadlineExceeded)
 		answer := <-first // after the default time limit of Close
 		isError(t, answer, pawl.ErrUnavailable)
@@ -286,8 +285,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			s := &server{healthy: func(driver.LeaseRef) bool { return !c.hangs }}
 			client := w.serve(1, s)
 			s.closeTime = c.takes
-			ctx, cancel := context.WithTimeout(background, max(c.timeout, 0))
-			defer cancel()
+			ctx := timeoutCtx(t, max(c.timeout, 0))
 			if c.timeout < 0 {
 				ctx = background
 			}
@@ -326,11 +324,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 			cancel()
 			isError(t, <-gaveUp, context.Canceled)
 			up()
-			ctx, cancel = context.WithTimeout(background, c.timeout)
-			defer cancel()
-			began := time.Now()
-			err := client.CloseWithin(ctx)
-			took := time.Since(began)
+			took, err := timed(func() error { return client.CloseWithin(timeoutCtx(t, c.timeout)) })
 			if c.want == nil {
 				noError(t, err)
 			} else {

@@ -53,25 +53,15 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	})
 }
 
-// locatedDriver is a backend with a location, such as a server's address.
-type locatedDriver struct {
-	*faulty
-	kind, location string
-}
-
-func (p locatedDriver) Properties() driver.Properties {
-	q := p.faulty.Properties()
-	q.Backend, q.Location = p.kind, p.location
-	return q
-}
-
 // Attach refuses a handle of another kind of backend. Two locations of one kind may be
 // addresses of one server, so Attach tries. If the lease is not held there, the error
 // names both locations.
 func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		clientAt := func(kind, location string, memory *memlock.Memory) *pawl.Client {
-			return w.clientOf(locatedDriver{&faulty{Driver: engine.Full(memory.Driver())}, kind, location}, nil)
+			return w.clientOf(&faulty{Driver: engine.Full(memory.Driver()), properties: func(p *driver.Properties) {
+				p.Backend, p.Location = kind, location
+			}}, nil)
 		}
 		other := memlock.NewMemory(nil)
 		here := clientAt("redis", "redis a:6379", w.memory)

@@ -72,8 +72,7 @@ func TestTheResultOfAnElectedFunctionEndsRun(t *testing.T) {
 		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, noDelay))
 		isError(t, <-failed, errNet, pawl.ErrLost)
 
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Second)
 		b, _ := w.client(nil)
 		must(t)(b.Mutex("jobs").Lock(background))
 		isError(t, e.Run(ctx, func(context.Context) error { return nil }), context.DeadlineExceeded, pawl.ErrHeld)

@@ -16,9 +16,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/fence"
-	"github.com/pawl-go/pawl/internal/bubble"
-	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/memlock"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/errors.txt with the texts of the errors")
@@ -140,8 +137,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	say("held by another", err)
 	_, err = c.Mutex("held").TryLock(background)
 	say("held by this client", err)
-	ctx, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
+	ctx := timeoutCtx(t, time.Second)
 	_, err = other.Mutex("held").Lock(ctx)
 	say("a wait that a deadline ended", err)
 	canceled, cancel := context.WithCancel(background)
@@ -214,8 +210,7 @@ func sayUnavailable(t *testing.T, w *world, say func(string, error)) {
 	say("a try without a backend", err)
 	_, err = c.Mutex("x").Lock(background)
 	say("a wait without a backend", err)
-	ctx, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
+	ctx := timeoutCtx(t, time.Second)
 	_, err = c.Mutex("x").Lock(ctx)
 	say("a wait without a backend that a deadline ended", err)
 	say("a release without a backend", l.Release(background))
@@ -231,8 +226,7 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
 	c, f := w.client(nil)
 	l := must(t)(c.Mutex("z").Lock(background))
-	ctx, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
+	ctx := timeoutCtx(t, time.Second)
 	up := f.down()
 	say("a shutdown while a lease is held, without a backend", c.Shutdown(ctx))
 	up()
@@ -250,26 +244,15 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 }
 
 func TestAnUnansweredRequestNamesTheBackend(t *testing.T) {
-	for where, d := range map[string]driver.Driver{
-		"pawl: memory host:6379: acquire \"x\": no answer in time": &located{silentDriver{Driver: engine.Full(memlock.New(nil))}},
-		"pawl: memory: acquire \"x\": no answer in time":           &silentDriver{Driver: engine.Full(memlock.New(nil))},
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			c, err := pawl.New(d, nil)
-			noError(t, err)
-			if _, err := c.Mutex("x").TryLock(t.Context()); err == nil || !strings.HasPrefix(err.Error(), where) {
-				t.Errorf("TryLock: %v; want %s", err, where)
+	for location, backend := range map[string]string{"memory host:6379": "memory host:6379", "": "memory"} {
+		inWorld(t, func(t *testing.T, w *world) {
+			net := w.faulty()
+			net.properties = func(p *driver.Properties) { p.Location = location }
+			net.setStuck(func(op string, _ int) bool { return op == "acquire" })
+			_, err := w.clientOf(net, nil).Mutex("x").TryLock(background)
+			if want := `pawl: ` + backend + `: acquire "x": no answer in time`; err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("TryLock: %v; want %s", err, want)
 			}
-			_ = c.Close()
 		})
 	}
-}
-
-// located is a backend that answers nothing, and has a location.
-type located struct{ silentDriver }
-
-func (l *located) Properties() driver.Properties {
-	p := l.Driver.Properties()
-	p.Location = "memory host:6379"
-	return p
 }

@@ -23,8 +23,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, f := w.client(nil)
 			f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
-			ctx, cancel := context.WithTimeout(background, time.Minute)
-			defer cancel()
+			ctx := timeoutCtx(t, time.Minute)
 			_, err := c.Mutex("x").Lock(ctx)
 			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
 				t.Errorf("lock: %v", err)

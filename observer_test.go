@@ -82,8 +82,7 @@ func TestWhatHappensIsLogged(t *testing.T) {
 		b, _ := w.client(nil)
 		lease := must(t)(a.Mutex("x").Lock(background))
 		_, _ = a.Mutex("x").TryLock(background)
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Second)
 		_, _ = a.Mutex("x").Lock(ctx)
 		noError(t, lease.Release(background))
 		held := must(t)(b.Mutex("x").Lock(background))
@@ -201,8 +200,7 @@ func TestSkippedRunsCanBeCounted(t *testing.T) {
 			refused[0].Claim == 0 || refused[0].Ctx.Value(spanKey{}) != "run" {
 			t.Fatalf("the events are %+v", refused)
 		}
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Second)
 		_, err = c.Mutex("x").Lock(ctx)
 		isError(t, err, context.DeadlineExceeded)
 		if len(refused) != 2 || refused[1].Try || refused[1].Err != err || refused[1].Waited != time.Second {

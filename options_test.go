@@ -16,24 +16,18 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// minTTLDriver is a backend that cannot keep a lease of less than a second.
-type minTTLDriver struct{ driver.Driver }
-
-func (p minTTLDriver) Properties() driver.Properties {
-	out := p.Driver.Properties()
-	out.Backend, out.MinTTL = "patient", time.Second
-	return out
-}
-
 func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	const short = 999 * time.Millisecond
+	patient := func() *faulty { // a backend that cannot keep a lease of less than a second
+		return &faulty{Driver: engine.Full(memlock.New(nil)), properties: func(p *driver.Properties) { p.Backend, p.MinTTL = "patient", time.Second }}
+	}
 	for what, o := range map[string]*pawl.Options{"TTL": {TTL: short}, "QueueTTL": {QueueTTL: short}} {
-		_, err := pawl.New(minTTLDriver{engine.Full(memlock.New(nil))}, o)
+		_, err := pawl.New(patient(), o)
 		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	c, err := pawl.New(minTTLDriver{engine.Full(memlock.New(nil))}, &pawl.Options{TTL: time.Second})
+	c, err := pawl.New(patient(), &pawl.Options{TTL: time.Second})
 	noError(t, err)
 	defer c.Close()
 	for what, o := range map[string]pawl.LockOption{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {

@@ -56,8 +56,7 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 		if errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("a try returns %v", err)
 		}
-		brief, stop := context.WithTimeout(background, time.Second)
-		defer stop()
+		brief := timeoutCtx(t, time.Second)
 		_, err = c.Mutex("x").Lock(brief) // behind the first
 		isError(t, err, context.DeadlineExceeded, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {

@@ -24,8 +24,7 @@ func TestEachWaiterGetsItsOwnPlace(t *testing.T) {
 		held := must(t)(a.Mutex("x").Lock(background))
 		go func() { noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background)) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Second)
 		got := make(chan int)
 		for range 5 {
 			go func() {
@@ -67,8 +66,7 @@ func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{HandoffWindow: time.Second})
 		held := lockWithFencesToSpare(t, w, c)
-		ctx, cancel := context.WithTimeout(background, time.Millisecond)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Millisecond)
 		waited := make(chan error, 1)
 		go func() {
 			_, err := c.Mutex("x").Lock(ctx)

@@ -69,8 +69,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x").Lock(background))
-		ctx, cancel := context.WithTimeout(background, time.Minute)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Minute)
 		took, err := timed(func() error { return c.Shutdown(ctx) })
 		isError(t, err, context.DeadlineExceeded)
 		wantEqual(t, "Shutdown took", took, time.Minute)
@@ -130,8 +129,7 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 		}()
 		synctest.Wait()
 		must(t)(other.Mutex("x").ForceLock(background))
-		brief, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
+		brief := timeoutCtx(t, time.Second)
 		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {
 			t.Error("Shutdown did not wait for the function until its ctx ended")
 		}

@@ -54,8 +54,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		waitTenSeconds() // renewed meanwhile
 		noError(t, lease.SetValue(background, []byte("v")))
 		waitTenSeconds()
-		short, stop := context.WithTimeout(background, 20*time.Second)
-		defer stop()
+		short := timeoutCtx(t, 20*time.Second)
 		go a.Mutex("x").Lock(short)
 		waitTenSeconds()
 		waitTenSeconds()
@@ -176,8 +175,7 @@ func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
 		if errors.Is(err, context.DeadlineExceeded) || took > 21*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
-		ctx, cancel := context.WithTimeout(background, 3*time.Second)
-		defer cancel()
+		ctx := timeoutCtx(t, 3*time.Second)
 		for _, err := range a.Watch(ctx, "x") {
 			t.Errorf("Watch yields %v at the end of its ctx", err)
 		}
@@ -333,8 +331,7 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			b, f, a := w.twoWithNetwork()
-			ctx, cancel := context.WithTimeout(background, 10*time.Second)
-			defer cancel()
+			ctx := timeoutCtx(t, 10*time.Second)
 			f.down()
 			var busy sync.WaitGroup
 			busy.Go(func() {
@@ -384,8 +381,7 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 			return done
 		}
 
-		soon, cancel := context.WithTimeout(background, 7*time.Second)
-		defer cancel()
+		soon := timeoutCtx(t, 7*time.Second)
 		err := <-waited(soon)
 		isError(t, err, context.DeadlineExceeded)
 		isError(t, err, pawl.ErrHeld)

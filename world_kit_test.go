@@ -42,6 +42,8 @@ type faulty struct {
 	punctual  bool          // a stuck request fails at its deadline, before its ctx ends, as on a socket
 	closeTime time.Duration // how long Close takes
 
+	properties func(p *driver.Properties) // changes the backend's properties
+
 	// These replace the sending of a request and the delivery of a signal.
 	around func(ctx context.Context, op string, do func() error) error
 	signal func(tell func())
@@ -108,6 +110,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// timeoutCtx returns a ctx that ends after d.
+func timeoutCtx(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(background, d)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // timed calls f, and returns how long that took, in virtual time.
@@ -228,6 +237,9 @@ func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
 func (f *faulty) Properties() driver.Properties {
 	p := f.Driver.Properties()
 	p.PushesGrants, p.PushesChanges = p.PushesGrants && !f.noPush, p.PushesChanges && !f.noPush
+	if f.properties != nil {
+		f.properties(&p)
+	}
 	return p
 }
 
