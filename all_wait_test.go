@@ -125,8 +125,7 @@ func TestNoCallerOfAllStarves(t *testing.T) {
 		keepBusy("z", client, 13*time.Second, stop, &all)
 		time.Sleep(time.Minute)
 		c := client()
-		ctx, cancel := context.WithTimeout(background, time.Hour)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Hour)
 		took, err := timed(func() error {
 			return pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(ctx, func(context.Context) error { return nil })
 		})
@@ -169,27 +168,6 @@ func TestGroupsOfTheSameNamesAreServedInOrder(t *testing.T) {
 		for i, net := range nets {
 			wantEqual(t, fmt.Sprint("releases of caller ", i), net.count("release"), 3)
 		}
-	})
-}
-
-// One name is a semaphore to some callers, and a mutex to others. Because of the value,
-// all callers keep their locks while they wait. They do not block each other for ever.
-func TestNamesOfTwoKindsAreNoDeadlock(t *testing.T) {
-	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
-		a, b := client(), client()
-		value := pawl.WithValue([]byte("v"))
-		pool := pawl.All(a.Mutex("m", value), a.Semaphore("pool", 4).Permits(1), a.Semaphore("b", 2).Permits(1))
-		drain := pawl.All(b.Mutex("b", value), b.Mutex("m"), b.Mutex("pool"))
-		var all sync.WaitGroup
-		for _, locks := range []*pawl.Group{pool, drain, pool, drain} {
-			all.Go(func() {
-				for range 20 {
-					noError(t, locks.Do(background, func(context.Context) error { time.Sleep(time.Second); return nil }))
-				}
-			})
-		}
-		all.Wait()
-		w.wantFree("b", "m", "pool")
 	})
 }
 
@@ -238,6 +216,7 @@ func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
 				holders, longest := map[string]int{}, time.Duration(0)
 				for i := range 12 {
 					c, net := w.client(nil)
+					net.oneByOne = seed%2 == 1
 					net.setLatency(time.Millisecond)
 					dice := rand.New(rand.NewPCG(seed, uint64(i)))
 					all.Go(func() {
@@ -267,6 +246,7 @@ func TestGroupsOfAnyNamesAndKindsAllRun(t *testing.T) {
 					})
 				}
 				all.Wait()
+				w.wantFree("a", "b", "c", "d", "e")
 				t.Log("the longest wait took", longest)
 			})
 		}
@@ -366,8 +346,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsInspect(t *testing.T) {
 			return true
 		})
 		inTheWay := must(t)(other.Mutex("a").Lock(background))
-		ctx, cancel := context.WithTimeout(background, time.Hour)
-		defer cancel()
+		ctx := timeoutCtx(t, time.Hour)
 		ran := make(chan error, 1)
 		go func() { // it holds b, because of the value, and waits for a permit of a
 			locks := pawl.All(c.Semaphore("a", 2).Permits(1), c.Mutex("b", pawl.WithValue([]byte("v"))))

@@ -117,21 +117,3 @@ func TestAProcessServesInItsTurnOnlyEarlierWaiters(t *testing.T) {
 		}
 	}
 }
-
-// A waiter that comes during the turn of its process is served in the next one.
-func TestAWaiterThatComesInATurnWaitsForTheNext(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.twoClients()
-		l := waiterLine{t: t}
-		held := must(t)(b.Mutex("x").Lock(background))
-		for range 3 {
-			l.join("a", a)
-		}
-		l.join("b", b)
-		time.Sleep(2 * time.Second) // the waiters renew their places, and the head counts those behind it
-		noError(t, held.Release(background))
-		l.join("A", a)
-		l.wg.Wait()
-		wantEqual(t, "the order", l.served, "aaabA")
-	})
-}

@@ -205,21 +205,6 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	})
 }
 
-// Waiters of all processes are served in the order in which they came. A waiter does not
-// stay out of the backend's queue for a lease that cannot be passed on.
-func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.twoClients()
-		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, because no claim waited
-		l := waiterLine{t: t}
-		l.join("a", a)
-		l.join("b", b)
-		noError(t, held.Release(background))
-		l.wg.Wait()
-		wantEqual(t, "the order", l.served, "ab")
-	})
-}
-
 func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
