@@ -30,9 +30,7 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		}
 		again, err := locks.TryLock(ctx)
 		noError(t, err)
-		if err := again.ReleaseUnused(ctx); err != nil {
-			t.Error(err)
-		}
+		noError(t, again.ReleaseUnused(ctx))
 	})
 }
 
@@ -80,9 +78,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				synctest.Wait() // the other holds b; both wait for m
 				noError(t, first.Release(ctx))
 				for range 2 {
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
+					noError(t, <-done)
 				}
 				drained.giveUp(ctx, nil)
 			})

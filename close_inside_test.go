@@ -31,9 +31,7 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 		}
 		all.Go(func() {
 			<-begin
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t, c.Close())
 		})
 		close(begin)
 		all.Wait()
@@ -58,9 +56,7 @@ func TestCloseDoesNotCountARefusedRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.during = func() { c.releases.n.Add(1) } // the first half of an enter that comes too late
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	noError(t, c.Close())
 	c.releases.leave()
 }
 
@@ -83,9 +79,7 @@ func TestReleaseIsAcceptedUntilCloseHasSeenItsLease(t *testing.T) {
 			}
 		})
 		<-ready
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, c.Close())
 		all.Wait()
 		if t.Failed() {
 			return

@@ -58,13 +58,9 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.Close() }()
 		synctest.Wait()
-		if err := lease.h.giveBack(context.Background(), c.now().Mono, lease); err != nil {
-			t.Errorf("the release returns %v", err)
-		}
+		noError(t, lease.h.giveBack(context.Background(), c.now().Mono, lease))
 		c.releases.leave()
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-closed)
 		d := memory.Driver()
 		defer d.Close()
 		if e, _ := d.Inspect(context.Background(), "x"); len(e.Holders) > 0 {

@@ -27,11 +27,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		}()
 		synctest.Wait()
 		lease := must(t)(c.Mutex("lease").Lock(background))
-		time.AfterFunc(5*time.Second, func() {
-			if err := lease.Release(background); err != nil {
-				t.Errorf("the release returned %v", err)
-			}
-		})
+		time.AfterFunc(5*time.Second, func() { noError(t, lease.Release(background)) })
 		waited := make(chan error)
 		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in the local queue
 			go func() { _, err := c.Mutex(name).Lock(background); waited <- err }()
@@ -82,11 +78,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x").Lock(background))
-		time.AfterFunc(time.Second, func() {
-			if err := c.Close(); err != nil {
-				t.Errorf("Close returned %v", err)
-			}
-		})
+		time.AfterFunc(time.Second, func() { noError(t, c.Close()) })
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
 		wantEqual(t, "Shutdown took", took, time.Second)

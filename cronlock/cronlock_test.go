@@ -86,9 +86,7 @@ func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int
 	}
 	return r, func() {
 		for _, s := range all {
-			if err := s.Shutdown(); err != nil {
-				t.Error(err)
-			}
+			noError(t, s.Shutdown())
 		}
 	}
 }

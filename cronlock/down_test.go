@@ -72,9 +72,7 @@ func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func(
 	}
 	s.Start()
 	return func() {
-		if err := s.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Shutdown())
 	}
 }
 

@@ -162,9 +162,7 @@ func TestProblemsOfOtherServicesAreNoStaleErrors(t *testing.T) {
 	defer s.Close()
 	answer := must(http.Get(s.URL))(t)
 	defer answer.Body.Close()
-	if err := fence.ResponseError(answer); err != nil {
-		t.Error(err)
-	}
+	noError(t, fence.ResponseError(answer))
 }
 
 // A fence is valid only for the resource to which the request writes.

@@ -228,9 +228,7 @@ func (badETagStore) Put(context.Context, string, fence.Object) error { return ni
 func TestProbeObjectStore(t *testing.T) {
 	b := newBucket()
 	for range 2 { // the second time, the object exists
-		if err := fence.ProbeObjectStore(t.Context(), b, "pawl-probe"); err != nil {
-			t.Error(err)
-		}
+		noError(t, fence.ProbeObjectStore(t.Context(), b, "pawl-probe"))
 	}
 	for what, store := range map[string]fence.ObjectStore{
 		"If-Match": oldStore{b, func(o *fence.Object, stored fence.Object) {

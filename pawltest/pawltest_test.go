@@ -70,9 +70,7 @@ func TestFaultsLoseLeases(t *testing.T) {
 				b.Restore()
 				lease := must(b.Client(nil).Mutex("x").Lock(t.Context()))(t)
 				b.AssertHolders("x", 1)
-				if err := lease.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				basictest.NoError(t, lease.Release(t.Context()))
 				b.AssertFree("x")
 			})
 		})
@@ -143,9 +141,7 @@ func TestThePushesOfTheMemoryArrive(t *testing.T) {
 		waiting.Go(func() { _ = two.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }) })
 		synctest.Wait()
 		b.AssertWaiting("x", 1)
-		if err := all.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		basictest.NoError(t, all.Release(t.Context()))
 		waiting.Wait()
 		if took := time.Since(began); took > 50*time.Millisecond {
 			t.Errorf("it took %v", took)
