@@ -39,7 +39,7 @@ type Election struct {
 // Run refuses WithValueBelow and WithWait.
 func (c *Client) Election(name string, options ...LockOption) *Election {
 	e := &Election{lock: c.lock(name, options), client: c}
-	e.value = orEmpty(e.o.value)
+	e.value = cloneValue(e.o.value)
 	return e
 }
 
@@ -91,22 +91,18 @@ var errResigned = errors.New("pawl: resigned")
 // f, however long it takes. Or ctx goes on, and the program calls [Client.Shutdown] with
 // a bound: then f's context ends, too.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	if e == nil {
+	switch {
+	case e == nil:
 		return errNotMade
-	}
-	if ctx == nil {
+	case ctx == nil:
 		return errNoContext
-	}
-	if e.o.valueBelow != nil {
+	case e.o.valueBelow != nil:
 		return noEffectError("WithValueBelow", "an Election", "for a mutex")
-	}
-	if e.o.wait != 0 {
+	case e.o.wait != 0:
 		return noEffectError("WithWait", "an Election", "for a mutex: Run waits until it leads")
-	}
-	if f == nil {
+	case f == nil:
 		return errNoFunction
-	}
-	if !e.beginRun() {
+	case !e.beginRun():
 		return invalid(fmt.Sprintf("election of %q", e.name), "is run already", "one Run at a time")
 	}
 	defer func() { e.setStatus(false, cmp.Or(err, errRunEnded)) }()
@@ -307,7 +303,7 @@ func (e *Election) SetValue(ctx context.Context, value []byte) error {
 		return err
 	}
 	e.mu.Lock()
-	e.value = append([]byte{}, value...)
+	e.value = cloneValue(value)
 	lease := e.leading
 	e.mu.Unlock()
 	if lease == nil {

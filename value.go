@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/pawl-go/pawl/driver"
@@ -16,7 +15,7 @@ import (
 // A lock with a value is not passed among the waiters of one process (see
 // Options.HandoffWindow): the backend makes each grant.
 func WithValue(value []byte) LockOption {
-	return grantOption("WithValue", func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
+	return grantOption("WithValue", func(o *lockOptions) { o.value = cloneValue(value) })
 }
 
 // WithValueBelow makes the grant depend on the value that the name keeps: the name must
@@ -25,16 +24,11 @@ func WithValue(value []byte) LockOption {
 // the same value, one holder writes it, and only once. For a waiter, the backend compares
 // when the waiter's turn comes, and maybe also earlier.
 func WithValueBelow(value []byte) LockOption {
-	return grantOption("WithValueBelow", func(o *lockOptions) { o.valueBelow = bytes.Clone(orEmpty(value)) })
+	return grantOption("WithValueBelow", func(o *lockOptions) { o.valueBelow = cloneValue(value) })
 }
 
-// orEmpty returns value, but never nil, because nil means no value to the driver.
-func orEmpty(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
-}
+// cloneValue returns a copy that is never nil, because nil means no value to the driver.
+func cloneValue(value []byte) []byte { return append([]byte{}, value...) }
 
 // SetValue makes the name keep another value, at most 1 KB, and renews the lease. Only a
 // holder can write a name's value. See [WithValue].
@@ -45,7 +39,7 @@ func orEmpty(value []byte) []byte {
 // the unanswered write can no longer reach the backend, so that an earlier value never
 // overwrites a later one.
 func (l *Lease) SetValue(ctx context.Context, value []byte) error {
-	value = bytes.Clone(orEmpty(value))
+	value = cloneValue(value)
 	if err := driver.ValidateValue(value); err != nil {
 		return err
 	}

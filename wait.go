@@ -193,14 +193,11 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		return nil
 	}
 
-	if errors.Is(err, ErrInvalid) {
-		return err // refused before anything was sent
+	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) {
+		return err // ErrInvalid: refused before anything was sent
 	}
 	if refused, ok := errors.AsType[*driver.ValueNotBelowError](err); ok {
 		return a.endForValue(refused)
-	}
-	if errors.Is(err, ErrClosed) {
-		return err
 	}
 	// From here on the outcome is unknown: the claim may be granted, or queued.
 	if ctxErr(a.ctx) != nil {

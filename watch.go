@@ -37,12 +37,11 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 			return
 		}
 		stored, err := c.stored(name)
+		if err == nil && ctx == nil {
+			err = errNoContext
+		}
 		if err != nil {
 			yield(Entry{}, err)
-			return
-		}
-		if ctx == nil {
-			yield(Entry{}, errNoContext)
 			return
 		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
