@@ -16,7 +16,7 @@ func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			c, f, other := w.twoWithNetwork()
 			if how == "force" {
-				must(t)(other.Mutex("x").Lock(background))
+				must(other.Mutex("x").Lock(background))(t)
 			}
 			f.set(nil, func(op string) error {
 				if op == "acquire" && f.count(op) < 3 {
@@ -24,7 +24,7 @@ func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 				}
 				return nil
 			})
-			lease := must(t)(lock(c.Mutex("x"), background))
+			lease := must(lock(c.Mutex("x"), background))(t)
 			if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || f.count("acquire") != 3 {
 				t.Errorf("the backend has %+v; want one lease with the fence %d, after three requests", e, lease.Fence())
 			}
@@ -52,9 +52,9 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 		c, f := w.client(nil)
 		f.latency = 300 * time.Millisecond
 		first := make(chan *pawl.Lease)
-		go func() { first <- must(t)(c.RWMutex("x").RLock(background)) }()
+		go func() { first <- must(c.RWMutex("x").RLock(background))(t) }()
 		time.Sleep(time.Millisecond)
-		noError(t, must(t)(c.RWMutex("x").TryRLock(background)).Release(background))
+		noError(t, must(c.RWMutex("x").TryRLock(background))(t).Release(background))
 		noError(t, (<-first).Release(background))
 		w.wantFree("x")
 	})

@@ -43,8 +43,8 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		synctest.Wait()
-		noError(t, must(t)(b.Mutex("x").TryLock(background)).Release(background))
-		noError(t, must(t)(b.Mutex("y").TryLock(background)).Release(background))
+		noError(t, must(b.Mutex("x").TryLock(background))(t).Release(background))
+		noError(t, must(b.Mutex("y").TryLock(background))(t).Release(background))
 
 		leases, err := locks.Lock(background)
 		noError(t, err)
@@ -75,7 +75,7 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.wantFree("x", "y")
 		}
-		holder := must(t)(b.Mutex("y").Lock(background))
+		holder := must(b.Mutex("y").Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
 		net.set(nil, func(string) error { cancel(); return nil }) // while the refusal is on its way
 		for range 2 {
@@ -109,7 +109,7 @@ func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 		leases, err := locks.Lock(background)
 		noError(t, err)
 		noError(t, leases.Release(background))
-		holder := must(t)(b.Mutex("y").Lock(background))
+		holder := must(b.Mutex("y").Lock(background))(t)
 		_, err = locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		noError(t, holder.Release(background))
@@ -199,7 +199,7 @@ func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 		cancel()
 		_, err := locks.TryLock(ended)
 		isError(t, err, context.Canceled)
-		holder := must(t)(b.Mutex("y").Lock(background))
+		holder := must(b.Mutex("y").Lock(background))(t)
 		waitCtx, stop := context.WithCancel(background)
 		go a.Mutex("y").Lock(waitCtx)
 		synctest.Wait()

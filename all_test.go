@@ -27,7 +27,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		if held == nil || held.Name != "a" {
 			t.Fatalf("the error names another lock: %v", err)
 		}
-		other := must(t)(b.RWMutex("m").RLock(background))
+		other := must(b.RWMutex("m").RLock(background))(t)
 		noError(t, leases.Release(background))
 		noError(t, leases.Release(background))
 		isError(t, leases.Err(), pawl.ErrReleased)
@@ -98,7 +98,7 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
-		lease := must(t)(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))
+		lease := must(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))(t)
 		noError(t, lease.Release(background))
 		for name, other := range map[string]pawl.Lockable{
 			"a condition": c.Mutex("x", pawl.WithValueBelow([]byte("1"))),
@@ -149,7 +149,7 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 			return 0
 		})
 		other, _ := w.client(nil)
-		held := must(t)(other.Mutex("z").Lock(background))
+		held := must(other.Mutex("z").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Second)
 		began := time.Now()
 		_, err := pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Lock(ctx)

@@ -176,7 +176,7 @@ func TestGroupsOfTheSameNamesAreServedInOrder(t *testing.T) {
 func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
-		held := must(t)(other.Mutex("y").Lock(background))
+		held := must(other.Mutex("y").Lock(background))(t)
 		least := pawl.WithMinHold(time.Hour)
 		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
 		_, err := locks.TryLock(background)
@@ -285,7 +285,7 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		for _, name := range []string{"x", "y", "z"} {
-			held := must(t)(other.Mutex(name).Lock(background))
+			held := must(other.Mutex(name).Lock(background))(t)
 			for _, end := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
 				ctx, cancel := context.WithTimeout(background, 2*time.Second)
 				took, err := timed(func() error {
@@ -314,7 +314,7 @@ func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		tick := []byte("5")
-		x, y := must(t)(other.Mutex("x").Lock(background)), must(t)(other.Mutex("y").Lock(background))
+		x, y := must(other.Mutex("x").Lock(background))(t), must(other.Mutex("y").Lock(background))(t)
 		done := make(chan error)
 		go func() {
 			done <- pawl.All(c.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
@@ -345,7 +345,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsInspect(t *testing.T) {
 			}
 			return true
 		})
-		inTheWay := must(t)(other.Mutex("a").Lock(background))
+		inTheWay := must(other.Mutex("a").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Hour)
 		ran := make(chan error, 1)
 		go func() { // it holds b, because of the value, and waits for a permit of a

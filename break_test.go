@@ -19,7 +19,7 @@ func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 			a, f := w.client(nil)
 			f.noSignals = !push
 			b, _ := w.client(&pawl.Options{ID: "breaker"})
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 			broken := time.Now()
 			isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}), pawl.ErrNoSuchLease)
@@ -31,7 +31,7 @@ func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 			lost := wantLoss(t, lease.Err(), pawl.ReasonBroken)
 			wantEqual(t, "the breaker", lost.By.Client, "breaker")
 			wantWithin(t, "from the break to StopBy", lost.StopBy.Sub(broken), time.Minute-time.Microsecond, time.Minute+time.Microsecond)
-			must(t)(b.Mutex("x").Lock(background))
+			must(b.Mutex("x").Lock(background))(t)
 			wantWithin(t, "the next holder was granted the name after", time.Since(broken), time.Minute, time.Hour)
 		})
 	}
@@ -42,7 +42,7 @@ func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(&pawl.Options{Labels: map[string]string{"app": "ops"}})
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, Reason: strings.Repeat("x", 300)}), pawl.ErrInvalid)
 		noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 		<-lease.Done()
@@ -53,7 +53,7 @@ func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 		if text := lease.Err().Error(); !strings.Contains(text, ` by=anna@ops-1 reason="the host is gone"`) {
 			t.Errorf("the error is %s", text)
 		}
-		again := must(t)(a.Mutex("x").Lock(background))
+		again := must(a.Mutex("x").Lock(background))(t)
 		noError(t, b.Break(background, "x", again.Fence(), noDelay)) // without a person or reason
 		<-again.Done()
 		if lost := wantLoss(t, again.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
@@ -72,7 +72,7 @@ func TestABreakNamesThePersonThoughItsClientHasManyLabels(t *testing.T) {
 			}
 			a, _ := w.client(nil)
 			b, _ := w.client(&pawl.Options{Labels: many})
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, By: "anna@ops-1", Reason: "the host is gone"}))
 			<-lease.Done()
 			labels := wantLoss(t, lease.Err(), pawl.ReasonBroken).By.Labels
@@ -90,8 +90,8 @@ func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		b, _ := w.client(&pawl.Options{TTL: time.Second})
-		short := must(t)(a.RWMutex("x", pawl.WithTTL(10*time.Second)).RLock(background))
-		long := must(t)(a.RWMutex("x", pawl.WithTTL(40*time.Second)).RLock(background))
+		short := must(a.RWMutex("x", pawl.WithTTL(10*time.Second)).RLock(background))(t)
+		long := must(a.RWMutex("x", pawl.WithTTL(40*time.Second)).RLock(background))(t)
 		net.down()
 		for _, c := range []struct {
 			lease *pawl.Lease
@@ -102,7 +102,7 @@ func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
 			isError(t, b.Break(background, "x", c.lease.Fence(), c.o), pawl.ErrNoSuchLease)
 			wantEqual(t, "closed for", w.entry("x").ClosedFor, c.want)
 		}
-		took, err := timed(func() error { must(t)(b.Mutex("x").Lock(background)); return long.Err() })
+		took, err := timed(func() error { must(b.Mutex("x").Lock(background))(t); return long.Err() })
 		isError(t, err, pawl.ErrLost)
 		wantWithin(t, "the next holder was granted the name after", took, 40*time.Second, 41*time.Second)
 	})
@@ -144,7 +144,7 @@ func TestBreakGuessesNoTTL(t *testing.T) {
 	c, err := pawl.New(ttlHider{memlock.New(nil)}, nil)
 	noError(t, err)
 	defer c.Close()
-	lease := must(t)(c.Mutex("x").Lock(background))
+	lease := must(c.Mutex("x").Lock(background))(t)
 	err = c.Break(background, "x", lease.Fence(), nil)
 	isError(t, err, pawl.ErrInvalid)
 	wantEqual(t, "the error", err.Error(), "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop")

@@ -28,7 +28,7 @@ func TestAnEndedCtxSendsNothing(t *testing.T) {
 func TestDeadlineOfAWaitNamesNoFormerHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		gone := must(t)(a.Mutex("x").Lock(background))
+		gone := must(a.Mutex("x").Lock(background))(t)
 		got := startLock(t, b.Mutex("x"))
 		noError(t, gone.Release(background))
 		lease := <-got
@@ -49,7 +49,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	for range 100 {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, b := w.twoClients()
-			held := must(t)(a.Mutex("x").Lock(background))
+			held := must(a.Mutex("x").Lock(background))(t)
 			var wg sync.WaitGroup
 			ctx, cancel := context.WithCancel(background)
 			for _, c := range []*pawl.Client{a, b, a} {

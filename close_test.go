@@ -17,8 +17,8 @@ import (
 func TestCloseEndsEverything(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		lease := must(t)(a.Mutex("x").Lock(background))
-		foreign := must(t)(b.Mutex("y").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
+		foreign := must(b.Mutex("y").Lock(background))(t)
 		waiters := make(chan error)
 		for _, name := range []string{"x", "x", "y", "y"} { // behind its own client, and behind another
 			go func() { _, err := a.Mutex(name).Lock(background); waiters <- err }()
@@ -79,7 +79,7 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		must(t)(c.Mutex("x").Lock(background))
+		must(c.Mutex("x").Lock(background))(t)
 		f.down()
 		first := make(chan error)
 		go func() { first <- c.Close() }()
@@ -119,14 +119,14 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 			for state, before := range map[string]func(c *pawl.Client, down func()){
 				"leases": func(c *pawl.Client, down func()) {
 					for i := range 100 {
-						must(t)(c.Mutex(strconv.Itoa(i)).Lock(background))
+						must(c.Mutex(strconv.Itoa(i)).Lock(background))(t)
 					}
 					down()
 				},
 				"a claim under way": func(c *pawl.Client, down func()) { down(); go c.Mutex("x").Lock(background) },
 				"a try under way":   func(c *pawl.Client, down func()) { down(); go c.Mutex("x").TryLock(background) },
 				"a release under way": func(c *pawl.Client, down func()) {
-					lease := must(t)(c.Mutex("x").Lock(background))
+					lease := must(c.Mutex("x").Lock(background))(t)
 					down()
 					go lease.Release(background)
 				},
@@ -196,7 +196,7 @@ func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		for i := range 100 {
-			must(t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
 		time.AfterFunc(time.Second, f.down())
 		noError(t, c.Close())
@@ -242,7 +242,7 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 		c, net := w.client(nil)
 		var leases []*pawl.Lease
 		for i := range 100 {
-			leases = append(leases, must(t)(c.Mutex("x"+strconv.Itoa(i), pawl.WithTTL(time.Hour)).Lock(background)))
+			leases = append(leases, must(c.Mutex("x"+strconv.Itoa(i), pawl.WithTTL(time.Hour)).Lock(background))(t))
 		}
 		up := net.down()
 		for _, lease := range leases {
@@ -340,8 +340,8 @@ func TestCloseReportsAPermanentFailure(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
-		before := must(t)(c.Mutex("before").Lock(background))
-		must(t)(c.Mutex("x").Lock(background))
+		before := must(c.Mutex("before").Lock(background))(t)
+		must(c.Mutex("x").Lock(background))(t)
 		f.set(func(string) error { return wrong }, nil)
 		isError(t, before.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)

@@ -111,7 +111,7 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			c, net, setSilent := w.punctualClient()
-			held := must(t)(c.Mutex("x").Lock(background))
+			held := must(c.Mutex("x").Lock(background))(t)
 			setSilent(true)
 			ctx := newLateCtx(t, 100*time.Millisecond)
 			err := call(&lateCall{ctx, c, net, setSilent, held})

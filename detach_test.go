@@ -22,7 +22,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
 		b, c := w.twoClients()
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		time.Sleep(time.Second)
 		handle, err := lease.Detach(background)
 		noError(t, err)
@@ -33,7 +33,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		_, err = c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		again := must(t)(b.Attach(background, handle))
+		again := must(b.Attach(background, handle))(t)
 		if again.Fence() != lease.Fence() || again.Name() != "x" {
 			t.Errorf("attached: %v", again)
 		}
@@ -41,7 +41,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		noError(t, again.Err()) // it is renewed
 		_, err = c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
-		two := must(t)(c.Attach(background, handle))
+		two := must(c.Attach(background, handle))(t)
 		wantEqual(t, "the fence of the second lease", two.Fence(), again.Fence())
 		noError(t, again.Release(background))
 		isError(t, two.Confirm(background), pawl.ErrLost)
@@ -65,14 +65,14 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 		}
 		other := memlock.NewMemory(nil)
 		here := clientAt("redis", "redis a:6379", w.memory)
-		handle, err := must(t)(here.Mutex("x").Lock(background)).Detach(background)
+		handle, err := must(here.Mutex("x").Lock(background))(t).Detach(background)
 		noError(t, err)
 		_, err = clientAt("postgres", "postgres a:5432", other).Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
 			t.Errorf("the error is %v", err)
 		}
-		odd, err := must(t)(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background)).Detach(background)
+		odd, err := must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background)
 		noError(t, err)
 		_, err = here.Attach(background, odd)
 		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
@@ -85,13 +85,13 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 			t.Errorf("the error is %s", text)
 		}
 		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
-		one, err := must(t)(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background)).Detach(background)
+		one, err := must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background)
 		noError(t, err)
 		_, err = clientAt("redis", hosts+" prefix=two:", other).Attach(background, one)
 		if err == nil || !strings.Contains(err.Error(), "prefix=one:") || !strings.Contains(err.Error(), "prefix=two:") {
 			t.Errorf("for two prefixes of a large cluster the error is %v", err)
 		}
-		lease := must(t)(clientAt("redis", "redis localhost:6379", w.memory).Attach(background, handle)) // another URL
+		lease := must(clientAt("redis", "redis localhost:6379", w.memory).Attach(background, handle))(t) // another URL
 		noError(t, lease.Release(background))
 		_, err = here.Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
@@ -119,7 +119,7 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 	} {
 		runInWorld(t, when, func(t *testing.T, w *world) {
 			a, net := w.client(nil)
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			time.Sleep(8700 * time.Millisecond)
 			net.setLatency(c.latency)
 			c.wait(net)
@@ -137,14 +137,14 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 30 * time.Second})
-		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
 		noError(t, err)
 		for range 2 {
-			handle, err = must(t)(a.Attach(background, handle, pawl.WithMaxHold(time.Second))).Detach(background)
+			handle, err = must(a.Attach(background, handle, pawl.WithMaxHold(time.Second)))(t).Detach(background)
 			noError(t, err)
 		}
 		time.Sleep(2 * time.Second)
-		lease := must(t)(a.Attach(background, handle))
+		lease := must(a.Attach(background, handle))(t)
 		wantWithin(t, "the lease ends in", time.Until(lease.Deadline()), 20*time.Second, 30*time.Second)
 	})
 }
@@ -154,7 +154,7 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle){
 		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
-			must(t)(c.Attach(background, handle))
+			must(c.Attach(background, handle))(t)
 		},
 		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle) {
 			up := net.down()
@@ -163,15 +163,15 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 			up()
 		},
 		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
-			_, err := must(t)(c.Attach(background, handle)).Detach(background)
+			_, err := must(c.Attach(background, handle))(t).Detach(background)
 			noError(t, err)
 		},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, net, b := w.twoWithNetwork()
-			handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+			handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
 			noError(t, err)
-			first := must(t)(a.Attach(background, handle))
+			first := must(a.Attach(background, handle))(t)
 			second(t, a, net, handle)
 			broken := time.Now()
 			noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
@@ -186,7 +186,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		up := net.down()
 		_, err := lease.Detach(background)
 		isError(t, err, pawl.ErrUnavailable)
@@ -202,9 +202,9 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
 		noError(t, err)
-		lease := must(t)(a.Attach(background, handle))
+		lease := must(a.Attach(background, handle))(t)
 		next := startLock(t, a.Mutex("x"))
 		noError(t, lease.Release(background))
 		noError(t, (<-next).Release(background))
@@ -216,7 +216,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
 		noError(t, err)
 		net.setLatency(time.Second)
 		attached := make(chan error)
@@ -247,7 +247,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 			}
 			return nil
 		})
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		took, err := timed(func() error { _, err := lease.Detach(background); return err })
 		noError(t, err)
 		wantWithin(t, "Detach, which waits until the unanswered attempt cannot arrive, took", took, 900*time.Millisecond, time.Minute)
@@ -255,7 +255,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 		isError(t, lease.ReleaseUnused(background), pawl.ErrDetached)
 		wantEqual(t, "Released events", released, 1)
 
-		other := must(t)(a.Mutex("y").Lock(background))
+		other := must(a.Mutex("y").Lock(background))(t)
 		net.set(nil, failRequests("renew"))
 		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
@@ -268,7 +268,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
-		handle, err := must(t)(c.Mutex("x").Lock(background)).Detach(background)
+		handle, err := must(c.Mutex("x").Lock(background))(t).Detach(background)
 		noError(t, err)
 		asked := net.count("renew")
 		for i := range handle {
@@ -295,7 +295,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 			}
 		}
 		wantEqual(t, "renewals", net.count("renew"), asked)
-		noError(t, must(t)(c.Attach(background, handle)).Release(background))
+		noError(t, must(c.Attach(background, handle))(t).Release(background))
 	})
 }
 

@@ -73,7 +73,7 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 		other, _ := w.client(nil)
 		for _, result := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
 			err = c.Mutex("x").Do(background, func(ctx context.Context) error {
-				forced := must(t)(other.Mutex("x").ForceLock(background))
+				forced := must(other.Mutex("x").ForceLock(background))(t)
 				<-ctx.Done() // the loss ends it, too
 				isError(t, context.Cause(ctx), pawl.ErrLost)
 				noError(t, forced.Release(background))
@@ -90,7 +90,7 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, net, other := w.twoWithNetwork()
-		must(t)(a.Mutex("x").Lock(background))
+		must(a.Mutex("x").Lock(background))(t)
 		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
 			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,
 			b.Semaphore("x", 2).Permits(2).TryDo, pawl.All(b.Mutex("w"), b.Mutex("x")).TryDo, pawl.All(b.Mutex("x"), other.Mutex("x2")).TryDo,
@@ -121,7 +121,7 @@ func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 		f.noSignals = true
 		other, _ := w.client(nil)
 		force := func(context.Context) error {
-			return must(t)(other.Mutex("x").ForceLock(background)).Release(background)
+			return must(other.Mutex("x").ForceLock(background))(t).Release(background)
 		}
 		own := errors.New("own")
 		finished := func(err error) bool {
@@ -151,7 +151,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, _ := w.client(nil)
 		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
-			noError(t, must(t)(other.Mutex("x").ForceLock(background)).Release(background))
+			noError(t, must(other.Mutex("x").ForceLock(background))(t).Release(background))
 			<-e.Lease.Done()
 		}}})
 		f := func(context.Context) error { t.Error("the function ran"); return nil }
@@ -188,7 +188,7 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 			return c.Mutex("inner").Do(ctx, func(ctx context.Context) error {
 				w.wantFenceOf(ctx, "outer")
 				w.wantFenceOf(ctx, "inner")
-				lease := must(t)(c.Mutex("held").Lock(ctx))
+				lease := must(c.Mutex("held").Lock(ctx))(t)
 				w.wantFenceOf(lease.Context(), "outer")
 				w.wantFenceOf(lease.Context(), "held")
 				if _, ok := pawl.FenceOf(ctx, "held"); ok {
@@ -210,7 +210,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 			t.Error("a ctx without a lease has one")
 		}
 		noError(t, a.Mutex("x", pawl.WithMaxHold(9*time.Second)).Do(background, func(ctx context.Context) error {
-			ctx = must(t)(a.Mutex("inner").Lock(ctx)).Context() // of another name
+			ctx = must(a.Mutex("inner").Lock(ctx))(t).Context() // of another name
 			lease, ok := pawl.LeaseOf(ctx, "x")
 			if !ok || lease.Name() != "x" {
 				t.Errorf("%v, %v", lease, ok)

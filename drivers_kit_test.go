@@ -17,6 +17,8 @@ import (
 // The steps that all tests share.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 // clientThatHangs makes a client whose renewals hang for the names that begin with
 // "hangs".
 func (w *world) clientThatHangs(o *pawl.Options) (*pawl.Client, *faulty) {
@@ -159,7 +161,7 @@ func (w *world) serve(leases int, s *server) *pawl.Client {
 	s.faulty = w.faulty()
 	c := w.clientOf(s, nil)
 	for i := range leases {
-		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+		must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(w.t)
 	}
 	return c
 }

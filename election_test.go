@@ -74,7 +74,7 @@ func TestTheResultOfAnElectedFunctionEndsRun(t *testing.T) {
 
 		ctx := timeoutCtx(t, time.Second)
 		b, _ := w.client(nil)
-		must(t)(b.Mutex("jobs").Lock(background))
+		must(b.Mutex("jobs").Lock(background))(t)
 		isError(t, e.Run(ctx, func(context.Context) error { return nil }), context.DeadlineExceeded, pawl.ErrHeld)
 		isError(t, a.Election("").Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
 		noError(t, a.Close())
@@ -191,7 +191,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		failures := make(chan pawl.FailedEvent, 10)
 		a, _ := w.client(nil)
 		b, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(e pawl.FailedEvent) { failures <- e }}})
-		held := must(t)(a.Mutex("jobs").Lock(background))
+		held := must(a.Mutex("jobs").Lock(background))(t)
 		e := b.Election("jobs", pawl.WithValue([]byte("old")))
 		ctx, cancel := context.WithCancel(background)
 		leads, ended := campaign(ctx, t, e)
@@ -229,7 +229,7 @@ func wantLeaderValue(t *testing.T, e *pawl.Election, want string) {
 func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, other := w.twoWithNetwork()
-		held := must(t)(other.Mutex("jobs").Lock(background))
+		held := must(other.Mutex("jobs").Lock(background))(t)
 		e := a.Election("jobs")
 		ctx, cancel := context.WithCancel(background)
 		leads, ended := campaign(ctx, t, e)
@@ -272,14 +272,14 @@ func TestALeaderWithoutAValueDoesNotShowAnEarlierOne(t *testing.T) {
 		a, _ := w.client(nil)
 		e := a.Election("jobs", pawl.WithValue([]byte("here")))
 		noError(t, e.Run(background, func(context.Context) error { return nil }))
-		held := must(t)(a.Mutex("jobs").Lock(background))
+		held := must(a.Mutex("jobs").Lock(background))(t)
 		l, err := e.Leader(background)
 		if err != nil || l.Term != held.Fence() || l.Value != nil {
 			t.Errorf("%+v, %v", l, err)
 		}
 		noError(t, held.Release(background))
 
-		noError(t, must(t)(a.Mutex("jobs", pawl.WithMinHold(time.Minute)).Lock(background)).Release(background))
+		noError(t, must(a.Mutex("jobs", pawl.WithMinHold(time.Minute)).Lock(background))(t).Release(background))
 		if l, err := e.Leader(background); err != nil || l.Term != 0 || len(w.entry("jobs").Holders) != 1 {
 			t.Errorf("%+v leads, %v", l, err)
 		}
@@ -289,7 +289,7 @@ func TestALeaderWithoutAValueDoesNotShowAnEarlierOne(t *testing.T) {
 func TestAValueThatIsSetDuringTheWaitIsPublished(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		holder := must(t)(b.Mutex("jobs").Lock(background))
+		holder := must(b.Mutex("jobs").Lock(background))(t)
 		e := a.Election("jobs", pawl.WithValue([]byte("old")))
 		done := make(chan error)
 		go func() {

@@ -68,7 +68,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 			return lease.Release(ctx)
 		}
 		noError(t, obtain())
-		held := must(t)(locks.Mutex("report").Lock(ctx))
+		held := must(locks.Mutex("report").Lock(ctx))(t)
 		noError(t, obtain())
 		noError(t, held.Release(ctx))
 		both, err := pawl.All(locks.Mutex("a"), locks.Mutex("b")).TryLock(ctx)
@@ -81,7 +81,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 		}())
 		ran, err := locks.Mutex("report").TryDo(ctx, work)
 		workedOnce(t, err)
-		forced := must(t)(locks.Mutex("report").ForceLock(ctx))
+		forced := must(locks.Mutex("report").ForceLock(ctx))(t)
 		noError(t, forced.Release(ctx))
 		wantEqual(t, "ran", ran, true)
 	})

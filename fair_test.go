@@ -21,7 +21,7 @@ func TestPermitsAreGrantedInTheOrderOfTheQueue(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
-				l := must(t)(c.Semaphore("x", 4).Acquire(background, 1))
+				l := must(c.Semaphore("x", 4).Acquire(background, 1))(t)
 				mu.Lock()
 				served = append(served, i)
 				mu.Unlock()
@@ -58,7 +58,7 @@ func (w *world) runVisits(t *testing.T, processes, goroutines, times int, hold t
 			wg.Go(func() {
 				for range times {
 					v := visit{process: p, arrived: time.Now()}
-					l := must(t)(c.Mutex("x").Lock(background))
+					l := must(c.Mutex("x").Lock(background))(t)
 					v.served = time.Now()
 					mu.Lock()
 					visits = append(visits, v)

@@ -21,6 +21,8 @@ import (
 // The steps that all tests share.
 var noError = basictest.NoError
 
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 // Some code compares, copies or refuses the fields of a struct one by one. These tests
 // try each field, so that they fail if a new field is forgotten.
 

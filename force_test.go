@@ -11,7 +11,7 @@ func TestForceLockFailsOnlyWhenItsTimeIsOver(t *testing.T) {
 	for name, fails := range map[string]time.Duration{"no answer": 0, "a broken connection": time.Millisecond} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			victim, _ := w.client(nil)
-			held := must(t)(victim.Mutex("x").Lock(background))
+			held := must(victim.Mutex("x").Lock(background))(t)
 			c, s := w.slowClient(nil, func(op string, n int) time.Duration {
 				if op == "acquire" {
 					return 3100 * time.Millisecond // its time ends after 3 s

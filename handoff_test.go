@@ -22,7 +22,7 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 		for range 64 {
 			wg.Go(func() {
 				for range 10 {
-					l := must(t)(c.Mutex("x").Lock(background))
+					l := must(c.Mutex("x").Lock(background))(t)
 					mu.Lock()
 					if l.Fence() <= last {
 						t.Errorf("fence %d after %d", l.Fence(), last)
@@ -49,7 +49,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 		for range 16 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					l := must(t)(busy.Mutex("x").Lock(background))
+					l := must(busy.Mutex("x").Lock(background))(t)
 					time.Sleep(hold)
 					noError(t, l.Release(background))
 				}
@@ -58,7 +58,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 		for range 50 {
 			time.Sleep(7 * time.Millisecond)
 			began := time.Now()
-			l := must(t)(other.Mutex("x").Lock(background))
+			l := must(other.Mutex("x").Lock(background))(t)
 			wantWithin(t, "the other process waited", time.Since(began), 0, handoff+hold)
 			noError(t, l.Release(background))
 		}
@@ -80,7 +80,7 @@ func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
 			held := lockWithFencesToSpare(t, w, c)
 			holder := w.entry("x").Holders[0].Fence
 			got := make(chan *pawl.Lease)
-			go func() { got <- must(t)(other(c)(background)) }()
+			go func() { got <- must(other(c)(background))(t) }()
 			synctest.Wait()
 			noError(t, held.Release(background))
 			l := <-got
@@ -122,10 +122,10 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			c, _ := w.client(nil)
-			held := must(t)(c.Mutex("x", own(-1)).Lock(background))
+			held := must(c.Mutex("x", own(-1)).Lock(background))(t)
 			var wg sync.WaitGroup
 			for i := range waiters {
-				wg.Go(func() { noError(t, must(t)(lock(c, i)(background)).Release(background)) })
+				wg.Go(func() { noError(t, must(lock(c, i)(background))(t).Release(background)) })
 				synctest.Wait()
 			}
 			noError(t, held.Release(background))
@@ -152,7 +152,7 @@ func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 			f.setLatency(10 * time.Millisecond)
 			f.dropSignals()
 
-			forced := must(t)(b.Mutex("x").ForceLock(background))
+			forced := must(b.Mutex("x").ForceLock(background))(t)
 			if signal.Kind == driver.SignalLost {
 				signal.Token = tokenHeld
 			}
@@ -190,10 +190,10 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		f.noPush, f.noSignals = true, true
-		held := must(t)(c.Mutex("x").Lock(background))
+		held := must(c.Mutex("x").Lock(background))(t)
 		got := make(chan time.Time)
 		go func() {
-			l := must(t)(c.Mutex("x").Lock(background))
+			l := must(c.Mutex("x").Lock(background))(t)
 			got <- time.Now()
 			noError(t, l.Release(background))
 		}()
@@ -209,7 +209,7 @@ func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
 		l := waiterLine{t: t}
-		other := must(t)(b.Mutex("x").Lock(background))
+		other := must(b.Mutex("x").Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
 		l.wg.Go(func() {
 			_, err := a.Mutex("x").Lock(ctx)

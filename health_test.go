@@ -30,10 +30,10 @@ func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 			a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
 			b, _ := w.client(nil)
 			began := time.Now()
-			lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
+			lease := must(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
 				return check(ctx, time.Since(began))
-			})).Lock(background))
-			took, err := timed(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
+			})).Lock(background))(t)
+			took, err := timed(func() error { must(b.Mutex("x").Lock(background))(t); return lease.Err() })
 			if wantLoss(t, err, pawl.ReasonUnhealthy).Err == nil {
 				t.Errorf("the loss has no reason: %v", err)
 			}

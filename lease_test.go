@@ -13,7 +13,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 		c, _ := w.client(nil)
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
-		lease := must(t)(c.Mutex("x").Lock(ctx))
+		lease := must(c.Mutex("x").Lock(ctx))(t)
 		cancel()
 		time.Sleep(5 * time.Minute)
 		noError(t, lease.Err())
@@ -40,11 +40,11 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			c, net, other := w.twoWithNetwork()
-			lease := must(t)(c.Mutex("x").Lock(background))
+			lease := must(c.Mutex("x").Lock(background))(t)
 			ended := make(chan uint64)
 			context.AfterFunc(lease.Context(), func() {
 				_ = lease.Release(background)
-				again := must(t)(c.Mutex("x").Lock(background))
+				again := must(c.Mutex("x").Lock(background))(t)
 				noError(t, again.Release(background))
 				ended <- again.Fence()
 			})
@@ -64,13 +64,13 @@ func TestStopByIsTheTimeOfTheNextGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		m := a.Mutex("x", pawl.WithLockDelay(time.Minute))
-		noError(t, must(t)(m.Lock(background)).Release(background))
-		lease := must(t)(m.TryLock(background)) // a release does not close the name
+		noError(t, must(m.Lock(background))(t).Release(background))
+		lease := must(m.TryLock(background))(t) // a release does not close the name
 		granted := time.Now()
 		net.down()
 		<-lease.Done()
 		lost := wantLoss(t, lease.Err(), pawl.ReasonUnreachable)
-		must(t)(b.Mutex("x").Lock(background))
+		must(b.Mutex("x").Lock(background))(t)
 		wantWithin(t, "from StopBy to the next grant", time.Since(lost.StopBy), 0, 10*time.Millisecond)
 		wantWithin(t, "the TTL and the lock-delay took", time.Since(granted), 90*time.Second, 90*time.Second+5*time.Millisecond)
 	})

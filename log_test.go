@@ -83,7 +83,7 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
 		shown := shownTokens(net)
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))
 		leases, err := both.Lock(background)
 		noError(t, err)

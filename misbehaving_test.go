@@ -46,9 +46,9 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 			fence += 10
 			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
 		}
-		first := must(t)(c.Mutex("x").Lock(background))
+		first := must(c.Mutex("x").Lock(background))(t)
 		next := make(chan *pawl.Lease)
-		go func() { next <- must(t)(c.Mutex("x").Lock(background)) }()
+		go func() { next <- must(c.Mutex("x").Lock(background))(t) }()
 		time.Sleep(time.Millisecond)
 		_ = first.Release(background)
 		wantEqual(t, "the fence of the second grant", (<-next).Fence(), 20)
@@ -59,7 +59,7 @@ func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		f.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
 		time.Sleep(20 * time.Second)
@@ -82,9 +82,9 @@ func TestALossMatchesNoContextError(t *testing.T) {
 			return err
 		}
 		overruns := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		lost(must(t)(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background)), pawl.ReasonUnhealthy)
+		lost(must(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background))(t), pawl.ReasonUnhealthy)
 
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		refused := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
 		f.renewFunc = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 			return slices.Repeat([]error{refused}, len(leases)), nil

@@ -20,7 +20,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		inner := acme.Namespace("eu")
 		for _, c := range []*pawl.Client{locks, acme, other, inner} {
-			must(t)(c.Mutex("x").TryLock(background))
+			must(c.Mutex("x").TryLock(background))(t)
 		}
 		_, err := acme.Mutex("x").TryLock(background) // the error has the stored name, which shows the tenant
 		if held, ok := errors.AsType[*pawl.HeldError](err); !ok || held.Name != "@acme:x" {
@@ -63,7 +63,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		locks, net := w.client(nil)
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
-		lease := must(t)(acme.Mutex("x").Lock(background))
+		lease := must(acme.Mutex("x").Lock(background))(t)
 		if lease.Name() != "x" || lease.StoredName() != "@acme:x" || acme.StoredName("x") != "@acme:x" || locks.StoredName("x") != "x" {
 			t.Errorf("%q, %q, %q, %q", lease.Name(), lease.StoredName(), acme.StoredName("x"), locks.StoredName("x"))
 		}
@@ -77,14 +77,14 @@ func TestALeaseOfANamespace(t *testing.T) {
 		_, err = other.Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		for _, c := range []*pawl.Client{acme, locks} {
-			lease := must(t)(c.Attach(background, handle))
+			lease := must(c.Attach(background, handle))(t)
 			want := map[*pawl.Client]string{acme: "x", locks: "@acme:x"}[c]
 			wantEqual(t, "the name of the attached lease", lease.Name(), want)
 			handle, err = lease.Detach(background)
 			noError(t, err)
 		}
-		lease = must(t)(acme.Attach(background, handle))
-		forced := must(t)(locks.Mutex("@acme:x").ForceLock(background)) // an operator, by the stored name
+		lease = must(acme.Attach(background, handle))(t)
+		forced := must(locks.Mutex("@acme:x").ForceLock(background))(t) // an operator, by the stored name
 		if lost, ok := errors.AsType[*pawl.LostError](lease.Release(background)); !ok || lost.Name != "@acme:x" {
 			t.Errorf("%v", lost)
 		}
@@ -153,7 +153,7 @@ func TestABadNamespaceIsRefused(t *testing.T) {
 		wantEqual(t, "requests", net.count("acquire")+net.count("inspect"), 0)
 		isError(t, locks.Namespace("a").Close(), pawl.ErrInvalid)
 		isError(t, locks.Namespace("a").Shutdown(background), pawl.ErrInvalid)
-		must(t)(locks.Mutex("x").Lock(background))
+		must(locks.Mutex("x").Lock(background))(t)
 	})
 }
 
@@ -191,15 +191,15 @@ func TestAClientOfOneNamespace(t *testing.T) {
 	root, err := pawl.New(memory.Driver(), nil)
 	noError(t, err)
 	defer root.Close()
-	must(t)(locks.Namespace("acme").Mutex("x").Lock(background))
-	lease := must(t)(locks.Mutex("x").Lock(background))
+	must(locks.Namespace("acme").Mutex("x").Lock(background))(t)
+	lease := must(locks.Mutex("x").Lock(background))(t)
 	if names := []string{lease.Name(), lease.StoredName(), locks.Namespace("acme").StoredName("x")}; !slices.Equal(names, []string{"x", "@prod:x", "@prod/acme:x"}) {
 		t.Errorf("%q", names)
 	}
 	_, err = root.Namespace("prod").Mutex("x").TryLock(background)
 	isError(t, err, pawl.ErrHeld)
 	noError(t, locks.Close())
-	must(t)(root.Namespace("prod").Mutex("x").TryLock(background))
+	must(root.Namespace("prod").Mutex("x").TryLock(background))(t)
 	_, err = pawl.New(memory.Driver(), &pawl.Options{Namespace: "\x00"})
 	isError(t, err, pawl.ErrInvalid)
 }

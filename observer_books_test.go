@@ -35,7 +35,7 @@ func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
 				events.record("acquired", e.Event, nil)
 			}
 			c, f = w.client(&pawl.Options{Observer: o})
-			must(t)(c.Mutex("x").Lock(background))
+			must(c.Mutex("x").Lock(background))(t)
 			synctest.Wait()
 			events.checkBalance(t)
 			wantEqual(t, "reported ends", events.count("lost")+events.count("released"), 1)
@@ -52,7 +52,7 @@ func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 		c, _ := w.client(&pawl.Options{Observer: events.observer()})
 		other, _ := w.client(nil)
 		for range 100 {
-			held := must(t)(other.Mutex("x").Lock(background))
+			held := must(other.Mutex("x").Lock(background))(t)
 			ctx, cancel := context.WithCancel(background)
 			first := startLock(t, c.Mutex("x"))
 			go func() {
@@ -154,11 +154,11 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 			Lost:   func(pawl.LostEvent) { runtime.Goexit() },
 			Failed: func(pawl.FailedEvent) { runtime.Goexit() },
 		}})
-		bounded := must(t)(c.Mutex("bounded", pawl.WithMaxHold(time.Minute)).Lock(background))
+		bounded := must(c.Mutex("bounded", pawl.WithMaxHold(time.Minute)).Lock(background))(t)
 		other, _ := w.client(nil)
-		broken := must(t)(c.Mutex("broken").Lock(background))
-		lasting := must(t)(c.Mutex("lasting").Lock(background))
-		must(t)(other.Mutex("broken").ForceLock(background))
+		broken := must(c.Mutex("broken").Lock(background))(t)
+		lasting := must(c.Mutex("lasting").Lock(background))(t)
+		must(other.Mutex("broken").ForceLock(background))(t)
 		<-broken.Done()
 		up := f.down()
 		time.Sleep(15 * time.Second) // renewals fail meanwhile
@@ -216,12 +216,12 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		other, _ := w.client(nil)
 		cycle := func(end func(l *pawl.Lease)) {
 			busy <- struct{}{}
-			spare = must(t)(c.Mutex("spare").Lock(background))
+			spare = must(c.Mutex("spare").Lock(background))(t)
 			<-busy
-			held := must(t)(other.Mutex("x").Lock(background))
+			held := must(other.Mutex("x").Lock(background))(t)
 			time.AfterFunc(time.Second, func() { _ = held.Release(background) })
 			_, _ = c.Mutex("x").TryLock(background)
-			l := must(t)(c.Mutex("x").Lock(background))
+			l := must(c.Mutex("x").Lock(background))(t)
 			end(l)
 			time.Sleep(time.Minute)
 		}

@@ -30,7 +30,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 		defer c.Close()
 		before := observerAllocs()
 		for range 1000 {
-			lease := must(t)(c.Mutex("x").Lock(background))
+			lease := must(c.Mutex("x").Lock(background))(t)
 			noError(t, lease.Release(background))
 		}
 		return observerAllocs() - before
@@ -80,17 +80,17 @@ func TestWhatHappensIsLogged(t *testing.T) {
 		}}))
 		a, net := w.client(&pawl.Options{Observer: pawl.LogObserver(log), TTL: 9 * time.Second})
 		b, _ := w.client(nil)
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		_, _ = a.Mutex("x").TryLock(background)
 		ctx := timeoutCtx(t, time.Second)
 		_, _ = a.Mutex("x").Lock(ctx)
 		noError(t, lease.Release(background))
-		held := must(t)(b.Mutex("x").Lock(background))
+		held := must(b.Mutex("x").Lock(background))(t)
 		time.AfterFunc(time.Minute, func() { _ = held.Release(background) })
-		lost := must(t)(a.Mutex("x").Lock(background))
+		lost := must(a.Mutex("x").Lock(background))(t)
 		noError(t, b.Break(background, "x", lost.Fence(), noDelay))
 		<-lost.Done()
-		must(t)(a.Mutex("z").Lock(background))
+		must(a.Mutex("z").Lock(background))(t)
 		net.down()
 		_, _ = a.Mutex("y").TryLock(background)
 		time.Sleep(time.Minute)
@@ -113,12 +113,12 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
 		c, f := w.client(&pawl.Options{Observer: events.observer()})
-		first := must(t)(c.Mutex("x").Lock(spanCtx("first")))
+		first := must(c.Mutex("x").Lock(spanCtx("first")))(t)
 		over, end := context.WithCancel(spanCtx("release"))
 		end()
 		time.AfterFunc(time.Second, func() { _ = first.Release(over) })
 		ctx, cancel := context.WithCancel(spanCtx("second"))
-		must(t)(c.Mutex("x").Lock(ctx))
+		must(c.Mutex("x").Lock(ctx))(t)
 		cancel()
 		time.Sleep(time.Second)
 		f.down()
@@ -159,7 +159,7 @@ func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 		c, f := w.client(&pawl.Options{Observer: events.observer()})
 		other := lockWithFencesToSpare(t, w, c)
 		last := make(chan *pawl.Lease)
-		go func() { last <- must(t)(c.Mutex("x").Lock(spanCtx("last"))) }()
+		go func() { last <- must(c.Mutex("x").Lock(spanCtx("last")))(t) }()
 		synctest.Wait()
 		noError(t, other.Release(background))
 		lease := <-last
@@ -193,7 +193,7 @@ func TestSkippedRunsCanBeCounted(t *testing.T) {
 			NotAcquired: func(e pawl.NotAcquiredEvent) { refused = append(refused, e) },
 		}})
 		other, _ := w.client(nil)
-		held := must(t)(other.Mutex("x").Lock(background))
+		held := must(other.Mutex("x").Lock(background))(t)
 		_, err := c.Mutex("x").TryDo(spanCtx("run"), func(context.Context) error { return nil })
 		noError(t, err)
 		if len(refused) != 1 || !refused[0].Try || !errors.Is(refused[0].Err, pawl.ErrHeld) || refused[0].Name != "x" ||

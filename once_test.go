@@ -91,7 +91,7 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 		isError(t, err, pawl.ErrUnavailable)
 		up()
 		time.Sleep(time.Minute)
-		lease := must(t)(a.Mutex("report").Lock(background))
+		lease := must(a.Mutex("report").Lock(background))(t)
 		_, err = a.Once("report").TryDo(background, "1", never)
 		isError(t, err, pawl.ErrHeld)
 		noError(t, lease.Release(background))

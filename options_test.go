@@ -47,7 +47,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		handle, err := must(t)(c.Mutex("held").Lock(background)).Detach(background)
+		handle, err := must(c.Mutex("held").Lock(background))(t).Detach(background)
 		noError(t, err)
 		claimed, renewed := f.count("acquire"), f.count("renew")
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
@@ -97,7 +97,7 @@ func TestOptionsAreCopiedAtNew(t *testing.T) {
 			}
 		})
 		for range 100 {
-			l := must(t)(c.Mutex("x", pawl.WithLabel("run", "7")).Lock(background))
+			l := must(c.Mutex("x", pawl.WithLabel("run", "7")).Lock(background))(t)
 			if labels := w.entry("x").Holders[0].Owner.Labels; labels["job"] != "a" || labels["run"] != "7" {
 				t.Errorf("labels %v", labels)
 			}
@@ -113,9 +113,9 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 		const longest = time.Duration(math.MaxInt64)
 		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: longest, HandoffWindow: time.Second})
 		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
-		lease := must(t)(m.Lock(background))
+		lease := must(m.Lock(background))(t)
 		next := make(chan *pawl.Lease)
-		go func() { next <- must(t)(m.Lock(background)) }()
+		go func() { next <- must(m.Lock(background))(t) }()
 		time.Sleep(time.Hour)
 		noError(t, lease.Err())
 		noError(t, lease.Release(background))
@@ -136,13 +136,13 @@ func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 			b, f, a := w.twoWithNetwork()
 			f.noSignals = c.quiet
 			if c.waited > 0 {
-				held := must(t)(a.Mutex("x").Lock(background))
+				held := must(a.Mutex("x").Lock(background))(t)
 				time.AfterFunc(c.waited, func() { noError(t, held.Release(background)) })
 			}
-			lease := must(t)(b.Mutex("x", pawl.WithMaxHold(c.most)).Lock(background))
+			lease := must(b.Mutex("x", pawl.WithMaxHold(c.most)).Lock(background))(t)
 			began := time.Now()
 			next := make(chan struct{})
-			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
+			go func() { must(a.Mutex("x").Lock(background))(t); close(next) }()
 			<-lease.Done()
 			wantLoss(t, lease.Err(), pawl.ReasonMaxHold)
 			wantWithin(t, "lost after", time.Since(began), c.most-max(c.most/12, 150*time.Millisecond), c.most)

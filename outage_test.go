@@ -35,7 +35,7 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 				t.Errorf("%d attempts in 10 s", n)
 			}
 			time.AfterFunc(5*time.Second, up)
-			lease := must(t)(c.Mutex("x").Lock(background)) // a waiter survives an outage of 5 s
+			lease := must(c.Mutex("x").Lock(background))(t) // a waiter survives an outage of 5 s
 			noError(t, lease.Release(background))
 			time.Sleep(time.Minute)
 			wantNothingLeft(t, c)

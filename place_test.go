@@ -21,8 +21,8 @@ func TestEachWaiterGetsItsOwnPlace(t *testing.T) {
 		events := &eventRecorder{}
 		a, _ := w.client(nil)
 		b, _ := w.client(&pawl.Options{Observer: events.observer()})
-		held := must(t)(a.Mutex("x").Lock(background))
-		go func() { noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background)) }()
+		held := must(a.Mutex("x").Lock(background))(t)
+		go func() { noError(t, must(a.Mutex("x").Lock(background))(t).Release(background)) }()
 		synctest.Wait()
 		ctx := timeoutCtx(t, time.Second)
 		got := make(chan int)

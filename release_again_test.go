@@ -43,7 +43,7 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, s := w.slowClient(nil, delayFirst("acquire", 2*time.Second))
 		s.failAfter = func(op string, n int) time.Duration { return 10 * time.Millisecond }
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		noError(t, lease.Release(background))
 		w.wantFree("x")
 		time.Sleep(2500 * time.Millisecond)
@@ -59,8 +59,8 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 func TestLeaseWhoseAttemptsWereAnsweredIsReleasedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, s := w.slowClient(nil, func(string, int) time.Duration { return time.Millisecond })
-		noError(t, must(t)(c.Mutex("x").Lock(background)).Release(background))
-		held := must(t)(c.Mutex("x").Lock(background))
+		noError(t, must(c.Mutex("x").Lock(background))(t).Release(background))
+		held := must(c.Mutex("x").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Second)
 		_, err := c.Mutex("x").Lock(ctx)
 		isError(t, err, pawl.ErrHeld)
@@ -99,7 +99,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 			return 0
 		}
 		c := w.clientOf(s, &pawl.Options{TTL: time.Second})
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(3 * time.Second)
 		s.mu.Lock()
@@ -166,7 +166,7 @@ func TestCloseRepeatsUnansweredReleases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		for i := range 100 {
-			must(t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
 		f.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
 		took, err := timed(c.Close)

@@ -13,9 +13,9 @@ import (
 func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f, b := w.twoWithNetwork()
-		old := must(t)(a.Mutex("x").Lock(background))
+		old := must(a.Mutex("x").Lock(background))(t)
 		f.down()
-		current := must(t)(b.Mutex("x").Lock(background)) // after the TTL of the old lease
+		current := must(b.Mutex("x").Lock(background))(t) // after the TTL of the old lease
 		f.set(nil, nil)
 		isError(t, old.Release(background), pawl.ErrLost)
 		synctest.Wait()
@@ -30,7 +30,7 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 		a, f := w.client(nil)
 		f.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		noError(t, b.Break(background, "x", lease.Fence(), noDelay))
 		var lost *pawl.LostError
 		if err := lease.Release(background); !errors.As(err, &lost) || lost.By.Client != "breaker" || lost.Fence != lease.Fence() {
@@ -45,10 +45,10 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		lost := must(t)(c.Mutex("lost").Lock(background))
+		lost := must(c.Mutex("lost").Lock(background))(t)
 		f.set(nil, failRequests("renew"))
 		<-lost.Done()
-		slow := must(t)(c.Mutex("slow").Lock(background))
+		slow := must(c.Mutex("slow").Lock(background))(t)
 		begun, answer := make(chan struct{}), make(chan struct{})
 		f.set(func(op string) error {
 			if op == "release" {
@@ -78,7 +78,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	for name, fails := range map[string]error{"answered": nil, "failed": errNet} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, f := w.client(nil)
-			lease := must(t)(c.Mutex("x").Lock(background))
+			lease := must(c.Mutex("x").Lock(background))(t)
 			var mu sync.Mutex
 			var order []string
 			f.set(func(op string) error {
@@ -111,7 +111,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		for _, failure := range []error{nil, errNet} {
-			lease := must(t)(c.Mutex("x").Lock(background))
+			lease := must(c.Mutex("x").Lock(background))(t)
 			f.set(func(op string) error { return failure }, nil)
 			f.setLatency(2 * time.Second)
 			answers := make(chan error)
@@ -141,7 +141,7 @@ func TestSecondReleaseAfterADriversPanicReturnsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
 		c, f := w.client(&pawl.Options{Observer: events.observer()})
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		var first sync.Once
 		f.set(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
 		inGoroutine(func() { _ = lease.Release(background) })

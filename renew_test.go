@@ -25,10 +25,10 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 		for _, brief := range ttls {
 			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T, w *world) {
 				c, _ := w.clientThatHangs(nil)
-				healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
+				healthy := must(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))(t)
 				for round := range 4 { // the leases are lost, and replaced
 					for i := range many {
-						must(t)(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))
+						must(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))(t)
 						time.Sleep(10 * time.Second / time.Duration(many))
 						noError(t, healthy.Err())
 					}
@@ -49,10 +49,10 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 				var healthy []*pawl.Lease
 				for i := range 256 {
 					if i < hang {
-						must(t)(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))
+						must(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))(t)
 						continue
 					}
-					healthy = append(healthy, must(t)(c.Mutex(fmt.Sprint(i)).Lock(background)))
+					healthy = append(healthy, must(c.Mutex(fmt.Sprint(i)).Lock(background))(t))
 				}
 				time.Sleep(4 * ttl)
 				for _, l := range healthy {
@@ -75,7 +75,7 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 			c, f := w.client(nil)
 			leases := make([]*pawl.Lease, 10_000)
 			for i := range leases {
-				leases[i] = must(t)(c.Mutex(fmt.Sprint(i)).Lock(background))
+				leases[i] = must(c.Mutex(fmt.Sprint(i)).Lock(background))(t)
 			}
 			before, most := runtime.NumGoroutine(), 0
 			down(f)
@@ -106,7 +106,7 @@ func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 200 {
 			ttl := time.Second << (i % 6)
-			l := must(t)(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))
+			l := must(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))(t)
 			all.Go(func() {
 				<-l.Done()
 				if lost := wantLoss(t, l.Err(), pawl.ReasonUnreachable); !lost.StopBy.After(time.Now()) {
@@ -126,7 +126,7 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, f := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
-		held := must(t)(a.Mutex("x").Lock(background))
+		held := must(a.Mutex("x").Lock(background))(t)
 		got := make(chan *pawl.Lease, 1)
 		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
 		w.wantWaiters("x", 1)
@@ -145,7 +145,7 @@ func TestALossIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var losses atomic.Int32
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { losses.Add(1) }}})
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		f.down()
 		time.Sleep(27*time.Second - time.Nanosecond)
 		noError(t, lease.Err())
@@ -171,18 +171,18 @@ func (w *world) sleepingClient() (*pawl.Client, *faulty, *atomic.Int64) {
 func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f, slept := w.sleepingClient()
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		f.down()
 		slept.Store(int64(time.Minute)) // time passes only on the boot clock
 		isError(t, lease.Err(), pawl.ErrLost)
 
 		f.set(nil, nil)
-		released := must(t)(c.Mutex("z").Lock(background))
+		released := must(c.Mutex("z").Lock(background))(t)
 		slept.Store(int64(90 * time.Second))
 		isError(t, released.Release(background), pawl.ErrLost) // Release checks the clock, too
 
 		f.set(nil, nil)
-		watched := must(t)(c.Mutex("y").Lock(background))
+		watched := must(c.Mutex("y").Lock(background))(t)
 		f.down()
 		slept.Store(int64(2 * time.Minute))
 		began := time.Now()
@@ -196,8 +196,8 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 		a, f := w.client(nil)
 		f.noSignals = true
 		b, _ := w.client(nil)
-		gone := must(t)(a.Mutex("gone").Lock(background))
-		stays := must(t)(a.Mutex("stays").Lock(background))
+		gone := must(a.Mutex("gone").Lock(background))(t)
+		stays := must(a.Mutex("stays").Lock(background))(t)
 		noError(t, b.Break(background, "gone", gone.Fence(), noDelay))
 		time.Sleep(time.Minute)
 		isError(t, gone.Err(), pawl.ErrLost)
@@ -208,7 +208,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f, slept := w.sleepingClient()
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		slept.Store(int64(20 * time.Second)) // two renewals were missed
 		time.Sleep(5 * time.Second)
 		noError(t, lease.Err())
@@ -221,7 +221,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 		c, f := w.client(nil)
 		before, leases := runtime.NumGoroutine(), make([]*pawl.Lease, 5000)
 		for i := range leases {
-			leases[i] = must(t)(c.Mutex(fmt.Sprint("x", i)).Lock(background))
+			leases[i] = must(c.Mutex(fmt.Sprint("x", i)).Lock(background))(t)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -243,7 +243,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		lease := must(t)(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))
+		lease := must(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))(t)
 		up := f.down()
 		time.Sleep(4 * time.Second)
 		f.setLatency(900 * time.Millisecond) // a sixth of the TTL is a second
@@ -258,7 +258,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var failed atomic.Int32
 		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(pawl.FailedEvent) { failed.Add(1) }}})
-		must(t)(c.Mutex("x").Lock(background))
+		must(c.Mutex("x").Lock(background))(t)
 		net.setLatency(time.Second)
 		for net.count("renew") == 0 {
 			time.Sleep(time.Millisecond)
@@ -271,14 +271,14 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 func TestConfirmAsksTheBackend(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		noError(t, lease.Confirm(background))
 		up := net.down()
 		isError(t, lease.Confirm(background), pawl.ErrUnavailable)
 		noError(t, lease.Err())
 		up()
 		net.dropSignals()
-		must(t)(b.Mutex("x").ForceLock(background))
+		must(b.Mutex("x").ForceLock(background))(t)
 		noError(t, lease.Err()) // no signal has come
 		isError(t, lease.Confirm(background), pawl.ErrLost)
 		isError(t, lease.Err(), pawl.ErrLost)

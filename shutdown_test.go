@@ -16,7 +16,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		events := &eventRecorder{}
 		c, _ := w.client(&pawl.Options{Observer: events.observer(), TTL: time.Second})
 		other, _ := w.client(nil)
-		must(t)(other.Mutex("theirs").Lock(background))
+		must(other.Mutex("theirs").Lock(background))(t)
 		go func() {
 			err := c.Mutex("work").Do(background, func(ctx context.Context) error {
 				return sleep(ctx, 10*time.Second) // longer than the TTL: the client renews the lease
@@ -26,7 +26,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		lease := must(t)(c.Mutex("lease").Lock(background))
+		lease := must(c.Mutex("lease").Lock(background))(t)
 		time.AfterFunc(5*time.Second, func() { noError(t, lease.Release(background)) })
 		waited := make(chan error)
 		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in the local queue
@@ -64,7 +64,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Minute)
 		took, err := timed(func() error { return c.Shutdown(ctx) })
 		isError(t, err, context.DeadlineExceeded)
@@ -77,7 +77,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
-		lease := must(t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(t)
 		time.AfterFunc(time.Second, func() { noError(t, c.Close()) })
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
@@ -120,7 +120,7 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		must(t)(other.Mutex("x").ForceLock(background))
+		must(other.Mutex("x").ForceLock(background))(t)
 		brief := timeoutCtx(t, time.Second)
 		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {
 			t.Error("Shutdown did not wait for the function until its ctx ended")

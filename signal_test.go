@@ -19,11 +19,11 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 			a, f := w.client(nil)
 			f.noSignals = toAll
 			b, _ := w.client(nil)
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			var forced atomic.Bool
 			f.set(nil, func(op string) error {
 				if op == "renew" && forced.CompareAndSwap(false, true) {
-					must(t)(b.Mutex("x").ForceLock(background))
+					must(b.Mutex("x").ForceLock(background))(t)
 					if toAll {
 						f.deliver(driver.Signal{Kind: driver.SignalRetry})
 					}
@@ -49,11 +49,11 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			var taker *pawl.Lease
 			f.set(nil, func(op string) error {
 				if op == "acquire" && taker == nil {
-					taker = must(t)(b.Mutex("x").ForceLock(background))
+					taker = must(b.Mutex("x").ForceLock(background))(t)
 				}
 				return nil
 			})
-			lease := must(t)(claim(background))
+			lease := must(claim(background))(t)
 			synctest.Wait()
 			if cause := context.Cause(lease.Context()); cause == nil {
 				t.Errorf("%s: the context of a lost lease has not ended", name)
@@ -73,12 +73,12 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			a, _ := w.client(nil)
 			b, f, c := w.twoWithNetwork()
-			held := must(t)(a.Mutex("x").Lock(background))
+			held := must(a.Mutex("x").Lock(background))(t)
 			late, stop := f.holdBack()
 			defer stop()
 			got := startLock(t, b.Mutex("x"))
 			noError(t, held.Release(background))
-			forced := must(t)(c.Mutex("x").ForceLock(background))
+			forced := must(c.Mutex("x").ForceLock(background))(t)
 			if len(*late) != 2 {
 				t.Fatalf("signals %v", *late)
 			}
@@ -103,7 +103,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, f, c := w.twoWithNetwork()
-		held := must(t)(a.Mutex("x").Lock(background))
+		held := must(a.Mutex("x").Lock(background))(t)
 
 		late, stop := f.holdBack()
 		defer stop()
@@ -115,7 +115,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 			t.Fatalf("signals %v", *late)
 		}
 		time.Sleep(6 * time.Second) // b's grant has expired
-		third := must(t)(c.Mutex("x").Lock(background))
+		third := must(c.Mutex("x").Lock(background))(t)
 		f.set(nil, nil) // b reaches the backend again, and queues
 		time.Sleep(4 * time.Second)
 		f.deliver((*late)[0]) // and now the old signal arrives
@@ -136,9 +136,9 @@ func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		b, f, a := w.twoWithNetwork()
 		f.noSignals = true
-		held := must(t)(a.Mutex("x").Lock(background))
+		held := must(a.Mutex("x").Lock(background))(t)
 		got := startLock(t, b.Mutex("x"))
-		broken := must(t)(b.Mutex("y").Lock(background))
+		broken := must(b.Mutex("y").Lock(background))(t)
 		noError(t, held.Release(background))
 		noError(t, a.Break(background, "y", broken.Fence(), noDelay))
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestAWrappedDriverHandsOverSoon(t *testing.T) {
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			a, b := w.clientOf(wrap(w.memory.Driver()), nil), w.clientOf(wrap(w.memory.Driver()), nil)
-			held := must(t)(a.Mutex("x").Lock(background))
+			held := must(a.Mutex("x").Lock(background))(t)
 			done := make(chan time.Time)
 			go func() {
 				noError(t, b.Mutex("x").Do(background, func(context.Context) error { done <- time.Now(); return nil }))

@@ -20,7 +20,7 @@ func (w *world) wantValue(name, want string, fence uint64) {
 func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		lease := must(t)(a.Mutex("x", pawl.WithValue([]byte("one"))).Lock(background))
+		lease := must(a.Mutex("x", pawl.WithValue([]byte("one"))).Lock(background))(t)
 		w.wantValue("x", "one", lease.Fence())
 		noError(t, lease.SetValue(background, []byte("two")))
 		w.wantValue("x", "two", lease.Fence())
@@ -28,7 +28,7 @@ func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 		w.wantValue("x", "two", lease.Fence())
 		isError(t, lease.SetValue(background, []byte("three")), pawl.ErrReleased)
 
-		next := must(t)(b.Mutex("x").Lock(background))
+		next := must(b.Mutex("x").Lock(background))(t)
 		w.wantValue("x", "two", lease.Fence())
 		noError(t, next.SetValue(background, nil))
 		w.wantValue("x", "", next.Fence())
@@ -42,7 +42,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 		at := func(c *pawl.Client, key string) *pawl.Mutex {
 			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithValueBelow([]byte(key)))
 		}
-		first := must(t)(at(a, "5").Lock(background))
+		first := must(at(a, "5").Lock(background))(t)
 		for _, key := range []string{"4", "5"} {
 			_, err := at(b, key).Lock(background)
 			isError(t, err, pawl.ErrValueNotBelow)
@@ -68,7 +68,7 @@ func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		net.set(nil, failRequests("renew"))
 		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
@@ -95,7 +95,7 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 func TestAClaimThatTheValueRefusesIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
-		holder := must(t)(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))
+		holder := must(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))(t)
 		first := make(chan struct{})
 		net.set(func(op string) error {
 			if op != "acquire" {

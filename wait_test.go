@@ -15,13 +15,13 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, f := w.client(&pawl.Options{HandoffWindow: -1})
-		held := must(t)(a.Mutex("x").Lock(background))
+		held := must(a.Mutex("x").Lock(background))(t)
 		var mu sync.Mutex
 		served := 0
 		var wg sync.WaitGroup
 		for i := range 1000 {
 			wg.Go(func() {
-				l := must(t)(b.Mutex("x").Lock(background))
+				l := must(b.Mutex("x").Lock(background))(t)
 				mu.Lock()
 				wantEqual(t, "the place in the order", served, i)
 				served++
@@ -50,10 +50,10 @@ func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 			a, b := w.twoClients()
 			c, _ := w.client(nil)
 			began := time.Now()
-			lease := must(t)(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))
+			lease := must(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))(t)
 			for _, next := range []*pawl.Client{b, c} {
 				go func() {
-					l := must(t)(next.Mutex("x").Lock(background))
+					l := must(next.Mutex("x").Lock(background))(t)
 					wantWithin(t, "the next holder got the name after", time.Since(began), 100*time.Millisecond, 105*time.Millisecond)
 					noError(t, l.Release(background))
 				}()
@@ -74,10 +74,10 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			b, f, a := w.twoWithNetwork()
 			set(f)
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
 			began := time.Now()
-			must(t)(b.Mutex("x").Lock(background))
+			must(b.Mutex("x").Lock(background))(t)
 			bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
 			if f.noPush {
 				bound = 250 * time.Millisecond
@@ -92,7 +92,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 200
 		holder, _ := w.client(nil)
-		lease := must(t)(holder.Mutex("x").Lock(background))
+		lease := must(holder.Mutex("x").Lock(background))(t)
 		between, leave := context.WithCancel(background)
 		var nets [waiters]*faulty
 		var mu sync.Mutex
@@ -136,7 +136,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 func TestWithWaitBoundsOnlyTheWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		held := must(t)(a.Mutex("x").Lock(background))
+		held := must(a.Mutex("x").Lock(background))(t)
 		tenSeconds := pawl.WithWait(10 * time.Second)
 		for what, lock := range map[string]func() error{
 			"Mutex":      func() error { _, err := b.Mutex("x", tenSeconds).Lock(background); return err },

@@ -50,7 +50,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		}()
 		waitTenSeconds := func() { time.Sleep(10 * time.Second) }
 		waitTenSeconds()
-		lease := must(t)(a.Mutex("x", pawl.WithLockDelay(time.Minute)).Lock(background))
+		lease := must(a.Mutex("x", pawl.WithLockDelay(time.Minute)).Lock(background))(t)
 		waitTenSeconds() // renewed meanwhile
 		noError(t, lease.SetValue(background, []byte("v")))
 		waitTenSeconds()
@@ -92,7 +92,7 @@ func TestWatchSeesChangesWithoutPush(t *testing.T) {
 			defer stop()
 			for range 20 {
 				time.Sleep(7 * time.Second)
-				lease := must(t)(a.Mutex("x").Lock(background))
+				lease := must(a.Mutex("x").Lock(background))(t)
 				if took, _ := timed(func() error { <-seen; return nil }); took > c.within {
 					t.Errorf("seen after %v, want %v at the most", took, c.within)
 				}
@@ -116,7 +116,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 			seen, stop := follow(t, b)
 			synctest.Wait()
 			net.setLatency(time.Hour)
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			time.Sleep(time.Second)
 			net.setLatency(0)
 			time.Sleep(within - time.Second + 100*time.Millisecond)
@@ -149,7 +149,7 @@ func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 		for range 3 {
 			time.Sleep(10 * time.Second)
 			up := net.down()
-			lease := must(t)(b.Mutex("x").Lock(background)) // the push of this change makes the watch read
+			lease := must(b.Mutex("x").Lock(background))(t) // the push of this change makes the watch read
 			time.Sleep(time.Second)
 			up()
 			noError(t, lease.Release(background))
@@ -215,7 +215,7 @@ func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		lease := must(t)(b.Mutex("x").Lock(background))
+		lease := must(b.Mutex("x").Lock(background))(t)
 		time.Sleep(time.Second)
 		for range 2 {
 			up := net.down()
@@ -257,7 +257,7 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 				t.Errorf("%s: seen after %v, want %v: %s", what, took, within, entryText(e))
 			}
 		}
-		must(t)(a.Mutex("x", pawl.WithLockDelay(1500*time.Millisecond)).Lock(background))
+		must(a.Mutex("x", pawl.WithLockDelay(1500*time.Millisecond)).Lock(background))(t)
 		<-seen
 		go b.Mutex("x").Lock(dead)
 		<-seen
@@ -295,13 +295,13 @@ func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 			wantWithin(t, "requests in 100 s without a change", f.count("inspect")-before, 0, c.idle+1)
 			before = f.count("inspect")
 			for range 1000 {
-				lease := must(t)(a.Mutex("x").Lock(background))
+				lease := must(a.Mutex("x").Lock(background))(t)
 				time.Sleep(time.Millisecond / 2)
 				noError(t, lease.Release(background))
 				time.Sleep(time.Millisecond / 2)
 			}
 			wantWithin(t, "requests in a second full of changes", f.count("inspect")-before, 0, c.busy+1)
-			lease := must(t)(a.Mutex("x").Lock(background))
+			lease := must(a.Mutex("x").Lock(background))(t)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if last.Fence != lease.Fence() || len(last.Holders) != 1 {
@@ -336,7 +336,7 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 			var busy sync.WaitGroup
 			busy.Go(func() {
 				for ctx.Err() == nil {
-					noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background))
+					noError(t, must(a.Mutex("x").Lock(background))(t).Release(background))
 					time.Sleep(time.Millisecond / 2)
 				}
 			})
@@ -374,7 +374,7 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 		a, _ := w.client(nil)
 		b, f := w.client(&pawl.Options{RetryFor: time.Second})
 		noError(t, b.WaitUntilFree(background, "x"))
-		lease := must(t)(a.Mutex("x").Lock(background))
+		lease := must(a.Mutex("x").Lock(background))(t)
 		waited := func(ctx context.Context) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- b.WaitUntilFree(ctx, "x") }()
@@ -413,7 +413,7 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 func TestSelfIsTheOwnerOfTheLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{Labels: map[string]string{"job": "1"}})
-		must(t)(c.Mutex("x").Lock(background))
+		must(c.Mutex("x").Lock(background))(t)
 		mine := c.Self()
 		if held := w.entry("x").Holders[0].Owner; held.Client != mine.Client || held.PID != mine.PID || held.Labels["job"] != "1" || mine.Labels["job"] != "1" {
 			t.Errorf("Self is %+v, and the lease has %+v", mine, held)

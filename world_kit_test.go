@@ -357,14 +357,6 @@ func wantWithin[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
 	}
 }
 
-func must(t *testing.T) func(l *pawl.Lease, err error) *pawl.Lease {
-	return func(l *pawl.Lease, err error) *pawl.Lease {
-		t.Helper()
-		noError(t, err)
-		return l
-	}
-}
-
 // wantNothingLeft fails the test if a client still has local queues, inboxes or leases.
 func wantNothingLeft(t *testing.T, c *pawl.Client) {
 	t.Helper()
@@ -376,7 +368,7 @@ func wantNothingLeft(t *testing.T, c *pawl.Client) {
 // startLock locks m on a goroutine, and returns when that one waits or has the lease.
 func startLock(t *testing.T, m *pawl.Mutex) <-chan *pawl.Lease {
 	got := make(chan *pawl.Lease, 1)
-	go func() { got <- must(t)(m.Lock(background)) }()
+	go func() { got <- must(m.Lock(background))(t) }()
 	synctest.Wait()
 	return got
 }
@@ -410,7 +402,7 @@ type waiterLine struct {
 // join adds a waiter, which holds the lock for 1 ms.
 func (l *waiterLine) join(who string, c *pawl.Client) {
 	l.wg.Go(func() {
-		lease := must(l.t)(c.Mutex("x").Lock(background))
+		lease := must(c.Mutex("x").Lock(background))(l.t)
 		l.mu.Lock()
 		l.served += who
 		l.mu.Unlock()
@@ -425,7 +417,7 @@ func (l *waiterLine) join(who string, c *pawl.Client) {
 func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	t.Helper()
 	other, _ := w.client(nil)
-	held := must(t)(other.Mutex("x").Lock(background))
+	held := must(other.Mutex("x").Lock(background))(t)
 	lock := func(ctx context.Context, got chan<- *pawl.Lease) {
 		go func() {
 			l, _ := c.Mutex("x").Lock(ctx)
