@@ -15,21 +15,18 @@ import (
 func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		c, err := New(memlock.NewMemory(nil).Driver(), nil)
-		noError(t, err)
+		c := must(New(memlock.NewMemory(nil).Driver(), nil))(t)
 		defer c.Close()
 		short := WithMinHold(time.Minute)
 		locks := All(c.Mutex("x", short), c.Mutex("y", short), c.Mutex("z", short))
-		leases, err := locks.Lock(ctx)
-		noError(t, err)
+		leases := must(locks.Lock(ctx))(t)
 		noError(t, c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}))
 		<-leases.Done()
 		ran, err := do(ctx, leases, nil, func(context.Context) error { t.Error("the function ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("ran is %v: %v; want no run, and ErrLost", ran, err)
 		}
-		again, err := locks.TryLock(ctx)
-		noError(t, err)
+		again := must(locks.TryLock(ctx))(t)
 		noError(t, again.ReleaseUnused(ctx))
 	})
 }
@@ -52,15 +49,13 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				memory := memlock.NewMemory(nil)
 				var clients []*Client
 				for range 2 {
-					c, err := New(memory.Driver(), nil)
-					noError(t, err)
+					c := must(New(memory.Driver(), nil))(t)
 					defer c.Close()
 					clients = append(clients, c)
 				}
 				pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 1).Permits(1))
 				var got, drained GroupLease
-				first, err := clients[0].Mutex("m").Lock(ctx)
-				noError(t, err)
+				first := must(clients[0].Mutex("m").Lock(ctx))(t)
 				done := make(chan error)
 				go func() {
 					at, err := takeInOrder(ctx, permitsLast(pool.parts), &got, minGiveWayTimeout)

@@ -31,8 +31,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 			for _, end := range []func(l *pawl.GroupLease, ctx context.Context) error{
 				(*pawl.GroupLease).Release, (*pawl.GroupLease).ReleaseUnused,
 			} {
-				leases, err := group(c, n, hour).Lock(background)
-				noError(t, err)
+				leases := must(group(c, n, hour).Lock(background))(t)
 				net.setStuck(allRequests)
 				took, err := timed(func() error { return end(leases, background) })
 				isError(t, err, pawl.ErrUnavailable)
@@ -90,13 +89,11 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 func TestAGroupReleasesItsLeasesInParallel(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
-		leases, err := group(c, 65).Lock(background)
-		noError(t, err)
+		leases := must(group(c, 65).Lock(background))(t)
 		net.setLatency(time.Second)
 		done := make(chan error)
 		go func() { <-leases.Done(); done <- leases.Err() }()
-		took, err := timed(func() error { return leases.Release(background) })
-		noError(t, err)
+		took := must(timed(func() error { return leases.Release(background) }))(t)
 		isError(t, <-done, pawl.ErrReleased)
 		// The first lease is released after the others, or after a tenth of a second.
 		wantEqual(t, "releases", net.count("release"), 65)
@@ -109,8 +106,7 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var released []string
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})
-		leases, err := pawl.All(a.Mutex("y"), a.Mutex("x")).Lock(background)
-		noError(t, err)
+		leases := must(pawl.All(a.Mutex("y"), a.Mutex("x")).Lock(background))(t)
 		net.setLatency(20 * time.Millisecond)
 		time.AfterFunc(15*time.Millisecond, func() { // the first release has arrived, and is not answered yet
 			if x, y := w.entry("x"), w.entry("y"); len(x.Holders) != 1 || len(y.Holders) != 0 {
@@ -128,13 +124,12 @@ func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
 		locks := group(c, 2, pawl.WithMinHold(time.Minute))
-		leases, err := locks.Lock(background)
-		noError(t, err)
+		leases := must(locks.Lock(background))(t)
 		noError(t, leases.ReleaseUnused(background))
 		noError(t, leases.Release(background))
 		w.wantFree("x000", "x001")
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
-		_, err = locks.TryLock(background)
+		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 	})
 }
@@ -142,8 +137,7 @@ func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
 func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)
-		leases, err := pawl.All(c.Namespace("a").Mutex("x"), c.Mutex("y")).Lock(background)
-		noError(t, err)
+		leases := must(pawl.All(c.Namespace("a").Mutex("x"), c.Mutex("y")).Lock(background))(t)
 		for name, stored := range map[string]string{"x": "@a:x", "@a:x": "@a:x", "y": "y"} {
 			if l := leases.Lease(name); l.StoredName() != stored || l.Fence() != leases.Fence(name) {
 				t.Errorf("the lease of %q is %v", name, l)
@@ -169,8 +163,7 @@ func TestAnObserverThatFailsAtOneLeaseReleasesTheOthers(t *testing.T) {
 						fail()
 					}
 				}}})
-				leases, err := group(c, 4).Lock(background)
-				noError(t, err)
+				leases := must(group(c, 4).Lock(background))(t)
 				returned := false
 				panicked := inGoroutine(func() {
 					_ = leases.Release(background)

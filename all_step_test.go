@@ -17,8 +17,7 @@ func TestAllTakesFreeLocksInOneStep(t *testing.T) {
 		a, net := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").RLocker(), a.Semaphore("z", 3).Permits(2))
 		for range 3 {
-			leases, err := locks.Lock(background)
-			noError(t, err)
+			leases := must(locks.Lock(background))(t)
 			for _, name := range []string{"x", "y", "z"} {
 				if e, err := a.Inspect(background, name); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != leases.Fence(name) {
 					t.Errorf("%q is %+v, %v; want it held with the fence %d", name, e, err, leases.Fence(name))
@@ -46,8 +45,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		noError(t, must(b.Mutex("x").TryLock(background))(t).Release(background))
 		noError(t, must(b.Mutex("y").TryLock(background))(t).Release(background))
 
-		leases, err := locks.Lock(background)
-		noError(t, err)
+		leases := must(locks.Lock(background))(t)
 		noError(t, leases.Release(background))
 		w.wantFree("x", "y")
 
@@ -106,11 +104,10 @@ func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 		}})
 		b, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		leases, err := locks.Lock(background)
-		noError(t, err)
+		leases := must(locks.Lock(background))(t)
 		noError(t, leases.Release(background))
 		holder := must(b.Mutex("y").Lock(background))(t)
-		_, err = locks.TryLock(background)
+		_, err := locks.TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		noError(t, holder.Release(background))
 		net.set(failRequests("acquire all"), nil)
@@ -149,8 +146,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		net.set(nil, nil)
 		synctest.Wait()
 		w.wantFree("x", "y", "z")
-		leases, err := locks.TryLock(background)
-		noError(t, err)
+		leases := must(locks.TryLock(background))(t)
 		noError(t, leases.Release(background))
 	})
 }

@@ -17,12 +17,11 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		three := func(c *pawl.Client) *pawl.Group {
 			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").RLocker(), c.Mutex("a"))
 		}
-		leases, err := three(a).Lock(background)
-		noError(t, err)
+		leases := must(three(a).Lock(background))(t)
 		if leases.Fence("a") == 0 || leases.Fence("m") == 0 || leases.Fence("z") == 0 || leases.Fence("b") != 0 {
 			t.Error("fences are missing")
 		}
-		_, err = three(b).TryLock(background)
+		_, err := three(b).TryLock(background)
 		held, _ := errors.AsType[*pawl.HeldError](err)
 		if held == nil || held.Name != "a" {
 			t.Fatalf("the error names another lock: %v", err)
@@ -53,8 +52,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, other := w.twoClients()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		leases, err := locks.Lock(background)
-		noError(t, err)
+		leases := must(locks.Lock(background))(t)
 		noError(t, other.Break(background, "y", leases.Fence("y"), &pawl.BreakOptions{Delay: time.Minute}))
 		<-leases.Done()
 		lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context()))
@@ -113,8 +111,7 @@ func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 			}
 		}
 		same := pawl.WithLabel("a", "b")
-		leases, err := pawl.All(c.Mutex("x", same), c.Mutex("x", same)).TryLock(background)
-		noError(t, err)
+		leases := must(pawl.All(c.Mutex("x", same), c.Mutex("x", same)).TryLock(background))(t)
 		noError(t, leases.Release(background))
 	})
 }
@@ -124,8 +121,7 @@ func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 func TestConcurrentReleasesOfAGroupReturnTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
-		leases, err := pawl.All(c.Mutex("x"), c.Mutex("y")).Lock(background)
-		noError(t, err)
+		leases := must(pawl.All(c.Mutex("x"), c.Mutex("y")).Lock(background))(t)
 		net.setLatency(time.Second)
 		var wg sync.WaitGroup
 		for range 3 {

@@ -26,15 +26,13 @@ func BenchmarkCycleMemory(b *testing.B) { cycles(b, memlock.New(nil), 1) }
 func BenchmarkCycleMemory64OwnNames(b *testing.B) { cycles(b, memlock.New(nil), 64) }
 
 func BenchmarkCycleSQLite(b *testing.B) {
-	d, err := driver.Open(background, "sqlite:"+filepath.Join(b.TempDir(), "locks.db"))
-	noError(b, err)
+	d := must(driver.Open(background, "sqlite:"+filepath.Join(b.TempDir(), "locks.db")))(b)
 	cycles(b, d, 1)
 }
 
 // cycles runs b.N cycles in goroutines, each on its own name.
 func cycles(b *testing.B, d driver.Driver, goroutines int) {
-	c, err := pawl.New(d, nil)
-	noError(b, err)
+	c := must(pawl.New(d, nil))(b)
 	defer c.Close()
 	mutexes := make([]*pawl.Mutex, goroutines)
 	for i := range mutexes {
@@ -60,8 +58,7 @@ func (distant) travel() {
 // BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
 // 50 µs away: the case for which the local handoff exists.
 func BenchmarkOneName64Distant(b *testing.B) {
-	c, err := pawl.New(distant{engine.Full(memlock.New(nil))}, nil)
-	noError(b, err)
+	c := must(pawl.New(distant{engine.Full(memlock.New(nil))}, nil))(b)
 	defer c.Close()
 	m := c.Mutex("x")
 	drivertest.BenchmarkCycles(b, 64, func(int) error { return cycle(m) })
@@ -71,11 +68,9 @@ func BenchmarkOneName64Distant(b *testing.B) {
 // few ms. It reports how long that process waits.
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
-	c, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
-	noError(b, err)
+	c := must(pawl.New(distant{engine.Full(memory.Driver())}, nil))(b)
 	defer c.Close()
-	other, err := pawl.New(distant{engine.Full(memory.Driver())}, nil)
-	noError(b, err)
+	other := must(pawl.New(distant{engine.Full(memory.Driver())}, nil))(b)
 	defer other.Close()
 
 	var ended atomic.Bool
@@ -201,8 +196,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 	const leases, ttl = 100_000, 10 * time.Second
 	for range b.N {
 		d := &grantAll{renewed: make(map[string]time.Time, leases)}
-		c, err := pawl.New(d, &pawl.Options{TTL: ttl})
-		noError(b, err)
+		c := must(pawl.New(d, &pawl.Options{TTL: ttl}))(b)
 		names := make([]string, leases)
 		for i := range names {
 			names[i] = "lease" + strconv.Itoa(i)
@@ -211,8 +205,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		goroutines, before := runtime.NumGoroutine(), heap()
 		held := make([]*pawl.Lease, leases)
 		for i, name := range names {
-			held[i], err = c.Mutex(name).Lock(background)
-			noError(b, err)
+			held[i] = must(c.Mutex(name).Lock(background))(b)
 		}
 		each := (heap() - before - 8*leases) / leases // less the slice
 		cpu := cputime.Used()
@@ -242,14 +235,11 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 		b.Run(strconv.Itoa(leases), func(b *testing.B) {
 			for range b.N {
 				file := filepath.Join(b.TempDir(), "locks.db")
-				d, err := driver.Open(background, "sqlite:"+file)
-				noError(b, err)
-				c, err := pawl.New(d, &pawl.Options{TTL: ttl})
-				noError(b, err)
+				d := must(driver.Open(background, "sqlite:"+file))(b)
+				c := must(pawl.New(d, &pawl.Options{TTL: ttl}))(b)
 				before, held := heap(), make([]*pawl.Lease, leases)
 				for i := range held {
-					held[i], err = c.Mutex("lease" + strconv.Itoa(i)).Lock(background)
-					noError(b, err)
+					held[i] = must(c.Mutex("lease" + strconv.Itoa(i)).Lock(background))(b)
 				}
 				each := (float64(heap()) - float64(before)) / float64(leases)
 				cpu, least := cputime.Used(), ttl
@@ -288,8 +278,7 @@ func BenchmarkEnter40000(b *testing.B) {
 	var cpu time.Duration
 	for range b.N {
 		d := &silentDriver{Driver: engine.Full(memlock.New(nil))}
-		c, err := pawl.New(d, nil)
-		noError(b, err)
+		c := must(pawl.New(d, nil))(b)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		cpu -= cputime.Used()
@@ -316,10 +305,8 @@ func BenchmarkCancel80000(b *testing.B) {
 	var cpu time.Duration
 	for range b.N {
 		b.StopTimer()
-		c, err := pawl.New(memlock.New(nil), nil)
-		noError(b, err)
-		held, err := c.Mutex("x").Lock(background)
-		noError(b, err)
+		c := must(pawl.New(memlock.New(nil), nil))(b)
+		held := must(c.Mutex("x").Lock(background))(b)
 		ctx, cancel := context.WithCancel(background)
 		w := &countingCtx{Context: ctx}
 		var wg sync.WaitGroup

@@ -141,11 +141,10 @@ func (d ttlHider) Inspect(ctx context.Context, name string) (driver.Entry, error
 
 // After a wrong guess, two holders would run at the same time.
 func TestBreakGuessesNoTTL(t *testing.T) {
-	c, err := pawl.New(ttlHider{memlock.New(nil)}, nil)
-	noError(t, err)
+	c := must(pawl.New(ttlHider{memlock.New(nil)}, nil))(t)
 	defer c.Close()
 	lease := must(c.Mutex("x").Lock(background))(t)
-	err = c.Break(background, "x", lease.Fence(), nil)
+	err := c.Break(background, "x", lease.Fence(), nil)
 	isError(t, err, pawl.ErrInvalid)
 	wantEqual(t, "the error", err.Error(), "pawl: Delay is missing, and the backend does not show the TTL of the lease; allowed: a time in which the holder can stop")
 	noError(t, lease.Err())

@@ -70,8 +70,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 // An ID of the user is shown, even if it consists of hexadecimal digits.
 func TestOnlyAGivenIDIsShown(t *testing.T) {
 	for id, shown := range map[string]bool{"": false, "0123456789abcdef": true, "7": true} {
-		c, err := pawl.New(memlock.New(nil), &pawl.Options{ID: id})
-		noError(t, err)
+		c := must(pawl.New(memlock.New(nil), &pawl.Options{ID: id}))(t)
 		owner := c.Self()
 		if text := owner.ShortString(); strings.Contains(text, owner.Client) != shown {
 			t.Errorf("the client with the ID %q is shown as %q", id, text)

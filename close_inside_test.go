@@ -17,13 +17,11 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	const leases = 32
 	for round := range 30 {
 		memory := memlock.NewMemory(nil)
-		c, err := New(memory.Driver(), nil)
-		noError(t, err)
+		c := must(New(memory.Driver(), nil))(t)
 		var all sync.WaitGroup
 		begin := make(chan struct{})
 		for i := range leases {
-			lease, err := c.Mutex(strconv.Itoa(i)).Lock(context.Background())
-			noError(t, err)
+			lease := must(c.Mutex(strconv.Itoa(i)).Lock(context.Background()))(t)
 			all.Go(func() {
 				<-begin
 				_ = lease.Release(context.Background())
@@ -50,11 +48,8 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 func TestCloseDoesNotCountARefusedRelease(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	r := &releaseHook{Driver: engine.Full(memory.Driver())}
-	c, err := New(r, nil)
-	noError(t, err)
-	if _, err := c.Mutex("x").Lock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	c := must(New(r, nil))(t)
+	must(c.Mutex("x").Lock(context.Background()))(t)
 	r.during = func() { c.releases.n.Add(1) } // the first half of an enter that comes too late
 	noError(t, c.Close())
 	c.releases.leave()
@@ -63,8 +58,7 @@ func TestCloseDoesNotCountARefusedRelease(t *testing.T) {
 // A Release is accepted until Close has the list of the leases.
 func TestReleaseIsAcceptedUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {
-		c, err := New(memlock.New(nil), nil)
-		noError(t, err)
+		c := must(New(memlock.New(nil), nil))(t)
 		var all sync.WaitGroup
 		ready := make(chan struct{})
 		all.Go(func() {

@@ -24,14 +24,13 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		b, c := w.twoClients()
 		lease := must(a.Mutex("x").Lock(background))(t)
 		time.Sleep(time.Second)
-		handle, err := lease.Detach(background)
-		noError(t, err)
+		handle := must(lease.Detach(background))(t)
 		isError(t, lease.Err(), pawl.ErrDetached)
 		isError(t, lease.Release(background), pawl.ErrDetached)
 		noError(t, a.Close())
 
 		time.Sleep(8 * time.Second)
-		_, err = c.Mutex("x").TryLock(background)
+		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		again := must(b.Attach(background, handle))(t)
 		if again.Fence() != lease.Fence() || again.Name() != "x" {
@@ -65,15 +64,13 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 		}
 		other := memlock.NewMemory(nil)
 		here := clientAt("redis", "redis a:6379", w.memory)
-		handle, err := must(here.Mutex("x").Lock(background))(t).Detach(background)
-		noError(t, err)
-		_, err = clientAt("postgres", "postgres a:5432", other).Attach(background, handle)
+		handle := must(must(here.Mutex("x").Lock(background))(t).Detach(background))(t)
+		_, err := clientAt("postgres", "postgres a:5432", other).Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
 			t.Errorf("the error is %v", err)
 		}
-		odd, err := must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background)
-		noError(t, err)
+		odd := must(must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background))(t)
 		_, err = here.Attach(background, odd)
 		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
 			t.Errorf("the error is %q", err)
@@ -85,8 +82,7 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 			t.Errorf("the error is %s", text)
 		}
 		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
-		one, err := must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background)
-		noError(t, err)
+		one := must(must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background))(t)
 		_, err = clientAt("redis", hosts+" prefix=two:", other).Attach(background, one)
 		if err == nil || !strings.Contains(err.Error(), "prefix=one:") || !strings.Contains(err.Error(), "prefix=two:") {
 			t.Errorf("for two prefixes of a large cluster the error is %v", err)
@@ -123,8 +119,7 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 			time.Sleep(8700 * time.Millisecond)
 			net.setLatency(c.latency)
 			c.wait(net)
-			took, err := timed(func() error { _, err := lease.Detach(background); return err })
-			noError(t, err)
+			took := must(timed(func() error { _, err := lease.Detach(background); return err }))(t)
 			time.Sleep(time.Minute)
 			wantWithin(t, "Detach, which waits for the answer to the second renewal, took", took, c.least, time.Minute)
 			wantEqual(t, "renewals", net.count("renew"), 2)
@@ -169,8 +164,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, net, b := w.twoWithNetwork()
-			handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
-			noError(t, err)
+			handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 			first := must(a.Attach(background, handle))(t)
 			second(t, a, net, handle)
 			broken := time.Now()
@@ -202,8 +196,7 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
-		noError(t, err)
+		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		lease := must(a.Attach(background, handle))(t)
 		next := startLock(t, a.Mutex("x"))
 		noError(t, lease.Release(background))
@@ -216,8 +209,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		handle, err := must(a.Mutex("x").Lock(background))(t).Detach(background)
-		noError(t, err)
+		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		net.setLatency(time.Second)
 		attached := make(chan error)
 		go func() { _, err := a.Attach(background, handle); attached <- err }()
@@ -268,8 +260,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
-		handle, err := must(c.Mutex("x").Lock(background))(t).Detach(background)
-		noError(t, err)
+		handle := must(must(c.Mutex("x").Lock(background))(t).Detach(background))(t)
 		asked := net.count("renew")
 		for i := range handle {
 			for _, other := range "A7z_" {
@@ -318,9 +309,7 @@ func TestAHandleDoesNotPrintItself(t *testing.T) {
 	slog.New(slog.NewTextHandler(&printed, nil)).Info("detached", "job", job{"x", h, []pawl.Handle{h}, &h})
 	slog.New(slog.NewJSONHandler(&printed, nil)).Info("detached", "job", job{"x", h, []pawl.Handle{h}, &h})
 	for _, encode := range []func(any) ([]byte, error){json.Marshal, xml.Marshal} {
-		text, err := encode(job{"x", h, []pawl.Handle{h}, &h})
-		noError(t, err)
-		printed.Write(text)
+		printed.Write(must(encode(job{"x", h, []pawl.Handle{h}, &h}))(t))
 	}
 	if shown := fmt.Sprintf("%x", "c2VjcmV0"); strings.Contains(printed.String(), "c2VjcmV0") || strings.Contains(printed.String(), shown) {
 		t.Errorf("the handle is shown:\n%s", &printed)

@@ -183,11 +183,10 @@ func sayLost(t *testing.T, w *world, say func(string, error)) {
 	<-l.Done()
 	say("a lease whose work is not healthy", l.Err())
 	l = must(c.Mutex("handed on").Lock(background))(t)
-	handle, err := l.Detach(background)
-	noError(t, err)
+	handle := must(l.Detach(background))(t)
 	say("a lease that was detached", l.Err())
 	noError(t, must(other.Attach(background, handle))(t).Release(background))
-	_, err = other.Attach(background, handle)
+	_, err := other.Attach(background, handle)
 	say("a handle of a lease that is over", err)
 }
 

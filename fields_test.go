@@ -121,15 +121,13 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 func TestAttachRefusesOptionsWithoutEffect(t *testing.T) {
 	allowed := []string{"WithGrace", "WithMaxHold", "WithHealth"}
 	option := regexp.MustCompile(`(?m)^func (With\w+)\(.*\) LockOption \{\s*return (.*)`)
-	files, err := filepath.Glob("*.go")
-	noError(t, err)
+	files := must(filepath.Glob("*.go"))(t)
 	options := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		source, err := os.ReadFile(file)
-		noError(t, err)
+		source := must(os.ReadFile(file))(t)
 		options += strings.Count(string(source), ") LockOption {")
 		for _, m := range option.FindAllStringSubmatch(string(source), -1) {
 			options--
@@ -147,23 +145,18 @@ func TestAttachRefusesOptionsWithoutEffect(t *testing.T) {
 // A handle has every field that the backend's lease needs.
 func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c, err := New(memlock.New(nil), nil)
-		noError(t, err)
+		c := must(New(memlock.New(nil), nil))(t)
 		defer c.Close()
 		s := c.Semaphore("x", 3, WithTTL(time.Minute), WithMinHold(time.Second), WithLockDelay(time.Hour))
-		detached, err := s.Acquire(context.Background(), 2)
-		noError(t, err)
-		handle, err := detached.Detach(context.Background())
-		noError(t, err)
-		h, err := handle.parse()
-		noError(t, err)
+		detached := must(s.Acquire(context.Background(), 2))(t)
+		handle := must(detached.Detach(context.Background()))(t)
+		h := must(handle.parse())(t)
 		eachField(t, &h, func(path string, field reflect.Value) {
 			if field.IsZero() {
 				t.Errorf("the handle has no %s; Detach must set it", path)
 			}
 		})
-		attached, err := c.Attach(context.Background(), handle)
-		noError(t, err)
+		attached := must(c.Attach(context.Background(), handle))(t)
 		ignored := []string{"Queue", "ctx", "inbox", "waiter", "passedLease", "request"}
 		was := map[string]any{}
 		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
@@ -215,8 +208,7 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 
 // The client distinguishes its own leases by these fields of the owner.
 func TestAnotherProcessIsRecognizedByItsOwner(t *testing.T) {
-	c, err := New(memlock.New(nil), nil)
-	noError(t, err)
+	c := must(New(memlock.New(nil), nil))(t)
 	defer c.Close()
 	held := &driver.HeldError{Holders: 1, Holder: driver.Holder{Owner: c.settings.owner}}
 	eachField(t, &held.Holder.Owner, func(path string, field reflect.Value) {

@@ -17,11 +17,9 @@ import (
 func TestALossBeforeTheGrantIsReportedAfterIt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		losses := 0
-		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { losses++ }}})
-		noError(t, err)
+		c := must(New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { losses++ }}}))(t)
 		defer c.Close()
-		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
-		noError(t, err)
+		cl := must(c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited))(t)
 		a := attempts{c: c.core, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
 		h, now, err := a.run(c.now())
 		noError(t, err)
@@ -49,10 +47,8 @@ func TestALossBeforeTheGrantIsReportedAfterIt(t *testing.T) {
 func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		c, err := New(memory.Driver(), nil)
-		noError(t, err)
-		lease, err := c.Mutex("x").Lock(context.Background())
-		noError(t, err)
+		c := must(New(memory.Driver(), nil))(t)
+		lease := must(c.Mutex("x").Lock(context.Background()))(t)
 		c.releases.enter()
 		_ = lease.finish(ErrReleased)
 		closed := make(chan error)
@@ -72,11 +68,9 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 // A hold is passed on only during its term. Its loss has the error of the last renewal.
 func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c, err := New(memlock.New(nil), nil)
-		noError(t, err)
+		c := must(New(memlock.New(nil), nil))(t)
 		defer c.Close()
-		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
-		noError(t, err)
+		cl := must(c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited))(t)
 		now := c.now()
 		held := newHold(c.core, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
 		if held.pass(cl, now) == nil {

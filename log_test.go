@@ -36,13 +36,11 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 			}
 		}
 
-		lease, err := locks.Mutex("job").Lock(ctx)
-		noError(t, err)
+		lease := must(locks.Mutex("job").Lock(ctx))(t)
 		prefix := fmt.Sprintf("x.name=job x.fence=%d ", lease.Fence())
 		time.Sleep(5 * time.Second)
 		want(lease, prefix+"x.left=22s")
-		e, err := locks.Inspect(ctx, "job")
-		noError(t, err)
+		e := must(locks.Inspect(ctx, "job"))(t)
 		logs(e)
 		logs(pawl.AcquiredEvent{Lease: lease})
 		logs(locks)
@@ -85,15 +83,13 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 		shown := shownTokens(net)
 		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))
-		leases, err := both.Lock(background)
-		noError(t, err)
+		leases := must(both.Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
 		waits := make(chan error)
 		go func() { _, err := c.Mutex("x").Lock(ctx); waits <- err }()
 		time.Sleep(time.Second)
 		_, heldErr := c.Mutex("x").TryLock(background)
-		e, err := c.Inspect(background, "x")
-		noError(t, err)
+		e := must(c.Inspect(background, "x"))(t)
 		mutex, election := c.Mutex("x"), c.Election("e")
 		short := []any{c, lease, *lease, leases, *leases, both, *both, mutex, *mutex, election, c.Once("o"), c.Semaphore("s", 1), c.RWMutex("r")}
 		for i, x := range append(short, lease.Context(), heldErr, &heldErr, e) {

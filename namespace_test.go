@@ -72,9 +72,8 @@ func TestALeaseOfANamespace(t *testing.T) {
 				t.Errorf("the fence of %q is %d, %v", name, fence, ok)
 			}
 		}
-		handle, err := lease.Detach(background)
-		noError(t, err)
-		_, err = other.Attach(background, handle)
+		handle := must(lease.Detach(background))(t)
+		_, err := other.Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		for _, c := range []*pawl.Client{acme, locks} {
 			lease := must(c.Attach(background, handle))(t)
@@ -91,8 +90,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 		noError(t, forced.Release(background))
 
 		before := net.count("acquire all")
-		both, err := pawl.All(acme.Mutex("x"), other.Mutex("x"), locks.Mutex("x")).Lock(background)
-		noError(t, err)
+		both := must(pawl.All(acme.Mutex("x"), other.Mutex("x"), locks.Mutex("x")).Lock(background))(t)
 		if a, b := both.Fence("@acme:x"), both.Fence("@other:x"); a == 0 || b == 0 {
 			t.Errorf("fences %d and %d", a, b)
 		}
@@ -160,8 +158,7 @@ func TestABadNamespaceIsRefused(t *testing.T) {
 // Different names, and equal names of different namespaces, have different stored names,
 // and List shows no name of another namespace.
 func TestNamespacesNeverShareAName(t *testing.T) {
-	locks, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
+	locks := must(pawl.New(memlock.New(nil), nil))(t)
 	defer locks.Close()
 	part := rapid.StringOfN(rapid.RuneFrom([]rune("ab@:/%23AF#")), 1, 6, -1)
 	path := rapid.SliceOfN(part, 1, 3)
@@ -186,17 +183,15 @@ func TestNamespacesNeverShareAName(t *testing.T) {
 
 func TestAClientOfOneNamespace(t *testing.T) {
 	memory := memlock.NewMemory(nil)
-	locks, err := pawl.New(memory.Driver(), &pawl.Options{Namespace: "prod"})
-	noError(t, err)
-	root, err := pawl.New(memory.Driver(), nil)
-	noError(t, err)
+	locks := must(pawl.New(memory.Driver(), &pawl.Options{Namespace: "prod"}))(t)
+	root := must(pawl.New(memory.Driver(), nil))(t)
 	defer root.Close()
 	must(locks.Namespace("acme").Mutex("x").Lock(background))(t)
 	lease := must(locks.Mutex("x").Lock(background))(t)
 	if names := []string{lease.Name(), lease.StoredName(), locks.Namespace("acme").StoredName("x")}; !slices.Equal(names, []string{"x", "@prod:x", "@prod/acme:x"}) {
 		t.Errorf("%q", names)
 	}
-	_, err = root.Namespace("prod").Mutex("x").TryLock(background)
+	_, err := root.Namespace("prod").Mutex("x").TryLock(background)
 	isError(t, err, pawl.ErrHeld)
 	noError(t, locks.Close())
 	must(root.Namespace("prod").Mutex("x").TryLock(background))(t)
@@ -228,8 +223,7 @@ func TestFenceOfFindsNoLeaseOfAnotherNamespace(t *testing.T) {
 				}
 				return nil
 			}))
-			group, err := c.all.Lock(background)
-			noError(t, err)
+			group := must(c.all.Lock(background))(t)
 			for name, want := range c.found {
 				if fence := group.Fence(name); fence > 0 != (want != "") {
 					t.Errorf("%s: in the group the fence of %q is %d", what, name, fence)

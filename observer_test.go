@@ -25,8 +25,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	defer func() { runtime.MemProfileRate = rate }()
 
 	allocations := func(o *pawl.Observer) int64 {
-		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: o})
-		noError(t, err)
+		c := must(pawl.New(memlock.New(nil), &pawl.Options{Observer: o}))(t)
 		defer c.Close()
 		before := observerAllocs()
 		for range 1000 {

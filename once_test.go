@@ -65,9 +65,7 @@ func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
 			}()
 			synctest.Wait()
 			go func() {
-				ran, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
-				noError(t, err)
-				ranAgain <- ran
+				ranAgain <- must(b.Once("report", o).Do(background, "1", func(context.Context) error { return nil }))(t)
 			}()
 			wantEqual(t, "another instance ran the task", <-ranAgain, atLeastOnce)
 			<-failed

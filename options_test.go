@@ -27,8 +27,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	c, err := pawl.New(patient(), &pawl.Options{TTL: time.Second})
-	noError(t, err)
+	c := must(pawl.New(patient(), &pawl.Options{TTL: time.Second}))(t)
 	defer c.Close()
 	for what, o := range map[string]pawl.LockOption{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
 		_, err := c.Mutex("x", o).TryLock(t.Context())
@@ -47,8 +46,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		handle, err := must(c.Mutex("held").Lock(background))(t).Detach(background)
-		noError(t, err)
+		handle := must(must(c.Mutex("held").Lock(background))(t).Detach(background))(t)
 		claimed, renewed := f.count("acquire"), f.count("renew")
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		uses := map[string]func(o pawl.LockOption) error{

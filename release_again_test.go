@@ -169,8 +169,7 @@ func TestCloseRepeatsUnansweredReleases(t *testing.T) {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
 		f.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
-		took, err := timed(c.Close)
-		noError(t, err)
+		took := must(timed(c.Close))(t)
 		wantWithin(t, "Close took", took, 0, 3*time.Second)
 		for i := range 100 {
 			w.wantFree("x" + strconv.Itoa(i))

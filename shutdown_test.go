@@ -45,8 +45,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		for range 3 {
 			go func() { _ = c.Shutdown(background) }() // several calls do no harm
 		}
-		took, err := timed(func() error { return c.Shutdown(background) })
-		noError(t, err)
+		took := must(timed(func() error { return c.Shutdown(background) }))(t)
 		wantEqual(t, "Shutdown took", took, 10*time.Second)
 		for range 3 {
 			isError(t, <-waited, pawl.ErrClosed)
@@ -56,7 +55,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		wantEqual(t, "lost leases", events.count("lost"), 0)
 		noError(t, c.Shutdown(background))
 		noError(t, c.Close())
-		_, err = c.Inspect(background, "x")
+		_, err := c.Inspect(background, "x")
 		isError(t, err, pawl.ErrClosed)
 	})
 }
@@ -99,8 +98,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		took, err := timed(func() error { return c.Shutdown(background) })
-		noError(t, err)
+		took := must(timed(func() error { return c.Shutdown(background) }))(t)
 		wantWithin(t, "Shutdown took", took, time.Minute, time.Hour)
 		noError(t, <-done)
 	})

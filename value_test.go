@@ -72,8 +72,7 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 		net.set(nil, failRequests("renew"))
 		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
-		took, err := timed(func() error { return lease.SetValue(background, []byte("two")) })
-		noError(t, err)
+		took := must(timed(func() error { return lease.SetValue(background, []byte("two")) }))(t)
 		wantWithin(t, "the second write, which waits for the end of the first, took", took, time.Second, 2*time.Second)
 		w.wantValue("x", "two", lease.Fence())
 

@@ -24,6 +24,8 @@ import (
 // Functions that all tests share.
 var noError = basictest.NoError
 
+func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
+
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // instances returns clients of one backend in memory, one for each process.
@@ -32,8 +34,7 @@ func instances(t *testing.T, n int) []*pawl.Client {
 	memory := memlock.NewMemory(nil)
 	var all []*pawl.Client
 	for range n {
-		c, err := pawl.New(memory.Driver(), nil)
-		noError(t, err)
+		c := must(pawl.New(memory.Driver(), nil))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
@@ -75,11 +76,8 @@ func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int
 	r = &runs{t: t}
 	var all []gocron.Scheduler
 	for i := range n {
-		s, err := gocron.NewScheduler(with(i))
-		noError(t, err)
-		if _, err := s.NewJob(gocron.DurationJob(every), gocron.NewTask(func() { r.run(takes) }), gocron.WithName("report")); err != nil {
-			t.Fatal(err)
-		}
+		s := must(gocron.NewScheduler(with(i)))(t)
+		must(s.NewJob(gocron.DurationJob(every), gocron.NewTask(func() { r.run(takes) }), gocron.WithName("report")))(t)
 		all = append(all, s)
 		time.Sleep(20 * time.Millisecond) // they do not start at exactly the same time
 		s.Start()
@@ -148,8 +146,7 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 // The clocks of ten instances differ by more than a run takes. The last is minutes late.
 func TestATickOfRobfigsCronRunsOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		schedule, err := cron.ParseStandard("*/5 * * * *")
-		noError(t, err)
+		schedule := must(cron.ParseStandard("*/5 * * * *"))(t)
 		r := &runs{t: t}
 		var all sync.WaitGroup
 		for i, c := range instances(t, 10) {
@@ -171,8 +168,7 @@ func TestATickOfRobfigsCronRunsOnce(t *testing.T) {
 
 func TestAJobWorksInAChain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		schedule, err := cron.ParseStandard("*/5 * * * *")
-		noError(t, err)
+		schedule := must(cron.ParseStandard("*/5 * * * *"))(t)
 		r := &runs{t: t}
 		for _, c := range instances(t, 3) {
 			report := cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error { r.run(time.Millisecond); panic("x") })

@@ -54,8 +54,7 @@ var eachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.O
 		}
 	},
 	"Robfig": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
-		schedule, err := cron.ParseStandard("* * * * *")
-		noError(t, err)
+		schedule := must(cron.ParseStandard("* * * * *"))(t)
 		c := cron.New()
 		c.Schedule(schedule, cronlock.NewJob(locks, "report", schedule, o, func(context.Context) error { job(); return nil }))
 		c.Start()
@@ -65,11 +64,8 @@ var eachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.O
 
 func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func()) {
 	t.Helper()
-	s, err := gocron.NewScheduler(o)
-	noError(t, err)
-	if _, err := s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(job), gocron.WithName("report")); err != nil {
-		t.Fatal(err)
-	}
+	s := must(gocron.NewScheduler(o))(t)
+	must(s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(job), gocron.WithName("report")))(t)
 	s.Start()
 	return func() {
 		noError(t, s.Shutdown())
@@ -128,13 +124,11 @@ func TestAMissedRunIsLogged(t *testing.T) {
 			output := captureLog(t)
 			bubble.Test(t, func(t *testing.T) {
 				d := down{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
-				locks, err := pawl.New(d, nil)
-				noError(t, err)
+				locks := must(pawl.New(d, nil))(t)
 				defer locks.Close()
 				stop := start(t, locks, nil, func() {})
 				time.Sleep(110 * time.Second)
-				other, err := pawl.New(d.Driver, nil)
-				noError(t, err)
+				other := must(pawl.New(d.Driver, nil))(t)
 				defer other.Close()
 				stopOther := start(t, other, nil, func() {})
 				time.Sleep(50 * time.Second)

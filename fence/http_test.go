@@ -58,19 +58,16 @@ func TestTransportWithoutAResourceSendsNothing(t *testing.T) {
 func TestTransportSendsTheFenceOfTheContext(t *testing.T) {
 	s := startService(t, new(fence.Memory))
 	client := &http.Client{Transport: &fence.Transport{Resource: accountResource}}
-	locks, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
+	locks := must(pawl.New(memlock.New(nil), nil))(t)
 	defer locks.Close()
 	post := func(ctx context.Context) (int, string) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, nil)
-		noError(t, err)
-		answer, err := client.Do(r)
-		noError(t, err)
+		r := must(http.NewRequestWithContext(ctx, http.MethodPost, s.URL, nil))(t)
+		answer := must(client.Do(r))(t)
 		defer answer.Body.Close()
 		body, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(body)
 	}
-	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
+	err := locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		f, _ := pawl.FenceOf(ctx, "account")
 		if code, body := post(ctx); code != http.StatusOK || body != "written by "+strconv.FormatUint(f, 10) {
 			t.Errorf("%d %s; the fence is %d", code, body, f)
@@ -118,11 +115,9 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 		"reading past a guard of writes": {bad.URL, "GET", http.Header{fence.HeaderToken: {"one"}}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
-			noError(t, err)
+			r := must(http.NewRequestWithContext(t.Context(), c.method, c.url, nil))(t)
 			r.Header = c.headers
-			answer, err := http.DefaultClient.Do(r)
-			noError(t, err)
+			answer := must(http.DefaultClient.Do(r))(t)
 			defer answer.Body.Close()
 			var body bytes.Buffer
 			answer.Body = io.NopCloser(io.TeeReader(answer.Body, &body))
@@ -170,10 +165,9 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	path := func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
 	s := httptest.NewServer(fence.Handler(new(fence.Memory), path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer s.Close()
-	locks, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
+	locks := must(pawl.New(memlock.New(nil), nil))(t)
 	defer locks.Close()
-	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
+	err := locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		return locks.Semaphore("connections", 2).Do(ctx, func(ctx context.Context) error {
 			for resource, want := range map[string]int{
 				"": http.StatusPreconditionRequired, "connections": http.StatusBadRequest, "account": http.StatusOK,
@@ -216,8 +210,7 @@ func (failingCommit) Guard(ctx context.Context, resource string, f uint64, write
 
 func TestARolledBackAnswerIsNotSent(t *testing.T) {
 	s := startService(t, failingCommit{})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
-	noError(t, err)
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil))(t)
 	r.Header.Set(fence.HeaderToken, "1")
 	r.Header.Set(fence.HeaderResource, "account")
 	if answer, err := http.DefaultClient.Do(r); err == nil {
