@@ -50,10 +50,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 			}
 		}
 		wantEqual(t, "the last fence", w.entry("x").Fence, 0)
-		ran, err := c.Once("x").Do(background, "1", func(context.Context) error { return nil })
-		if !ran || err != nil {
-			t.Errorf("ran is %v: %v; want a run, because the key is unused", ran, err)
-		}
+		wantRun(t, true)(c.Once("x").Do(background, "1", func(context.Context) error { return nil })) // the key is unused
 	})
 }
 
@@ -95,21 +92,16 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,
 			b.Semaphore("x", 2).Permits(2).TryDo, pawl.All(b.Mutex("w"), b.Mutex("x")).TryDo, pawl.All(b.Mutex("x"), other.Mutex("x2")).TryDo,
 		} {
-			ran, err := try(background, func(context.Context) error { t.Error("the function ran"); return nil })
-			noError(t, err)
-			wantEqual(t, "ran", ran, false)
-			net.down()
-			ran, err = try(background, func(context.Context) error { t.Error("the function ran"); return nil })
-			isError(t, err, pawl.ErrUnavailable)
-			wantEqual(t, "ran", ran, false)
-			net.set(nil, nil)
+			never := func(context.Context) error { t.Error("the function ran"); return nil }
+			wantRun(t, false)(try(background, never))
+			up := net.down()
+			wantRun(t, false, pawl.ErrUnavailable)(try(background, never))
+			up()
 		}
-		ran, err := b.Mutex("y").TryDo(background, func(ctx context.Context) error {
+		wantRun(t, true, pawl.ErrHeld)(b.Mutex("y").TryDo(background, func(ctx context.Context) error {
 			_, err := b.Mutex("x").TryLock(ctx)
 			return err
-		})
-		isError(t, err, pawl.ErrHeld)
-		wantEqual(t, "ran", ran, true)
+		}))
 	})
 }
 
@@ -139,9 +131,7 @@ func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 			t.Errorf("%v: the work failed, but Finished is true", err)
 		}
 		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = force(ctx); return own }), pawl.ErrLost, own)
-		ran, err := c.RWMutex("x").TryRDo(background, force)
-		isError(t, err, pawl.ErrLost)
-		wantEqual(t, "ran", ran, true)
+		wantRun(t, true, pawl.ErrLost)(c.RWMutex("x").TryRDo(background, force))
 		events.checkBalance(t)
 		wantEqual(t, "reported losses", events.count("lost"), 5)
 	})
@@ -156,9 +146,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 		}}})
 		f := func(context.Context) error { t.Error("the function ran"); return nil }
 		isError(t, c.Mutex("x").Do(background, f), pawl.ErrLost)
-		ran, err := c.Mutex("x").TryDo(background, f)
-		isError(t, err, pawl.ErrLost)
-		wantEqual(t, "ran", ran, false)
+		wantRun(t, false, pawl.ErrLost)(c.Mutex("x").TryDo(background, f))
 		w.wantFree("x")
 	})
 }

@@ -165,14 +165,9 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 		}
 		m := locks.Mutex("report",
 			pawl.WithMinHold(time.Minute))
-		ran, err = m.TryDo(ctx, work)
-		noError(t, err)
-		if worked != 1 || !ran {
-			t.Errorf("%v, worked %d times", ran, worked)
-		}
-		if ran, err := m.TryDo(ctx, work); ran || err != nil {
-			t.Errorf("%v, %v within the minimum hold", ran, err)
-		}
+		wantRun(t, true)(m.TryDo(ctx, work))
+		wantRun(t, false)(m.TryDo(ctx, work)) // within the minimum hold
+		wantEqual(t, "runs of work", worked, 1)
 		entry, err := locks.Inspect(ctx, "report")
 		noError(t, err)
 		noError(t, locks.Break(ctx, "report", entry.Fence, noDelay))

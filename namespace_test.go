@@ -107,15 +107,11 @@ func TestALeaseOfANamespace(t *testing.T) {
 			t.Errorf("%+v, %v", l, err)
 		}
 		f := func(context.Context) error { return nil }
-		for c, want := range map[*pawl.Client]bool{acme: true, other: true} {
+		for _, c := range []*pawl.Client{acme, other} {
 			once := c.Once("tick")
-			ran, err := once.Do(background, "1", f)
-			if noError(t, err); ran != want || once.LockName("1") != "tick" {
-				t.Errorf("ran: %v; %q", ran, once.LockName("1"))
-			}
-			if ran, err = once.Do(background, "1", f); ran || err != nil {
-				t.Errorf("the second Do: %v, %v", ran, err)
-			}
+			wantRun(t, true)(once.Do(background, "1", f))
+			wantRun(t, false)(once.Do(background, "1", f))
+			wantEqual(t, "the name of the lock", once.LockName("1"), "tick")
 		}
 	})
 }

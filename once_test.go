@@ -39,39 +39,29 @@ func TestAKeyThatTheClaimMayHaveWrittenIsNotDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{TTL: 3 * time.Second})
 		loseReply(net, 4*time.Second)
-		ran, err := a.Once("report").Do(background, "1", func(context.Context) error { return nil })
-		wantEqual(t, "ran", ran, false)
-		isError(t, err, pawl.ErrUnavailable, errNet)
+		wantRun(t, false, pawl.ErrUnavailable, errNet)(a.Once("report").Do(background, "1", func(context.Context) error { return nil }))
 		time.Sleep(time.Minute)
 		w.wantFree("report")
 	})
 }
 
 func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
-	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
+	for name, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "AtLeastOnce": pawl.WithAtLeastOnce()} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			var o pawl.OnceOption
-			if atLeastOnce {
-				o = pawl.WithAtLeastOnce()
-			}
 			a, b := w.twoClients()
 			fails := func(context.Context) error { time.Sleep(time.Second); return errNet }
 			ranAgain, failed := make(chan bool), make(chan struct{})
 			go func() {
 				defer close(failed)
-				ran, err := a.Once("report", o).Do(background, "1", fails)
-				wantEqual(t, "ran", ran, true)
-				isError(t, err, errNet)
+				wantRun(t, true, errNet)(a.Once("report", o).Do(background, "1", fails))
 			}()
 			synctest.Wait()
 			go func() {
 				ranAgain <- must(b.Once("report", o).Do(background, "1", func(context.Context) error { return nil }))(t)
 			}()
-			wantEqual(t, "another instance ran the task", <-ranAgain, atLeastOnce)
+			wantEqual(t, "another instance ran the task", <-ranAgain, o != nil)
 			<-failed
-			if ran, err := a.Once("report", o).Do(background, "1", fails); ran || err != nil {
-				t.Errorf("a third Do: %v, %v", ran, err)
-			}
+			wantRun(t, false)(a.Once("report", o).Do(background, "1", fails))
 		})
 	}
 }
@@ -95,21 +85,17 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 		noError(t, lease.Release(background))
 
 		other, _ := w.client(nil)
-		ran, err := other.Once("report").Do(background, "0", func(ctx context.Context) error {
+		wantRun(t, true, pawl.ErrHeld)(other.Once("report").Do(background, "0", func(ctx context.Context) error {
 			_, err := a.Once("report").TryDo(ctx, "1", never)
 			return err
-		})
-		wantEqual(t, "ran", ran, true)
-		isError(t, err, pawl.ErrHeld)
+		}))
 
 		// If the key of a task cannot be stored, the task may run again. The error says
 		// so.
-		ran, err = a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
+		wantRun(t, true, pawl.ErrUnavailable)(a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(context.Context) error {
 			net.down()
 			return nil
-		})
-		wantEqual(t, "ran", ran, true)
-		isError(t, err, pawl.ErrUnavailable)
+		}))
 	})
 }
 
@@ -119,14 +105,8 @@ func TestAKeyIsStoredThoughItsCtxHasEnded(t *testing.T) {
 		a, _ := w.client(nil)
 		o := a.Once("report", pawl.WithAtLeastOnce())
 		ctx, cancel := context.WithCancel(background)
-		ran, err := o.Do(ctx, "1", func(context.Context) error { cancel(); return nil })
-		if !ran || err != nil {
-			t.Errorf("%v, %v", ran, err)
-		}
-		ran, err = o.Do(background, "1", func(context.Context) error { return nil })
-		if ran || err != nil {
-			t.Errorf("the second Do: %v, %v", ran, err)
-		}
+		wantRun(t, true)(o.Do(ctx, "1", func(context.Context) error { cancel(); return nil }))
+		wantRun(t, false)(o.Do(background, "1", func(context.Context) error { return nil }))
 	})
 }
 
@@ -136,10 +116,8 @@ func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 		o, other := a.Once("orders", pawl.WithUnorderedKeys()), b.Once("orders", pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a", "c"} {
 			for again := range 2 {
-				ran, err := []*pawl.Once{o, other}[again].Do(background, key, func(context.Context) error { return nil })
-				if err != nil || ran != (again == 0) {
-					t.Errorf("%s: %v, %v", key, ran, err)
-				}
+				once := []*pawl.Once{o, other}[again]
+				wantRun(t, again == 0)(once.Do(background, key, func(context.Context) error { return nil }))
 			}
 		}
 		for bytes, want := range map[int]error{222: nil, 223: pawl.ErrInvalid} { // as WithUnorderedKeys says
@@ -148,21 +126,17 @@ func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 				t.Errorf("a name of %d bytes: %v", bytes, err)
 			}
 		}
-		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
-			ran, err := other.Do(ctx, "inner", func(context.Context) error { return nil })
-			wantEqual(t, "ran beside a function with another key", ran, true)
-			return err
-		})
-		if !ran || err != nil {
-			t.Errorf("%v, %v", ran, err)
-		}
+		wantRun(t, true)(o.Do(background, "outer", func(ctx context.Context) error {
+			wantRun(t, true)(other.Do(ctx, "inner", func(context.Context) error { return nil })) // it does not wait for "outer"
+			return nil
+		}))
 	})
 }
 
 // Twenty instances run a thousand ticks. Their clocks are up to 2 s off, and some are
 // killed during a task. No task runs twice, and with WithAtLeastOnce each is done.
 func TestAThousandTicksOfTwentyInstances(t *testing.T) {
-	for name, atLeastOnce := range map[string]bool{"AtMostOnce": false, "AtLeastOnce": true} {
+	for name, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "AtLeastOnce": pawl.WithAtLeastOnce()} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			const instances, ticks, every = 20, 1000, 10 * time.Second
 			var began, done [ticks]atomic.Int32
@@ -172,10 +146,6 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 				skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
 				all.Go(func() {
 					c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
-					var o pawl.OnceOption
-					if atLeastOnce {
-						o = pawl.WithAtLeastOnce()
-					}
 					for tick := range ticks {
 						at := start.Add(time.Duration(tick) * every)
 						time.Sleep(time.Until(at.Add(skew)))
@@ -197,9 +167,9 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 			all.Wait()
 			for tick := range ticks {
 				switch b, d := began[tick].Load(), done[tick].Load(); {
-				case !atLeastOnce && b != 1:
+				case o == nil && b != 1:
 					t.Errorf("tick %d began %d times", tick, b)
-				case atLeastOnce && d != 1:
+				case o != nil && d != 1:
 					t.Errorf("tick %d was done %d times, and began %d times", tick, d, b)
 				}
 			}
@@ -230,12 +200,10 @@ func TestTheFenceOfAKeyIsFound(t *testing.T) {
 		c, _ := w.client(nil)
 		for _, once := range []*pawl.Once{c.Once("x"), c.Once("orders", pawl.WithUnorderedKeys())} {
 			name := once.LockName("17")
-			ran, err := once.Do(background, "17", func(ctx context.Context) error {
+			wantRun(t, true)(once.Do(background, "17", func(ctx context.Context) error {
 				w.wantFenceOf(ctx, name)
 				return nil
-			})
-			noError(t, err)
-			wantEqual(t, name+" ran", ran, true)
+			}))
 		}
 	})
 }

@@ -357,6 +357,19 @@ func wantWithin[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
 	}
 }
 
+// wantRun returns a function that fails the test unless a function ran or not, as wanted,
+// and the error matches all of errs. Without errs it must be nil.
+func wantRun(t *testing.T, want bool, errs ...error) func(ran bool, err error) {
+	return func(ran bool, err error) {
+		t.Helper()
+		if len(errs) == 0 {
+			noError(t, err)
+		}
+		isError(t, err, errs...)
+		wantEqual(t, "ran", ran, want)
+	}
+}
+
 // wantNothingLeft fails the test if a client still has local queues, inboxes or leases.
 func wantNothingLeft(t *testing.T, c *pawl.Client) {
 	t.Helper()
