@@ -108,6 +108,13 @@ func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 			}
 			return errOf(l.c.Attach(l.ctx, handle))
 		},
+		"Open": func(l *lateCall) error {
+			return errOf(pawl.OpenWith(l.ctx, func() (driver.Driver, error) {
+				deadline, _ := l.ctx.Deadline()
+				time.Sleep(time.Until(deadline))
+				return nil, context.DeadlineExceeded
+			}, nil))
+		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
 			c, net, setSilent := w.punctualClient()
@@ -129,10 +136,14 @@ func TestADeadlineOfTheDriverIsNoErrorOfTheCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _, setSilent := w.punctualClient()
 		setSilent(true)
-		_, err := c.Inspect(background, "x") // background has no deadline, and the driver gives up at once
+		// background has no deadline, and the driver gives up at once.
+		_, err := c.Inspect(background, "x")
 		isError(t, err, pawl.ErrUnavailable)
-		if errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v matches an error of the ctx, which has not ended", err)
+		_, openErr := pawl.OpenWith(background, func() (driver.Driver, error) { return nil, context.DeadlineExceeded }, nil)
+		for _, err := range []error{err, openErr} {
+			if err == nil || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v; want an error that does not match one of the ctx, which has not ended", err)
+			}
 		}
 	})
 }

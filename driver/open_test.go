@@ -9,11 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/bubble"
 )
 
 // newScheme returns an unused scheme. A test's scheme stays registered in the process,
@@ -126,27 +123,3 @@ func TestRegisteringASchemeTwicePanics(t *testing.T) {
 	}()
 	driver.Register(scheme, nil)
 }
-
-// pawl.Open returns an error that matches ctx's only after ctx has ended, although a
-// backend may notice the deadline before, or have a deadline of its own.
-func TestOpenReturnsACtxErrorOnlyAfterItsCtxEnds(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		scheme := newScheme()
-		driver.Register(scheme, func(context.Context, *url.URL) (driver.Driver, error) {
-			return nil, context.DeadlineExceeded
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, err := pawl.Open(earlyDeadline{ctx}, scheme+"://x", nil); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
-			t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
-		}
-		if _, err := pawl.Open(t.Context(), scheme+"://x", nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v; want no ctx error, because ctx has not ended", err)
-		}
-	})
-}
-
-// earlyDeadline is a ctx whose deadline passes before it ends, as on a busy machine.
-type earlyDeadline struct{ context.Context }
-
-func (earlyDeadline) Deadline() (time.Time, bool) { return time.Now(), true }
