@@ -24,6 +24,17 @@ func changeClaim(change func(d *faulty, c *driver.Claim)) func(*faulty) driver.D
 	})
 }
 
+// changeGrant returns a fault's driver that calls change with the grant of each claim.
+func changeGrant(change func(d *faulty, c driver.Claim, g *driver.Grant)) func(*faulty) driver.Driver {
+	return replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if err == nil {
+			change(d, c, &g)
+		}
+		return g, err
+	})
+}
+
 var acquireFaults = []fault{{
 	name:  "a repeated token gets a second grant",
 	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/TheSameTokenAskedAtOnceIsOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
@@ -73,16 +84,13 @@ var acquireFaults = []fault{{
 	}),
 }, {
 	name: "tokens are compared by half", wants: []string{"Acquire/TokensAreComparedWhole"},
-	driver: func(d *faulty) driver.Driver {
-		return releaser{d, func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-			for _, h := range d.stored(l.Name).Holders {
-				if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
-					l.Token = h.Token
-				}
+	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
+		for _, h := range d.stored(l.Name).Holders {
+			if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
+				l.Token = h.Token
 			}
-			return d.Release(ctx, l)
-		}}
-	},
+		}
+	}),
 }, {
 	name: "a try lengthens the holder's time", wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

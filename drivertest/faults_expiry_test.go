@@ -10,7 +10,7 @@ import (
 var expiryFaults = []fault{{
 	name:  "a lease ends one step late",
 	wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Expiry/ARenewalAtTheVeryInstantIsTooLate", "Place/IsLostAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].Expires == now {
 				e.Holders[i].Expires++
@@ -21,52 +21,46 @@ var expiryFaults = []fault{{
 				e.Queue[i].Expires++
 			}
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a name opens one step late", wants: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		if e.Closed == now {
 			e.Closed++
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a lease ends one step early", wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].Expires == now+1 {
 				e.Holders[i].Expires = now
 			}
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "an expired holder is counted", wants: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			e.Holders[i].Expires = max(e.Holders[i].Expires, now+1)
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a record lives as long as the longest lease in it", wants: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i := range e.Holders {
 			for j := range e.Holders {
 				e.Holders[i].Expires = max(e.Holders[i].Expires, e.Holders[j].Expires)
 			}
 		}
-	},
+	}),
 }, {
 	name: "a dead waiter stays", wants: []string{"Place/NotKeptIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/NotKeptHoldsUpATryNoLonger"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Queue {
 			e.Queue[i].Expires = max(e.Queue[i].Expires, now+1)
 		}
-		f(now)
-	},
+	}),
 }, {
 	name:  "a promoted grant lasts a TTL at once",
 	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
@@ -98,37 +92,34 @@ var expiryFaults = []fault{{
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
 }, {
 	name: "a lock-delay counts from when the expiry is found", wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].LockDelay > 0 && e.Holders[i].Expires < now {
 				e.Holders[i].Expires = now
 			}
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
 	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
 	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForWaitersThatWereNotGranted"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {
 				e.Closed = max(e.Closed, w.Expires.Add(w.LockDelay))
 			}
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a shorter lock-delay replaces a longer one", wants: []string{"LockDelay/TheLongerOfTwoCounts"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 {
 				e.Closed = 0
 			}
 		}
-		f(now)
-	},
+	}),
 }}
 
 // changePromotedLease returns a fault's step that changes each lease that it grants to a

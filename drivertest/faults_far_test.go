@@ -25,6 +25,11 @@ func (r errEdit) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return g, err
 }
 
+// changeError returns a fault's client that changes the errors of Acquire.
+func changeError(change func(err *driver.Error) error) func(*remote) driver.Driver {
+	return func(r *remote) driver.Driver { return errEdit{r, change} }
+}
+
 // serialDriver is a driver that makes one Acquire at a time.
 type serialDriver struct {
 	*remote
@@ -59,24 +64,18 @@ func (a askingDriver) Watch(name string, f func()) (stop func()) {
 
 var farFaults = []fault{{
 	name: "errors are passed on as they are", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far: func(r *remote) driver.Driver { return errEdit{r, func(err *driver.Error) error { return err.Err }} },
+	far: changeError(func(err *driver.Error) error { return err.Err }),
 }, {
 	name: "an error does not say on which name", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far: func(r *remote) driver.Driver {
-		return errEdit{r, func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }}
-	},
+	far: changeError(func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }),
 }, {
 	name: "an error does not say what was done", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far: func(r *remote) driver.Driver {
-		return errEdit{r, func(err *driver.Error) error {
-			return &driver.Error{Backend: err.Backend, Name: err.Name, Err: err.Err}
-		}}
-	},
+	far: changeError(func(err *driver.Error) error {
+		return &driver.Error{Backend: err.Backend, Name: err.Name, Err: err.Err}
+	}),
 }, {
 	name: "an unreachable server is reported as held", wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
-	far: func(r *remote) driver.Driver {
-		return errEdit{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
-	},
+	far: changeError(func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }),
 }, {
 	name:  "the clock is coarse, and a release leaves nothing", // as of a store that should have DelaysWrites
 	wants: []string{"End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted"},

@@ -16,14 +16,13 @@ var fenceFaults = []fault{{
 	}),
 }, {
 	name: "an expiry resets the fence", wants: []string{"Fence/RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, h := range e.Holders {
 			if h.Expires <= now {
 				e.Fence = 0
 			}
 		}
-		f(now)
-	},
+	}),
 }, {
 	name: "a break resets the fence", wants: []string{"Fence/RisesAcrossBreaks"},
 	driver: beforeBreak(func(d *faulty, name string, _ *uint64) {
@@ -39,22 +38,17 @@ var fenceFaults = []fault{{
 }, {
 	name:  "two holders get the same fence",
 	wants: []string{"Fence/RisesAmongHoldersSideBySide", "Fence/ConcurrentGrantsHaveDistinctFences", "Acquire/EachAcquisitionHasAnIdentityOfItsOwn"},
-	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		g, err := d.Acquire(ctx, c)
-		if hs := d.stored(c.Name).Holders; err == nil && len(hs) > 1 && g.Fence == hs[1].Fence {
+	driver: changeGrant(func(d *faulty, c driver.Claim, g *driver.Grant) {
+		if hs := d.stored(c.Name).Holders; len(hs) > 1 && g.Fence == hs[1].Fence {
 			g.Fence = hs[0].Fence
 		}
-		return g, err
 	}),
 }, {
 	name: "a promoted waiter gets the fence before", wants: []string{"Fence/RisesAlongTheQueue", "Queue/ServesInTheOrderOfArrival"},
 	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
 }, {
 	name: "the fence is the time and nothing else", wants: []string{"Fence/RisesWhenTheClockRunsBack", "Fence/RisesAcrossReleases"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		e.Fence = 0
-		f(now)
-	},
+	step: beforeStep(func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 }),
 }, {
 	name: "the fence is a counter that is lost with the data", wants: []string{"Fence/RisesAcrossLostData", "Fence/IsTheTimeInMicrosecondsAtLeast"},
 	step: func(s *server, _ *locktable.Entry, now locktable.Instant, f apply) {
@@ -62,21 +56,14 @@ var fenceFaults = []fault{{
 	},
 }, {
 	name: "a range is not reserved", wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if n := len(e.Holders); n > 0 && e.Holders[n-1].Fences > 1 {
 			e.Fence = e.Holders[n-1].Fence
 		}
-	},
+	}),
 }, {
 	name: "readers and permits get ranges", wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
-	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		g, err := d.Acquire(ctx, c)
-		if err == nil {
-			g.Fences = max(g.Fences, c.Fences)
-		}
-		return g, err
-	}),
+	driver: changeGrant(func(_ *faulty, c driver.Claim, g *driver.Grant) { g.Fences = max(g.Fences, c.Fences) }),
 }, {
 	name: "a range is forgotten by a repeat", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

@@ -127,10 +127,9 @@ var forceFaults = []fault{{
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
 	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
-	},
+	}),
 }, {
 	name: "only the first answer after a break names the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {

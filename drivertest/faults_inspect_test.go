@@ -64,6 +64,14 @@ func changeList(change func(all []driver.Entry, prefix string) []driver.Entry) f
 	}
 }
 
+// changePrefix returns a fault's driver that lists the names that match says have the
+// prefix.
+func changePrefix(match func(name, prefix string) bool) func(*faulty) driver.Driver {
+	return changeList(func(all []driver.Entry, prefix string) []driver.Entry {
+		return slices.DeleteFunc(all, func(e driver.Entry) bool { return !match(e.Name, prefix) })
+	})
+}
+
 var inspectFaults = []fault{{
 	name: "expired holders are shown", wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
 	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
@@ -111,31 +119,25 @@ var inspectFaults = []fault{{
 	driver: changeEntry(func(e *driver.Entry, _ *locktable.Entry) { slices.Reverse(e.Waiters) }),
 }, {
 	name: "the prefix is a LIKE pattern", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
+	driver: changePrefix(func(name, prefix string) bool {
 		parts := strings.FieldsFunc(prefix, func(r rune) bool { return r == '%' || r == '_' })
-		return slices.DeleteFunc(all, func(e driver.Entry) bool { return len(parts) > 0 && !strings.HasPrefix(e.Name, parts[0]) })
+		return len(parts) == 0 || strings.HasPrefix(name, parts[0])
 	}),
 }, {
 	name: "the prefix is a glob", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
-		return slices.DeleteFunc(all, func(e driver.Entry) bool {
-			ok, _ := path.Match(strings.ReplaceAll(prefix, "/", "\x00")+"*", strings.ReplaceAll(e.Name, "/", "\x00"))
-			return !ok
-		})
+	driver: changePrefix(func(name, prefix string) bool {
+		ok, _ := path.Match(strings.ReplaceAll(prefix, "/", "\x00")+"*", strings.ReplaceAll(name, "/", "\x00"))
+		return ok
 	}),
 }, {
 	name: "the prefix is folded", wants: []string{"List/TakesThePrefixLiterally"},
-	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
-		return slices.DeleteFunc(all, func(e driver.Entry) bool {
-			return !strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
-		})
+	driver: changePrefix(func(name, prefix string) bool {
+		return strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
 	}),
 }, {
 	name: "a listing ends before U+10FFFF", wants: []string{"List/APrefixEndsWhereTheNextBegins"},
-	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
-		return slices.DeleteFunc(all, func(e driver.Entry) bool {
-			return !strings.HasPrefix(e.Name, prefix) || e.Name >= prefix+"\U0010ffff"
-		})
+	driver: changePrefix(func(name, prefix string) bool {
+		return strings.HasPrefix(name, prefix) && name < prefix+"\U0010ffff"
 	}),
 }, {
 	name: "a listing is not in order", wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},

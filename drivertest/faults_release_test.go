@@ -13,6 +13,16 @@ func replaceRelease(release func(ctx context.Context, d *faulty, l driver.LeaseR
 	return func(d *faulty) driver.Driver { return releaser{d, release} }
 }
 
+// changeRelease returns a fault's driver that changes the lease of each release.
+func changeRelease(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
+	return replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		if driver.ValidateValue(l.Value) == nil && driver.ValidateDelay("", l.MinHold) == nil {
+			change(d, &l)
+		}
+		return d.Release(ctx, l)
+	})
+}
+
 // changeKeptLease returns a fault's driver that changes what its minimum hold keeps of a
 // released lease.
 func changeKeptLease(change func(kept, was *locktable.Holder)) func(*faulty) driver.Driver {
@@ -35,11 +45,10 @@ func changeKeptLease(change func(kept, was *locktable.Holder)) func(*faulty) dri
 var releaseFaults = []fault{{
 	name:  "a release frees by name",
 	wants: []string{"Release/StaleReleaseDoesNotFreeTheNewHolder", "Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Force/TheOldHolderCanTouchNothing"},
-	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		if hs := d.stored(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
-		return d.Release(ctx, l)
 	}),
 }, {
 	name: "a release is only noted", wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
@@ -103,27 +112,20 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name: "the minimum hold is ignored", wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
-	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if driver.ValidateDelay("", l.MinHold) == nil {
-			l.MinHold = 0
-		}
-		return d.Release(ctx, l)
-	}),
+	driver: changeRelease(func(_ *faulty, l *driver.LeaseRef) { l.MinHold = 0 }),
 }, {
 	name: "the minimum hold counts from the release", wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
-	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
+	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
+		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold += h.Since.Until(locktable.At(d.table.server.now()))
 		}
-		return d.Release(ctx, l)
 	}),
 }, {
 	name: "the minimum hold is cut off at the TTL", wants: []string{"MinHold/MayOutlastTheTTL"},
-	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold = min(l.MinHold, h.Since.Until(h.Expires))
 		}
-		return d.Release(ctx, l)
 	}),
 }, {
 	name: "what is kept still has its token", wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},

@@ -41,12 +41,11 @@ var signalFaults = []fault{{
 	},
 }, {
 	name: "only the first of several is signalled", wants: []string{"Signals/EachOfSeveralPromotedWaitersGetsASignalOfItsGrant"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if len(e.Signals) > 1 {
 			e.Signals = e.Signals[:1]
 		}
-	},
+	}),
 }, {
 	name: "a new head of the queue gets no retry",
 	wants: []string{"Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",

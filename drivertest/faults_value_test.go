@@ -9,25 +9,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// afterStep returns a fault's step that changes the entry after each step.
-func afterStep(change func(e *locktable.Entry, was locktable.Value)) func(*server, *locktable.Entry, locktable.Instant, apply) {
-	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		was := e.Value
-		f(now)
-		change(e, was)
-	}
-}
-
-// changeRelease returns a fault's driver that changes the lease of each release.
-func changeRelease(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
-	return replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		if driver.ValidateValue(l.Value) == nil {
-			change(d, &l)
-		}
-		return d.Release(ctx, l)
-	})
-}
-
 // forceValue stores a value under the name's last fence, without a lease.
 func forceValue(d *faulty, name string, value []byte) {
 	d.edit(name, func(e *locktable.Entry, now locktable.Instant) {
@@ -51,8 +32,7 @@ func onValueNotBelow(f func(ctx context.Context, d *faulty, c driver.Claim) (dri
 
 var valueFaults = []fault{{
 	name: "of a large entry the end is cut off", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i, size := 0, 0; i < len(e.Queue); i++ {
 			for key, label := range e.Queue[i].Owner.Labels {
 				size += len(key) + len(label)
@@ -61,17 +41,16 @@ var valueFaults = []fault{{
 				e.Queue = e.Queue[:i]
 			}
 		}
-	},
+	}),
 }, {
 	name: "of many labels some are lost", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
-	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		f(now)
+	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i := range e.Holders {
 			if l := e.Holders[i].Owner.Labels; len(l) > 8 {
 				e.Holders[i].Owner.Labels = map[string]string{"of": "many"}
 			}
 		}
-	},
+	}),
 }, {
 	name:   "a grant writes no value",
 	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
@@ -120,13 +99,7 @@ var valueFaults = []fault{{
 	}),
 }, {
 	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfAHolderIsAGrant"},
-	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		g, err := d.Acquire(ctx, c)
-		if err == nil {
-			forceValue(d, c.Name, c.Value)
-		}
-		return g, err
-	}),
+	driver: changeGrant(func(d *faulty, c driver.Claim, _ *driver.Grant) { forceValue(d, c.Name, c.Value) }),
 }, {
 	name: "a claim that is refused writes its value", wants: []string{"Value/OnlyAHolderWrites", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

@@ -47,6 +47,23 @@ type fault struct {
 // apply is the algorithm's part of an atomic step.
 type apply func(now locktable.Instant)
 
+// beforeStep returns a fault's step that changes the entry before each step.
+func beforeStep(change func(e *locktable.Entry, now locktable.Instant)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		change(e, now)
+		f(now)
+	}
+}
+
+// afterStep returns a fault's step that changes the entry after each step.
+func afterStep(change func(e *locktable.Entry, was locktable.Value)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		was := e.Value
+		f(now)
+		change(e, was)
+	}
+}
+
 func newServer(f *fault) *server {
 	s := &server{fault: f, clock: memlock.NewClock(time.Now()), clients: map[string]*locktable.Driver{}}
 	s.wipe()
