@@ -38,8 +38,7 @@ func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{RequestTimeout: time.Minute})
 		f.latency = 3 * time.Second
-		_, err := c.Mutex("x", pawl.WithTTL(2*time.Second)).Lock(background)
-		isError(t, err, pawl.ErrUnavailable)
+		isError(t, errOf(c.Mutex("x", pawl.WithTTL(2*time.Second)).Lock(background)), pawl.ErrUnavailable)
 		time.Sleep(time.Minute)
 		w.wantFree("x")
 	})

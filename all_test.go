@@ -40,8 +40,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		}
 		w.wantFree("a")
 		ctx := timeoutCtx(t, time.Second)
-		_, err = pawl.All(a.Mutex("a"), a.Mutex("m")).Lock(ctx)
-		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		isError(t, errOf(pawl.All(a.Mutex("a"), a.Mutex("m")).Lock(ctx)), context.DeadlineExceeded, pawl.ErrHeld)
 		w.wantFree("a")
 		noError(t, other.Release(background))
 		w.wantFree("m", "z")
@@ -83,8 +82,7 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			pawl.All(a.Mutex("x"), b.Mutex("x")), // of two clients of one backend
 			pawl.All(a.Mutex("x"), a.Semaphore("y", 2).Permits(3)), pawl.All(a.Mutex("x"), a.Mutex("")),
 		} {
-			_, err := bad.Lock(background)
-			isError(t, err, pawl.ErrInvalid)
+			isError(t, errOf(bad.Lock(background)), pawl.ErrInvalid)
 		}
 		wantEqual(t, "requests", net.count("acquire"), 0)
 	})
@@ -146,8 +144,7 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 		held := must(other.Mutex("z").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Second)
 		began := time.Now()
-		_, err := pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Lock(ctx)
-		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		isError(t, errOf(pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Lock(ctx)), context.DeadlineExceeded, pawl.ErrHeld)
 		wantEqual(t, "Lock took", time.Since(began), time.Second)
 		time.Sleep(10 * time.Second)
 		w.wantFree("x", "y")

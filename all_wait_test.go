@@ -179,8 +179,7 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 		held := must(other.Mutex("y").Lock(background))(t)
 		least := pawl.WithMinHold(time.Hour)
 		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
-		_, err := locks.TryLock(background)
-		isError(t, err, pawl.ErrHeld)
+		isError(t, errOf(locks.TryLock(background)), pawl.ErrHeld)
 		w.wantFree("w", "x")
 		time.AfterFunc(time.Minute, func() {
 			x := w.entry("x").Holders
@@ -190,10 +189,7 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 			}
 			noError(t, other.Break(background, "x", x[0].Fence, &pawl.BreakOptions{Delay: -1}))
 		})
-		took, err := timed(func() error {
-			_, err := locks.Lock(background)
-			return err
-		})
+		took, err := timed(func() error { return errOf(locks.Lock(background)) })
 		lost, _ := errors.AsType[*pawl.LostError](err)
 		if lost == nil || lost.Name != "x" || lost.Reason != pawl.ReasonBroken {
 			t.Errorf("Lock returned %v, want the loss of x", err)
@@ -288,10 +284,8 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 			held := must(other.Mutex(name).Lock(background))(t)
 			for _, end := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
 				ctx, cancel := context.WithTimeout(background, 2*time.Second)
-				took, err := timed(func() error {
-					_, err := pawl.All(c.Mutex("x"), c.Mutex("y", end), c.Mutex("z")).Lock(ctx)
-					return err
-				})
+				locks := pawl.All(c.Mutex("x"), c.Mutex("y", end), c.Mutex("z"))
+				took, err := timed(func() error { return errOf(locks.Lock(ctx)) })
 				cancel()
 				isError(t, err, context.DeadlineExceeded)
 				want := 2 * time.Second

@@ -17,10 +17,8 @@ func TestAnEndedCtxSendsNothing(t *testing.T) {
 		c, f := w.client(nil)
 		ctx, cancel := context.WithCancel(background)
 		cancel()
-		_, err := c.Mutex("x").Lock(ctx)
-		isError(t, err, context.Canceled)
-		_, err = c.Mutex("x").TryLock(ctx)
-		isError(t, err, context.Canceled)
+		isError(t, errOf(c.Mutex("x").Lock(ctx)), context.Canceled)
+		isError(t, errOf(c.Mutex("x").TryLock(ctx)), context.Canceled)
 		wantEqual(t, "requests", f.count("acquire"), 0)
 	})
 }
@@ -88,8 +86,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 					ctx, cancel = context.WithCancel(background)
 					time.AfterFunc(100*time.Millisecond, cancel)
 				}
-				_, err := begin(ctx)
-				isError(t, err, want)
+				isError(t, errOf(begin(ctx)), want)
 				w.wantFree("x")
 				cancel()
 			}

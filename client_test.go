@@ -80,8 +80,7 @@ func TestOnlyAGivenIDIsShown(t *testing.T) {
 }
 
 func TestATypedNilIsNoDriver(t *testing.T) {
-	_, err := pawl.New((engine.Driver)(nil), nil)
-	isError(t, err, pawl.ErrInvalid)
+	isError(t, errOf(pawl.New((engine.Driver)(nil), nil)), pawl.ErrInvalid)
 }
 
 // testOnly are methods that only tests have.

@@ -21,7 +21,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		foreign := must(b.Mutex("y").Lock(background))(t)
 		waiters := make(chan error)
 		for _, name := range []string{"x", "x", "y", "y"} { // behind its own client, and behind another
-			go func() { _, err := a.Mutex(name).Lock(background); waiters <- err }()
+			go func() { waiters <- errOf(a.Mutex(name).Lock(background)) }()
 		}
 		synctest.Wait()
 		noError(t, a.Close())
@@ -36,12 +36,9 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Errorf("y is %+v; want only the other client's lease", e)
 		}
 
-		_, err := a.Mutex("x").Lock(background)
-		isError(t, err, pawl.ErrClosed)
-		_, err = a.Mutex("x").TryLock(background)
-		isError(t, err, pawl.ErrClosed)
-		_, err = a.Inspect(background, "x")
-		isError(t, err, pawl.ErrClosed)
+		isError(t, errOf(a.Mutex("x").Lock(background)), pawl.ErrClosed)
+		isError(t, errOf(a.Mutex("x").TryLock(background)), pawl.ErrClosed)
+		isError(t, errOf(a.Inspect(background, "x")), pawl.ErrClosed)
 		for _, err := range a.List(background, "") {
 			isError(t, err, pawl.ErrClosed)
 		}
@@ -319,7 +316,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 			up := net.down()
 			ctx, cancel := context.WithCancel(background)
 			gaveUp := make(chan error)
-			go func() { _, err := client.Mutex("x").Lock(ctx); gaveUp <- err }()
+			go func() { gaveUp <- errOf(client.Mutex("x").Lock(ctx)) }()
 			synctest.Wait()
 			cancel()
 			isError(t, <-gaveUp, context.Canceled)

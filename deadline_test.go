@@ -58,7 +58,6 @@ type lateCall struct {
 // programs check ctx.Err().
 func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
-	errOf := func(_ any, err error) error { return err }
 	for what, call := range map[string]func(l *lateCall) error{
 		"Lock":      func(l *lateCall) error { return errOf(l.c.Mutex("y").Lock(l.ctx)) },
 		"Lock held": func(l *lateCall) error { return errOf(l.c.Mutex("x").Lock(l.ctx)) },

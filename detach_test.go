@@ -30,16 +30,14 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		noError(t, a.Close())
 
 		time.Sleep(8 * time.Second)
-		_, err := c.Mutex("x").TryLock(background)
-		isError(t, err, pawl.ErrHeld)
+		isError(t, errOf(c.Mutex("x").TryLock(background)), pawl.ErrHeld)
 		again := must(b.Attach(background, handle))(t)
 		if again.Fence() != lease.Fence() || again.Name() != "x" {
 			t.Errorf("attached: %v", again)
 		}
 		time.Sleep(time.Minute)
 		noError(t, again.Err()) // it is renewed
-		_, err = c.Mutex("x").TryLock(background)
-		isError(t, err, pawl.ErrHeld)
+		isError(t, errOf(c.Mutex("x").TryLock(background)), pawl.ErrHeld)
 		two := must(c.Attach(background, handle))(t)
 		wantEqual(t, "the fence of the second lease", two.Fence(), again.Fence())
 		noError(t, again.Release(background))
@@ -47,8 +45,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		isError(t, two.Release(background), pawl.ErrLost)
 		w.wantFree("x")
 
-		_, err = b.Attach(background, handle)
-		isError(t, err, pawl.ErrLost)
+		isError(t, errOf(b.Attach(background, handle)), pawl.ErrLost)
 	})
 }
 
@@ -119,7 +116,7 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 			time.Sleep(8700 * time.Millisecond)
 			net.setLatency(c.latency)
 			c.wait(net)
-			took := must(timed(func() error { _, err := lease.Detach(background); return err }))(t)
+			took := must(timed(func() error { return errOf(lease.Detach(background)) }))(t)
 			time.Sleep(time.Minute)
 			wantWithin(t, "Detach, which waits for the answer to the second renewal, took", took, c.least, time.Minute)
 			wantEqual(t, "renewals", net.count("renew"), 2)
@@ -153,8 +150,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 		},
 		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle) {
 			up := net.down()
-			_, err := c.Attach(background, handle)
-			isError(t, err, pawl.ErrUnavailable)
+			isError(t, errOf(c.Attach(background, handle)), pawl.ErrUnavailable)
 			up()
 		},
 		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
@@ -182,8 +178,7 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 		a, net := w.client(nil)
 		lease := must(a.Mutex("x").Lock(background))(t)
 		up := net.down()
-		_, err := lease.Detach(background)
-		isError(t, err, pawl.ErrUnavailable)
+		isError(t, errOf(lease.Detach(background)), pawl.ErrUnavailable)
 		noError(t, lease.Err())
 		up()
 		time.Sleep(time.Hour)
@@ -212,7 +207,7 @@ func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		net.setLatency(time.Second)
 		attached := make(chan error)
-		go func() { _, err := a.Attach(background, handle); attached <- err }()
+		go func() { attached <- errOf(a.Attach(background, handle)) }()
 		synctest.Wait()
 		closed := make(chan error)
 		go func() { closed <- a.Close() }()
@@ -240,7 +235,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 			return nil
 		})
 		lease := must(a.Mutex("x").Lock(background))(t)
-		took, err := timed(func() error { _, err := lease.Detach(background); return err })
+		took, err := timed(func() error { return errOf(lease.Detach(background)) })
 		noError(t, err)
 		wantWithin(t, "Detach, which waits until the unanswered attempt cannot arrive, took", took, 900*time.Millisecond, time.Minute)
 		isError(t, lease.Release(background), pawl.ErrDetached)
@@ -251,7 +246,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 		net.set(nil, failRequests("renew"))
 		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
 		net.set(nil, nil)
-		if took, err = timed(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {
+		if took, err = timed(func() error { return errOf(other.Detach(background)) }); err != nil || took < 900*time.Millisecond {
 			t.Errorf("Detach took %v, and the write of the value may still arrive: %v", took, err)
 		}
 	})
@@ -265,8 +260,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 		for i := range handle {
 			for _, other := range "A7z_" {
 				if altered := handle[:i] + pawl.Handle(other) + handle[i+1:]; altered != handle {
-					_, err := c.Attach(background, altered)
-					isError(t, err, pawl.ErrInvalid)
+					isError(t, errOf(c.Attach(background, altered)), pawl.ErrInvalid)
 				}
 			}
 		}
@@ -281,8 +275,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 		}
 		for _, space := range []pawl.Handle{"\n", "\r", "\r\n", " "} { // base64 skips line ends
 			for _, altered := range []pawl.Handle{handle + space, space + handle, handle[:20] + space + handle[20:]} {
-				_, err := c.Attach(background, altered)
-				isError(t, err, pawl.ErrInvalid)
+				isError(t, errOf(c.Attach(background, altered)), pawl.ErrInvalid)
 			}
 		}
 		wantEqual(t, "renewals", net.count("renew"), asked)

@@ -99,8 +99,7 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 			up()
 		}
 		wantRun(t, true, pawl.ErrHeld)(b.Mutex("y").TryDo(background, func(ctx context.Context) error {
-			_, err := b.Mutex("x").TryLock(ctx)
-			return err
+			return errOf(b.Mutex("x").TryLock(ctx))
 		}))
 	})
 }
@@ -214,18 +213,15 @@ func TestALockerTakesItsSideOfTheLock(t *testing.T) {
 		c, _ := w.client(nil)
 		s, rw := c.Semaphore("s", 3), c.RWMutex("rw")
 		err := s.Permits(2).Do(background, func(ctx context.Context) error {
-			_, err := s.Permits(2).TryLock(ctx)
-			isError(t, err, pawl.ErrHeld)
+			isError(t, errOf(s.Permits(2).TryLock(ctx)), pawl.ErrHeld)
 			ran, err := s.Permits(1).TryDo(ctx, func(context.Context) error { return nil })
 			wantEqual(t, "ran with the third permit", ran, true)
 			return err
 		})
 		isError(t, err, nil)
 		err = rw.RLocker().Do(background, func(ctx context.Context) error {
-			_, err := rw.TryLock(ctx)
-			isError(t, err, pawl.ErrHeld)
-			_, err = rw.RLocker().TryDo(ctx, func(context.Context) error { return nil })
-			return err
+			isError(t, errOf(rw.TryLock(ctx)), pawl.ErrHeld)
+			return errOf(rw.RLocker().TryDo(ctx, func(context.Context) error { return nil }))
 		})
 		isError(t, err, nil)
 		isError(t, s.Permits(4).Do(background, func(context.Context) error { return nil }), pawl.ErrInvalid)

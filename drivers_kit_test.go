@@ -19,6 +19,9 @@ var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
+// errOf returns the error of a call with two results.
+func errOf(_ any, err error) error { return err }
+
 // clientThatHangs makes a client whose renewals hang for the names that begin with
 // "hangs".
 func (w *world) clientThatHangs(o *pawl.Options) (*pawl.Client, *faulty) {

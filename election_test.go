@@ -115,8 +115,7 @@ func TestElectionWatchYieldsTheLeader(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			short, stop := context.WithTimeout(ctx, 10*time.Second)
 			defer stop()
-			_, err := b.Mutex("jobs").Lock(short) // another waiter is no change of the leader
-			isError(t, err, pawl.ErrHeld)
+			isError(t, errOf(b.Mutex("jobs").Lock(short)), pawl.ErrHeld) // another waiter is no change of the leader
 			time.Sleep(10 * time.Second)
 			return errors.Join(e.SetValue(ctx, []byte("b")), func() error { time.Sleep(20 * time.Second); return nil }())
 		}))

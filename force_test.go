@@ -20,8 +20,7 @@ func TestForceLockFailsOnlyWhenItsTimeIsOver(t *testing.T) {
 			})
 			s.failAfter = func(op string, n int) time.Duration { return fails }
 			began := time.Now()
-			_, err := c.Mutex("x").ForceLock(background)
-			isError(t, err, pawl.ErrUnavailable)
+			isError(t, errOf(c.Mutex("x").ForceLock(background)), pawl.ErrUnavailable)
 			wantEqual(t, "ForceLock failed after", time.Since(began), 3*time.Second)
 			if n := s.count("acquire"); n > 20 || fails > 0 && n < 3 {
 				t.Errorf("%d claims were sent", n)

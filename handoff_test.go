@@ -212,8 +212,7 @@ func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 		other := must(b.Mutex("x").Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
 		l.wg.Go(func() {
-			_, err := a.Mutex("x").Lock(ctx)
-			isError(t, err, context.Canceled)
+			isError(t, errOf(a.Mutex("x").Lock(ctx)), context.Canceled)
 		})
 		synctest.Wait()
 		for range 3 {

@@ -204,7 +204,7 @@ func (h *hostility) use() {
 	if h.oneIn(3) {
 		do := []func(context.Context, func(context.Context) error) error{
 			m.Do, rw.RDo, h.c.Semaphore(name, 3).Do,
-			func(ctx context.Context, f func(context.Context) error) error { _, err := m.TryDo(ctx, f); return err },
+			func(ctx context.Context, f func(context.Context) error) error { return errOf(m.TryDo(ctx, f)) },
 		}[h.n(4)]
 		var claim uint64
 		err := do(context.WithValue(ctx, claimKey{}, &claim), work)

@@ -11,17 +11,14 @@ import (
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		healthy, f := w.client(nil)
-		_, err := healthy.Diagnose(background)
-		isError(t, err, errors.ErrUnsupported)
+		isError(t, errOf(healthy.Diagnose(background)), errors.ErrUnsupported)
 		c := w.clientOf(diagnosable{f, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
 		if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {
 			t.Errorf("%v, %v", found, err)
 		}
 		f.down()
-		_, err = c.Diagnose(background)
-		isError(t, err, pawl.ErrUnavailable)
+		isError(t, errOf(c.Diagnose(background)), pawl.ErrUnavailable)
 		noError(t, c.Close())
-		_, err = c.Diagnose(background)
-		isError(t, err, pawl.ErrClosed)
+		isError(t, errOf(c.Diagnose(background)), pawl.ErrClosed)
 	})
 }

@@ -86,7 +86,7 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 		leases := must(both.Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
 		waits := make(chan error)
-		go func() { _, err := c.Mutex("x").Lock(ctx); waits <- err }()
+		go func() { waits <- errOf(c.Mutex("x").Lock(ctx)) }()
 		time.Sleep(time.Second)
 		_, heldErr := c.Mutex("x").TryLock(background)
 		e := must(c.Inspect(background, "x"))(t)

@@ -126,13 +126,10 @@ func TestABadNamespaceIsRefused(t *testing.T) {
 			"with the name": locks.Namespace(long),
 			"of no client":  (*pawl.Client)(nil).Namespace("a"), "of a zero client": (&pawl.Client{}).Namespace("a"),
 		} {
-			_, err := c.Mutex("name").Lock(background)
-			isError(t, err, pawl.ErrInvalid)
-			_, err = c.Inspect(background, "name")
-			isError(t, err, pawl.ErrInvalid)
+			isError(t, errOf(c.Mutex("name").Lock(background)), pawl.ErrInvalid)
+			isError(t, errOf(c.Inspect(background, "name")), pawl.ErrInvalid)
 			isError(t, c.Break(background, "name", 1, &pawl.BreakOptions{Delay: time.Second}), pawl.ErrInvalid)
-			_, err = pawl.All(c.Mutex("name"), c.Mutex("b")).TryLock(background)
-			isError(t, err, pawl.ErrInvalid)
+			isError(t, errOf(pawl.All(c.Mutex("name"), c.Mutex("b")).TryLock(background)), pawl.ErrInvalid)
 			for _, err := range c.Watch(background, "name") {
 				isError(t, err, pawl.ErrInvalid)
 			}
@@ -142,8 +139,7 @@ func TestABadNamespaceIsRefused(t *testing.T) {
 				}
 			}
 		}
-		_, err := locks.Namespace("a").Mutex("").Lock(background)
-		isError(t, err, pawl.ErrInvalid)
+		isError(t, errOf(locks.Namespace("a").Mutex("").Lock(background)), pawl.ErrInvalid)
 		wantEqual(t, "requests", net.count("acquire")+net.count("inspect"), 0)
 		isError(t, locks.Namespace("a").Close(), pawl.ErrInvalid)
 		isError(t, locks.Namespace("a").Shutdown(background), pawl.ErrInvalid)
@@ -187,12 +183,10 @@ func TestAClientOfOneNamespace(t *testing.T) {
 	if names := []string{lease.Name(), lease.StoredName(), locks.Namespace("acme").StoredName("x")}; !slices.Equal(names, []string{"x", "@prod:x", "@prod/acme:x"}) {
 		t.Errorf("%q", names)
 	}
-	_, err := root.Namespace("prod").Mutex("x").TryLock(background)
-	isError(t, err, pawl.ErrHeld)
+	isError(t, errOf(root.Namespace("prod").Mutex("x").TryLock(background)), pawl.ErrHeld)
 	noError(t, locks.Close())
 	must(root.Namespace("prod").Mutex("x").TryLock(background))(t)
-	_, err = pawl.New(memory.Driver(), &pawl.Options{Namespace: "\x00"})
-	isError(t, err, pawl.ErrInvalid)
+	isError(t, errOf(pawl.New(memory.Driver(), &pawl.Options{Namespace: "\x00"})), pawl.ErrInvalid)
 }
 
 // A tenant may choose a name that has the form of another tenant's stored name.

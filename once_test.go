@@ -71,23 +71,19 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 		a, net := w.client(nil)
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		for _, key := range []string{"", string(make([]byte, 1025))} {
-			_, err := a.Once("report").Do(background, key, never)
-			isError(t, err, pawl.ErrInvalid)
+			isError(t, errOf(a.Once("report").Do(background, key, never)), pawl.ErrInvalid)
 		}
 		up := net.down()
-		_, err := a.Once("report").Do(background, "1", never)
-		isError(t, err, pawl.ErrUnavailable)
+		isError(t, errOf(a.Once("report").Do(background, "1", never)), pawl.ErrUnavailable)
 		up()
 		time.Sleep(time.Minute)
 		lease := must(a.Mutex("report").Lock(background))(t)
-		_, err = a.Once("report").TryDo(background, "1", never)
-		isError(t, err, pawl.ErrHeld)
+		isError(t, errOf(a.Once("report").TryDo(background, "1", never)), pawl.ErrHeld)
 		noError(t, lease.Release(background))
 
 		other, _ := w.client(nil)
 		wantRun(t, true, pawl.ErrHeld)(other.Once("report").Do(background, "0", func(ctx context.Context) error {
-			_, err := a.Once("report").TryDo(ctx, "1", never)
-			return err
+			return errOf(a.Once("report").TryDo(ctx, "1", never))
 		}))
 
 		// If the key of a task cannot be stored, the task may run again. The error says

@@ -51,8 +51,8 @@ func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		uses := map[string]func(o pawl.LockOption) error{
 			"Election": func(o pawl.LockOption) error { return c.Election("x", o).Run(background, never) },
-			"Once":     func(o pawl.LockOption) error { _, err := c.Once("x", o).Do(background, "1", never); return err },
-			"Attach":   func(o pawl.LockOption) error { _, err := c.Attach(background, handle, o); return err },
+			"Once":     func(o pawl.LockOption) error { return errOf(c.Once("x", o).Do(background, "1", never)) },
+			"Attach":   func(o pawl.LockOption) error { return errOf(c.Attach(background, handle, o)) },
 		}
 		value := []byte("v")
 		options := map[string]pawl.LockOption{

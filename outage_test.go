@@ -23,7 +23,7 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 			for i := range waiters {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i%4) * 2 * time.Second)
-					took, err := timed(func() error { _, err := c.Mutex("x").Lock(background); return err })
+					took, err := timed(func() error { return errOf(c.Mutex("x").Lock(background)) })
 					if !errors.Is(err, pawl.ErrUnavailable) || !errors.Is(err, errNet) {
 						t.Error(err)
 					}
@@ -49,7 +49,7 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 		up := f.down()
 		ctx, cancel := context.WithCancel(background)
 		first := make(chan error)
-		go func() { _, err := c.Mutex("x").Lock(ctx); first <- err }()
+		go func() { first <- errOf(c.Mutex("x").Lock(ctx)) }()
 		time.Sleep(time.Second)
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
@@ -74,7 +74,7 @@ func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		f.set(func(string) error { return wrong }, nil)
 		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
-			took, err := timed(func() error { _, err := lock(background); return err })
+			took, err := timed(func() error { return errOf(lock(background)) })
 			isError(t, err, pawl.ErrUnavailable)
 			wantEqual(t, "the lock failed after", took, 0)
 		}

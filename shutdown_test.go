@@ -30,14 +30,13 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() { noError(t, lease.Release(background)) })
 		waited := make(chan error)
 		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in the local queue
-			go func() { _, err := c.Mutex(name).Lock(background); waited <- err }()
+			go func() { waited <- errOf(c.Mutex(name).Lock(background)) }()
 		}
 		synctest.Wait()
 
 		go func() {
 			time.Sleep(time.Second)
-			_, err := c.Mutex("free").TryLock(background)
-			isError(t, err, pawl.ErrClosed)
+			isError(t, errOf(c.Mutex("free").TryLock(background)), pawl.ErrClosed)
 			if _, err := c.Inspect(background, "free"); err != nil {
 				t.Errorf("Inspect during Shutdown: %v", err)
 			}
@@ -55,8 +54,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		wantEqual(t, "lost leases", events.count("lost"), 0)
 		noError(t, c.Shutdown(background))
 		noError(t, c.Close())
-		_, err := c.Inspect(background, "x")
-		isError(t, err, pawl.ErrClosed)
+		isError(t, errOf(c.Inspect(background, "x")), pawl.ErrClosed)
 	})
 }
 

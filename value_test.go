@@ -108,8 +108,7 @@ func TestAClaimThatTheValueRefusesIsReleased(t *testing.T) {
 				return errNet // the client does not know that the request was lost
 			}
 		}, nil)
-		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithValueBelow([]byte("5"))).Lock(background)
-		isError(t, err, pawl.ErrValueNotBelow)
+		isError(t, errOf(a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithValueBelow([]byte("5"))).Lock(background)), pawl.ErrValueNotBelow)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if n := net.count("release"); n < 2 {

@@ -139,10 +139,10 @@ func TestWithWaitBoundsOnlyTheWait(t *testing.T) {
 		held := must(a.Mutex("x").Lock(background))(t)
 		tenSeconds := pawl.WithWait(10 * time.Second)
 		for what, lock := range map[string]func() error{
-			"Mutex":      func() error { _, err := b.Mutex("x", tenSeconds).Lock(background); return err },
-			"RWMutex":    func() error { _, err := b.RWMutex("x", tenSeconds).RLock(background); return err },
-			"All":        func() error { _, err := pawl.All(b.Mutex("w"), b.Mutex("x", tenSeconds)).Lock(background); return err },
-			"one client": func() error { _, err := a.Mutex("x", tenSeconds).Lock(background); return err },
+			"Mutex":      func() error { return errOf(b.Mutex("x", tenSeconds).Lock(background)) },
+			"RWMutex":    func() error { return errOf(b.RWMutex("x", tenSeconds).RLock(background)) },
+			"All":        func() error { return errOf(pawl.All(b.Mutex("w"), b.Mutex("x", tenSeconds)).Lock(background)) },
+			"one client": func() error { return errOf(a.Mutex("x", tenSeconds).Lock(background)) },
 		} {
 			took, err := timed(lock)
 			isError(t, err, pawl.ErrHeld)
@@ -162,8 +162,7 @@ func TestWithWaitBoundsOnlyTheWait(t *testing.T) {
 		}))
 		isError(t, b.Election("e", tenSeconds).Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
 		for _, bad := range []time.Duration{0, -1} {
-			_, err := b.Mutex("x", pawl.WithWait(bad)).Lock(background)
-			isError(t, err, pawl.ErrInvalid)
+			isError(t, errOf(b.Mutex("x", pawl.WithWait(bad)).Lock(background)), pawl.ErrInvalid)
 		}
 	})
 }
