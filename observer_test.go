@@ -36,9 +36,8 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	}
 	wantEqual(t, "allocations in 1000 cycles without an Observer", allocations(nil), 0)
 	o := &pawl.Observer{Acquired: func(pawl.AcquiredEvent) {}, Released: func(pawl.ReleasedEvent) {}}
-	if n := allocations(o); n < 1000 {
-		t.Errorf("%d allocations in 1000 cycles with an Observer; want 1000 or more, or the test does not see them", n)
-	}
+	// The least shows that the test sees allocations.
+	wantWithin(t, "allocations in 1000 cycles with an Observer", allocations(o), 1000, 100_000)
 }
 
 // observerAllocs returns the number of allocations that were made for the Observer: by

@@ -25,9 +25,7 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 			isError(t, err, context.Canceled)
 			wantEqual(t, "the call returned after", took, 100*time.Millisecond)
 			time.Sleep(time.Second)
-			if len(w.entry("x").Holders) != 1 {
-				t.Fatal("the first claim did not arrive")
-			}
+			wantEqual(t, "holders after the claim has arrived", len(w.entry("x").Holders), 1)
 			time.Sleep(3 * time.Second) // until the end of the attempt, and MaxLead
 			w.wantFree("x")
 			wantEqual(t, "releases", s.count("release"), 2)
@@ -47,9 +45,7 @@ func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 		noError(t, lease.Release(background))
 		w.wantFree("x")
 		time.Sleep(2500 * time.Millisecond)
-		if len(w.entry("x").Holders) != 1 {
-			t.Fatal("the first claim did not arrive")
-		}
+		wantEqual(t, "holders after the first claim has arrived", len(w.entry("x").Holders), 1)
 		time.Sleep(time.Second)
 		w.wantFree("x")
 		wantEqual(t, "releases", s.count("release"), 2)

@@ -63,9 +63,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.Close() }()
 		synctest.Wait() // Close waits for the release of "slow"
-		if len(w.entry("lost").Holders) != 1 {
-			t.Fatal("the backend does not hold \"lost\" any more, so the test shows nothing")
-		}
+		wantEqual(t, "holders of lost during Close", len(w.entry("lost").Holders), 1)
 		isError(t, lost.Release(background), pawl.ErrLost)
 		close(answer)
 		noError(t, <-closed)
