@@ -47,8 +47,7 @@ func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 // Until the backend has answered that the name is held, readers of one client do not wait
 // for each other.
 func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		f.latency = 300 * time.Millisecond
 		first := make(chan *pawl.Lease)
 		go func() { first <- must(c.RWMutex("x").RLock(background))(t) }()
@@ -60,8 +59,7 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 }
 
 func TestATryWhoseReplyIsLostIsReleased(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		f.set(nil, failRequests("acquire"))
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)

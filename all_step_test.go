@@ -13,8 +13,7 @@ import (
 )
 
 func TestAllTakesFreeLocksInOneStep(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").RLocker(), a.Semaphore("z", 3).Permits(2))
 		for range 3 {
 			leases := must(locks.Lock(background))(t)
@@ -147,8 +146,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 }
 
 func TestAStepIsRefusedForAValueOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
 		tick := pawl.WithValue([]byte("5"))
 		above := pawl.WithValueBelow([]byte("5"))
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y", tick, above))
@@ -166,8 +164,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 
 // All takes a single lock without a step, and a step has at most driver.MaxAll locks.
 func TestAStepIsForAFewLocks(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 1, 2*driver.MaxAll + 2: 3} {
 			var parts []pawl.Lockable
 			for i := range n {

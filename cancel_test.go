@@ -13,8 +13,7 @@ import (
 )
 
 func TestAnEndedCtxSendsNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		isError(t, errOf(c.Mutex("x").Lock(ctx)), context.Canceled)
@@ -71,8 +70,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 }
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
 			time.Sleep(600 * time.Millisecond)
 			return f.Driver.Acquire(background, c)

@@ -49,8 +49,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	for range 100 {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, f := w.client(nil)
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 			f.latency = time.Millisecond
 			var wg sync.WaitGroup
 			for i := range 8 {
@@ -74,8 +73,7 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 }
 
 func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		must(c.Mutex("x").Lock(background))(t)
 		f.down()
 		first := make(chan error)
@@ -190,8 +188,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 
 // The backend is away for a second, as during a fail-over.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
@@ -235,8 +232,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 // After an outage the client repeats a release after a pause of up to a second. If its
 // ctx has ended, Close does not wait for that, and sends all releases at once.
 func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, net := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
 		var leases []*pawl.Lease
 		for i := range 100 {
 			leases = append(leases, must(c.Mutex("x"+strconv.Itoa(i), pawl.WithTTL(time.Hour)).Lock(background))(t))
@@ -334,8 +330,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 
 // Close does not wait for a release that fails permanently, but reports it.
 func TestCloseReportsAPermanentFailure(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
 		before := must(c.Mutex("before").Lock(background))(t)
 		must(c.Mutex("x").Lock(background))(t)

@@ -174,8 +174,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 }
 
 func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		lease := must(a.Mutex("x").Lock(background))(t)
 		up := net.down()
 		isError(t, errOf(lease.Detach(background)), pawl.ErrUnavailable)
@@ -189,8 +188,7 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 
 // A handle has one fence, so an attached lease is not passed on inside the process.
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		lease := must(a.Attach(background, handle))(t)
 		next := startLock(t, a.Mutex("x"))
@@ -202,8 +200,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 
 // If Close begins during Attach, the lease stays held, and the handle stays valid.
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
 		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		net.setLatency(time.Second)
 		attached := make(chan error)
@@ -253,8 +250,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 }
 
 func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		handle := must(must(c.Mutex("x").Lock(background))(t).Detach(background))(t)
 		asked := net.count("renew")
 		for i := range handle {

@@ -10,8 +10,7 @@ import (
 )
 
 func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		m := c.Mutex("x")
 		boom := errors.New("boom")
 		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
@@ -27,8 +26,7 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 }
 
 func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		tried := func(_ bool, err error) error { return err }
 		for what, err := range map[string]error{
 			"Mutex.Do":        c.Mutex("x").Do(background, nil),
@@ -55,8 +53,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 }
 
 func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		ctx, cancel := context.WithCancel(background)
 		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
 			w.wantFenceOf(ctx, "x")
@@ -84,8 +81,7 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 }
 
 func TestTryDoReportsThatItWasSkipped(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		b, net, other := w.twoWithNetwork()
 		must(a.Mutex("x").Lock(background))(t)
 		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
@@ -137,8 +133,7 @@ func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 }
 
 func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		other, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, other *pawl.Client, _ *faulty) {
 		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
 			noError(t, must(other.Mutex("x").ForceLock(background))(t).Release(background))
 			<-e.Lease.Done()
@@ -152,8 +147,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 
 // The ctx of f ends before the name is free, so goroutines that f started can stop.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		var given context.Context
 		f.set(func(op string) error {
 			if op == "release" && given.Err() == nil {
@@ -169,8 +163,7 @@ func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 }
 
 func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		noError(t, c.Mutex("outer").Do(background, func(ctx context.Context) error {
 			return c.Mutex("inner").Do(ctx, func(ctx context.Context) error {
 				w.wantFenceOf(ctx, "outer")
@@ -209,8 +202,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 }
 
 func TestALockerTakesItsSideOfTheLock(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		s, rw := c.Semaphore("s", 3), c.RWMutex("rw")
 		err := s.Permits(2).Do(background, func(ctx context.Context) error {
 			isError(t, errOf(s.Permits(2).TryLock(ctx)), pawl.ErrHeld)

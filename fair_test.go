@@ -13,8 +13,7 @@ import (
 // A process serves its own waiters for permits in the order in which they came, although
 // several of them could be granted together.
 func TestPermitsAreGrantedInTheOrderOfTheQueue(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		f.latency = time.Millisecond
 		var mu sync.Mutex
 		var served []int

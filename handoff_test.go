@@ -13,8 +13,7 @@ import (
 )
 
 func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		f.latency = 10 * time.Microsecond
 		var mu sync.Mutex
 		var last uint64
@@ -75,8 +74,7 @@ func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
 		"other labels": lockWith(pawl.WithLabel("a", "b")),
 		"health":       lockWith(pawl.WithHealth(func(context.Context) error { return nil })),
 	} {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, _ := w.client(nil)
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 			held := lockWithFencesToSpare(t, w, c)
 			holder := w.entry("x").Holders[0].Fence
 			got := make(chan *pawl.Lease)
@@ -120,8 +118,7 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 			return c.RWMutex("x").Lock
 		},
 	} {
-		inWorld(t, func(t *testing.T, w *world) {
-			c, _ := w.client(nil)
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 			held := must(c.Mutex("x", own(-1)).Lock(background))(t)
 			var wg sync.WaitGroup
 			for i := range waiters {
@@ -187,8 +184,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 // Without push a waiter polls. But when its own process releases the lock, it claims the
 // lock at once.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		f.noPush, f.noSignals = true, true
 		held := must(c.Mutex("x").Lock(background))(t)
 		got := make(chan time.Time)

@@ -9,8 +9,7 @@ import (
 )
 
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		healthy, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, healthy *pawl.Client, f *faulty) {
 		isError(t, errOf(healthy.Diagnose(background)), errors.ErrUnsupported)
 		c := w.clientOf(diagnosable{f, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
 		if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {

@@ -9,8 +9,7 @@ import (
 )
 
 func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
 		lease := must(c.Mutex("x").Lock(ctx))(t)

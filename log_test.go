@@ -78,8 +78,7 @@ func shownTokens(net *faulty) func(text string) (form string) {
 // A token is a secret of its client. No value of this package shows a token if a program
 // prints the value, or a copy of it, with any verb.
 func TestNoVerbPrintsAToken(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		shown := shownTokens(net)
 		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))

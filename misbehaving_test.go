@@ -56,8 +56,7 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 }
 
 func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		f.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.Sleep(20 * time.Second)
@@ -98,8 +97,7 @@ func TestALossMatchesNoContextError(t *testing.T) {
 }
 
 func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		f.set(nil, func(op string) error {
 			if op == "acquire" {
 				panic("a bug")

@@ -15,8 +15,7 @@ import (
 )
 
 func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		locks, _ := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *faulty) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		inner := acme.Namespace("eu")
 		for _, c := range []*pawl.Client{locks, acme, other, inner} {
@@ -60,8 +59,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 }
 
 func TestALeaseOfANamespace(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		locks, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *faulty) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		lease := must(acme.Mutex("x").Lock(background))(t)
 		if lease.Name() != "x" || lease.StoredName() != "@acme:x" || acme.StoredName("x") != "@acme:x" || locks.StoredName("x") != "x" {
@@ -117,8 +115,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 }
 
 func TestABadNamespaceIsRefused(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		locks, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *faulty) {
 		long := strings.Repeat("n", 250)
 		for what, c := range map[string]*pawl.Client{
 			"empty": locks.Namespace(""), "no UTF-8": locks.Namespace("\xff"), "control character": locks.Namespace("a\x00"),
@@ -191,8 +188,7 @@ func TestAClientOfOneNamespace(t *testing.T) {
 
 // A tenant may choose a name that has the form of another tenant's stored name.
 func TestFenceOfFindsNoLeaseOfAnotherNamespace(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		locks, _ := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *faulty) {
 		mine, theirs := locks.Namespace("t2").Mutex("x"), locks.Namespace("t1").Mutex("@t2:x")
 		for what, c := range map[string]struct {
 			all   *pawl.Group

@@ -44,8 +44,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 
 // A user relies on each option, so an option without effect is refused.
 func TestOptionsWithoutEffectAreRefused(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		handle := must(must(c.Mutex("held").Lock(background))(t).Detach(background))(t)
 		claimed, renewed := f.count("acquire"), f.count("renew")
 		never := func(context.Context) error { t.Error("the function ran"); return nil }

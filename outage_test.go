@@ -44,8 +44,7 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 }
 
 func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		up := f.down()
 		ctx, cancel := context.WithCancel(background)
 		first := make(chan error)
@@ -69,8 +68,7 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 }
 
 func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		f.set(func(string) error { return wrong }, nil)
 		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
@@ -82,8 +80,7 @@ func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 }
 
 func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		for name, failure := range map[string]error{
 			"raw":     &timeoutError{"db-1"},
 			"wrapped": &driver.Error{Backend: "test", Op: "acquire", Err: &timeoutError{"db-1"}},

@@ -157,8 +157,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 
 // Some connections are silent, and others work.
 func TestCloseRepeatsUnansweredReleases(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}

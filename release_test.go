@@ -26,8 +26,7 @@ func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 }
 
 func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, f *faulty) {
 		f.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
 		lease := must(a.Mutex("x").Lock(background))(t)
@@ -43,8 +42,7 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 // were lost. Close does not know this lease, so Release releases it, even if Close has
 // begun.
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
 		lost := must(c.Mutex("lost").Lock(background))(t)
 		f.set(nil, failRequests("renew"))
 		<-lost.Done()
@@ -106,8 +104,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 
 // Later callers wait for the first one without stopping virtual time.
 func TestConcurrentReleasesReturnTheSame(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		for _, failure := range []error{nil, errNet} {
 			lease := must(c.Mutex("x").Lock(background))(t)
 			f.set(func(op string) error { return failure }, nil)

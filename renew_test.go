@@ -123,8 +123,7 @@ func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 // answered. If that was long ago, the first renewal must not wait for half of the term:
 // on an engine that compares and swaps, the rest may be too short for a renewal.
 func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		b, f := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
 		held := must(a.Mutex("x").Lock(background))(t)
 		got := make(chan *pawl.Lease, 1)
@@ -192,8 +191,7 @@ func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 }
 
 func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, f *faulty) {
 		f.noSignals = true
 		b, _ := w.client(nil)
 		gone := must(a.Mutex("gone").Lock(background))(t)
@@ -217,8 +215,7 @@ func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 }
 
 func TestLeasesCostNoGoroutines(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		before, leases := runtime.NumGoroutine(), make([]*pawl.Lease, 5000)
 		for i := range leases {
 			leases[i] = must(c.Mutex(fmt.Sprint("x", i)).Lock(background))(t)
@@ -241,8 +238,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 // A repeated renewal of a single lease has as much time as the first one, even near the
 // end of a maximum hold.
 func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		lease := must(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))(t)
 		up := f.down()
 		time.Sleep(4 * time.Second)

@@ -59,8 +59,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 }
 
 func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Minute)
 		took, err := timed(func() error { return c.Shutdown(ctx) })
@@ -72,8 +71,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 }
 
 func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.AfterFunc(time.Second, func() { noError(t, c.Close()) })
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
@@ -87,8 +85,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 // A claim that is under way when Shutdown begins may be granted. Then Shutdown waits for
 // its lease as for any other.
 func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
 		f.latency = time.Second
 		done := make(chan error)
 		go func() {

@@ -70,8 +70,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 // A slow waiter gets two signals together: of its grant, and of its loss.
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
-		inWorld(t, func(t *testing.T, w *world) {
-			a, _ := w.client(nil)
+		withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 			b, f, c := w.twoWithNetwork()
 			held := must(a.Mutex("x").Lock(background))(t)
 			late, stop := f.holdBack()
@@ -100,8 +99,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 // A grant may expire while a process is paused. The client must not take its signal for
 // a later grant.
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		b, f, c := w.twoWithNetwork()
 		held := must(a.Mutex("x").Lock(background))(t)
 

@@ -12,8 +12,7 @@ import (
 )
 
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		b, f := w.client(&pawl.Options{HandoffWindow: -1})
 		held := must(a.Mutex("x").Lock(background))(t)
 		var mu sync.Mutex

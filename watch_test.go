@@ -105,8 +105,7 @@ func TestWatchSeesChangesWithoutPush(t *testing.T) {
 
 // If the answer to a read is lost, the watch reads again.
 func TestWatchBoundsEachRequest(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		for _, within := range []time.Duration{5 * time.Second, 2 * time.Second} {
 			o := &pawl.Options{}
 			if within < 5*time.Second {
@@ -162,8 +161,7 @@ func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 // If the backend does not answer, Watch yields ErrUnavailable, and not the error of its
 // internal ctx.
 func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		net.setLatency(time.Hour)
 		took, err := timed(func() error {
 			for _, err := range a.Watch(background, "x") {
@@ -370,8 +368,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 }
 
 func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
 		b, f := w.client(&pawl.Options{RetryFor: time.Second})
 		noError(t, b.WaitUntilFree(background, "x"))
 		lease := must(a.Mutex("x").Lock(background))(t)

@@ -271,6 +271,15 @@ func runInWorld(t *testing.T, name string, f func(t *testing.T, w *world)) {
 	t.Run(name, func(t *testing.T) { inWorld(t, f) })
 }
 
+// withClient runs a test in a world with a client, and gives it the client's network.
+func withClient(t *testing.T, f func(t *testing.T, w *world, c *pawl.Client, net *faulty)) {
+	t.Helper()
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		f(t, w, c, net)
+	})
+}
+
 // faulty returns another driver of the backend.
 func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.Driver())} }
 
