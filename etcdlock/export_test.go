@@ -18,11 +18,11 @@ func (d *lockDriver) SetRetention(after time.Duration) { d.store.retention = aft
 // machine's clock, or 0 while it is unknown.
 func (d *lockDriver) ClockLag() time.Duration {
 	now := time.Now()
-	t, known := d.store.clock.current()
+	t, known := d.store.clock.Current()
 	if !known {
 		return 0
 	}
-	return now.Sub(t.after(now).Time())
+	return now.Sub(t.After(now).Time())
 }
 
 // TickAt returns the content of the clock's key if the clock has stood still since then.
