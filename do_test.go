@@ -48,7 +48,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 			}
 		}
 		wantEqual(t, "the last fence", w.entry("x").Fence, 0)
-		wantRun(t, true)(c.Once("x").Do(background, "1", func(context.Context) error { return nil })) // the key is unused
+		wantRun(t, true)(c.Once("x").Do(background, "1", func(context.Context) error { return nil }))
 	})
 }
 

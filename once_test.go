@@ -121,7 +121,7 @@ func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 			}
 		}
 		wantRun(t, true)(o.Do(background, "outer", func(ctx context.Context) error {
-			wantRun(t, true)(other.Do(ctx, "inner", func(context.Context) error { return nil })) // it does not wait for "outer"
+			wantRun(t, true)(other.Do(ctx, "inner", func(context.Context) error { return nil }))
 			return nil
 		}))
 	})

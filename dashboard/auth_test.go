@@ -126,7 +126,7 @@ func TestWrongTokensFromOneAddress(t *testing.T) {
 		for _, given := range []string{"Bearer " + token, "bearer  " + token, "BEARER " + token} {
 			header := func(r *http.Request) { r.Header.Set("Authorization", given) }
 			s.status(t, http.StatusOK, "GET", "metrics", nil, header)
-			s.status(t, http.StatusTooManyRequests, "GET", "metrics", nil, header) // otherwise all guesses would be compared
+			s.status(t, http.StatusTooManyRequests, "GET", "metrics", nil, header) // else it compares all guesses
 			time.Sleep(50 * time.Millisecond)
 		}
 		s.status(t, http.StatusUnauthorized, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) })

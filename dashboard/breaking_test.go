@@ -62,7 +62,7 @@ func TestABreakNeedsTheFenceAndTheName(t *testing.T) {
 		lacks(t, s.get(t, other), "is broken")
 		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=30s", "time=")
 
-		s.status(t, http.StatusConflict, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil) // of a second operator
+		s.status(t, http.StatusConflict, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil)
 		wants(t, s.log.String(), "pawl: lease not broken")
 	})
 }

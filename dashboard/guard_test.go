@@ -140,7 +140,7 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 		long := breaking("job", g.Fence, "job")
 		long.Set("more", strings.Repeat("x", 5000))
 		s.status(t, http.StatusRequestEntityTooLarge, "POST", "break", long, nil)
-		s.status(t, http.StatusBadRequest, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 }) // of unknown length
+		s.status(t, http.StatusBadRequest, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 })
 	})
 }
 

@@ -32,9 +32,8 @@ type Harness struct {
 	Uncertainty time.Duration
 
 	// ClockLag returns how much time the backend's clock has lost so far. A clock that is
-	// moved by clients loses time while they do not run. A subtest that fails while it
-	// loses some is run again, like one that ran late itself. nil means a clock that loses
-	// none.
+	// moved by clients loses time while they do not run. A subtest that fails meanwhile
+	// is run again, like one that ran late itself. nil means that the clock loses none.
 	ClockLag func() time.Duration
 
 	// Patience is the time that a signal may take on a machine that is not busy. It

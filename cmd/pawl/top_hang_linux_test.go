@@ -124,8 +124,8 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	s.awaitRestored()
 }
 
-// If nothing was ever locked, top waits for the first lock. Without --allow-break it breaks
-// no lease.
+// If nothing was ever locked, top waits for the first lock. Without --allow-break it
+// breaks no lease.
 func TestTopWaitsForTheFirstLock(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()

@@ -166,8 +166,8 @@ func modeOf(name history.Name) string {
 // kindsOfFaults are the kinds of the faults, in the order of their first occurrence.
 var kindsOfFaults = []string{history.Overstay, history.Kill, history.Stop, history.Delay, history.ServerStop}
 
-// addFault adds a fault that happens while a claim is held. An Overstay or a Stop costs its
-// holder the lease, and a Kill its life. A Delay has no effect.
+// addFault adds a fault that happens while a claim is held. An Overstay or a Stop costs
+// its holder the lease, and a Kill its life. A Delay has no effect.
 func (m *testHistory) addFault(kind string, c *history.Claim, life *history.Worker) {
 	n := &m.v.Numbers
 	f := history.Fault{Kind: kind, Worker: c.Worker, From: c.Got, To: c.Got + ttl, Hit: 1}
