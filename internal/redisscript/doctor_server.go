@@ -52,7 +52,9 @@ func (x *examination) server(ctx context.Context, s Node) bool {
 	p.clock()
 	p.rights()
 	p.password()
-	if len(p.unknown) > 0 {
+	if ctx.Err() != nil { // the answers that came too late must not look like refusals
+		p.add(driver.SeverityError, "server", "it does not answer in time: "+ctx.Err().Error(), "find out what keeps it busy, such as SLOWLOG or another process")
+	} else if len(p.unknown) > 0 {
 		p.add(driver.SeverityInfo, "server settings", "CONFIG GET is refused, as on most managed servers, so these are unknown: "+strings.Join(p.unknown, ", "),
 			"look them up at the provider, or give the user +config|get")
 	}
