@@ -61,7 +61,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			if _, err := d.Inspect(t.Context(), "first"); err != nil {
 				t.Fatal(err)
 			}
-			server.Do("CLIENT", "PAUSE", "4000", "ALL")
+			server.Do("CLIENT", "PAUSE", "60000", "ALL")
 			return d, func() {}
 		},
 		"all connections are taken": func(t *testing.T) (driver.Driver, func()) {

@@ -33,7 +33,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			server := redistest.Start(t)
 			d := open(t, "redis://"+server.Addr)
 			gets(t, d, mutex("first"))
-			server.Do("CLIENT", "PAUSE", "4000", "ALL")
+			server.Do("CLIENT", "PAUSE", "60000", "ALL")
 			return d, func() {}
 		},
 		"the subscription is not answered": func(t *testing.T) (driver.Driver, func()) {

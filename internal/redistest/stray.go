@@ -162,21 +162,25 @@ func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 			"acquire": acquire(d, c), "renew": renew(d, c), "release": release(d, c),
 			"read": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
 		} {
-			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-			if cancelled {
+			took := time.Hour
+			for try := 0; try < 5 && took > time.Second; try++ { // on a busy machine one of them may be late
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				if cancelled {
+					cancel()
+					ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+					time.AfterFunc(100*time.Millisecond, cancel)
+				}
+				began := time.Now()
+				err := step(ctx)
+				took = time.Since(began)
+				if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) {
+					tb.Errorf("%s: %v; want the error of the ctx, or of a closed connection", what, err)
+				}
 				cancel()
-				ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
-				time.AfterFunc(100*time.Millisecond, cancel)
 			}
-			began := time.Now()
-			err := step(ctx)
-			if took := time.Since(began); took > time.Second {
-				tb.Errorf("%s: it took %v", what, took)
+			if took > time.Second {
+				tb.Errorf("%s: the quickest of five tries took more than a second", what)
 			}
-			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) {
-				tb.Errorf("%s: %v; want the error of the ctx, or of a closed connection", what, err)
-			}
-			cancel()
 		}
 		end()
 		began := time.Now()
