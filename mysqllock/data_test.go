@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
-// The errors are those of a full disk, and of a node of Galera without a majority.
+// A full disk causes the first error, a node of Galera without a majority the second.
 func TestErrorsOfAServerInTroubleHaveAHint(t *testing.T) {
 	for hint, state := range map[string]string{
 		"full":   "'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'",

@@ -456,7 +456,7 @@ func (s *server) forgets(t testing.TB, c driver.Claim) {
 	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
 }
 
-// takeAll takes the signals from a channel: those of grants, and the number of others.
+// takeAll empties a channel. It returns the signals of grants, and counts the others.
 func takeAll(signals <-chan driver.Signal) (granted []driver.Signal, retries int) {
 	for len(signals) > 0 {
 		if s := <-signals; s.Kind == driver.SignalGranted {
