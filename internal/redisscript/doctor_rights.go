@@ -42,7 +42,7 @@ func (p *examinedServer) rights() {
 			"use Redis 6.2 or later, or Valkey, without renamed commands")
 	}
 	switch {
-	case isServerError(err):
+	case err != nil && p.ctx.Err() == nil:
 		p.add(driver.SeverityError, "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends/redis.md has the ACL that is needed")
 	case len(missing) > 0:
 		p.add(driver.SeverityError, "rights", "the user may not run commands of the scripts, or not on Pawl's keys: "+strings.Join(missing, " "),
