@@ -102,7 +102,7 @@ func (p *parsedURL) setOwn(query url.Values) (err error) {
 		return invalid("has a collection that cannot be read", "a name")
 	}
 	push := true
-	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", &p.options.Retention), engine.ReadBool(query, urlArgument, "push", &push))
+	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", "24h", &p.options.Retention), engine.ReadBool(query, urlArgument, "push", &push))
 	if err != nil {
 		return err
 	}

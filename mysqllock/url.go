@@ -140,7 +140,7 @@ func parameters(u *url.URL) (p *parsedURL, query, rest url.Values, err error) {
 
 func (p *parsedURL) setOwn(query url.Values) (err error) {
 	create := true
-	err = cmp.Or(engine.ReadBool(query, urlArgument, "create", &create), engine.ReadDuration(query, urlArgument, "retention", &p.options.Retention))
+	err = cmp.Or(engine.ReadBool(query, urlArgument, "create", &create), engine.ReadDuration(query, urlArgument, "retention", "24h", &p.options.Retention))
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
 	o, push := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}, true
-	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", &o.Retention), engine.ReadBool(query, urlArgument, "push", &push))
+	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", "24h", &o.Retention), engine.ReadBool(query, urlArgument, "push", &push))
 	if err != nil {
 		return nil, err
 	}

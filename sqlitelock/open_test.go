@@ -60,8 +60,8 @@ func TestPropertiesNameTheFile(t *testing.T) {
 func TestErrorsOfParametersNameTheAllowedValues(t *testing.T) {
 	for raw, want := range map[string]string{
 		"sqlite:l.db?create=no":    "create that cannot be read; allowed: true, false",
-		"sqlite:l.db?poll=fast":    "poll that cannot be read; allowed: a duration, like 10ms or 24h",
-		"sqlite:l.db?retention=1x": "retention that cannot be read; allowed: a duration, like 10ms or 24h",
+		"sqlite:l.db?poll=fast":    "poll that cannot be read; allowed: a duration, like 10ms",
+		"sqlite:l.db?retention=1x": "retention that cannot be read; allowed: a duration, like 24h",
 	} {
 		if _, err := driver.Open(ctx, raw); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", raw, err, want)

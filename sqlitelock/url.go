@@ -41,8 +41,8 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	o, create := &Options{}, true
 	err = cmp.Or(
 		engine.ReadBool(query, urlArgument, "create", &create),
-		engine.ReadDuration(query, urlArgument, "poll", &o.Poll),
-		engine.ReadDuration(query, urlArgument, "retention", &o.Retention),
+		engine.ReadDuration(query, urlArgument, "poll", "10ms", &o.Poll),
+		engine.ReadDuration(query, urlArgument, "retention", "24h", &o.Retention),
 	)
 	o.MustExist = !create
 	return path, o, err

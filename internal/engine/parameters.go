@@ -20,13 +20,14 @@ func ReadBool(query url.Values, what, name string, to *bool) (err error) {
 	return nil
 }
 
-// ReadDuration is [ReadBool] for a duration. It refuses 0, which would mean the default.
-func ReadDuration(query url.Values, what, name string, to *time.Duration) (err error) {
+// ReadDuration is [ReadBool] for a duration, such as the example. It refuses 0, which
+// would mean the default.
+func ReadDuration(query url.Values, what, name, example string, to *time.Duration) (err error) {
 	if !query.Has(name) {
 		return nil
 	}
 	if *to, err = time.ParseDuration(query.Get(name)); err != nil || *to == 0 {
-		return unreadable(what, name, "a duration, like 10ms or 24h")
+		return unreadable(what, name, "a duration, like "+example)
 	}
 	return nil
 }
