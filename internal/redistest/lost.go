@@ -126,8 +126,8 @@ func (l *lossyPair) checkClient() {
 }
 
 // loseAnswers runs a step that sends a number of requests with this text, and loses the
-// answer to each. An acquire has two requests. The step succeeds if the driver knows that
-// it can send the request once more.
+// answer to each. An acquire has two requests. The step succeeds if the driver sends
+// the last request again, and the server handles that one first.
 func (l *lossyPair) loseAnswers(what string, times int, text string, step func(context.Context) error) {
 	l.Helper()
 	lost := l.proxy.LoseReplies(times, text)

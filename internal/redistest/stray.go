@@ -162,7 +162,7 @@ func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 			"acquire": acquire(d, c), "renew": renew(d, c), "release": release(d, c),
 			"read": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
 		} {
-			took := time.Hour
+			took, longest := time.Hour, time.Duration(0)
 			for try := 0; try < 5 && took > time.Second; try++ { // on a busy machine one of them may be late
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				if cancelled {
@@ -173,13 +173,14 @@ func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 				began := time.Now()
 				err := step(ctx)
 				took = time.Since(began)
+				longest = max(longest, took)
 				if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) {
 					tb.Errorf("%s: %v; want the error of the ctx, or of a closed connection", what, err)
 				}
 				cancel()
 			}
-			if took > time.Second {
-				tb.Errorf("%s: the quickest of five tries took more than a second", what)
+			if took > time.Second || longest > 10*time.Second {
+				tb.Errorf("%s: five tries took up to %v, the last one %v", what, longest, took)
 			}
 		}
 		end()
