@@ -1,6 +1,7 @@
 package ticked
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -129,6 +130,37 @@ func TestAReadingLeadsOnlyTheNextTick(t *testing.T) {
 		if w, _ := missed.Window(time.Now()); w.From > third.Instant+1 {
 			t.Errorf("%v ahead of a tick after a missed one; want 0", third.Instant.Until(w.From))
 		}
+	})
+}
+
+// A clock that is in use keeps time: its readings are no more than a hundredth behind.
+func TestAClockInUseLosesNoTime(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		c := New()
+		c.Learn(Tick{Instant: locktable.At(time.Now()), Room: MaxAdvance, Value: "first", id: "first", Rev: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			c.Run(ctx, nil, func(_ context.Context, room time.Duration) error {
+				old, _ := c.Current()
+				next := c.Next(old, old.After(time.Now()), room)
+				time.Sleep(5 * time.Millisecond) // the round trip
+				next.Rev = old.Rev + 1
+				c.Learn(next)
+				return nil
+			})
+		})
+		for range 600 {
+			c.Window(time.Now())
+			time.Sleep(100 * time.Millisecond)
+		}
+		w, _ := c.Window(time.Now())
+		if lost := w.From.Until(locktable.At(time.Now())); lost > 600*time.Millisecond {
+			t.Errorf("the clock lost %v of a minute", lost)
+		}
+		cancel()
+		running.Wait()
 	})
 }
 
