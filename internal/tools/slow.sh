@@ -9,7 +9,7 @@ place=$(mktemp -d) used=$(($1 < 3 * $(nproc) ? ($1 + 2) / 3 : $(nproc)))
 echo "slow: $(git log -1 --format='%h %s'), in $place"
 run() { # run N
 	local clone="$place/$1" begun=$SECONDS result=ok
-	git clone --quiet . "$clone"
+	git clone --quiet -c advice.detachedHead=false . "$clone"
 	CI=true taskset -c $(($1 % used)) make -C "$clone" test PKG="$2" </dev/null >"$clone.log" 2>&1 || result="FAILED, see $clone.log"
 	echo "run $1: $result, $((SECONDS - begun)) s"
 	grep -hE '^(FLAKY: |RED: |--- FAIL)' "$clone.log" || true
