@@ -173,6 +173,19 @@ func (b *lab) run(args ...string) (*process, int) {
 	return p, p.code()
 }
 
+// await waits until the command of a running pawl has written this file.
+func (p *process) await(name string) {
+	p.b.t.Helper()
+	eventually(p.b.t, name, func() bool {
+		select {
+		case <-p.done:
+			p.b.t.Fatalf("pawl ended before there was a file %q: code %d; it printed %s", name, p.code(), p.stderr.String())
+		default:
+		}
+		return p.b.read(name) != ""
+	})
+}
+
 func (p *process) code() int {
 	p.b.t.Helper()
 	select {

@@ -63,22 +63,22 @@ func wantFull(t *testing.T, fd int) {
 
 // endsOnTERM is a command that ends with code 0 after SIGTERM. It hides its messages, in
 // which the shell says that a signal has ended the sleep.
-const endsOnTERM = `exec 2>/dev/null; trap "echo ended > ended; exit 0" TERM; echo ready > ready; while :; do sleep 0.01; done`
+const endsOnTERM = `exec 2>/dev/null; trap "echo ended > ended; exit 0" TERM; echo ready > ready; sleep 1000 & wait`
 
 // Pawl stops its command, passes signals on and ends, although no process reads its
 // messages.
 func TestUnreadMessagesBlockNothing(t *testing.T) {
 	t.Parallel()
-	breaks := func(delay string) func(b *lab, _ *process) {
-		return func(b *lab, _ *process) {
-			b.awaitFile("ready")
+	breaks := func(delay string) func(*lab, *process) {
+		return func(b *lab, p *process) {
+			p.await("ready")
 			if r, code := b.run("break", "--yes", "--delay", delay, "x"); code != 0 {
 				b.t.Fatalf("break: %d, %s", code, r.stderr.String())
 			}
 		}
 	}
 	requestEnd := func(b *lab, p *process) {
-		b.awaitFile("ready")
+		p.await("ready")
 		b.signal(p, syscall.SIGTERM)
 	}
 	endWhileWaiting := func(b *lab, p *process) {
