@@ -21,7 +21,7 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 func TestACrowdOnSeveralNamesSharesAFewConnections(t *testing.T) {
 	nightly(t, "64 clients")
 	server := pgtest.Start(t)
-	d := openDriver(t, server.URL("postgres")+"?pool_max_conns=4")
+	d := openDriver(t, server.URL("postgres")+"?pool_max_conns=2")
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return sharedDriver{d} })
 }
 
