@@ -55,7 +55,6 @@ func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 	waiting := driverOver(t, counted, nil)
 	signals := listen(t, waiting)
 	held, waiter := mutex("job"), queued("job")
-	waiter.QueueTTL = time.Minute
 	gets(t, d, held)
 	isRefused(t, waiting, waiter)
 	counted.SetMaxIdleConns(0) // each poll then dials
@@ -67,5 +66,7 @@ func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 	}
 	down.Store(false)
 	releases(t, d, held)
-	wantSignal(t, signals, driver.SignalGranted, waiter.Token)
+	if took := wantSignal(t, signals, driver.SignalGranted, waiter.Token); took > 10*time.Second {
+		t.Errorf("the waiter got the signal of its grant after %v", took)
+	}
 }
