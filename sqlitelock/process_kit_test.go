@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/internal/cputime"
 )
 
-var noError, nightly = basictest.NoError, basictest.Nightly
+var noError, nightly, eventually = basictest.NoError, basictest.Nightly, basictest.Eventually
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

@@ -14,9 +14,7 @@ func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
 	path := newPath(t)
 	a, b := withoutWakeUps(open(t, path, nil)), withoutWakeUps(open(t, path, nil))
 	signals, awaitChange := listen(t, b), servertest.Watch(t, b, "seen")
-	for countNames(t, b) == 0 { // until the entry has the watch
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "the entry has the watch", func() bool { return countNames(t, b) > 0 })
 	for range 5 {
 		seen, holder, waiter := mutex("seen"), mutex("job"), queued("job")
 		gets(t, a, seen)
@@ -59,22 +57,18 @@ func TestOldSignalsAreDropped(t *testing.T) {
 	path := newPath(t)
 	a, b := open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now})
 	for i := range 10 {
-		name := "job " + strconv.Itoa(i)
-		holder := mutex(name)
+		holder := mutex("job " + strconv.Itoa(i))
 		gets(t, a, holder)
-		isRefused(t, b, queued(name))
+		isRefused(t, b, queued(holder.Name))
 		releases(t, a, holder)
 	}
-	signals := func() int64 { return queryInt(t, a, "SELECT count(*) FROM signals") }
 	a.table.tidyEvery = 1
-	gets(t, a, mutex("x"))
-	if n := signals(); n != 10 {
-		t.Fatalf("%d rows are left of ten new ones", n)
-	}
-	c.Advance(signalLife + time.Second)
-	gets(t, a, mutex("y"))
-	if n := signals(); n != 0 {
-		t.Fatalf("%d old rows are left", n)
+	for i, want := range []int64{10, 0} {
+		gets(t, a, mutex(strconv.Itoa(i)))
+		if n := queryInt(t, a, "SELECT count(*) FROM signals"); n != want {
+			t.Fatalf("%d rows are left; want %d", n, want)
+		}
+		c.Advance(signalLife + time.Second)
 	}
 }
 
@@ -83,9 +77,7 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	path := newPath(t)
 	a, b := open(t, path, nil), open(t, path, nil)
 	stop := b.Watch("job", func() {})
-	for countNames(t, b) == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "the entry has the watch", func() bool { return countNames(t, b) > 0 })
 	if !b.table.claims.Any(time.Now()) {
 		t.Error("a driver that watches does not poll")
 	}
@@ -98,9 +90,5 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 		t.Errorf("%d signals of a cycle; want 2", n)
 	}
 	stop()
-	for began := time.Now(); b.table.claims.Any(time.Now()); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > hangTime {
-			t.Fatal("the driver still polls without a watch")
-		}
-	}
+	eventually(t, "without a watch the driver does not poll", func() bool { return !b.table.claims.Any(time.Now()) })
 }
