@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/servertest"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -48,20 +49,30 @@ func withoutWakeUps(d *lockDriver) *lockDriver {
 func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
 var (
-	isRefused  = servertest.Waits
-	mutex      = servertest.Mutex
-	queued     = servertest.Queued
-	lease      = servertest.Lease
-	gets       = servertest.Gets
-	releases   = servertest.Releases
-	explained  = servertest.Explained
-	listen     = servertest.Listen
-	wantSignal = servertest.Hear
-	cycle      = servertest.Cycle
-	rises      = servertest.Rises
-	begin      = servertest.Begin
-	run        = servertest.Exec
+	isRefused = servertest.Waits
+	mutex     = servertest.Mutex
+	queued    = servertest.Queued
+	lease     = servertest.Lease
+	gets      = servertest.Gets
+	releases  = servertest.Releases
+	explained = servertest.Explained
+	listen    = servertest.Listen
+	cycle     = servertest.Cycle
+	rises     = servertest.Rises
+	begin     = servertest.Begin
+	run       = servertest.Exec
 )
+
+// wantSignal checks the kind and the token of the next signal, and returns the signal.
+func wantSignal(tb testing.TB, signals <-chan driver.Signal, kind driver.SignalKind, token driver.Token) driver.Signal {
+	tb.Helper()
+	eventually(tb, "the driver sends a signal", func() bool { return len(signals) > 0 })
+	s := <-signals
+	if s.Kind != kind || s.Token != token {
+		tb.Fatalf("got the signal %+v; want kind %d, token %v", s, kind, token)
+	}
+	return s
+}
 
 // queryInt runs a query of one number on the driver's own connection.
 func queryInt(tb testing.TB, d *lockDriver, sql string) int64 {

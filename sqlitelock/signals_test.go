@@ -24,8 +24,10 @@ func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
 		gets(t, a, holder)
 		isRefused(t, b, waiter)
 		releases(t, a, holder)
-		wantSignal(t, signals, driver.SignalGranted, waiter.Token)
-		gets(t, b, waiter)
+		s := wantSignal(t, signals, driver.SignalGranted, waiter.Token)
+		if g := gets(t, b, waiter); s.Fence != g.Fence || s.Fences != 1 {
+			t.Errorf("got the signal %+v; the fence is %d", s, g.Fence)
+		}
 		releases(t, b, waiter)
 	}
 	c := mutex("other")
@@ -41,11 +43,8 @@ func TestASignalForTheSameDriverArrivesBeforeTheCallReturns(t *testing.T) {
 	gets(t, d, holder)
 	isRefused(t, d, waiter)
 	releases(t, d, holder)
-	if len(signals) != 1 {
-		t.Fatal("the signal was not delivered before Release returned")
-	}
-	if s := <-signals; s.Token != waiter.Token {
-		t.Fatalf("got %+v", s)
+	if len(signals) != 1 || (<-signals).Token != waiter.Token {
+		t.Fatal("the waiter's signal was not delivered before Release returned")
 	}
 	if n := queryInt(t, d, "SELECT count(*) FROM signals"); n != 0 {
 		t.Fatalf("%d rows for a signal to the same driver", n)
