@@ -34,7 +34,7 @@ func TestTwoTransactionsCheckOneLease(t *testing.T) {
 func TestCheckLeaseOfOtherTables(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
-	fencetest.ChecksOtherTables(t, fencetest.SQL(d, db, mysqllock.CheckLease), fencetest.SQL(other, db, other.CheckLease))
+	fencetest.ChecksOtherTables(t, fencetest.SQL(d, db, mysqllock.CheckLease), fencetest.SQL(d, db, d.CheckLease), fencetest.SQL(other, db, other.CheckLease))
 }
 
 // In another database the lease is unknown.

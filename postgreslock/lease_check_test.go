@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
@@ -25,21 +26,23 @@ func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 func engines(t *testing.T) []fencetest.Engine {
 	_, url, _ := freshDatabase(t)
 	_, other, _ := freshDatabase(t)
-	pool := poolOf(t, other, 30)
 	return []fencetest.Engine{
 		fencetest.SQL(openDriver(t, url), dbOf(t, url, 30), postgreslock.CheckLeaseSQL),
-		{Locks: openDriver(t, other), Sleep: time.Sleep, Transact: func(f func(fencetest.Tx) error) error {
-			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-				return f(fencetest.Tx{
-					Check: func(ctx context.Context, leases ...driver.Lease) error {
-						return postgreslock.CheckLease(ctx, tx, leases...)
-					},
-					Exec: func(statement string) error { _, err := tx.Exec(ctx, statement); return err },
-					Read: func(query string) (n int, err error) { err = tx.QueryRow(ctx, query).Scan(&n); return n, err },
-				})
-			})
-		}},
+		pgxEngine(openDriver(t, other), poolOf(t, other, 30), postgreslock.CheckLease),
 	}
+}
+
+// pgxEngine returns the engine of a pool of pgx.
+func pgxEngine(d driver.Driver, pool *pgxpool.Pool, check func(ctx context.Context, tx pgx.Tx, leases ...driver.Lease) error) fencetest.Engine {
+	return fencetest.Engine{Locks: d, Sleep: time.Sleep, Transact: func(f func(fencetest.Tx) error) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			return f(fencetest.Tx{
+				Check: func(ctx context.Context, leases ...driver.Lease) error { return check(ctx, tx, leases...) },
+				Exec:  func(statement string) error { _, err := tx.Exec(ctx, statement); return err },
+				Read:  func(query string) (n int, err error) { err = tx.QueryRow(ctx, query).Scan(&n); return n, err },
+			})
+		})
+	}}
 }
 
 func TestCheckLease(t *testing.T) {
@@ -59,12 +62,14 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	pool, db := poolOf(t, url, 10), dbOf(t, url, 10)
-	tables := []fencetest.Engine{fencetest.SQL(driverOver(t, pool, nil), db, postgreslock.CheckLeaseSQL)}
-	for _, o := range []*postgreslock.Options{{Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}} {
+	var all []fencetest.Engine
+	for _, o := range []*postgreslock.Options{nil, {Schema: "locks"}, {Prefix: "p_"}, {Schema: "locks", Prefix: "p_"}} {
 		d := driverOver(t, pool, o)
-		tables = append(tables, fencetest.SQL(d, db, d.CheckLeaseSQL))
+		all = append(all, fencetest.SQL(d, db, d.CheckLeaseSQL), pgxEngine(d, pool, d.CheckLease))
 	}
-	fencetest.ChecksOtherTables(t, tables...)
+	standard := all[0].Locks
+	all = append(all, fencetest.SQL(standard, db, postgreslock.CheckLeaseSQL), pgxEngine(standard, pool, postgreslock.CheckLease))
+	fencetest.ChecksOtherTables(t, all...)
 }
 
 // A renewal changes the row of the name, which an older snapshot does not see.
