@@ -146,9 +146,7 @@ func TestCheckLeaseReadsTheClockAfterTheRowLock(t *testing.T) {
 		e, err := d.Inspect(ctx, "job")
 		return err == nil && len(e.Holders) == 0
 	})
-	if err := blocker.Rollback(ctx); err != nil {
-		t.Error(err)
-	}
+	noError(t, blocker.Rollback(ctx))
 	if err := <-checked; !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale, because the lease expired during the wait", err)
 	}

@@ -66,21 +66,15 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d, log := openTraced(t, url)
-	cycle := func(name string) (statements, notifies int) {
-		before, notifiesBefore := log.count(""), log.count("pg_notify")
-		c := mutex(name)
-		gets(t, d, c)
-		releases(t, d, c)
-		return log.count("") - before, log.count("pg_notify") - notifiesBefore
-	}
 	// A busy machine, or the tidying of old names, may send additional statements in some
 	// cycles.
 	best := func(name string) (statements, notifies int) {
 		statements = 1000
 		for tries := 0; tries < 200 && statements > 2; tries++ {
-			s, n := cycle(name)
-			if s < statements {
-				statements, notifies = s, n
+			before, notifiesBefore := log.count(""), log.count("pg_notify")
+			cycle(t, d, name)
+			if n := log.count("") - before; n < statements {
+				statements, notifies = n, log.count("pg_notify")-notifiesBefore
 			}
 		}
 		return statements, notifies
