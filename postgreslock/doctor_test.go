@@ -64,13 +64,19 @@ func TestTheDoctorFindsAPoolThatPreparesBehindAPooler(t *testing.T) {
 func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 	t.Parallel()
 	server, _, _ := freshDatabase(t)
-	for parameters, tables := range map[string]string{"": `"pawl"."`, "?schema=odd's&prefix=a_": `"odd's"."a_`} {
+	for parameters, want := range map[string]struct{ tables, advice string }{
+		"":                        {`"pawl"."`, "`pawl schema postgres`"},
+		"?schema=odd's&prefix=a_": {`"odd's"."a_`, `--schema 'odd'\''s' --prefix a_` + "`"},
+	} {
 		for _, table := range []string{"locks", "tidying"} {
 			name := fmt.Sprint("without_", table, len(parameters))
 			server.Database(name)
 			d := openDriver(t, server.URL(name)+parameters)
-			server.Do(name, "DROP TABLE "+tables+table+`"`)
-			servertest.Finds(t, d, "error tables", tables+table+`" does not exist`)
+			server.Do(name, "DROP TABLE "+want.tables+table+`"`)
+			servertest.Finds(t, d, "error tables", want.tables+table+`" does not exist`)
+			if found := fmt.Sprint(must(d.Diagnose(ctx))(t)); !strings.Contains(found, want.advice) {
+				t.Errorf("the doctor finds %s; want the advice %s", found, want.advice)
+			}
 		}
 	}
 	for statements, want := range map[string]string{
