@@ -80,7 +80,7 @@ type pollRequest[T any] struct {
 	nodes   []int                                       // the nodes to ask, by index
 	token   driver.Token                                // requests of one token run in order; zero means no order
 	send    func(ctx context.Context, i int) (T, error) // sends the request to one node
-	decided func(votes []vote[T]) bool                  // reports whether the other answers do not matter; nil: they do
+	decided func(votes []vote[T]) bool                  // reports whether no other answer matters; nil: all matter
 
 	// timeout is the time limit of each request, independent of ctx; 0 means ctx's
 	// deadline, or backgroundRequestLimit if it has none.
