@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,10 @@ func (d *hangingServer) Do(context.Context, Command) Reply {
 	d.begun.Add(1)
 	<-d.allowed
 	return Reply{Int: 7}
+}
+
+func (d *hangingServer) DoMany(ctx context.Context, all []Command, _ bool) []Reply {
+	return slices.Repeat([]Reply{d.Do(ctx, Command{})}, len(all))
 }
 
 // lateContext is a ctx that is not canceled yet, though its caller has given up.
@@ -49,11 +54,17 @@ func TestAnAbandonedStepReturnsAnError(t *testing.T) {
 	})
 }
 
-// The bound holds for any number of callers, and for any time without an answer.
+// The bound holds for any number of callers, and for any time without an answer. Each
+// late answer makes room for a request.
 func TestAbandonedRequestsAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{allowed: make(chan struct{})}
 		p := newBounded(&Client{Conn: server}, t.Context())
+		cancelled, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if r := p.DoMany(cancelled, make([]Command, 2), false); len(r) != 2 || !errors.Is(r[1].Err, context.Canceled) {
+			t.Errorf("%+v", r)
+		}
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
@@ -71,12 +82,14 @@ func TestAbandonedRequestsAreBounded(t *testing.T) {
 			t.Errorf("%d requests are under way", n)
 		}
 		close(server.allowed)
+		synctest.Wait()
+		if n := maxRequests - len(p.permits); n != 0 {
+			t.Errorf("%d requests are under way after all answers", n)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for range 100 { // requests that end make room for others
-			if r := p.Do(ctx, Command{}); r.Int != 7 {
-				t.Fatalf("%+v", r)
-			}
+		if r := p.Do(ctx, Command{}); r.Int != 7 {
+			t.Errorf("%+v", r)
 		}
 		p.close()
 	})
