@@ -2,6 +2,7 @@ package goredislock_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -61,6 +62,24 @@ func TestALostAnswerIsNoLostLease(t *testing.T) {
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	})
+}
+
+// Close comes while go-redis waits for the server to confirm the subscription.
+func TestCloseAnswersAClaimThatWaitsForTheSubscription(t *testing.T) {
+	t.Parallel()
+	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
+	subscribing := proxy.Silence("subscribe")
+	d := newDriver(t, redis.NewClient(&redis.Options{Addr: proxy.Addr}))
+	answer := make(chan error, 1)
+	go func() {
+		_, err := d.Acquire(context.WithoutCancel(t.Context()), servertest.Mutex("job"))
+		answer <- err
+	}()
+	<-subscribing
+	noError(t, d.Close())
+	if err := <-answer; err != nil && !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("%v; want ErrClosed", err) // or a grant, if the machine paused for a second
+	}
 }
 
 func TestASilentSubscriptionIsReplaced(t *testing.T) {
