@@ -111,13 +111,50 @@ func (c *failFirst) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped
 	return did, err
 }
 
+// failures are the ways in which a swap can fail.
+var failures = map[string]func(s *swap.Swap){
+	"late":    func(s *swap.Swap) { s.Window.To = 0 },
+	"changed": func(s *swap.Swap) { s.Version++ },
+}
+
+// A claim, a place in the queue and a release get the answer of their second try, and the
+// waiter gets one signal.
+func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
+	for what, makeFail := range failures {
+		c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
+		d := c.connect("inbox", c)
+		var signals []driver.Signal
+		d.Listen(func(s driver.Signal) { signals = append(signals, s) })
+		repeats := func(err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) || c.times > 0 {
+				t.Errorf("%s: %v after %d failures, want %v after one", what, err, 1-c.times, want)
+			}
+			c.times = 1
+		}
+		holder, waiter := exclusive(false), exclusive(true)
+		holder.Name, waiter.Name = "n", "n"
+		c.times = 1
+		g, err := d.Acquire(t.Context(), holder)
+		repeats(err, nil)
+		if e := must(d.Inspect(t.Context(), "n"))(t); len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
+			t.Errorf("%s: the claim got %+v, and the name has %+v", what, g, e)
+		}
+		_, err = d.Acquire(t.Context(), waiter)
+		repeats(err, driver.ErrHeld)
+		repeats(d.Release(t.Context(), driver.LeaseRef{Name: "n", Token: holder.Token}), nil)
+		c.times = 0
+		g = must(d.Acquire(t.Context(), waiter))(t)
+		if len(signals) != 1 || signals[0].Kind != driver.SignalGranted || signals[0].Token != waiter.Token || signals[0].Fence != g.Fence {
+			t.Errorf("%s: the signals are %+v, and the claim got %+v", what, signals, g)
+		}
+	}
+}
+
 // Two steps of a batch on one name keep their order, even if their swap was late or
 // failed.
 func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
-	for what, makeFail := range map[string]func(s *swap.Swap){
-		"late":    func(s *swap.Swap) { s.Window.To = 0 },
-		"changed": func(s *swap.Swap) { s.Version++ },
-	} {
+	for what, makeFail := range failures {
 		for times := range 4 {
 			c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
 			d := newDriver(c)
