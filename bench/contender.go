@@ -20,9 +20,9 @@ type contender struct {
 	notifies bool     // the library notifies a holder of the loss of its lease
 	sends    []string // the commands that its client sends to lock and unlock, without those inside its scripts
 
-	// drop deletes the stored lock, and end ends the session or lease of the lock. Each
-	// is nil if the contender has no such thing.
-	drop, end taker
+	// deleteLock deletes the stored lock; nil if the contender stores none. endSession
+	// ends the session or lease of the lock; nil if the lock has none.
+	deleteLock, endSession remover
 }
 
 // A client locks names. Many goroutines call its methods.
@@ -37,19 +37,20 @@ type client interface {
 // A keyed client returns the key under which its server keeps a lock.
 type keyed interface{ key(name string) string }
 
-// redisContenders returns the contenders on Redis, the floor first.
+// redisContenders returns the contenders on Redis. The first one is the floor, a minimal
+// lock.
 func redisContenders() []contender {
 	all := []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
-		{name: "pawl", open: openPawl, quorum: openPawlQuorum, sends: scripts, renews: true, notifies: true},
-		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scripts, renews: true},
-		{name: "rueidislock (1 key)", open: openRueidislock(1), sends: scripts, renews: true, notifies: true},
-		{name: "rueidislock (3 keys)", open: openRueidislock(2), sends: scripts, renews: true, notifies: true},
+		{name: "pawl", open: openPawl, quorum: openPawlQuorum, sends: scriptCommands, renews: true, notifies: true},
+		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scriptCommands, renews: true},
+		{name: "rueidislock (1 key)", open: openRueidislock(1), sends: scriptCommands, renews: true, notifies: true},
+		{name: "rueidislock (3 keys)", open: openRueidislock(2), sends: scriptCommands, renews: true, notifies: true},
 		{name: "redsync", open: openRedsync, quorum: openRedsyncQuorum, sends: []string{"set", "evalsha", "eval"}},
-		{name: "bsm/redislock", open: openBsm, sends: scripts},
+		{name: "bsm/redislock", open: openBsm, sends: scriptCommands},
 	}
 	for i := range all {
-		all[i].drop = dropKey
+		all[i].deleteLock = dropKey
 	}
 	return all
 }
@@ -63,4 +64,5 @@ func dropKey(s server, holder, _ client, name string) error {
 	return err
 }
 
-var scripts = []string{"evalsha", "eval"}
+// scriptCommands are the commands that run a script.
+var scriptCommands = []string{"evalsha", "eval"}

@@ -23,11 +23,11 @@ func distant(name string, roundTrip time.Duration) scenario {
 				return nil, err
 			}
 			defer cl.close()
-			if err := once(cl, "warm"); err != nil {
+			if err := lockAndUnlock(cl, "warm"); err != nil {
 				return nil, err
 			}
 			// The processor time includes the proxy, which is in this process.
-			n, calls, used, began := 0, s.calls(c), startMeter(s), time.Now()
+			n, calls, cpu, began := 0, s.calls(c), startMeter(s), time.Now()
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				unlock, _, err := cl.lock(ctx, "far")
@@ -40,7 +40,7 @@ func distant(name string, roundTrip time.Duration) scenario {
 				}
 			}
 			took := time.Since(began)
-			mine, theirs := used.perCycle(int64(n))
+			mine, theirs := cpu.perCycle(int64(n))
 			calls = s.calls(c) - calls
 			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n), mine, theirs}, nil
 		},

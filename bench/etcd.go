@@ -97,19 +97,19 @@ func etcdContenders() []contender {
 	return []contender{
 		{
 			name: "concurrency.Mutex", open: openEtcdMutex, renews: true, notifies: true,
-			drop: func(s server, _, _ client, name string) error {
+			deleteLock: func(s server, _, _ client, name string) error {
 				return deleteKey(s.(*etcdServer).c, name+"/", clientv3.WithFirstCreate()...)
 			},
-			end: func(s server, holder, _ client, _ string) error {
+			endSession: func(s server, holder, _ client, _ string) error {
 				return revoke(s.(*etcdServer).c, holder.(*etcdMutex).sessions[0].Lease())
 			},
 		},
 		{
 			name: "pawl", open: openURL(etcdURL), renews: true, notifies: true,
-			drop: func(s server, _, _ client, name string) error {
+			deleteLock: func(s server, _, _ client, name string) error {
 				return deleteKey(s.(*etcdServer).c, "pawl//entry/"+name)
 			},
-			end: func(s server, _, _ client, _ string) error {
+			endSession: func(s server, _, _ client, _ string) error {
 				c := s.(*etcdServer).c
 				all, err := c.Leases(context.Background())
 				if err != nil {

@@ -231,7 +231,7 @@ func (g *growing) costOf(s step) (c cost, err error) {
 		return c, err
 	}
 	var each []time.Duration
-	used := startMeter(g.s)
+	cpu := startMeter(g.s)
 	for began := time.Now(); len(each) < minRepeats || time.Since(began) < stepTime && len(each) < maxRepeats; {
 		at := time.Now()
 		if err = s.do(g, g.d, len(each)+1); err != nil {
@@ -239,7 +239,7 @@ func (g *growing) costOf(s step) (c cost, err error) {
 		}
 		each = append(each, time.Since(at)-s.sleeps)
 	}
-	c.Client, c.Server = used.perCycle(int64(len(each)))
+	c.Client, c.Server = cpu.perCycle(int64(len(each)))
 	slices.Sort(each)
 	c.Took = each[len(each)/2]
 	c.Bytes, err = g.countBytes(s)

@@ -31,7 +31,7 @@ func held(name string, leases int, long time.Duration) scenario {
 				return nil, err
 			}
 			defer cl.close()
-			if err := once(cl, "warm"); err != nil {
+			if err := lockAndUnlock(cl, "warm"); err != nil {
 				return nil, err
 			}
 			goroutines, before := runtime.NumGoroutine(), heap()

@@ -47,9 +47,9 @@ func idle(name string, waiters int, engines []string) scenario {
 				}
 			}
 			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have joined
-			calls, used := s.calls(c), startMeter(s)
+			calls, cpu := s.calls(c), startMeter(s)
 			time.Sleep(long)
-			mine, theirs := used.perCycle(int64(waiters))
+			mine, theirs := cpu.perCycle(int64(waiters))
 			calls = s.calls(c) - calls
 			conns = established(s.address()) - conns
 			each := float64(waiters)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// dead measures the time from the end of a dead holder's lease until a waiter gets the
-// lock, on a server with 200 000 other keys that expire.
-func dead() scenario {
+// deadHolder measures the time from the end of a dead holder's lease until a waiter gets
+// the lock, on a server with 200 000 other keys that expire.
+func deadHolder() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
 		name: "dead-holder", what: "a dead holder's lease of 3 s is granted to another, with 200 000 other keys that expire",
@@ -32,7 +32,7 @@ func dead() scenario {
 				return nil, err
 			}
 			defer waiter.close()
-			if err := once(waiter, "warm"); err != nil {
+			if err := lockAndUnlock(waiter, "warm"); err != nil {
 				return nil, err
 			}
 			other, err := startHolder(s.address(), c, ttl)
@@ -52,9 +52,9 @@ func dead() scenario {
 	}
 }
 
-// killed measures the time from kill -9 of the holder until a waiter has the lock. The
-// lease ends a TTL after its last renewal, or the session ends with its connection.
-func killed() scenario {
+// killedHolder measures the time from kill -9 of the holder until a waiter has the lock.
+// The lease ends a TTL after its last renewal, or the session ends with its connection.
+func killedHolder() scenario {
 	const ttl = 2 * time.Second
 	return scenario{
 		name: "killed", what: "from kill -9 of the holder until the next one has the lock, TTL 2 s; median and worst of 3", unit: "ms",
@@ -62,7 +62,7 @@ func killed() scenario {
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			var took []float64
 			for i := range 3 {
-				d, err := succession(s, c, ttl, time.Duration(3*i+3)*100*time.Millisecond)
+				d, err := measureKill(s, c, ttl, time.Duration(3*i+3)*100*time.Millisecond)
 				if err != nil {
 					return nil, err
 				}
@@ -76,15 +76,15 @@ func killed() scenario {
 	}
 }
 
-// succession kills a holder some time after its grant, and returns the time until a
+// measureKill kills a holder some time after its grant, and returns the time until a
 // waiter has the lock.
-func succession(s server, c contender, ttl, after time.Duration) (float64, error) {
+func measureKill(s server, c contender, ttl, after time.Duration) (float64, error) {
 	waiter, err := c.open(s.address(), ttl)
 	if err != nil {
 		return 0, err
 	}
 	defer waiter.close()
-	if err := once(waiter, "warm"); err != nil {
+	if err := lockAndUnlock(waiter, "warm"); err != nil {
 		return 0, err
 	}
 	other, err := startHolder(s.address(), c, ttl)
@@ -103,5 +103,5 @@ func succession(s server, c contender, ttl, after time.Duration) (float64, error
 		}
 	})
 	time.Sleep(after)
-	return since(other.kill(), got), nil
+	return delayUntil(other.kill(), got), nil
 }

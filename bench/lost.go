@@ -23,9 +23,9 @@ import (
 // A faultContender is a contender of -lost.
 type faultContender struct {
 	name   string
-	open   func(addr string, ttl time.Duration) (locker, error) // nil for Pawl
-	fenced bool                                                 // grants have rising fences
-	checks bool                                                 // users write to the register that checks fences
+	open   func(addr string, ttl time.Duration) (claimer, error) // nil for Pawl
+	fenced bool                                                  // grants have rising fences
+	checks bool                                                  // users write to the register that checks fences
 }
 
 var (
@@ -37,24 +37,24 @@ var (
 var faultContenders = map[string][]faultContender{
 	"redis": {
 		pawlChecked, pawlUnchecked,
-		{name: "redsync", open: openLostRedsync},
-		{name: "bsm/redislock", open: openLostBsm},
-		{name: "rueidislock", open: openLostRueidis},
+		{name: "redsync", open: openRedsyncClaimer},
+		{name: "bsm/redislock", open: openBsmClaimer},
+		{name: "rueidislock", open: openRueidisClaimer},
 	},
 	"postgres": {
 		pawlChecked, pawlUnchecked,
-		{name: "pg_advisory_lock", open: openLostSession("pgx", postgresURL, postgresSession)},
-		{name: "goose, table", open: openLostGoose("pgx", postgresURL, lock.NewPostgresTableLocker)},
+		{name: "pg_advisory_lock", open: openSessionClaimer("pgx", postgresURL, postgresSession)},
+		{name: "goose, table", open: openGooseClaimer("pgx", postgresURL, lock.NewPostgresTableLocker)},
 	},
 	"mysql": {
 		pawlChecked, pawlUnchecked,
-		{name: "GET_LOCK", open: openLostSession("mysql", mysqlDSN, mysqlSession)},
-		{name: "goose, table", open: openLostGoose("mysql", gooseDSN, lock.NewMySQLTableLocker)},
+		{name: "GET_LOCK", open: openSessionClaimer("mysql", mysqlDSN, mysqlSession)},
+		{name: "goose, table", open: openGooseClaimer("mysql", gooseDSN, lock.NewMySQLTableLocker)},
 	},
 	"etcd": {
 		pawlChecked, pawlUnchecked,
-		{name: "concurrency.Mutex, revision checked", open: openLostEtcd, fenced: true, checks: true},
-		{name: "concurrency.Mutex", open: openLostEtcd, fenced: true},
+		{name: "concurrency.Mutex, revision checked", open: openEtcdClaimer, fenced: true, checks: true},
+		{name: "concurrency.Mutex", open: openEtcdClaimer, fenced: true},
 	},
 }
 

@@ -15,14 +15,14 @@ import (
 // lost when Refresh returns ErrNotObtained. In the library's favour, the wrapper also
 // counts it as lost a TTL after the last successful Obtain or Refresh was sent, and
 // retries after 10 ms, not after 100 ms as the examples do.
-type lostBsm struct{ *bsmLocker }
+type bsmClaimer struct{ *bsmLocker }
 
-func openLostBsm(addr string, ttl time.Duration) (locker, error) {
+func openBsmClaimer(addr string, ttl time.Duration) (claimer, error) {
 	c, err := openBsm(addr, ttl)
 	if err != nil {
 		return nil, err
 	}
-	return lostBsm{c.(*bsmLocker)}, nil
+	return bsmClaimer{c.(*bsmLocker)}, nil
 }
 
 // sentTimes records when Obtain sends its last try, because Obtain does not return that.
@@ -37,7 +37,7 @@ func (s *sentTimes) NextBackoff() time.Duration {
 	return d
 }
 
-func (b lostBsm) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (b bsmClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	sent := &sentTimes{bsm.LinearBackoff(10 * time.Millisecond), time.Now()}
 	if try {
 		sent.RetryStrategy = bsm.NoRetry()

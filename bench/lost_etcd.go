@@ -13,14 +13,15 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// lostEtcd uses concurrency.Mutex of etcd as the package's documentation says. Each held
-// or awaited lock has its own session, because two locks of one session do not exclude
-// each other. Done notifies the holder of the loss, as issue 6127 says. After the end of
-// a session or a failed Lock, the session is closed, and the next lock gets a new one.
+// etcdClaimer uses concurrency.Mutex of etcd as the package's documentation says. Each
+// held or awaited lock has its own session, because two locks of one session do not
+// exclude each other. Done notifies the holder of the loss, as issue 6127 says. After the
+// end of a session or a failed Lock, the session is closed, and the next lock gets a new
+// one.
 //
 // etcd can check a fence only for its own data, by a Txn with IsOwner. The register of a
 // run is not in etcd, so the fence is the revision in the header of Lock's response.
-type lostEtcd struct {
+type etcdClaimer struct {
 	c   *clientv3.Client
 	ttl time.Duration
 
@@ -28,16 +29,16 @@ type lostEtcd struct {
 	free []*concurrency.Session
 }
 
-func openLostEtcd(addr string, ttl time.Duration) (locker, error) {
+func openEtcdClaimer(addr string, ttl time.Duration) (claimer, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		return nil, err
 	}
-	return &lostEtcd{c: c, ttl: ttl}, nil
+	return &etcdClaimer{c: c, ttl: ttl}, nil
 }
 
 // session returns a session that no other lock uses.
-func (e *lostEtcd) session(ctx context.Context) (*concurrency.Session, error) {
+func (e *etcdClaimer) session(ctx context.Context) (*concurrency.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for len(e.free) > 0 {
@@ -70,7 +71,7 @@ func hasEnded(s *concurrency.Session) bool {
 }
 
 // giveBack keeps a session for the next lock if it is usable.
-func (e *lostEtcd) giveBack(s *concurrency.Session, usable bool) {
+func (e *etcdClaimer) giveBack(s *concurrency.Session, usable bool) {
 	if !usable || hasEnded(s) {
 		go func() { _ = s.Close() }()
 		return
@@ -80,7 +81,7 @@ func (e *lostEtcd) giveBack(s *concurrency.Session, usable bool) {
 	e.free = append(e.free, s)
 }
 
-func (e *lostEtcd) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (e *etcdClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	s, err := e.session(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (e *lostEtcd) claim(ctx context.Context, name string, try bool) (worker.Lea
 	return etcdLease{e, s, m, uint64(m.Header().Revision)}, nil
 }
 
-func (e *lostEtcd) close() {
+func (e *etcdClaimer) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.free {
@@ -110,7 +111,7 @@ func (e *lostEtcd) close() {
 }
 
 type etcdLease struct {
-	e        *lostEtcd
+	e        *etcdClaimer
 	s        *concurrency.Session
 	m        *concurrency.Mutex
 	revision uint64

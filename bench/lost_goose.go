@@ -10,24 +10,24 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// lostGoose uses goose's lockers with a table, as NewPostgresTableLocker documents them.
-// A heartbeat renews the lease. If it fails, goose only logs that and does not notify the
-// holder. In goose's favour, the heartbeat comes after each third of the TTL, and a
-// waiter polls each 100 ms, not each 5 s.
-type lostGoose struct{ *gooseTable }
+// gooseClaimer uses goose's lockers with a table, as NewPostgresTableLocker documents
+// them. A heartbeat renews the lease. If it fails, goose only logs that and does not
+// notify the holder. Two settings are better than goose's defaults: the heartbeat comes
+// after each third of the TTL, and a waiter polls each 100 ms, not each 5 s.
+type gooseClaimer struct{ *gooseTable }
 
-func openLostGoose(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (locker, error) {
+func openGooseClaimer(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (claimer, error) {
 	open := openGooseTable(driver, url, make)
-	return func(addr string, ttl time.Duration) (locker, error) {
+	return func(addr string, ttl time.Duration) (claimer, error) {
 		c, err := open(addr, ttl)
 		if err != nil {
 			return nil, err
 		}
-		return lostGoose{c.(*gooseTable)}, nil
+		return gooseClaimer{c.(*gooseTable)}, nil
 	}
 }
 
-func (g lostGoose) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (g gooseClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	tries := uint64(1 << 30)
 	if try {
 		tries = 1
@@ -54,7 +54,7 @@ func (g lostGoose) claim(ctx context.Context, name string, try bool) (worker.Lea
 }
 
 type gooseLease struct {
-	g   lostGoose
+	g   gooseClaimer
 	l   lock.Locker
 	end context.CancelFunc
 }

@@ -39,7 +39,7 @@ func (c faultContender) lossesOf(h *history.History) losses {
 		WaitMedian: n.WaitMedian, WaitP99: n.WaitP99,
 	}
 	for _, w := range h.Writes {
-		if c.lost(w) {
+		if c.losesUpdate(w) {
 			l.Updates++
 		}
 	}
@@ -65,9 +65,9 @@ func (c faultContender) lossesOf(h *history.History) losses {
 		slices.SortFunc(claims, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
 		for i, holder := range claims {
 			next := nextOf(claims[i+1:])
-			knew, lost := l.countHolder(holder, next)
-			if lost && knew > 0 && next != nil {
-				delays = append(delays, time.Duration(knew-runsAgain(stops[holder.Worker], next.Got)))
+			learnedAt, lost := l.countHolder(holder, next)
+			if lost && learnedAt > 0 && next != nil {
+				delays = append(delays, time.Duration(learnedAt-runningFrom(stops[holder.Worker], next.Got)))
 			}
 		}
 	}
@@ -88,9 +88,9 @@ func nextOf(later []*history.Claim) *history.Claim {
 	return later[i]
 }
 
-// lost reports whether a write loses an update: another holder changed the contender's
-// register since this holder read it.
-func (c faultContender) lost(w *history.Write) bool {
+// losesUpdate reports whether a write loses an update: another holder changed the
+// contender's register since this holder read it.
+func (c faultContender) losesUpdate(w *history.Write) bool {
 	if c.checks {
 		return w.Accepted && w.Read != w.Before
 	}
@@ -98,25 +98,25 @@ func (c faultContender) lost(w *history.Write) bool {
 }
 
 // countHolder counts a holder if it is lost, and returns when it learned of the loss.
-func (l *losses) countHolder(holder, next *history.Claim) (knew int64, lost bool) {
+func (l *losses) countHolder(holder, next *history.Claim) (learnedAt int64, lost bool) {
 	for _, t := range []int64{holder.Lost, holder.Woken} {
-		if t > 0 && (knew == 0 || t < knew) {
-			knew = t
+		if t > 0 && (learnedAt == 0 || t < learnedAt) {
+			learnedAt = t
 		}
 	}
 	superseded := next != nil && holder.Released > 0 && next.Got < holder.Released
-	if lost = knew > 0 || superseded; lost {
+	if lost = learnedAt > 0 || superseded; lost {
 		l.Holders++
 	}
-	if lost && knew == 0 {
+	if lost && learnedAt == 0 {
 		l.Unaware++
 	}
-	return knew, lost
+	return learnedAt, lost
 }
 
-// runsAgain returns at, or the end of the stop if the worker was stopped at that time,
-// because a stopped holder learns nothing.
-func runsAgain(stops []history.Fault, at int64) int64 {
+// runningFrom returns the first time, not before at, at which the worker was running. A
+// stopped holder learns nothing, so its delay begins when the stop ends.
+func runningFrom(stops []history.Fault, at int64) int64 {
 	for _, s := range stops {
 		if s.From <= at && at < s.To {
 			at = s.To

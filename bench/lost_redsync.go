@@ -10,23 +10,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// lostRedsync uses redsync as its README and the documentation of Mutex say: WithExpiry
-// sets the TTL, Until returns the end of the lock (Valid is deprecated, issue 72), and
-// Extend renews. Its maintainers leave renewals to the user (pull request 153), so a
-// goroutine extends after each third of the TTL. The holder counts the lock as lost when
-// Until has passed, or when Extend finds another holder. In redsync's favour, Lock does
-// not give up after 32 tries.
-type lostRedsync struct{ *redsyncLocker }
+// redsyncClaimer uses redsync as its README and the documentation of Mutex say:
+// WithExpiry sets the TTL, Until returns the end of the lock (Valid is deprecated, issue
+// 72), and Extend renews. Its maintainers leave renewals to the user (pull request 153),
+// so a goroutine extends after each third of the TTL. The holder counts the lock as lost
+// when Until has passed, or when Extend finds another holder. By default Lock gives up
+// after 32 tries; here it does not.
+type redsyncClaimer struct{ *redsyncLocker }
 
-func openLostRedsync(addr string, ttl time.Duration) (locker, error) {
+func openRedsyncClaimer(addr string, ttl time.Duration) (claimer, error) {
 	c, err := openRedsync(addr, ttl)
 	if err != nil {
 		return nil, err
 	}
-	return lostRedsync{c.(*redsyncLocker)}, nil
+	return redsyncClaimer{c.(*redsyncLocker)}, nil
 }
 
-func (r lostRedsync) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (r redsyncClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
 	lock := m.LockContext
 	if try {

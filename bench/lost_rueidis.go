@@ -11,23 +11,23 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// lostRueidis uses rueidislock as its README says: a KeyMajority of 1 for one Redis, and
-// NoLoopTracking from Redis 7.0.5 on. The library renews the lease, and cancels a ctx to
-// notify the holder. WithContext gets a ctx without a deadline, because the library
+// rueidisClaimer uses rueidislock as its README says: a KeyMajority of 1 for one Redis,
+// and NoLoopTracking from Redis 7.0.5 on. The library renews the lease, and cancels a ctx
+// to notify the holder. WithContext gets a ctx without a deadline, because the library
 // shortens the lease to the deadline.
-type lostRueidis struct{ l rueidislock.Locker }
+type rueidisClaimer struct{ l rueidislock.Locker }
 
-func openLostRueidis(addr string, ttl time.Duration) (locker, error) {
+func openRueidisClaimer(addr string, ttl time.Duration) (claimer, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
 		KeyMajority:    1,
 		KeyValidity:    ttl,
 		NoLoopTracking: true,
 	})
-	return lostRueidis{l}, err
+	return rueidisClaimer{l}, err
 }
 
-func (r lostRueidis) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (r rueidisClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	own, held, end := waiting(ctx)
 	lock := r.l.WithContext
 	if try {
@@ -48,7 +48,7 @@ func (r lostRueidis) claim(ctx context.Context, name string, try bool) (worker.L
 	return ctxLease{holding, release}, nil
 }
 
-func (r lostRueidis) close() { r.l.Close() }
+func (r rueidisClaimer) close() { r.l.Close() }
 
 // ctxLease is a lease that ends with its ctx.
 type ctxLease struct {

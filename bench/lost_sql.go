@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// lostSession uses the session locks of PostgreSQL and MariaDB, which are, by the manual,
-// "held until explicitly released or the session ends". So a lock is lost with its
-// connection, which a holder notices only by using the connection. In its favour, this
-// holder pings the connection ten times in a TTL, and counts the lock as lost when a ping
-// fails or takes a TTL.
-type lostSession struct {
+// sessionClaimer uses the session locks of PostgreSQL and MariaDB. PostgreSQL's manual
+// says that they are "held until explicitly released or the session ends". So a lock is
+// lost with its connection, and a holder notices that only by using the connection.
+// sessionClaimer does more than the manuals ask of a user: it pings the connection ten
+// times in a TTL, and counts the lock as lost when a ping fails or takes a TTL.
+type sessionClaimer struct {
 	db  *sql.DB
 	ttl time.Duration
 	sql sessionSQL
@@ -39,14 +39,14 @@ var (
 	}
 )
 
-func openLostSession(of string, url func(string) string, s sessionSQL) func(string, time.Duration) (locker, error) {
-	return func(addr string, ttl time.Duration) (locker, error) {
-		db, err := openDB(of, url(addr))
-		return &lostSession{db, ttl, s}, err
+func openSessionClaimer(driverName string, url func(string) string, s sessionSQL) func(string, time.Duration) (claimer, error) {
+	return func(addr string, ttl time.Duration) (claimer, error) {
+		db, err := openDB(driverName, url(addr))
+		return &sessionClaimer{db, ttl, s}, err
 	}
 }
 
-func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
+func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *lostSession) claim(ctx context.Context, name string, try bool) (worker.
 	return l, nil
 }
 
-func (s *lostSession) close() { _ = s.db.Close() }
+func (s *sessionClaimer) close() { _ = s.db.Close() }
 
 // drop makes the pool close a connection, which ends the session on the server.
 func drop(c *sql.Conn) {
@@ -87,7 +87,7 @@ func drop(c *sql.Conn) {
 
 type sessionLease struct {
 	loss
-	s     *lostSession
+	s     *sessionClaimer
 	c     *sql.Conn
 	name  string
 	stop  context.CancelFunc

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// A locker is a lock library for the workers of a run.
-type locker interface {
+// A claimer is a lock library for the workers of a run.
+type claimer interface {
 	// claim waits until it holds the name, or until ctx ends. With try it does not wait.
 	claim(ctx context.Context, name string, try bool) (worker.Lease, error)
 	close()
@@ -67,14 +67,14 @@ func (c faultContender) opener() worker.Opener {
 		if err != nil {
 			return nil, err
 		}
-		return lockerClient{l}, nil
+		return claimerClient{l}, nil
 	}
 }
 
-// lockerClient makes a locker a worker.Client.
-type lockerClient struct{ locker }
+// claimerClient makes a claimer a worker.Client.
+type claimerClient struct{ claimer }
 
-func (c lockerClient) Claim(ctx context.Context, name history.Name, _ string, _ int, try bool) (worker.Lease, error) {
+func (c claimerClient) Claim(ctx context.Context, name history.Name, _ string, _ int, try bool) (worker.Lease, error) {
 	lease, err := c.claim(ctx, name.Name, try)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err() // a library may return another error when ctx ends
@@ -83,7 +83,7 @@ func (c lockerClient) Claim(ctx context.Context, name history.Name, _ string, _ 
 }
 
 // All locks the names in a fixed order. Otherwise two clients could wait for each other.
-func (c lockerClient) All(ctx context.Context, names []history.Name) ([]worker.Lease, error) {
+func (c claimerClient) All(ctx context.Context, names []history.Name) ([]worker.Lease, error) {
 	order := make([]int, len(names))
 	for i := range order {
 		order[i] = i
@@ -105,11 +105,11 @@ func (c lockerClient) All(ctx context.Context, names []history.Name) ([]worker.L
 	return leases, nil
 }
 
-func (c lockerClient) Lead(context.Context, history.Name, func(worker.Lease)) error {
+func (c claimerClient) Lead(context.Context, history.Name, func(worker.Lease)) error {
 	return errors.ErrUnsupported // no name of the run is an election
 }
 
-func (c lockerClient) AnswerOf(err error) string {
+func (c claimerClient) AnswerOf(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return history.TimedOut
@@ -119,9 +119,9 @@ func (c lockerClient) AnswerOf(err error) string {
 	return history.Unknown
 }
 
-func (c lockerClient) Lost(err error) bool { return errors.Is(err, errLost) }
+func (c claimerClient) Lost(err error) bool { return errors.Is(err, errLost) }
 
-func (c lockerClient) Close() error {
+func (c claimerClient) Close() error {
 	c.close()
 	return nil
 }

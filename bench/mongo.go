@@ -116,8 +116,8 @@ func (s mongoServer) stop() {
 	}
 }
 
-// removes returns a taker that deletes the document of a lock.
-func removes(collection string) taker {
+// deleteDocument returns a remover that deletes the document of a lock.
+func deleteDocument(collection string) remover {
 	return func(s server, _, _ client, name string) error {
 		c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(s.address())))
 		if err != nil {
@@ -134,8 +134,8 @@ func removes(collection string) taker {
 
 func mongoContenders() []contender {
 	return []contender{
-		{name: "polled document", open: openMongoDocument, drop: removes("floor")},
-		{name: "pawl", open: openURL(mongoURL), renews: true, notifies: true, drop: removes("pawl")},
+		{name: "polled document", open: openMongoDocument, deleteLock: deleteDocument("floor")},
+		{name: "pawl", open: openURL(mongoURL), renews: true, notifies: true, deleteLock: deleteDocument("pawl")},
 	}
 }
 

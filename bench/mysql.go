@@ -14,7 +14,7 @@ import (
 
 // startMySQL starts a MariaDB with its default settings.
 func startMySQL() (server, error) {
-	dir, err := installed("a database, by mariadb-install-db of Debian's mariadb-server", func(data string) *exec.Cmd {
+	dir, err := installDatabase("mariadb-install-db of Debian's mariadb-server", func(data string) *exec.Cmd {
 		return exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
 	})
 	if err != nil {
@@ -67,20 +67,20 @@ func mysqlContenders() []contender {
 	return []contender{
 		{
 			name: "polled row", open: openRow("mysql", mysqlDSN, mysqlRow),
-			drop: deletes("DELETE FROM bench.lease WHERE name = ?", itself),
+			deleteLock: deleteRow("DELETE FROM bench.lease WHERE name = ?", nameArgument),
 		},
 		{
 			name: "pawl", open: openURL(mysqlURL), renews: true, notifies: true,
-			drop: deletes("DELETE FROM bench.pawl_names WHERE name = ?", itself),
-			end:  kills("SELECT id FROM information_schema.processlist WHERE user = 'bench' AND ? <> ''"),
+			deleteLock: deleteRow("DELETE FROM bench.pawl_names WHERE name = ?", nameArgument),
+			endSession: killSessions("SELECT id FROM information_schema.processlist WHERE user = 'bench' AND ? <> ''"),
 		},
 		{
 			name: "GET_LOCK", open: openSession("mysql", mysqlDSN, "DO GET_LOCK(?, 3600)", "DO RELEASE_LOCK(?)"),
-			end: kills("SELECT IS_USED_LOCK(?)"),
+			endSession: killSessions("SELECT IS_USED_LOCK(?)"),
 		},
 		{
 			name: "goose, table", open: openGooseTable("mysql", gooseDSN, lock.NewMySQLTableLocker), renews: true,
-			drop: deletes("DELETE FROM bench.goose_lock WHERE lock_id = ?", asID),
+			deleteLock: deleteRow("DELETE FROM bench.goose_lock WHERE lock_id = ?", idArgument),
 		},
 	}
 }
@@ -88,11 +88,11 @@ func mysqlContenders() []contender {
 // gooseDSN adds the parameter that goose's lockers require.
 func gooseDSN(addr string) string { return mysqlDSN(addr) + "?parseTime=true" }
 
-// kills returns a taker that ends the sessions that a query finds for the name.
-func kills(which string) taker {
+// killSessions returns a remover that ends the sessions that a query finds for the name.
+func killSessions(query string) remover {
 	return func(s server, _, _ client, name string) error {
 		db := s.(*sqlServer).db
-		rows, err := db.Query(which, name)
+		rows, err := db.Query(query, name)
 		if err != nil {
 			return err
 		}

@@ -76,8 +76,8 @@ func received(monitor string) int64 {
 	return answer.InMsgs
 }
 
-// purges returns a taker that deletes the key of a lock.
-func purges(bucket string) taker {
+// purgeKey returns a remover that deletes the key of a lock.
+func purgeKey(bucket string) remover {
 	return func(s server, _, _ client, name string) error {
 		c, err := nats.Connect("nats://" + s.address())
 		if err != nil {
@@ -100,10 +100,10 @@ func natsURL(addr string) string { return "nats://" + addr }
 
 func natsContenders() []contender {
 	return []contender{
-		{name: "create and delete", open: openNATSKey, drop: purges("raw")},
+		{name: "create and delete", open: openNATSKey, deleteLock: purgeKey("raw")},
 		{
 			name: "pawl", open: openURL(natsURL), renews: true, notifies: true,
-			drop: purges("pawl"),
+			deleteLock: purgeKey("pawl"),
 		},
 	}
 }

@@ -60,10 +60,10 @@ func cycles(s server, cl client, goroutines int, length time.Duration, name func
 	}
 	run(length / 5) // warms up connections, scripts and caches
 	count.Store(0)
-	used, began := startMeter(s), time.Now()
+	cpu, began := startMeter(s), time.Now()
 	run(length)
 	took := time.Since(began)
-	client, server := used.perCycle(count.Load())
+	client, server := cpu.perCycle(count.Load())
 	if e := failed.Load(); e != nil {
 		return nil, *e
 	}

@@ -25,7 +25,7 @@ func startPostgres() (server, error) {
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); bin == "" && len(found) > 0 {
 		bin = found[len(found)-1]
 	}
-	dir, err := installed("a database, by initdb of Debian's postgresql", func(data string) *exec.Cmd {
+	dir, err := installDatabase("initdb of Debian's postgresql", func(data string) *exec.Cmd {
 		return exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "bench", "-A", "trust", "--no-instructions")
 	})
 	if err != nil {
@@ -68,8 +68,8 @@ type sqlServer struct {
 	db *sql.DB
 }
 
-// deletes returns a taker that runs a statement with the name as its argument.
-func deletes(statement string, argument func(name string) any) taker {
+// deleteRow returns a remover that runs a statement with the name as its argument.
+func deleteRow(statement string, argument func(name string) any) remover {
 	return func(s server, _, _ client, name string) error {
 		var done sql.Result
 		err := errors.New("not tried")
@@ -86,11 +86,11 @@ func deletes(statement string, argument func(name string) any) taker {
 	}
 }
 
-func itself(name string) any { return name }
-func asID(name string) any   { return idOf(name) }
+func nameArgument(name string) any { return name }
+func idArgument(name string) any   { return idOf(name) }
 
-// terminates returns a taker that ends the sessions of a FROM clause.
-func terminates(from string) taker {
+// terminateSessions returns a remover that ends the sessions of a FROM clause.
+func terminateSessions(from string) remover {
 	return func(s server, _, _ client, _ string) error {
 		_, err := s.(*sqlServer).db.Exec("SELECT pg_terminate_backend(pid) FROM " + from)
 		return err
@@ -110,21 +110,21 @@ func postgresContenders() []contender {
 	return []contender{
 		{
 			name: "polled row", open: openRow("pgx", postgresURL, postgresRow),
-			drop: deletes("DELETE FROM lease WHERE name = $1", itself),
+			deleteLock: deleteRow("DELETE FROM lease WHERE name = $1", nameArgument),
 		},
 		{
 			name: "pawl", open: openURL(postgresURL), renews: true, notifies: true,
-			drop: deletes("DELETE FROM pawl.locks WHERE name = $1", itself), end: terminates(allSessions),
+			deleteLock: deleteRow("DELETE FROM pawl.locks WHERE name = $1", nameArgument), endSession: terminateSessions(allSessions),
 		},
 		{
-			name: "pg_advisory_lock",
-			open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))"),
-			end:  terminates(lockHolders),
+			name:       "pg_advisory_lock",
+			open:       openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))"),
+			endSession: terminateSessions(lockHolders),
 		},
-		{name: "goose, session", open: openGooseSession("pgx", postgresURL), end: terminates(lockHolders)},
+		{name: "goose, session", open: openGooseSession("pgx", postgresURL), endSession: terminateSessions(lockHolders)},
 		{
 			name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true,
-			drop: deletes("DELETE FROM goose_lock WHERE lock_id = $1", asID),
+			deleteLock: deleteRow("DELETE FROM goose_lock WHERE lock_id = $1", idArgument),
 		},
 	}
 }

@@ -39,7 +39,7 @@ func quorum(name string, nodes int) scenario {
 			}
 			defer cl.close()
 			for range 3 {
-				if err := once(cl, "far"); err != nil {
+				if err := lockAndUnlock(cl, "far"); err != nil {
 					return nil, err
 				}
 			}

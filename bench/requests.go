@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// requests measures the requests of a cycle, as the server counts statements, requests or
-// messages, and the connections of a client.
+// requests measures the requests of a cycle, and the connections of a client. The server
+// counts the requests, as statements, requests or messages.
 func requests() scenario {
 	return scenario{
 		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
@@ -21,23 +21,23 @@ func requests() scenario {
 				return nil, err
 			}
 			defer cl.close()
-			if err := once(cl, "warm"); err != nil {
+			if err := lockAndUnlock(cl, "warm"); err != nil {
 				return nil, err
 			}
-			one, err := requestsPerCycle(s, c, 1, 200, func(_, _ int) error { return once(cl, "warm") })
+			one, err := requestsPerCycle(s, c, 1, 200, func(_, _ int) error { return lockAndUnlock(cl, "warm") })
 			if err != nil {
 				return nil, err
 			}
 			idleConns := established(s.address()) - before
-			fresh, err := requestsPerCycle(s, c, 1, 200, func(_, i int) error { return once(cl, fmt.Sprint("new", i)) })
+			fresh, err := requestsPerCycle(s, c, 1, 200, func(_, i int) error { return lockAndUnlock(cl, fmt.Sprint("new", i)) })
 			if err != nil {
 				return nil, err
 			}
-			own := func(g, _ int) error { return once(cl, fmt.Sprint("own", g)) }
-			if _, err := requestsPerCycle(s, c, 64, 1, own); err != nil {
+			cycleOnOwnName := func(g, _ int) error { return lockAndUnlock(cl, fmt.Sprint("own", g)) }
+			if _, err := requestsPerCycle(s, c, 64, 1, cycleOnOwnName); err != nil {
 				return nil, err
 			}
-			many, err := requestsPerCycle(s, c, 64, 10, own)
+			many, err := requestsPerCycle(s, c, 64, 10, cycleOnOwnName)
 			if err != nil {
 				return nil, err
 			}

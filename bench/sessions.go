@@ -14,20 +14,20 @@ import (
 )
 
 // sessionTables makes the tables for the prototype of docs/internals/one-renewal.md. A
-// lease belongs to its client's session, and one row has the end of the session.
+// lease belongs to its client's session. Each session has one row, with its end.
 const sessionTables = `
 	CREATE TABLE session (id text PRIMARY KEY, until timestamptz NOT NULL) WITH (fillfactor = 50);
 	CREATE TABLE held (name text PRIMARY KEY, session text, fence bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
 	INSERT INTO session VALUES ('me', now() + '1 hour'), ('other', now() + '1 hour')`
 
-// The statements of the prototype. grantHeld locks the session of its client, so that the
-// session cannot end meanwhile, and checks the session of the name's holder.
+// The statements of the prototype. grantWithSession locks the session of its client, so
+// that the session cannot end meanwhile, and checks the session of the name's holder.
 const (
-	renewSession = `UPDATE session SET until = clock_timestamp() + '30 s' WHERE id = 'me' AND until > clock_timestamp()`
-	grantHeld    = `WITH mine AS (SELECT FROM session WHERE id = 'me' AND until > clock_timestamp() FOR SHARE)
+	renewSession     = `UPDATE session SET until = clock_timestamp() + '30 s' WHERE id = 'me' AND until > clock_timestamp()`
+	grantWithSession = `WITH mine AS (SELECT FROM session WHERE id = 'me' AND until > clock_timestamp() FOR SHARE)
 		UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1 AND EXISTS (SELECT FROM mine) AND NOT EXISTS
 		(SELECT FROM session WHERE id = held.session AND id <> 'me' AND until > clock_timestamp())`
-	grantAlone = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
+	grantWithoutSession = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
 )
 
 // sessions measures how much time one renewal for all leases of a client saves, and its
@@ -87,14 +87,14 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	if err := do(); err != nil {
 		return c, err
 	}
-	before, used, began, times := walOf(db), startMeter(s), time.Now(), int64(0)
+	before, cpu, began, times := walOf(db), startMeter(s), time.Now(), int64(0)
 	for ; times < 5 || time.Since(began) < 2*time.Second; times++ {
 		if err := do(); err != nil {
 			return c, err
 		}
 	}
 	c.took = time.Since(began) / time.Duration(times)
-	c.client, c.server = used.perCycle(times)
+	c.client, c.server = cpu.perCycle(times)
 	c.wal = (walOf(db) - before) / float64(times)
 	return c, nil
 }
@@ -158,10 +158,10 @@ func grants(s server, db *sql.DB) error {
 				return err
 			}
 		}
-		if _, err := grantMany(s, db, grantHeld, n); err != nil { // warms up the connections
+		if _, err := grantMany(s, db, grantWithSession, n); err != nil { // warms up the connections
 			return err
 		}
-		for _, statement := range []string{grantAlone, grantHeld} {
+		for _, statement := range []string{grantWithoutSession, grantWithSession} {
 			row, err := grantMany(s, db, statement, n)
 			if err != nil {
 				return err
@@ -175,7 +175,7 @@ func grants(s server, db *sql.DB) error {
 
 func grantMany(s server, db *sql.DB, statement string, n int) (row string, err error) {
 	const times = 4000
-	before, used, began := walOf(db), startMeter(s), time.Now()
+	before, cpu, began := walOf(db), startMeter(s), time.Now()
 	err = inParallel(n, func(i int) error {
 		for range times / n {
 			done, err := db.Exec(statement, fmt.Sprint("job ", i))
@@ -189,7 +189,7 @@ func grantMany(s server, db *sql.DB, statement string, n int) (row string, err e
 		return nil
 	})
 	took := time.Since(began)
-	client, server := used.perCycle(times)
+	client, server := cpu.perCycle(times)
 	return fmt.Sprintf("%.0f | %.0f, %.0f | %.0f", times/took.Seconds(), client, server, (walOf(db)-before)/times), err
 }
 

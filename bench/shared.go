@@ -25,12 +25,12 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 				}
 				defer cl.close()
 				all[i] = cl
-				if err := once(cl, fmt.Sprint("warm", i)); err != nil {
+				if err := lockAndUnlock(cl, fmt.Sprint("warm", i)); err != nil {
 					return nil, err
 				}
 			}
 			counts, longest := make([]int, clients), make([]time.Duration, clients)
-			calls, used, began := s.calls(c), startMeter(s), time.Now()
+			calls, cpu, began := s.calls(c), startMeter(s), time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), length)
 			defer cancel()
 			var worked time.Duration // protected by the measured lock
@@ -61,7 +61,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 			if n == 0 {
 				return nil, errGaveUp
 			}
-			mine, theirs := used.perCycle(int64(n))
+			mine, theirs := cpu.perCycle(int64(n))
 			calls = s.calls(c) - calls
 			return figures{
 				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n), mine, theirs,
@@ -70,7 +70,8 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 	}
 }
 
-func once(cl client, name string) error {
+// lockAndUnlock runs one cycle.
+func lockAndUnlock(cl client, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	unlock, _, err := cl.lock(ctx, name)

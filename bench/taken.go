@@ -12,29 +12,30 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A taker takes a lock away from its holder. other is another client.
-type taker func(s server, holder, other client, name string) error
+// A remover takes a lock away from its holder. other is another client.
+type remover func(s server, holder, other client, name string) error
 
 // eventTimeout is the longest wait until a holder learns of its loss, and until the next
 // holder gets the lock. After it the event counts as "never".
 const eventTimeout = 15 * time.Second
 
-// deleted measures stored locks: the taker deletes the row or key.
-func deleted() scenario {
-	return taken("deleted", "the row or key of the lock is deleted behind the holder's back; "+medianAndWorst(20), 20,
-		func(c contender) taker { return c.drop })
+// deletedLock measures stored locks: the remover deletes the row or key.
+func deletedLock() scenario {
+	return removedLock("deleted", "the row or key of the lock is deleted behind the holder's back; "+medianAndWorst(20), 20,
+		func(c contender) remover { return c.deleteLock })
 }
 
-// ended measures locks that depend on a session or on a lease of etcd: the taker ends it.
-func ended() scenario {
-	return taken("ended", "the session ends on which the lock hangs (for Pawl: all that it has)", 1,
-		func(c contender) taker { return c.end })
+// endedSession measures locks that depend on a session or on a lease of etcd: the remover
+// ends it.
+func endedSession() scenario {
+	return removedLock("ended", "the session ends on which the lock hangs (for Pawl: all that it has)", 1,
+		func(c contender) remover { return c.endSession })
 }
 
-// broken measures only Pawl: `pawl break` with a delay of two seconds.
-func broken() scenario {
-	return taken("broken", "an operator breaks the lock, and keeps it closed for 2 s; "+medianAndWorst(20), 20,
-		func(c contender) taker {
+// brokenLock measures only Pawl: `pawl break` with a delay of two seconds.
+func brokenLock() scenario {
+	return removedLock("broken", "an operator breaks the lock, and keeps it closed for 2 s; "+medianAndWorst(20), 20,
+		func(c contender) remover {
 			if !strings.HasPrefix(c.name, "pawl") {
 				return nil
 			}
@@ -51,13 +52,13 @@ func broken() scenario {
 
 func medianAndWorst(n int) string { return fmt.Sprintf("median and worst of %d", n) }
 
-// taken measures two times after a lock is taken away: until the client notifies the old
-// holder, and until a waiter gets the lock. If the waiter is first, both holders believe
-// for a while that they hold the lock.
-func taken(name, what string, names int, how func(c contender) taker) scenario {
+// removedLock measures two times after a lock is taken away: until the client notifies
+// the old holder, and until a waiter gets the lock. If the waiter is first, both holders
+// believe for a while that they hold the lock.
+func removedLock(name, what string, names int, removerOf func(c contender) remover) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms to told", others: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,
-		fit: func(c contender) bool { return how(c) != nil },
+		fit: func(c contender) bool { return removerOf(c) != nil },
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
@@ -83,14 +84,14 @@ func taken(name, what string, names int, how func(c contender) taker) scenario {
 			}()
 			for _, r := range all {
 				r.at = time.Now()
-				if err := how(c)(s, cl, other, r.name); err != nil {
+				if err := removerOf(c)(s, cl, other, r.name); err != nil {
 					return nil, err
 				}
 			}
 			var notified, next []float64
 			failed := 0.0
 			for _, r := range all {
-				notified, next = append(notified, since(r.at, r.notified)), append(next, since(r.at, r.next))
+				notified, next = append(notified, delayUntil(r.at, r.notified)), append(next, delayUntil(r.at, r.next))
 			}
 			for _, r := range all {
 				if r.unlock() != nil {
@@ -106,7 +107,7 @@ func taken(name, what string, names int, how func(c contender) taker) scenario {
 type takeover struct {
 	name           string
 	unlock         func() error
-	at             time.Time      // when the taker took the lock away
+	at             time.Time      // when the remover took the lock away
 	notified, next chan time.Time // buffered; when the holder was notified, and when the waiter got the lock
 	end            func()         // ends the waits
 }
@@ -143,9 +144,9 @@ func startTakeover(cl, other client, name string) (*takeover, error) {
 	return r, nil
 }
 
-// since returns the milliseconds from a time until the time of an event, or infinity if
-// the event does not come within eventTimeout.
-func since(from time.Time, event <-chan time.Time) float64 {
+// delayUntil returns the milliseconds from a time until the time of an event, or infinity
+// if the event does not come within eventTimeout.
+func delayUntil(from time.Time, event <-chan time.Time) float64 {
 	if event == nil {
 		return math.Inf(1)
 	}

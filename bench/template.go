@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 )
 
-// templates are folders with installed databases, by name. Each turn begins with an empty
-// server. Installing a database takes a second or two, but copying one a tenth of that.
+// templates are folders with installed databases, by installer. Each turn begins with an
+// empty server. Installing a database takes a second or two, but copying one a tenth of
+// that.
 var templates = map[string]string{}
 
-// installed makes a folder for a server, with an installed database in its subfolder
-// "data". The first call makes the database with the command of install; later calls copy
-// it. If this process is root, the folders belong to an unprivileged user.
-func installed(name string, install func(data string) *exec.Cmd) (dir string, err error) {
-	if templates[name] == "" {
+// installDatabase makes a folder for a server, with an installed database in its
+// subfolder "data". The first call for an installer makes the database with the command of
+// install; later calls copy it. If this process is root, the folders belong to an
+// unprivileged user.
+func installDatabase(installer string, install func(data string) *exec.Cmd) (dir string, err error) {
+	if templates[installer] == "" {
 		first, err := os.MkdirTemp("", "pawl-bench-template")
 		if err != nil {
 			return "", err
@@ -26,14 +28,14 @@ func installed(name string, install func(data string) *exec.Cmd) (dir string, er
 		}
 		cmd.Dir = first
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s cannot be installed: %w\n%s", name, err, out)
+			return "", fmt.Errorf("install a database with %s: %w\n%s", installer, err, out)
 		}
-		templates[name] = first
+		templates[installer] = first
 	}
 	if dir, err = os.MkdirTemp("", "pawl-bench"); err != nil {
 		return "", err
 	}
-	from, to := filepath.Join(templates[name], "data"), filepath.Join(dir, "data")
+	from, to := filepath.Join(templates[installer], "data"), filepath.Join(dir, "data")
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
