@@ -13,9 +13,9 @@ import (
 var templates = map[string]string{}
 
 // installDatabase makes a folder for a server, with an installed database in its
-// subfolder "data". The first call for an installer makes the database with the command of
-// install; later calls copy it. If this process is root, the folders belong to an
-// unprivileged user.
+// subfolder "data". The first call for an installer runs it, with the command of install,
+// and keeps the database; later calls copy it. If this process is root, the folders
+// belong to an unprivileged user.
 func installDatabase(installer string, install func(data string) *exec.Cmd) (dir string, err error) {
 	if templates[installer] == "" {
 		first, err := os.MkdirTemp("", "pawl-bench-template")
