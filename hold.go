@@ -52,7 +52,7 @@ type leaseState struct {
 	beginOffset time.Duration // when the lease began, counted from core.epoch
 
 	// Protected by h.mu.
-	over       error           // nil while the lease is held; then ErrReleased, ErrDetached or a *LostError, for good
+	endReason  error           // nil while the lease is held; then ErrReleased, ErrDetached or a *LostError, for good
 	answer     error           // what Release returned
 	ended      chan struct{}   // closed when Release has answered; made by a second Release
 	phase      phase           // how far Release has come
@@ -67,7 +67,7 @@ type renewal = keepalive.Renewal[*hold]
 // A writeState is the state of the writes of values under a hold. Only one write is under
 // way at a time, because the name has to keep the last value.
 type writeState struct {
-	turn chan struct{} // capacity 1: the caller that writes sends a value
+	turn chan struct{} // capacity 1; full while a caller writes
 	end  time.Time     // until then, an unanswered write may still reach the backend
 }
 
@@ -82,10 +82,10 @@ func (h *hold) grant(now clock.Reading) *Lease {
 	return h.newLeaseLocked(h.claim, now)
 }
 
-// pass makes another lease of the hold after the last one was released. It returns nil if
-// the hold is lost, or has no fence or too little time left. pass is one step, so that
-// Close finds the hold either passed on or given back.
-func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
+// nextLease makes another lease of the hold after the last one was released. It returns
+// nil if the hold is lost, or has no fence or too little time left. It is one step, so
+// that Close finds the hold either passed on or given back.
+func (h *hold) nextLease(cl *claim, now clock.Reading) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost != nil || h.nextFence >= h.fenceEnd || !h.term.Fresh(now) {
@@ -103,7 +103,7 @@ func (h *hold) newLeaseLocked(cl *claim, now clock.Reading) *Lease {
 	h.current = cl
 	h.nextFence++
 	if h.lost != nil { // Close, or a break, came first
-		l.over, l.pendingEnd = h.lost, l.lossReport(h.lost)
+		l.endReason, l.pendingEnd = h.lost, l.lossReport(h.lost)
 		return l
 	}
 	h.lease, h.givenBack = l, false
@@ -135,7 +135,7 @@ func (h *hold) Pass(cl *claim) bool {
 	if h.renewal.InDoubt() {
 		return false
 	}
-	cl.passedLease = h.pass(cl, h.c.now())
+	cl.passedLease = h.nextLease(cl, h.c.now())
 	return cl.passedLease != nil
 }
 
@@ -220,7 +220,7 @@ func (h *hold) lose(why LostError) {
 	l := h.lease
 	var cancel context.CancelCauseFunc
 	if l != nil {
-		l.over, cancel = &why, l.cancel
+		l.endReason, cancel = &why, l.cancel
 		h.lease = nil
 	}
 	h.mu.Unlock()
@@ -285,26 +285,26 @@ const (
 func (l *Lease) check(now clock.Reading) error {
 	h := l.h
 	h.mu.Lock()
-	over, held := l.over, h.term.Left(now) > 0
+	endReason, held := l.endReason, h.term.Left(now) > 0
 	h.mu.Unlock()
-	if over == nil && !held {
+	if endReason == nil && !held {
 		h.expire()
 		h.mu.Lock()
-		over = l.over
+		endReason = l.endReason
 		h.mu.Unlock()
 	}
-	return over
+	return endReason
 }
 
 // finish ends the lease for the given reason, and returns nil. If the lease was over
 // before, finish returns the earlier reason.
 func (l *Lease) finish(why error) error {
 	l.h.mu.Lock()
-	if l.over != nil {
+	if l.endReason != nil {
 		defer l.h.mu.Unlock()
-		return l.over
+		return l.endReason
 	}
-	l.over = why
+	l.endReason = why
 	l.h.lease = nil
 	l.h.givenBack = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
@@ -316,7 +316,8 @@ func (l *Lease) finish(why error) error {
 }
 
 // reportEnd calls report, which reports the end of a lease to the Observer; nil reports
-// nothing. If announce has not reported the beginning yet, it calls report afterwards.
+// nothing. If the Observer does not know of the lease yet, reportEnd leaves report to
+// announce, which calls it after it has reported the beginning.
 func (l *Lease) reportEnd(report func()) {
 	l.h.mu.Lock()
 	if !l.announced {

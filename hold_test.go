@@ -73,17 +73,17 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		cl := must(c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited))(t)
 		now := c.now()
 		held := newHold(c.core, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
-		if held.pass(cl, now) == nil {
+		if held.nextLease(cl, now) == nil {
 			t.Error("a valid hold was not passed on")
 		}
 		held.applyRenewal(now, now, cl.TTL, driver.ErrUnavailable)
 		held.applyRenewal(now, now, cl.TTL, nil)
 		time.Sleep(cl.TTL)
-		if held.pass(cl, c.now()) != nil {
+		if held.nextLease(cl, c.now()) != nil {
 			t.Error("a hold was passed on after its term")
 		}
 		held.expire()
-		if held.pass(cl, now) != nil {
+		if held.nextLease(cl, now) != nil {
 			t.Error("a lost hold was passed on")
 		}
 		if held.lost.Reason != ReasonExpired || held.lost.Err != nil {

@@ -117,8 +117,8 @@ func (l *Lease) Context() context.Context {
 	defer l.h.mu.Unlock()
 	if l.ctx == nil {
 		l.ctx, l.cancel = context.WithCancelCause(withLease(context.WithoutCancel(l.claim.ctx), l))
-		if l.over != nil {
-			l.cancel(l.over)
+		if l.endReason != nil {
+			l.cancel(l.endReason)
 		}
 	}
 	return l.ctx

@@ -129,7 +129,7 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 // report a lease that was lost before, because the loss was reported.
 func (l *Lease) reportRelease(ctx context.Context, err error) {
 	l.h.mu.Lock()
-	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
+	released := l.endReason == ErrReleased || l.endReason == ErrDetached //nolint:errorlint // the reason as given
 	l.h.mu.Unlock()
 	if !released {
 		return
