@@ -16,9 +16,10 @@ import (
 // read the row, or detected the loss with a renewal.
 const lostLife = time.Minute
 
-// tidyPage checks some names. It begins at a random name, so that many short processes
-// together check all names. A long process continues after the last checked name, and
-// begins again after the last name.
+// tidyPage deletes some names that were unused for the retention time, see
+// sqlswap.Tidier. It begins at a random name, so that many short processes together check
+// all names. A long process continues after the last checked name, and begins again after
+// the last name.
 func (s *store) tidyPage(ctx context.Context) {
 	page, err := s.nextPage(ctx)
 	if err != nil || len(page) == 0 {
