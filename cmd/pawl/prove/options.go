@@ -19,12 +19,12 @@ import (
 type Options struct {
 	worker.Config // Run sets Worker, Life, Epoch and FirstID; Rate is the sum of all workers
 
-	Command     []string // of a worker, which reads its Config
+	Command     []string // starts a worker, which reads its Config from stdin
 	Duration    time.Duration
 	Workers     int
 	Faults      []string // the kinds
 	MaxFaults   int      // the number of faults of workers at one time
-	CheckFences bool     // one number of a register checks fences; false is a planted bug
+	CheckFences bool     // the checked number of a register refuses a smaller fence; false: it takes any
 	Server      ServerOptions
 
 	// Begin checks, before the workers start, that the names are free. It sets Backend
@@ -34,7 +34,7 @@ type Options struct {
 	// Leftovers returns the holders and waiters that the names still have after the run.
 	Leftovers func() ([]history.Left, error)
 
-	Run        history.Run // Version, Command, Lock, Ordered, Fenced and Forgets; Run sets the rest
+	Run        history.Run // the caller sets Version, Command, Lock, Ordered, Fenced and Forgets
 	History    io.Writer
 	Stderr     io.Writer                        // of the workers
 	Say        func(format string, args ...any) // prints what the run is doing

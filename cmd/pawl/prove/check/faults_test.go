@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The checker excuses a process that the machine pauses as one that a fault stops.
+// A machine may pause a process. The checker then excuses the process, as if a fault had
+// stopped it.
 func TestPauses(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	calm := &history.Phase{Phase: history.Calm, From: 0, To: ms(9500)}
