@@ -43,22 +43,22 @@ func testSignalToStopped(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// A shell may continue the group, once, as soon as the others have stopped, and so before
-// pawl has stopped.
-func TestSIGCONTBeforeTheStopCounts(t *testing.T) {
+// A shell sends SIGCONT only once. It may do so as soon as the other processes of the
+// group have stopped, even before pawl has stopped.
+func TestASIGCONTBeforeTheStopPreventsTheStop(t *testing.T) {
 	newLab(t).startAs("stop-after").wantCode(0)
 }
 
-func init() { otherCommands["stop-after"] = stopAfterIsContinued }
+func init() { otherCommands["stop-after"] = continueBeforeStop }
 
-func stopAfterIsContinued() {
+func continueBeforeStop() {
 	stopAfter(func() { _ = unix.Kill(unix.Getpid(), unix.SIGCONT) })
 }
 
 // If the kill is overdue because pawl itself was stopped, the killed processes still get
 // their time to end. This needs a process of its own, because startChild reaps every
 // child of its process, even those of other tests.
-func TestAfterALateSIGKILLStopStillWaits(t *testing.T) {
+func TestStopWaitsAfterALateSIGKILL(t *testing.T) {
 	b := newLab(t)
 	b.startAs("kill-late").wantCode(0)
 }

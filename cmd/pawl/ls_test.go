@@ -54,7 +54,8 @@ func TestLsListsTheNamesAfterADamagedRow(t *testing.T) {
 func TestANameWithADamagedRowIsCompleted(t *testing.T) {
 	t.Parallel()
 	url := damagedFile(t, []string{"a", "b", "c"}, []string{"b"})
-	// A process of its own has long timeouts: see TestMain.
+	// On a loaded machine, completion in this process could time out. A command of
+	// TestMain has long timeouts.
 	out, err := exec.CommandContext(t.Context(), "pawl", "__complete", "--url", url, "show", "").Output()
 	if err != nil || !strings.HasPrefix(string(out), "a\nb\nc\n") {
 		t.Errorf("completed with\n%s%v", out, err)

@@ -60,13 +60,13 @@ func newOnceFlags(every time.Duration) *onceFlags {
 // hour or of a UTC day, or at a change of summer time.
 func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 	berlin := mustGet(time.LoadLocation("Europe/Berlin"))(t)
-	nights := func(hour, minute int) func(time.Time) time.Time {
+	tickAtNight := func(hour, minute int) func(time.Time) time.Time {
 		return func(last time.Time) time.Time {
 			y, m, d := last.In(berlin).Date()
 			return time.Date(y, m, d+1, hour, minute, 0, 0, berlin)
 		}
 	}
-	by := func(d, past time.Duration) func(time.Time) time.Time {
+	tickEvery := func(d, past time.Duration) func(time.Time) time.Time {
 		return func(last time.Time) time.Time { return last.Truncate(d).Add(d + past) }
 	}
 	const day = 24 * time.Hour
@@ -79,14 +79,14 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 		next     func(last time.Time) time.Time
 		shortest time.Duration // from one tick to the next, if it is less than every
 	}{
-		"EachMinute":          {every: time.Minute, next: by(time.Minute, 0)},
-		"InTheMiddle":         {every: time.Minute, next: by(time.Minute, 30*time.Second)},
-		"EachHour":            {every: time.Hour, next: by(time.Hour, 0)},
-		"AtHalfPast":          {every: time.Hour, next: by(time.Hour, 30*time.Minute)},
-		"AtMidnight":          {every: day, next: by(day, 0)},
-		"AtNoon":              {every: day, next: by(day, 12*time.Hour)},
-		"AtTheChangeOfSummer": {every: day, next: nights(2, 30), shortest: day - time.Hour},
-		"AfterTheChange":      {every: day, next: nights(3, 0), shortest: day - time.Hour},
+		"EachMinute":          {every: time.Minute, next: tickEvery(time.Minute, 0)},
+		"InTheMiddle":         {every: time.Minute, next: tickEvery(time.Minute, 30*time.Second)},
+		"EachHour":            {every: time.Hour, next: tickEvery(time.Hour, 0)},
+		"AtHalfPast":          {every: time.Hour, next: tickEvery(time.Hour, 30*time.Minute)},
+		"AtMidnight":          {every: day, next: tickEvery(day, 0)},
+		"AtNoon":              {every: day, next: tickEvery(day, 12*time.Hour)},
+		"AtTheChangeOfSummer": {every: day, next: tickAtNight(2, 30), shortest: day - time.Hour},
+		"AfterTheChange":      {every: day, next: tickAtNight(3, 0), shortest: day - time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 						if random.IntN(3) == 0 {
 							start = start.Add(time.Duration(random.Int64N(int64(maxDelay))))
 						}
-						duration := time.Duration(random.Int64N(int64(10 * time.Second))) // longer runs renew often
+						duration := time.Duration(random.Int64N(int64(10 * time.Second))) // short, to save renewals
 						all.Go(func() {
 							time.Sleep(time.Until(start))
 							if h.once(t, newOnceFlags(c.every), duration) {
@@ -144,7 +144,7 @@ func TestOnceEveryUsesTheServersClock(t *testing.T) {
 
 // A run that takes longer than the period delays the next ticks, and skips none. Hosts
 // that waited for it do not run its tick again.
-func TestOnceEveryCountsFromTheStartOfPawl(t *testing.T) {
+func TestOnceEverySkipsNoTickDuringALongRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		hosts := newHosts(t, 0, 0)
 		var ran atomic.Int32
