@@ -28,12 +28,12 @@ func TestAliasesNameTheirFields(t *testing.T) {
 	})
 	aliases := 0
 	eachType(t, ".", func(spec *ast.TypeSpec, comment string) {
-		of, ok := spec.Type.(*ast.SelectorExpr)
+		aliased, ok := spec.Type.(*ast.SelectorExpr)
 		if !ok || !spec.Assign.IsValid() {
 			return
 		}
 		aliases++
-		for _, field := range fields[of.Sel.Name] {
+		for _, field := range fields[aliased.Sel.Name] {
 			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(comment) {
 				t.Errorf("the comment of %s does not name its field %s", spec.Name.Name, field)
 			}

@@ -43,18 +43,18 @@ func TestTestsNamedInGuaranteesExist(t *testing.T) {
 func TestEachRowOfGuaranteesNamesItsSource(t *testing.T) {
 	rows := 0
 	for file, text := range guaranteesDocuments(t) {
-		shown := false
+		inSourceTable := false
 		for i, line := range strings.Split(text, "\n") {
 			if !strings.HasPrefix(line, "|") {
-				shown = false
+				inSourceTable = false
 				continue
 			}
 			cells := strings.Split(strings.Trim(line, "| "), " | ")
 			last := cells[len(cells)-1]
 			switch {
 			case last == "shown by":
-				shown = true
-			case shown && !strings.HasPrefix(line, "|--"):
+				inSourceTable = true
+			case inSourceTable && !strings.HasPrefix(line, "|--"):
 				if rows++; len(cells) != 3 || !namesSource(t, last) {
 					t.Errorf("%s:%d: the row %s names no test or source", file, i+1, cells[0])
 				}
@@ -94,8 +94,8 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 }
 
 var (
-	ofTheSuite  = regexp.MustCompile(`^([A-Z]\w+)/([A-Z]\w+)$`)
-	ofAPackage  = regexp.MustCompile(`^([a-z][\w/]*)\.((?:Test|Fuzz|Benchmark)\w+)(?:/(\S+))?$`)
+	suiteTest   = regexp.MustCompile(`^([A-Z]\w+)/([A-Z]\w+)$`)
+	packageTest = regexp.MustCompile(`^([a-z][\w/]*)\.((?:Test|Fuzz|Benchmark)\w+)(?:/(\S+))?$`)
 	suiteTopics = regexp.MustCompile(`\{"(\w+)", (test\w+), `)
 )
 
@@ -103,12 +103,12 @@ var (
 // package.TestName, with or without a subtest.
 func testExists(t *testing.T, name string) (exists, isTest bool) {
 	t.Helper()
-	if m := ofTheSuite.FindStringSubmatch(name); m != nil {
+	if m := suiteTest.FindStringSubmatch(name); m != nil {
 		return slices.ContainsFunc(suiteTopics.FindAllStringSubmatch(read(t, "drivertest/topics.go"), -1), func(topic []string) bool {
 			return topic[1] == m[1] && anyFile(t, "drivertest", ".go", "func "+topic[2]+"(s *suite)", `"`+m[2]+`"`)
 		}), true
 	}
-	m := ofAPackage.FindStringSubmatch(name)
+	m := packageTest.FindStringSubmatch(name)
 	if m == nil {
 		return false, false
 	}
