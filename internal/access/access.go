@@ -10,19 +10,19 @@ import (
 )
 
 // Driver returns the driver of a *pawl.Client, or nil if no constructor has made the
-// client. The driver takes stored names. Package pawl sets it.
+// client. The driver takes stored names. Package pawl sets this variable.
 var Driver func(client any) driver.Driver
 
 // Table returns the locktable.Table of a *memlock.Memory. Tests make faulty drivers of
-// it. Package memlock sets it.
+// it. Package memlock sets this variable.
 var Table func(memory any) any
 
 // SetNamespaces sets the nested namespaces of a *pawl.Options: path has one prefix or
-// more, from the outermost to the innermost. Package pawl sets it.
+// more, from the outermost to the innermost. Package pawl sets this variable.
 var SetNamespaces func(options any, path []string)
 
 // LeaseOf returns the stored name and the fence of the lease of a pawl.Handle. For text
-// that Attach would refuse the result means nothing. Package pawl sets it.
+// that Attach would refuse the result means nothing. Package pawl sets this variable.
 var LeaseOf func(handle string) (stored string, fence uint64)
 
 // prefixKey is the key of WithPrefix's prefix in a ctx.
