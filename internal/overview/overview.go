@@ -25,7 +25,7 @@ type Options struct {
 const (
 	minPause      = 600 * time.Millisecond // between two scans
 	maxPause      = 15 * time.Second       // between two scans, however many names there are
-	pausePerName  = 2 * time.Millisecond   // scans read at most 500 names a second, up to maxPause
+	pausePerName  = 2 * time.Millisecond   // for each name (at most 500 names a second), until the pause is maxPause
 	pauseFactor   = 20                     // a pause takes at least this many times as long as the scan
 	scanTimeout   = 5 * time.Second        // a scan that takes longer has failed
 	readTimeout   = 2 * time.Second        // a read of one name that takes longer has failed
@@ -176,10 +176,10 @@ func (s *Overview) demand(watched map[string]func()) (hasViewers bool, shown map
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shown = map[string]struct{}{}
-	for _, old := range []bool{true, false} {
+	for _, isWatched := range []bool{true, false} {
 		for v := range s.viewers {
 			for _, name := range v.shown {
-				if (watched[name] != nil) == old && len(shown) < maxWatched {
+				if (watched[name] != nil) == isWatched && len(shown) < maxWatched {
 					shown[name] = struct{}{}
 				}
 			}
