@@ -14,11 +14,11 @@ type ServerTime struct {
 }
 
 const (
-	// replaceAfter is the age of the known time after which any answer replaces it.
+	// replaceAfter is the age of the known ServerTime at which any answer replaces it.
 	replaceAfter = 15 * time.Second
 
 	// minGainMicros is the least improvement of the bound for which an answer replaces
-	// the known time.
+	// the known ServerTime.
 	minGainMicros = 100
 )
 
@@ -30,12 +30,13 @@ func (s ServerTime) LowerBound(t time.Time) locktable.Instant {
 	return s.Server + locktable.Instant((passed-max(drift, -drift))/time.Microsecond)
 }
 
-// Outdated reports whether an answer that was received now replaces the known time. The
-// answer contains the time server, in whole ticks. Its request was sent at sent.
+// Outdated reports whether an answer replaces s. server is the time in the answer, in
+// whole ticks. The client sent the request at the time sent, and received the answer at
+// the time now.
 //
-// An answer replaces the known time if it is a better bound, if the known time is too
-// old, or if its time is less than the bound at sent: then another server has answered,
-// or the server's clock was set back.
+// An answer replaces s if it is a better bound, if s is too old, or if its time is less
+// than the bound at the time sent: then another server has answered, or the server's
+// clock was set back.
 func (s ServerTime) Outdated(server locktable.Instant, tick time.Duration, sent, now time.Time) bool {
 	return server.Add(tick) < s.LowerBound(sent) || server > s.LowerBound(now)+minGainMicros || now.Sub(s.Client) > replaceAfter
 }
