@@ -3,7 +3,7 @@ package keepalive
 import "time"
 
 // A dueHeap is a heap with the renewal that is due first at its top. Each renewal stores
-// its own index.
+// its own index, plus 1; 0 means that it is not in the heap.
 type dueHeap[L Lease] []dueItem[L]
 
 type dueItem[L Lease] struct {
