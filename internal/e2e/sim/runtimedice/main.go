@@ -21,10 +21,10 @@ import (
 // A change is one place in a source file of the runtime, and its new text.
 type change struct{ file, old, new string }
 
-// The dice of a bubble are wyrand, like the runtime's own cheap random numbers. The
-// runtime's own numbers stay, because they also decide things of the process and not of
-// the bubble: when an allocation is sampled. The seed of the process decides the layout
-// of large maps.
+// The dice of a bubble are wyrand, like the runtime's own cheap random numbers. Decisions
+// for the whole process, such as when to sample an allocation, still use the runtime's
+// own numbers. The overlay fixes the seed of the process, because the seed decides the
+// layout of large maps.
 var changes = []change{
 	{"synctest.go", "import (", "import (\n\t\"internal/runtime/math\""},
 	{"synctest.go", "type synctestBubble struct {", "type synctestBubble struct {\n\tdice uint64"},
@@ -71,7 +71,7 @@ func write(dir string) (overlay string, err error) {
 		return "", fmt.Errorf("go env GOROOT: %w", err)
 	}
 	from := filepath.Join(strings.TrimSpace(string(out)), "src", "runtime")
-	files, err := changed(from)
+	files, err := changedFiles(from)
 	if err != nil {
 		return "", err
 	}
@@ -97,9 +97,9 @@ func write(dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// changed returns the text of each changed file of the runtime, by its name. It fails if
-// an old text does not occur exactly once: then this is another version of Go.
-func changed(from string) (map[string]string, error) {
+// changedFiles returns the text of each changed file of the runtime, by its name. It
+// fails if an old text does not occur exactly once: then this is another version of Go.
+func changedFiles(from string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, c := range changes {
 		if files[c.file] == "" {
@@ -110,7 +110,7 @@ func changed(from string) (map[string]string, error) {
 			files[c.file] = string(b)
 		}
 		if n := strings.Count(files[c.file], c.old); n != 1 {
-			return nil, fmt.Errorf("%s of %s has %d times what runtimedice replaces, not once: %q; mend internal/e2e/sim/runtimedice for this Go",
+			return nil, fmt.Errorf("%s of %s contains this text %d times, want once: %q; adapt internal/e2e/sim/runtimedice to this version of Go",
 				c.file, runtime.Version(), n, c.old)
 		}
 		files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)
