@@ -111,9 +111,9 @@ func TestAWatchOutlivesTheData(t *testing.T) {
 	})
 }
 
-// One minute after the last watch of a name, its state has no trace of the watch, so that
-// the quick case is back.
-func TestANameIsQuickAgainAfterItsWatch(t *testing.T) {
+// A watched name is not the quick case of the scripts. One minute after its last watch,
+// its state has no trace of the watch, so that it is the quick case again.
+func TestANameIsTheQuickCaseAfterItsWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
 		state := func() int {
