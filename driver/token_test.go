@@ -28,7 +28,7 @@ func TestTokensAreDrawnAtRandom(t *testing.T) {
 	}
 }
 
-// hasSecret recognizes the bytes of secret in every notation.
+// secret is a token whose bytes hasSecret recognizes in every notation.
 var secret = driver.Token([]byte("SECRETSECRETSECR"))
 
 // hasSecret reports whether s has a part of the secret: as text, hex, numbers, or base64.
