@@ -24,12 +24,12 @@ var noError, nightly = basictest.NoError, basictest.Nightly
 // network that reorders messages.
 //
 // The suite opens some hundred drivers. They share one connection to each server: dialing
-// for each would take longer than the suite. Their grace is long, so that they wait for
-// every server, because the suite checks exact results of steps that two clients take in
-// turn.
+// for each would take longer than the suite. The suite checks exact results of steps that
+// two clients take in turn, so the drivers must wait for every server. So their grace is
+// long.
 //
-// No other tests run beside its subtests: a machine with few processors would be too busy
-// for the times of the suite.
+// No other test of this package runs at the same time. On a machine with few processors,
+// the suite would miss its deadlines.
 func conforms(t *testing.T, n int) {
 	servers, _ := independent(t, n)
 	clients := connect(t, servers, nil)
