@@ -10,7 +10,7 @@ import (
 
 // chart draws the first figures of some scenarios as bars in an SVG, each scenario on its
 // own scale.
-func chart(w io.Writer, done []measured) {
+func chart(w io.Writer, done []measurement) {
 	const left, width, row, gap = 150, 420, 18, 34
 	height := 10
 	for _, m := range done {

@@ -70,8 +70,8 @@ const (
 	maxLoad   = 0.5
 )
 
-// unquiet returns why a measurement between two readings is unreliable, or "".
-func unquiet(from, to cpuReading) string {
+// unquietReason returns why a measurement between two readings is unreliable, or "".
+func unquietReason(from, to cpuReading) string {
 	took := to.at.Sub(from.at).Seconds()
 	stolen := (to.stolen - from.stolen).Seconds() / took
 	others := (to.busy - from.busy - (to.own - from.own)).Seconds() / took

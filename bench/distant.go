@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// distant measures the round trips of a cycle of one goroutine whose server is far away.
-// The minimum is two: one to lock and one to unlock.
-func distant(name string, roundTrip time.Duration) scenario {
+// distantServer measures the round trips of a cycle of one goroutine whose server is far
+// away. The minimum is two: one to lock and one to unlock.
+func distantServer(name string, roundTrip time.Duration) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
 		others: append([]string{"calls/cycle"}, perCycle...), rounds: 1, engines: onRedis,

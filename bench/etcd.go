@@ -23,7 +23,7 @@ import (
 
 // startEtcd starts a cluster of one member.
 func startEtcd() (server, error) {
-	bin, err := built("etcd")
+	bin, err := buildServer("etcd")
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func startEtcd() (server, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	p.count = func() int64 { return handled(addr) }
-	err = ready(func() error {
+	p.count = func() int64 { return handledRequests(addr) }
+	err = waitReady(func() error {
 		r, err := http.Get("http://" + addr + "/health")
 		if err != nil {
 			return err
@@ -73,8 +73,9 @@ type etcdServer struct {
 	c *clientv3.Client
 }
 
-// handled returns etcd's own count of received requests, including requests in streams.
-func handled(addr string) (n int64) {
+// handledRequests returns etcd's own count of received requests, including requests in
+// streams.
+func handledRequests(addr string) (n int64) {
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		return 0

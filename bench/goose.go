@@ -9,10 +9,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// goose, the migration tool, has two locks: a row that it renews, and a session's. In its
-// favour both poll each second, not each 5 s, and goose renews after a third of the TTL,
-// because its default, 5 s, is too late for some TTLs. Each lock has its own id. goose
-// tries a failed unlock twice, not for a minute.
+// goose, the migration tool, has two locks: a row that it renews, and a session's. Some
+// settings are better than its defaults: both locks poll each second, not each 5 s, and
+// goose renews after a third of the TTL, because its default, 5 s, is too late for some
+// TTLs. Each lock has its own id. goose tries a failed unlock twice, not for a minute.
 func openGooseTable(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		db, err := openDB(driver, url(addr))

@@ -24,20 +24,20 @@ type growthOptions struct {
 // several numbers of these things.
 type load struct {
 	name, what string
-	maxSize    int                           // the largest number that one machine can make; 0 for no limit
-	fill       func(g *growing, n int) error // raises the number to n
+	maxSize    int                                // the largest number that one machine can make; 0 for no limit
+	fill       func(g *loadedServer, n int) error // raises the number to n
 	steps      []step
 }
 
 // A step is repeated, so it must restore the state that it found.
 type step struct {
 	name   string
-	do     func(g *growing, d driver.Driver, i int) error
+	do     func(g *loadedServer, d driver.Driver, i int) error
 	sleeps time.Duration // the time for which the step sleeps, which does not count
 }
 
-// growing is a server with a load.
-type growing struct {
+// A loadedServer is a server with a load.
+type loadedServer struct {
 	url     func(addr string) string
 	s       server
 	d       driver.Driver // the driver that is measured
@@ -61,8 +61,8 @@ type cost struct {
 
 func (c cost) cpu() float64 { return c.Client + c.Server }
 
-// A grown has the costs of a step at each size of the load.
-type grown struct {
+// stepCosts are the costs of a step at each size of the load.
+type stepCosts struct {
 	Load, Step string
 	Costs      []cost
 }
@@ -80,7 +80,7 @@ func grow(e engine, o growthOptions) error {
 	if o.plant != "" {
 		fmt.Printf("planted: %s\n", o.plant)
 	}
-	var all []grown
+	var all []stepCosts
 	for _, l := range loads() {
 		if !hasPrefix(l.name, o.loads) {
 			continue
@@ -90,7 +90,7 @@ func grow(e engine, o growthOptions) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
-		if reason := unquiet(began, readCPU()); reason != "" {
+		if reason := unquietReason(began, readCPU()); reason != "" {
 			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", l.name, reason)
 		}
 		growthTable(os.Stdout, l, rows)
@@ -107,15 +107,15 @@ func grow(e engine, o growthOptions) error {
 }
 
 // growLoad measures the steps of a load on a new server.
-func growLoad(e engine, l load, o growthOptions) ([]grown, error) {
-	g, err := startGrowing(e, o.plant)
+func growLoad(e engine, l load, o growthOptions) ([]stepCosts, error) {
+	g, err := startLoadedServer(e, o.plant)
 	if err != nil {
 		return nil, err
 	}
 	defer g.stop()
-	rows := make([]grown, len(l.steps))
+	rows := make([]stepCosts, len(l.steps))
 	for i, s := range l.steps {
-		rows[i] = grown{Load: l.name, Step: s.name}
+		rows[i] = stepCosts{Load: l.name, Step: s.name}
 	}
 	for _, n := range sizes {
 		if n > o.maxSize || l.maxSize > 0 && n > l.maxSize {
@@ -135,15 +135,15 @@ func growLoad(e engine, l load, o growthOptions) ([]grown, error) {
 			break
 		}
 	}
-	return slices.DeleteFunc(rows, func(r grown) bool { return len(r.Costs) == 0 }), nil
+	return slices.DeleteFunc(rows, func(r stepCosts) bool { return len(r.Costs) == 0 }), nil
 }
 
-func startGrowing(e engine, plant string) (*growing, error) {
+func startLoadedServer(e engine, plant string) (*loadedServer, error) {
 	s, err := e.start()
 	if err != nil {
 		return nil, err
 	}
-	g := &growing{url: e.url, s: s, changes: make(chan struct{}, 1<<16)}
+	g := &loadedServer{url: e.url, s: s, changes: make(chan struct{}, 1<<16)}
 	if g.d, err = g.open(s.address()); err != nil {
 		g.stop()
 		return nil, err
@@ -170,7 +170,7 @@ func startGrowing(e engine, plant string) (*growing, error) {
 	return g, nil
 }
 
-func (g *growing) open(addr string) (driver.Driver, error) {
+func (g *loadedServer) open(addr string) (driver.Driver, error) {
 	d, err := driver.Open(context.Background(), g.url(addr))
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (g *growing) open(addr string) (driver.Driver, error) {
 	return d, nil
 }
 
-func (g *growing) stop() {
+func (g *loadedServer) stop() {
 	for _, stop := range g.stops {
 		stop()
 	}
@@ -199,7 +199,7 @@ func (g *growing) stop() {
 
 // fillTo makes the load. Then it closes the driver that made the load, so that this
 // driver does no work during the measurement. The claims last without the driver.
-func (g *growing) fillTo(l load, n int) (err error) {
+func (g *loadedServer) fillTo(l load, n int) (err error) {
 	if g.other, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ const (
 )
 
 // measure repeats a step until the figures are reliable.
-func (g *growing) measure(s step) cost {
+func (g *loadedServer) measure(s step) cost {
 	c, err := g.costOf(s)
 	if err != nil {
 		c.Err = firstLine(err)
@@ -225,7 +225,7 @@ func (g *growing) measure(s step) cost {
 	return c
 }
 
-func (g *growing) costOf(s step) (c cost, err error) {
+func (g *loadedServer) costOf(s step) (c cost, err error) {
 	c.N = g.n
 	if err = s.do(g, g.d, 0); err != nil { // prepares connections and caches for the other calls
 		return c, err
@@ -247,7 +247,7 @@ func (g *growing) costOf(s step) (c cost, err error) {
 }
 
 // countBytes counts the bytes of a step in both directions.
-func (g *growing) countBytes(s step) (float64, error) {
+func (g *loadedServer) countBytes(s step) (float64, error) {
 	if g.proxy == nil {
 		return 0, nil
 	}
@@ -270,7 +270,7 @@ var (
 )
 
 // waitChange waits until a watch reports a change.
-func (g *growing) waitChange() error {
+func (g *loadedServer) waitChange() error {
 	select {
 	case <-g.changes:
 		return nil

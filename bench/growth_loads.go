@@ -19,10 +19,10 @@ func loads() []load {
 func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 
 // middle returns the index of the middle one of the load's claims.
-func (g *growing) middle() int { return g.n / 2 }
+func (g *loadedServer) middle() int { return g.n / 2 }
 
 // add makes claims, 64 at a time, until the load has n.
-func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
+func (g *loadedServer) add(n int, one func(i int) (driver.Token, error)) error {
 	have := len(g.tokens)
 	g.tokens = append(g.tokens, make([]driver.Token, n-have)...)
 	return share(n-have, func(i int) (err error) {
@@ -32,7 +32,7 @@ func (g *growing) add(n int, one func(i int) (driver.Token, error)) error {
 }
 
 // addInOrder is add, but makes one claim after the other.
-func (g *growing) addInOrder(n int, one func(i int) (driver.Token, error)) error {
+func (g *loadedServer) addInOrder(n int, one func(i int) (driver.Token, error)) error {
 	for i := len(g.tokens); i < n; i++ {
 		t, err := one(i)
 		if err != nil {
@@ -44,10 +44,10 @@ func (g *growing) addInOrder(n int, one func(i int) (driver.Token, error)) error
 }
 
 func namesLoad() load {
-	middle := func(g *growing) string { return heldName(g.middle()) }
+	middle := func(g *loadedServer) string { return heldName(g.middle()) }
 	return load{
 		name: "names", what: "names are held, each by one lease of one client",
-		fill: func(g *growing, n int) error {
+		fill: func(g *loadedServer, n int) error {
 			return g.add(n, func(i int) (driver.Token, error) {
 				c := exclusive(heldName(i))
 				_, err := takes(g.d, c) // d, so that the load is also the leases of one client
@@ -55,18 +55,18 @@ func namesLoad() load {
 			})
 		},
 		steps: []step{
-			{name: "grant and release of a free name", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
-			{name: "grant and release of a new name", do: func(g *growing, d driver.Driver, i int) error {
+			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "grant and release of a new name", do: func(g *loadedServer, d driver.Driver, i int) error {
 				return cycle(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.n, d, i)))
 			}},
-			{name: "refused try", do: func(g *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(middle(g))) }},
-			{name: "first place in a queue, given up", do: func(g *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(middle(g))) }},
-			{name: "renewal of one lease", do: func(g *growing, d driver.Driver, _ int) error {
-				return renews(d, with(exclusive(middle(g)), g.tokens[g.middle()]))
+			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(middle(g))) }},
+			{name: "first place in a queue, given up", do: func(g *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(middle(g))) }},
+			{name: "renewal of one lease", do: func(g *loadedServer, d driver.Driver, _ int) error {
+				return renews(d, withToken(exclusive(middle(g)), g.tokens[g.middle()]))
 			}},
-			{name: "grant and break", do: func(_ *growing, d driver.Driver, _ int) error { return breaksOwn(d, exclusive("free")) }},
-			{name: "Inspect", do: func(g *growing, d driver.Driver, _ int) error { return inspects(d, middle(g)) }},
-			{name: "one page of List, 100 names", do: func(_ *growing, d driver.Driver, _ int) error { return listsPage(d) }},
+			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return breaksOwn(d, exclusive("free")) }},
+			{name: "Inspect", do: func(g *loadedServer, d driver.Driver, _ int) error { return inspects(d, middle(g)) }},
+			{name: "one page of List, 100 names", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listsPage(d) }},
 		},
 	}
 }
@@ -75,7 +75,7 @@ func holdersLoad() load {
 	const name = "one"
 	return load{
 		name: "holders", what: "readers hold one name",
-		fill: func(g *growing, n int) error {
+		fill: func(g *loadedServer, n int) error {
 			return g.add(n, func(int) (driver.Token, error) {
 				c := reading(name)
 				_, err := takes(g.other, c)
@@ -83,15 +83,15 @@ func holdersLoad() load {
 			})
 		},
 		steps: []step{
-			{name: "a reader comes and goes", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, reading(name)) }},
-			{name: "refused try", do: func(_ *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
-			{name: "first place in the queue, given up", do: func(_ *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
-			{name: "renewal of one lease", do: func(g *growing, d driver.Driver, _ int) error {
-				return renews(d, with(reading(name), g.tokens[g.middle()]))
+			{name: "a reader comes and goes", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, reading(name)) }},
+			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
+			{name: "first place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "renewal of one lease", do: func(g *loadedServer, d driver.Driver, _ int) error {
+				return renews(d, withToken(reading(name), g.tokens[g.middle()]))
 			}},
-			{name: "grant and break", do: func(_ *growing, d driver.Driver, _ int) error { return breaksOwn(d, reading(name)) }},
-			{name: "Inspect", do: func(_ *growing, d driver.Driver, _ int) error { return inspects(d, name) }},
-			{name: "one page of List, 1 name", do: func(_ *growing, d driver.Driver, _ int) error { return listsPage(d) }},
+			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return breaksOwn(d, reading(name)) }},
+			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspects(d, name) }},
+			{name: "one page of List, 1 name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listsPage(d) }},
 		},
 	}
 }
@@ -105,7 +105,7 @@ func waitersLoad() load {
 	}
 	return load{
 		name: "waiters", what: "claims wait for one name, which is held",
-		fill: func(g *growing, n int) error {
+		fill: func(g *loadedServer, n int) error {
 			if len(g.tokens) == 0 {
 				c := exclusive(name)
 				if _, err := takes(g.other, c); err != nil {
@@ -117,23 +117,25 @@ func waitersLoad() load {
 			return g.addInOrder(n+1, func(int) (driver.Token, error) { return joins(g.other) })
 		},
 		steps: []step{
-			{name: "refused try", do: func(_ *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
-			{name: "last place in the queue, given up", do: func(_ *growing, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
-			{name: "a place in the middle is kept", do: func(g *growing, d driver.Driver, _ int) error {
-				return isRefused(d, with(queued(name), g.tokens[g.waiter()]))
+			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
+			{name: "last place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "a place in the middle is kept", do: func(g *loadedServer, d driver.Driver, _ int) error {
+				return isRefused(d, withToken(queued(name), g.tokens[g.waiter()]))
 			}},
-			{name: "the holder's renewal", do: func(g *growing, d driver.Driver, _ int) error { return renews(d, with(exclusive(name), g.tokens[0])) }},
-			{name: "release that passes on, and a new waiter", do: func(g *growing, d driver.Driver, _ int) error {
-				if err := gives(d, with(exclusive(name), g.tokens[0])); err != nil {
+			{name: "the holder's renewal", do: func(g *loadedServer, d driver.Driver, _ int) error {
+				return renews(d, withToken(exclusive(name), g.tokens[0]))
+			}},
+			{name: "release that passes on, and a new waiter", do: func(g *loadedServer, d driver.Driver, _ int) error {
+				if err := gives(d, withToken(exclusive(name), g.tokens[0])); err != nil {
 					return err
 				}
 				token, err := joins(d)
 				g.passOn(token)
 				return err
 			}},
-			{name: "a waiter in the middle goes, and a new one comes", do: func(g *growing, d driver.Driver, _ int) error {
+			{name: "a waiter in the middle goes, and a new one comes", do: func(g *loadedServer, d driver.Driver, _ int) error {
 				at := g.waiter()
-				if err := gives(d, with(queued(name), g.tokens[at])); err != nil {
+				if err := gives(d, withToken(queued(name), g.tokens[at])); err != nil {
 					return err
 				}
 				token, err := joins(d)
@@ -143,8 +145,8 @@ func waitersLoad() load {
 			}},
 			{
 				name: "break, the end of its delay, and a new waiter", sleeps: afterBreak,
-				do: func(g *growing, d driver.Driver, _ int) error {
-					held := with(exclusive(name), g.tokens[0])
+				do: func(g *loadedServer, d driver.Driver, _ int) error {
+					held := withToken(exclusive(name), g.tokens[0])
 					grant, err := takesWhenOpen(d, held) // the first waiter got the name when the last delay ended
 					if err != nil {
 						return err
@@ -158,7 +160,7 @@ func waitersLoad() load {
 					return err
 				},
 			},
-			{name: "Inspect", do: func(_ *growing, d driver.Driver, _ int) error { return inspects(d, name) }},
+			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspects(d, name) }},
 		},
 	}
 }
@@ -166,7 +168,7 @@ func waitersLoad() load {
 // waiter returns the index in g.tokens of a waiter in the middle of the queue. The first
 // token is the holder's, and the others are in the order of the queue. The token of a
 // waiter that has left is zero.
-func (g *growing) waiter() int {
+func (g *loadedServer) waiter() int {
 	at := len(g.tokens) / 2
 	for at == 0 || g.tokens[at].IsZero() {
 		at = (at + 1) % len(g.tokens)
@@ -175,7 +177,7 @@ func (g *growing) waiter() int {
 }
 
 // passOn records that the first waiter holds the name, and that another one waits.
-func (g *growing) passOn(last driver.Token) {
+func (g *loadedServer) passOn(last driver.Token) {
 	g.tokens = append(g.tokens[1:], last)
 	for g.tokens[0].IsZero() {
 		g.tokens = g.tokens[1:]
@@ -190,7 +192,7 @@ const (
 
 // watchersLoad has watches of different names, and changes one of these names.
 func watchersLoad() load {
-	change := func(g *growing, d driver.Driver, _ int) error {
+	change := func(g *loadedServer, d driver.Driver, _ int) error {
 		if !g.d.Properties().PushesChanges {
 			return errNotPushed
 		}
@@ -203,7 +205,7 @@ func watchersLoad() load {
 	}
 	return load{
 		name: "watchers", what: "names are watched by one client", maxSize: 10_000,
-		fill: func(g *growing, n int) error {
+		fill: func(g *loadedServer, n int) error {
 			for i := g.n; i < n; i++ {
 				if err := g.watch(g.d, heldName(i)); err != nil {
 					return err
@@ -215,7 +217,7 @@ func watchersLoad() load {
 			return nil
 		},
 		steps: []step{
-			{name: "grant and release of a name without a watch", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "grant and release of a name without a watch", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
 			{name: "a watch tells of a grant and of the release", do: change, sleeps: drainTime},
 		},
 	}
@@ -225,7 +227,7 @@ func watchersLoad() load {
 func clientsLoad() load {
 	return load{
 		name: "clients", what: "clients have connections, and hold a name each", maxSize: 100,
-		fill: func(g *growing, n int) error {
+		fill: func(g *loadedServer, n int) error {
 			var mu sync.Mutex
 			have := len(g.more)
 			return share(n-have, func(i int) error {
@@ -241,8 +243,8 @@ func clientsLoad() load {
 			})
 		},
 		steps: []step{
-			{name: "grant and release of a free name", do: func(_ *growing, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
-			{name: "refused try", do: func(g *growing, d driver.Driver, _ int) error { return isRefused(d, exclusive(heldName(0))) }},
+			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(heldName(0))) }},
 		},
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // growthTable prints a load as a table of Markdown. Each step has the processor time of
 // client and server in µs, the bytes in both directions, and the time.
-func growthTable(w io.Writer, l load, rows []grown) {
+func growthTable(w io.Writer, l load, rows []stepCosts) {
 	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.what)
 	n := 0
 	for _, r := range rows {
@@ -41,7 +41,7 @@ func growthTable(w io.Writer, l load, rows []grown) {
 	}
 }
 
-func (r grown) cell(k, what int) string {
+func (r stepCosts) cell(k, what int) string {
 	if k >= len(r.Costs) {
 		return ""
 	}
@@ -58,14 +58,14 @@ func (r grown) cell(k, what int) string {
 	}
 }
 
-// maxFactor is the largest factor by which ten times the load may raise a cost that
-// counts as not growing. A logarithm rises by a third from 1 000 to 10 000, and a
-// measurement may be wrong by some ten percent.
+// A cost counts as growing if it is more than maxFactor times as high at ten times the
+// load. A logarithm rises by a third from 1 000 to 10 000, and a measurement may be wrong
+// by some ten percent.
 const maxFactor = 1.7
 
 // slope returns the greatest exponent with which a cost grows between the last two sizes,
 // and the name of the cost.
-func (r grown) slope() (exponent float64, what string) {
+func (r stepCosts) slope() (exponent float64, what string) {
 	n := len(r.Costs)
 	if n < 2 || r.Costs[n-1].Err != "" || r.Costs[n-2].Err != "" {
 		return 0, ""
@@ -91,7 +91,7 @@ func (r grown) slope() (exponent float64, what string) {
 }
 
 // growthList prints the steps whose cost grows faster than the logarithm.
-func growthList(w io.Writer, all []grown) {
+func growthList(w io.Writer, all []stepCosts) {
 	fmt.Fprint(w, "\nSteps whose cost grows faster than the logarithm between the last two sizes:\n\n")
 	none := true
 	for _, r := range all {
@@ -113,7 +113,7 @@ func growthList(w io.Writer, all []grown) {
 }
 
 // keepGrowth writes the figures of an engine to the folder of all engines.
-func keepGrowth(folder, engine string, all []grown) error {
+func keepGrowth(folder, engine string, all []stepCosts) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
@@ -128,41 +128,41 @@ func keepGrowth(folder, engine string, all []grown) error {
 // step at a load of 10 and at the largest load. It also draws a picture of each engine.
 func growthOverview(w io.Writer, folder string) error {
 	var names []string
-	of := map[string]map[string]grown{}
+	costsByEngine := map[string]map[string]stepCosts{}
 	var order [][2]string
 	for _, e := range append(localEngines, engines...) {
 		text, err := os.ReadFile(filepath.Join(folder, e.name+".json"))
-		if err != nil || of[e.name] != nil {
+		if err != nil || costsByEngine[e.name] != nil {
 			continue
 		}
-		var all []grown
+		var all []stepCosts
 		if err := json.Unmarshal(text, &all); err != nil {
 			return err
 		}
 		if err := drawGrowth(filepath.Join(folder, "growth-"+e.name+".svg"), e.name, all); err != nil {
 			return err
 		}
-		names, of[e.name] = append(names, e.name), map[string]grown{}
+		names, costsByEngine[e.name] = append(names, e.name), map[string]stepCosts{}
 		for _, r := range all {
 			key := [2]string{r.Load, r.Step}
 			if !slices.Contains(order, key) {
 				order = append(order, key)
 			}
-			of[e.name][r.Load+r.Step] = r
+			costsByEngine[e.name][r.Load+r.Step] = r
 		}
 	}
 	fmt.Fprintf(w, "\nµs of client and server, with 10 and with the most:\n\n| load | step | %s |\n|---|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
 	for _, key := range order {
 		fmt.Fprintf(w, "| %s | %s |", key[0], key[1])
 		for _, name := range names {
-			fmt.Fprintf(w, " %s |", of[name][key[0]+key[1]].costRange())
+			fmt.Fprintf(w, " %s |", costsByEngine[name][key[0]+key[1]].costRange())
 		}
 		fmt.Fprintln(w)
 	}
 	return nil
 }
 
-func drawGrowth(file, engine string, all []grown) error {
+func drawGrowth(file, engine string, all []stepCosts) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func drawGrowth(file, engine string, all []grown) error {
 }
 
 // costRange returns the cost at a load of 10 and at the largest load.
-func (r grown) costRange() string {
+func (r stepCosts) costRange() string {
 	if len(r.Costs) < 2 {
 		return ""
 	}
@@ -198,10 +198,10 @@ func commit() string {
 
 // growthChart draws a chart for each load, with both axes logarithmic. Each step is a
 // line: its processor time. The lines of costs that grow are red and have a name.
-func growthChart(w io.Writer, engine string, all []grown) {
+func growthChart(w io.Writer, engine string, all []stepCosts) {
 	const left, wide, high, gap = 70, 420, 190, 60
 	var order []string
-	fields := map[string][]grown{}
+	fields := map[string][]stepCosts{}
 	for _, r := range all {
 		if fields[r.Load] == nil {
 			order = append(order, r.Load)

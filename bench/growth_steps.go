@@ -22,19 +22,19 @@ func lasting(c driver.Claim) driver.Claim {
 	return c
 }
 
-// with returns the claim with this token.
-func with(c driver.Claim, token driver.Token) driver.Claim {
+// withToken returns the claim with this token.
+func withToken(c driver.Claim, token driver.Token) driver.Claim {
 	c.Token = token
 	return c
 }
 
-// bounded returns a ctx for one request.
-func bounded() (context.Context, context.CancelFunc) {
+// requestCtx returns a ctx for one request.
+func requestCtx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 20*time.Second)
 }
 
 func takes(d driver.Driver, c driver.Claim) (driver.Grant, error) {
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	return d.Acquire(ctx, c)
 }
@@ -47,7 +47,7 @@ func isRefused(d driver.Driver, c driver.Claim) error {
 }
 
 func gives(d driver.Driver, c driver.Claim) error {
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	return d.Release(ctx, servertest.Lease(c))
 }
@@ -67,14 +67,14 @@ func queuesAndLeaves(d driver.Driver, c driver.Claim) error {
 }
 
 func renews(d driver.Driver, c driver.Claim) error {
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	answers, err := d.Renew(ctx, []driver.LeaseRef{servertest.Lease(c)})
 	return errors.Join(append(answers, err)...)
 }
 
 func inspects(d driver.Driver, name string) error {
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	_, err := d.Inspect(ctx, name)
 	return err
@@ -88,7 +88,7 @@ func listsPage(d driver.Driver) error {
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	n := 0
 	for _, err := range l.List(ctx, "") {
@@ -108,7 +108,7 @@ func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) 
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	ctx, cancel := bounded()
+	ctx, cancel := requestCtx()
 	defer cancel()
 	return b.Break(ctx, c.Name, fence, delay, driver.Owner{Client: "growth"})
 }
@@ -137,7 +137,7 @@ func breaksOwn(d driver.Driver, c driver.Claim) error {
 }
 
 // watch makes g.changes receive a value when a name changes.
-func (g *growing) watch(d driver.Driver, name string) error {
+func (g *loadedServer) watch(d driver.Driver, name string) error {
 	w, ok := driver.As[driver.Watcher](d)
 	if !ok {
 		return errors.ErrUnsupported
@@ -155,7 +155,7 @@ func (g *growing) watch(d driver.Driver, name string) error {
 const drainTime = 50 * time.Millisecond
 
 // drainChanges waits until no watch has reported a change for drainTime.
-func (g *growing) drainChanges() {
+func (g *loadedServer) drainChanges() {
 	for {
 		select {
 		case <-g.changes:

@@ -14,10 +14,10 @@ import (
 // lease as lost, by default.
 const trustedPart = 0.9
 
-// held measures the cost of held and renewed leases for this process and for the server,
-// and the greatest age of a lease at its renewal. Renewals are due after a third of the
-// TTL.
-func held(name string, leases int, long time.Duration) scenario {
+// heldLeases measures the cost of held and renewed leases for this process and for the
+// server, and the greatest age of a lease at its renewal. Renewals are due after a third
+// of the TTL.
+func heldLeases(name string, leases int, long time.Duration) scenario {
 	const ttl = 10 * time.Second
 	return scenario{
 		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for %v", leases, long), unit: "B/lease",
@@ -35,7 +35,7 @@ func held(name string, leases int, long time.Duration) scenario {
 				return nil, err
 			}
 			goroutines, before := runtime.NumGoroutine(), heap()
-			all := make([]holding, leases)
+			all := make([]heldLock, leases)
 			if err := share(leases, func(i int) (err error) {
 				all[i], err = take(cl, fmt.Sprint("held", i))
 				return err
@@ -80,26 +80,26 @@ func share(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// A holding is a held lock.
-type holding struct {
+// A heldLock is a lock that a client holds.
+type heldLock struct {
 	unlock func() error
 	lost   func() <-chan struct{} // nil if the library does not notify holders
 	end    func() time.Time       // returns the end of the lease; nil if the client does not know it
 }
 
-func take(cl client, name string) (h holding, err error) {
+func take(cl client, name string) (h heldLock, err error) {
 	if p, ok := cl.(pawlLocker); ok {
 		l, err := p.c.Mutex(name).Lock(context.Background())
 		if err != nil {
 			return h, err
 		}
-		return holding{func() error { return l.Release(context.Background()) }, l.Done, l.Deadline}, nil
+		return heldLock{func() error { return l.Release(context.Background()) }, l.Done, l.Deadline}, nil
 	}
 	h.unlock, h.lost, err = cl.lock(context.Background(), name)
 	return h, err
 }
 
-func (h holding) countLost() int {
+func (h heldLock) countLost() int {
 	if h.lost == nil {
 		return 0
 	}
@@ -113,7 +113,7 @@ func (h holding) countLost() int {
 
 // minTimeLeft polls up to a thousand leases for the duration long. It returns the
 // shortest time that a lease had left, or a negative value if that is unknown.
-func minTimeLeft(all []holding, long time.Duration) time.Duration {
+func minTimeLeft(all []heldLock, long time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		for i := 0; i < len(all); i += 1 + len(all)/1001 {

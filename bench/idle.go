@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// idle measures the cost of a waiter: many clients, each with its own connections like a
-// process, wait for a name that another client holds.
-func idle(name string, waiters int, engines []string) scenario {
+// idleWaiters measures the cost of a waiter: many clients, each with its own connections
+// like a process, wait for a name that another client holds.
+func idleWaiters(name string, waiters int, engines []string) scenario {
 	const long = 10 * time.Second
 	return scenario{
 		name: name, what: fmt.Sprintf("%d clients wait %v for a name that is held; what each costs", waiters, long),
@@ -26,7 +26,7 @@ func idle(name string, waiters int, engines []string) scenario {
 			if err != nil {
 				return nil, err
 			}
-			conns := established(s.address())
+			conns := countConnections(s.address())
 			ctx, cancel := context.WithCancel(context.Background())
 			var wg sync.WaitGroup
 			defer wg.Wait()
@@ -51,7 +51,7 @@ func idle(name string, waiters int, engines []string) scenario {
 			time.Sleep(long)
 			mine, theirs := cpu.perCycle(int64(waiters))
 			calls = s.calls(c) - calls
-			conns = established(s.address()) - conns
+			conns = countConnections(s.address()) - conns
 			each := float64(waiters)
 			out := figures{
 				float64(calls) / each / long.Seconds(), mine / long.Seconds(), theirs / long.Seconds(), float64(conns) / each,

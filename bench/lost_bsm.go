@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// bsm/redislock, by its README, with the wrapper that its maintainer describes in pull
-// request 73: it calls Refresh after each 0.4 of the TTL. The holder counts the lock as
-// lost when Refresh returns ErrNotObtained. In the library's favour, the wrapper also
-// counts it as lost a TTL after the last successful Obtain or Refresh was sent, and
-// retries after 10 ms, not after 100 ms as the examples do.
+// bsmClaimer uses bsm/redislock as its README says, with the wrapper that its maintainer
+// describes in pull request 73. The wrapper calls Refresh after each 0.4 of the TTL. The
+// holder counts the lock as lost when Refresh returns ErrNotObtained. This wrapper is
+// better in two ways. It also counts the lock as lost a TTL after the last successful
+// Obtain or Refresh was sent. And it retries after 10 ms; the examples do after 100 ms.
 type bsmClaimer struct{ *bsmLocker }
 
 func openBsmClaimer(addr string, ttl time.Duration) (claimer, error) {

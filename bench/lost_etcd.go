@@ -48,11 +48,11 @@ func (e *etcdClaimer) session(ctx context.Context) (*concurrency.Session, error)
 			return s, nil
 		}
 	}
-	own, held, end := waiting(ctx)
+	leaseCtx, detach, end := newLeaseCtx(ctx)
 	e.mu.Unlock()
-	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)), concurrency.WithContext(own))
+	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)), concurrency.WithContext(leaseCtx))
 	e.mu.Lock()
-	if err == nil && !held() {
+	if err == nil && !detach() {
 		err = ctx.Err()
 	}
 	if err != nil {

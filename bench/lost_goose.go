@@ -38,15 +38,15 @@ func (g gooseClaimer) claim(ctx context.Context, name string, try bool) (worker.
 	if err != nil {
 		return nil, err
 	}
-	own, held, end := waiting(ctx) // the heartbeat ends with the ctx of Lock
-	switch err := l.Lock(own, g.db); {
+	leaseCtx, detach, end := newLeaseCtx(ctx) // the heartbeat ends with the ctx of Lock
+	switch err := l.Lock(leaseCtx, g.db); {
 	case err != nil:
 		end()
 		if try && ctx.Err() == nil {
 			return nil, errHeld
 		}
 		return nil, err
-	case !held():
+	case !detach():
 		_ = l.Unlock(context.Background(), g.db)
 		return nil, ctx.Err()
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// renewed is a lease of a library without renewals. A goroutine renews it, and notifies
-// the holder of the loss when the lease ends or the server refuses a renewal.
-type renewed struct {
+// renewedLease is a lease of a library without renewals. A goroutine renews it, and
+// notifies the holder of the loss when the lease ends or the server refuses a renewal.
+type renewedLease struct {
 	loss
 	mu     sync.Mutex // protects until
 	until  time.Time
@@ -19,14 +19,14 @@ type renewed struct {
 
 // renew begins to renew a lease. extend returns the lease's new end, or errLost if it has
 // ended. After another error, the goroutine calls extend again after interval.
-func renew(until time.Time, interval time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewed {
+func renew(until time.Time, interval time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewedLease {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &renewed{loss: newLoss(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}
+	r := &renewedLease{loss: newLoss(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}
 	go r.keep(ctx, interval, extend)
 	return r
 }
 
-func (r *renewed) keep(ctx context.Context, interval time.Duration, extend func(ctx context.Context) (time.Time, error)) {
+func (r *renewedLease) keep(ctx context.Context, interval time.Duration, extend func(ctx context.Context) (time.Time, error)) {
 	defer close(r.ended)
 	type answer struct {
 		until time.Time
@@ -69,7 +69,7 @@ func (r *renewed) keep(ctx context.Context, interval time.Duration, extend func(
 }
 
 // Err also reads the clock, because the goroutine may not have run yet.
-func (r *renewed) Err() error {
+func (r *renewedLease) Err() error {
 	r.mu.Lock()
 	ended := time.Now().After(r.until)
 	r.mu.Unlock()
@@ -79,9 +79,9 @@ func (r *renewed) Err() error {
 	return r.loss.Err()
 }
 
-func (r *renewed) Fence() uint64 { return 0 }
+func (r *renewedLease) Fence() uint64 { return 0 }
 
-func (r *renewed) Release(ctx context.Context) error {
+func (r *renewedLease) Release(ctx context.Context) error {
 	r.stop()
 	<-r.ended
 	return r.unlock(ctx)

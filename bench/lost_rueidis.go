@@ -28,12 +28,12 @@ func openRueidisClaimer(addr string, ttl time.Duration) (claimer, error) {
 }
 
 func (r rueidisClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
-	own, held, end := waiting(ctx)
+	leaseCtx, detach, end := newLeaseCtx(ctx)
 	lock := r.l.WithContext
 	if try {
 		lock = r.l.TryWithContext
 	}
-	holding, release, err := lock(own, name)
+	holding, release, err := lock(leaseCtx, name)
 	switch {
 	case errors.Is(err, rueidislock.ErrNotLocked):
 		end()
@@ -41,7 +41,7 @@ func (r rueidisClaimer) claim(ctx context.Context, name string, try bool) (worke
 	case err != nil:
 		end()
 		return nil, err
-	case !held():
+	case !detach():
 		release()
 		return nil, ctx.Err()
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// prepared is a server that is set up but does not run. The run starts and kills it.
-type prepared struct {
+// preparedServer is a server that is set up but not started. The run starts and kills
+// it.
+type preparedServer struct {
 	addr, dir string
 	command   string // starts the server, for the shell
 }
@@ -16,24 +17,24 @@ type prepared struct {
 // prepare sets a server up. Like the other servers by default, Redis must write each
 // change to the disk before it answers. Otherwise each library loses locks when the
 // server is killed.
-func prepare(e engine) (*prepared, error) {
+func prepare(e engine) (*preparedServer, error) {
 	srv, err := e.start()
 	if err != nil {
 		return nil, err
 	}
-	var p prepared
+	var p preparedServer
 	var cmd *exec.Cmd
 	switch s := srv.(type) {
 	case *redisServer:
 		s.halt()
-		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+		p, cmd = preparedServer{addr: s.addr, dir: s.dir}, s.cmd
 		cmd.Args = append(cmd.Args, "--appendonly", "yes", "--appendfsync", "always")
 	case *sqlServer:
 		s.halt()
-		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+		p, cmd = preparedServer{addr: s.addr, dir: s.dir}, s.cmd
 	case *etcdServer:
 		s.halt()
-		p, cmd = prepared{addr: s.addr, dir: s.dir}, s.cmd
+		p, cmd = preparedServer{addr: s.addr, dir: s.dir}, s.cmd
 	default:
 		srv.stop()
 		return nil, fmt.Errorf("-lost cannot restart a server of %s", e.name)
@@ -53,4 +54,4 @@ func prepare(e engine) (*prepared, error) {
 	return &p, nil
 }
 
-func (p *prepared) remove() { _ = os.RemoveAll(p.dir) }
+func (p *preparedServer) remove() { _ = os.RemoveAll(p.dir) }

@@ -67,7 +67,7 @@ func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (work
 	}
 	if err != nil {
 		if !errors.Is(err, errHeld) {
-			drop(c)
+			closeConn(c)
 		}
 		_ = c.Close()
 		return nil, err
@@ -80,8 +80,8 @@ func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (work
 
 func (s *sessionClaimer) close() { _ = s.db.Close() }
 
-// drop makes the pool close a connection, which ends the session on the server.
-func drop(c *sql.Conn) {
+// closeConn makes the pool close a connection, which ends the session on the server.
+func closeConn(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 }
 
@@ -121,7 +121,7 @@ func (l *sessionLease) Release(ctx context.Context) error {
 	<-l.ended
 	defer l.c.Close()
 	if l.Err() != nil {
-		drop(l.c)
+		closeConn(l.c)
 		return errLost
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*l.s.ttl)
@@ -130,7 +130,7 @@ func (l *sessionLease) Release(ctx context.Context) error {
 	err := l.c.QueryRowContext(ctx, l.s.sql.unlock, l.name).Scan(&wasHeld)
 	switch {
 	case err != nil:
-		drop(l.c)
+		closeConn(l.c)
 		return err
 	case !wasHeld.Bool:
 		return errLost

@@ -126,12 +126,12 @@ func (c claimerClient) Close() error {
 	return nil
 }
 
-// waiting returns a ctx, own, for a library whose lease ends with the ctx of its wait.
-// own ends with ctx until held is called, and then only with end. held returns false if
-// ctx ended before.
-func waiting(ctx context.Context) (own context.Context, held func() bool, end context.CancelFunc) {
-	own, end = context.WithCancel(context.Background())
-	return own, context.AfterFunc(ctx, end), end
+// newLeaseCtx returns a ctx for a library whose lease ends with the ctx of its wait.
+// leaseCtx ends with ctx until detach is called, and then only with end. detach returns
+// false if ctx ended before.
+func newLeaseCtx(ctx context.Context) (leaseCtx context.Context, detach func() bool, end context.CancelFunc) {
+	leaseCtx, end = context.WithCancel(context.Background())
+	return leaseCtx, context.AfterFunc(ctx, end), end
 }
 
 // A loss notifies a holder of the loss of its lease.

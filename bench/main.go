@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// measured is a scenario with its results.
-type measured struct {
+// measurement is a scenario with its results.
+type measurement struct {
 	scenario scenario
 	results  []result
 }
@@ -123,7 +123,7 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 	if before > maxLoad {
 		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
 	}
-	var done []measured
+	var done []measurement
 	for _, s := range e.scenarios() {
 		if !s.wanted(e, pick) {
 			continue
@@ -147,11 +147,11 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 		if err != nil {
 			return err
 		}
-		if reason := unquiet(began, readCPU()); reason != "" {
+		if reason := unquietReason(began, readCPU()); reason != "" {
 			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", s.name, reason)
 		}
 		table(os.Stdout, s, results)
-		done = append(done, measured{s, results})
+		done = append(done, measurement{s, results})
 	}
 	if svg == "" {
 		return nil

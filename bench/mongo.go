@@ -46,7 +46,7 @@ func startMongo() (server, error) {
 	if at := realMongo(); at != "" {
 		return mongoServer(at), nil
 	}
-	bin, err := built("ferretdb")
+	bin, err := buildServer("ferretdb")
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func startMongo() (server, error) {
 		return nil, err
 	}
 	p := &program{addr: addr, dir: dir}
-	p.count = func() int64 { return counted(count) }
+	p.count = func() int64 { return receivedCount(count) }
 	p.cmd = exec.Command(bin, "-data", dir, "-listen", addr, "-count", count)
 	if _, err := p.cmd.StdinPipe(); err != nil { // so that FerretDB ends with this process
 		return nil, err
@@ -71,7 +71,7 @@ func startMongo() (server, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	err = ready(func() error {
+	err = waitReady(func() error {
 		c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(addr)))
 		if err != nil {
 			return err
@@ -88,8 +88,8 @@ func startMongo() (server, error) {
 	return p, nil
 }
 
-// counted returns the number of messages that FerretDB has received.
-func counted(at string) (n int64) {
+// receivedCount returns the number of messages that FerretDB has received.
+func receivedCount(at string) (n int64) {
 	r, err := http.Get("http://" + at)
 	if err != nil {
 		return 0

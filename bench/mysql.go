@@ -27,7 +27,7 @@ func startMySQL() (server, error) {
 	p := &program{addr: addr, dir: dir}
 	p.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--port="+port, "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--max-connections=500", "--skip-name-resolve")
-	if err := unprivileged(p.cmd, dir); err != nil {
+	if err := dropPrivileges(p.cmd, dir); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -43,7 +43,7 @@ func startMySQL() (server, error) {
 			WHERE variable_name IN ('QUESTIONS', 'COM_STMT_PREPARE')`).Scan(&n)
 		return n
 	}
-	if err := ready(db.Ping); err != nil {
+	if err := waitReady(db.Ping); err != nil {
 		p.stop()
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // startNATS starts one node with JetStream.
 func startNATS() (server, error) {
-	bin, err := built("nats")
+	bin, err := buildServer("nats")
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +36,11 @@ func startNATS() (server, error) {
 		return nil, err
 	}
 	p.cmd = exec.Command(bin, "-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js", "-sd", filepath.Join(dir, "data"))
-	p.count = func() int64 { return received(monitor) }
+	p.count = func() int64 { return receivedMessages(monitor) }
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	err = ready(func() error {
+	err = waitReady(func() error {
 		c, err := nats.Connect("nats://" + addr)
 		if err != nil {
 			return err
@@ -62,8 +62,8 @@ func startNATS() (server, error) {
 	return p, nil
 }
 
-// received returns the server's own count of the messages that clients have sent.
-func received(monitor string) int64 {
+// receivedMessages returns the server's own count of the messages that clients have sent.
+func receivedMessages(monitor string) int64 {
 	r, err := http.Get("http://" + monitor + "/varz")
 	if err != nil {
 		return 0

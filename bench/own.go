@@ -13,9 +13,9 @@ import (
 // between machines and between days.
 var perCycle = []string{"client µs/cycle", "server µs/cycle"}
 
-// own measures cycles per second of one client. Each of its goroutines has its own
+// ownNames measures cycles per second of one client. Each of its goroutines has its own
 // name.
-func own(name, what string, goroutines int) scenario {
+func ownNames(name, what string, goroutines int) scenario {
 	return scenario{
 		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
 		run: func(s server, c contender, length time.Duration) (figures, error) {

@@ -38,7 +38,7 @@ func startPostgres() (server, error) {
 	p := &program{addr: addr, dir: dir}
 	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
 		"-c", "max_connections=1200", "-c", "shared_preload_libraries=pg_stat_statements")
-	if err := unprivileged(p.cmd, dir); err != nil {
+	if err := dropPrivileges(p.cmd, dir); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -53,7 +53,7 @@ func startPostgres() (server, error) {
 		_ = db.QueryRow("SELECT sum(calls) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'").Scan(&n)
 		return n
 	}
-	if err := ready(db.Ping); err != nil {
+	if err := waitReady(db.Ping); err != nil {
 		p.stop()
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func requests() scenario {
 		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
 		others: []string{"64 goroutines", "new names", "connections", "with 64 names held"}, rounds: 1,
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
-			before := established(s.address())
+			before := countConnections(s.address())
 			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
@@ -28,7 +28,7 @@ func requests() scenario {
 			if err != nil {
 				return nil, err
 			}
-			idleConns := established(s.address()) - before
+			idleConns := countConnections(s.address()) - before
 			fresh, err := requestsPerCycle(s, c, 1, 200, func(_, i int) error { return lockAndUnlock(cl, fmt.Sprint("new", i)) })
 			if err != nil {
 				return nil, err
@@ -42,7 +42,7 @@ func requests() scenario {
 				return nil, err
 			}
 			unlocks, err := holdAll(cl, 64)
-			held := established(s.address()) - before
+			held := countConnections(s.address()) - before
 			for _, unlock := range unlocks {
 				_ = unlock()
 			}

@@ -17,7 +17,7 @@ type scenario struct {
 	charts  []string // the further figures that the chart writes beside the bar
 	rounds  int      // the number of rounds, in which the contenders take turns; 0 for the flag's
 	engines []string // the engines that run it; nil for all
-	asked   bool     // engines other than Redis run it only if a flag names it
+	optIn   bool     // engines other than Redis run it only if a flag names it
 	fit     func(c contender) bool
 	run     func(s server, c contender, length time.Duration) (figures, error)
 }
@@ -27,44 +27,44 @@ type figures []float64
 
 func scenarios() []scenario {
 	return []scenario{
-		own("own-1", "one goroutine, one name", 1),
-		own("own-64", "64 goroutines on names of their own", 64),
-		whenAsked(own("own-1000", "1000 goroutines on names of their own", 1000)),
-		shared("one-8-2ms", "8 clients on one name, 2 ms of work each time", 8, 2*time.Millisecond),
-		whenAsked(shared("one-64-2ms", "64 clients on one name, 2 ms of work each time", 64, 2*time.Millisecond)),
-		whenAsked(shared("one-8", "8 clients on one name, no work", 8, 0)),
-		shared("one-64", "64 clients on one name, no work", 64, 0),
-		local(),
+		ownNames("own-1", "one goroutine, one name", 1),
+		ownNames("own-64", "64 goroutines on names of their own", 64),
+		optIn(ownNames("own-1000", "1000 goroutines on names of their own", 1000)),
+		sharedName("one-8-2ms", "8 clients on one name, 2 ms of work each time", 8, 2*time.Millisecond),
+		optIn(sharedName("one-64-2ms", "64 clients on one name, 2 ms of work each time", 64, 2*time.Millisecond)),
+		optIn(sharedName("one-8", "8 clients on one name, no work", 8, 0)),
+		sharedName("one-64", "64 clients on one name, no work", 64, 0),
+		localName(),
 		requests(),
-		idle("idle-50", 50, nil),
-		whenAsked(idle("idle-500", 500, []string{"postgres"})),
+		idleWaiters("idle-50", 50, nil),
+		optIn(idleWaiters("idle-500", 500, []string{"postgres"})),
 		killedHolder(),
 		deletedLock(),
 		endedSession(),
 		brokenLock(),
-		whenAsked(held("held-10", 10, 20*time.Second)),
-		held("held-1000", 1000, 10*time.Second),
-		whenAsked(held("held-10000", 10_000, 20*time.Second)),
-		whenAsked(held("held-100000", 100_000, 20*time.Second)),
+		optIn(heldLeases("held-10", 10, 20*time.Second)),
+		heldLeases("held-1000", 1000, 10*time.Second),
+		optIn(heldLeases("held-10000", 10_000, 20*time.Second)),
+		optIn(heldLeases("held-100000", 100_000, 20*time.Second)),
 		deadHolder(),
-		distant("latency-1ms", time.Millisecond),
-		distant("latency-30ms", 30*time.Millisecond),
-		distant("latency-300ms", 300*time.Millisecond),
+		distantServer("latency-1ms", time.Millisecond),
+		distantServer("latency-30ms", 30*time.Millisecond),
+		distantServer("latency-300ms", 300*time.Millisecond),
 		quorum("quorum-3", 3),
 		quorum("quorum-5", 5),
 	}
 }
 
-// whenAsked marks a scenario that takes long and adds little to the others.
-func whenAsked(s scenario) scenario {
-	s.asked = true
+// optIn marks a scenario that takes long and adds little to the others.
+func optIn(s scenario) scenario {
+	s.optIn = true
 	return s
 }
 
 // wanted reports whether to run the scenario. pick lists prefixes of the wanted names.
 func (s scenario) wanted(e engine, pick string) bool {
 	if pick == "" {
-		return !s.asked || e.name == "redis"
+		return !s.optIn || e.name == "redis"
 	}
 	return hasPrefix(s.name, pick)
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// shared measures clients, each with its own connections, that lock the same name: the
-// time of a hand-over, the longest wait, the fairness, and the cost for the server.
+// sharedName measures clients, each with its own connections, that lock the same name:
+// the time of a hand-over, the longest wait, the fairness, and the cost for the server.
 //
 // The mean hand-over is the time per cycle without the work.
-func shared(name, what string, clients int, work time.Duration) scenario {
+func sharedName(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms/hand-over",
 		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
@@ -81,8 +81,8 @@ func lockAndUnlock(cl client, name string) error {
 	return unlock()
 }
 
-// local measures 64 goroutines of one client that lock the same name.
-func local() scenario {
+// localName measures 64 goroutines of one client that lock the same name.
+func localName() scenario {
 	return scenario{
 		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,
 		others: perCycle,

@@ -23,7 +23,7 @@ func installDatabase(installer string, install func(data string) *exec.Cmd) (dir
 			return "", err
 		}
 		cmd := install(filepath.Join(first, "data"))
-		if err := unprivileged(cmd, first); err != nil {
+		if err := dropPrivileges(cmd, first); err != nil {
 			return "", err
 		}
 		cmd.Dir = first

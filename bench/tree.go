@@ -59,7 +59,7 @@ const tick = 10 * time.Millisecond
 // cpu returns the processor time of the process and of its running and ended children.
 func (p *program) cpu() time.Duration {
 	var sum int64
-	for _, pid := range family(p.cmd.Process.Pid) {
+	for _, pid := range processTree(p.cmd.Process.Pid) {
 		fields := stat(pid)
 		if len(fields) < 17 {
 			continue
@@ -86,15 +86,15 @@ func stat(pid int) []string {
 	return append([]string{strconv.Itoa(pid), ""}, strings.Fields(after)...)
 }
 
-// family returns a process and all its descendants.
-func family(pid int) []int {
+// processTree returns a process and all its descendants.
+func processTree(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
 		for _, f := range strings.Fields(string(text)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				all = append(all, family(child)...)
+				all = append(all, processTree(child)...)
 			}
 		}
 	}
@@ -113,8 +113,8 @@ func freeAddr() (addr, port string, err error) {
 	return addr, port, err
 }
 
-// built builds a test server from its module, and returns the program's path.
-func built(name string) (string, error) {
+// buildServer builds a test server from its module, and returns the program's path.
+func buildServer(name string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -137,9 +137,9 @@ func built(name string) (string, error) {
 	return bin, nil
 }
 
-// unprivileged makes a command run as another user if this process is root, because some
-// servers refuse to run as root. It gives that user the folder.
-func unprivileged(cmd *exec.Cmd, dir string) error {
+// dropPrivileges makes a command run as another user if this process is root, because
+// some servers refuse to run as root. It gives that user the folder.
+func dropPrivileges(cmd *exec.Cmd, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -153,8 +153,8 @@ func unprivileged(cmd *exec.Cmd, dir string) error {
 	return os.Chown(dir, uid, gid)
 }
 
-// ready calls try until it succeeds.
-func ready(try func() error) (err error) {
+// waitReady calls try until it succeeds.
+func waitReady(try func() error) (err error) {
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(30 * time.Millisecond) {
 		if err = try(); err == nil {
 			return nil

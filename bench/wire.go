@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// established returns the number of connections that the system counts for a server at
-// addr, or 0 without /proc. It sends the server nothing, so it works for every engine.
-func established(addr string) (n int) {
+// countConnections returns the number of connections that the system counts for a server
+// at addr, or 0 without /proc. It sends the server nothing, so it works for every engine.
+func countConnections(addr string) (n int) {
 	_, port, _ := net.SplitHostPort(addr)
 	number, _ := strconv.ParseUint(port, 10, 16)
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
