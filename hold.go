@@ -175,8 +175,8 @@ func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	return keepalive.RenewalPlan{Left: h.term.Left(now), TTL: ttl, Extension: ttl - h.term.LeaseLeft(now)}
 }
 
-// applyRenewal applies the answer to a renewal that was sent at sent and asked for ttl.
-// It returns how much of the term is left.
+// applyRenewal applies the answer to a renewal that the client sent at the time sent,
+// with the TTL ttl. It returns how much of the term is left.
 func (h *hold) applyRenewal(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
