@@ -50,9 +50,9 @@ func NewClaims() *Claims {
 // computed, for example for the first claim.
 func (c *Claims) PollSooner() <-chan struct{} { return c.pollSooner }
 
-// Acquired records the answer to a claim that was sent at sent. It reports whether the
-// claim waits or holds according to the answer. It returns false if err is not an answer
-// of the backend.
+// Acquired records the answer to a claim that the client sent at the time sent. It
+// reports whether the claim waits or holds according to the answer. It returns false if
+// err is not an answer of the backend.
 func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	held, refused := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -102,7 +102,7 @@ func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	}
 }
 
-// Renewed records the answers to renewals that were sent at sent.
+// Renewed records the answers to renewals that the client sent at the time sent.
 func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []error) {
 	for i, answer := range answers {
 		switch {
@@ -133,9 +133,9 @@ func (c *Claims) Signaled(s driver.Signal) {
 	}
 }
 
-// Compare compares claims with the entry of their name, which was requested at asked. It
-// returns the changes as signals for the client. It skips claims for which the client got
-// an answer or a signal after asked.
+// Compare compares claims with the entry of their name, which the client requested at the
+// time asked. It returns the changes as signals for the client. It skips claims for which
+// the client got an answer or a signal after asked.
 func (c *Claims) Compare(claims []Claim, e *locktable.Entry, asked time.Time) (signals []driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
