@@ -14,8 +14,8 @@ import (
 // Two limits bound the batches under way: a small one for batches younger than youngAge,
 // and a large one for all, because a batch that hangs hardly burdens the backend.
 //
-// Leases with a short TTL have other classes than the rest, because they have no time to
-// wait for its requests.
+// Leases with a short TTL have their own classes, because they have no time to wait for
+// the requests of other leases.
 type Dispatch[T any] struct {
 	queues    [classCount][]T      // the leases that wait, by class
 	batches   [classCount][]*Batch // the batches under way, by class, in the order of sending
@@ -28,7 +28,7 @@ type Health uint8
 const (
 	Normal    Health = iota // it was answered
 	Suspect                 // its batch got no answer
-	SentAlone               // it is sent alone: its small batch got no answer, or of a large batch only it got none
+	SentAlone               // it is sent alone: its small batch got no answer, or the answer had an error for it
 	Hanging                 // it got no answer alone
 
 	healthCount = 4
