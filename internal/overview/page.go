@@ -30,7 +30,7 @@ type Query struct {
 	Prefix   string // only names that begin with it
 	Sort     Sort   // default: ByAttention
 	Reversed bool
-	Offset   int // how many rows to skip; at most up to the last page
+	Offset   int // how many rows to skip; a larger one means the last page
 	Limit    int // how many to show, at most; 0 means all
 }
 
