@@ -44,7 +44,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err // here, before parseURL parses parts of the URL that depend on it
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, invalid("has no // after the scheme, or a # in it")
+		return nil, invalid("has a #, or no // after the scheme")
 	}
 	if u.User != nil {
 		p.config.Username = u.User.Username()

@@ -36,7 +36,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, badURL("has no // after the scheme, or a # in it")
+		return nil, badURL("has a #, or no // after the scheme")
 	}
 	p := &parsed{driverOptions: Options{Bucket: strings.Trim(u.Path, "/")}}
 	if p.tls, err = engine.ParseTLS(query, "nats URL"); err != nil {

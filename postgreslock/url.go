@@ -65,7 +65,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 		return nil, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, invalid("has no // after the scheme, or a # in it")
+		return nil, invalid("has a #, or no // after the scheme")
 	}
 	o, push := Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}, true
 	err = cmp.Or(engine.ReadDuration(query, urlArgument, "retention", "24h", &o.Retention), engine.ReadBool(query, urlArgument, "push", &push))

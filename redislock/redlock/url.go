@@ -26,7 +26,7 @@ func nodeURLs(u *url.URL) ([]string, error) {
 		return nil, invalid("begins with neither redlock: nor redlocks:")
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, invalid("has no // after the scheme, or a # in it")
+		return nil, invalid("has a #, or no // after the scheme")
 	}
 	query, err := driver.URLParameters(u, "redlock URL", urlParameters, "addr")
 	if err != nil {
