@@ -1,12 +1,20 @@
 package swap
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // cache keeps the last known values of some names, so that a step can begin with its
 // swap. A value may be outdated: then the swap fails.
 type cache struct {
 	mu     sync.Mutex
-	values map[string]Stored
+	values map[string]cached
+}
+
+type cached struct {
+	Stored
+	until time.Time // when to forget it; zero: never
 }
 
 const maxCachedNames = 1 << 14
@@ -15,10 +23,12 @@ func (c *cache) get(name string) (Stored, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, ok := c.values[name]
-	return s, ok
+	return s.Stored, ok && (s.until.IsZero() || time.Now().Before(s.until))
 }
 
-func (c *cache) put(name string, s Stored) {
+func (c *cache) put(name string, s Stored) { c.putUntil(name, s, time.Time{}) }
+
+func (c *cache) putUntil(name string, s Stored, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.values[name]; !known && len(c.values) >= maxCachedNames {
@@ -27,7 +37,7 @@ func (c *cache) put(name string, s Stored) {
 			break
 		}
 	}
-	c.values[name] = s
+	c.values[name] = cached{s, until}
 }
 
 func (c *cache) drop(name string) {

@@ -153,6 +153,20 @@ func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
 	})
 }
 
+// A cycle of a crowd costs about as many requests as one of a few clients, although the
+// crowd joins at once, and gives up at once in the end.
+func TestACycleInACrowdCostsFewRequests(t *testing.T) {
+	for processes, most := range map[int]float64{8: 3.5, 64: 4.5} {
+		bubble.Test(t, func(t *testing.T) {
+			r, err := contention{processes, 500 * time.Microsecond, 30 * time.Second, 2 * time.Millisecond, 3 * time.Second, 1}.run()
+			noError(t, err)
+			if each := float64(r.loads+r.swaps) / float64(r.granted.Load()); each > most {
+				t.Errorf("%d processes: %.2f requests a cycle; want %.2f or fewer", processes, each, most)
+			}
+		})
+	}
+}
+
 // BenchmarkLossOnOneName measures, in virtual time, the lost leases and the hand-overs of
 // one name, by the number of processes and of round trips of 20 ms in a TTL. Each lease
 // is held for three TTLs, or released at once.

@@ -127,6 +127,7 @@ func (t *Table) try(
 	if err != nil {
 		return r, err
 	}
+	ahead := aheadOfLeaver(s, c.entry)
 	c.run(s, t.delayed, f)
 	place := waitingPlace(s, c.entry)
 	switch {
@@ -149,8 +150,8 @@ func (t *Table) try(
 	switch {
 	case swapped.OutsideWindow:
 		r.outcome = outcomeOutsideWindow
-	case place != nil && seen.fresh:
-		pausing.failedSwaps, pausing.roundTrip = pausing.failedSwaps+1, r.took
+	case (place != nil || ahead > 0) && seen.fresh:
+		pausing.failedSwaps, pausing.roundTrip, pausing.ahead = pausing.failedSwaps+1, r.took, ahead
 		r.outcome, r.load = outcomeYielded, true
 	}
 	return r, nil
@@ -266,10 +267,13 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 	return r, err
 }
 
-// maxCachedQueue is the longest queue whose entry the table caches after a swap. The
-// waiters of a longer queue change the name so often that a swap from a cached value
-// would fail.
-const maxCachedQueue = 8
+// The waiters of a queue longer than maxCachedQueue change the name so often that a swap
+// from a cached value would fail. So the table caches such an entry only for longQueueAge
+// after a swap: for a client that releases the name and asks for it again at once.
+const (
+	maxCachedQueue = 8
+	longQueueAge   = 5 * time.Millisecond
+)
 
 // record caches the result of a swap, and then delivers this client's own signals. It
 // caches first, because a listener may begin the next step on the name.
@@ -278,7 +282,7 @@ func (t *Table) record(s Swap, r Swapped) {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
 	case r.Done && len(s.Entry.Queue) > maxCachedQueue:
-		t.cache.drop(s.Name) // waiters renew their places, so a swap from this value would fail
+		t.cache.putUntil(s.Name, Stored{s.Value, r.Version, r.StoreState}, time.Now().Add(longQueueAge))
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.StoreState})
 	case r.HasStored:

@@ -23,13 +23,25 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 	return &e.Queue[i]
 }
 
+// aheadOfLeaver returns the number of waiters ahead of a waiter that gives up its place,
+// and 0 for all other steps. The entry is the one before the step.
+func aheadOfLeaver(s locktable.Step, e *locktable.Entry) int {
+	if s.Place || s.Token.IsZero() {
+		return 0
+	}
+	return max(0, slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token }))
+}
+
 // A stepBack makes a waiting claim pause in favor of other clients on its name. Only one
 // swap on a name can succeed per round trip; concurrent swaps fail. Renewals and releases
 // are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
 // a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
+// A waiter that gives up its place pauses after a failed swap, unless it is the next: the
+// name might be granted to it meanwhile.
 type stepBack struct {
 	pauses      int           // the number of the claim's pauses
 	failedSwaps int           // the number of the claim's failed swaps
+	ahead       int           // the result of aheadOfLeaver
 	roundTrip   time.Duration // the store's round-trip time; 0 means unknown
 
 	// The failed swaps of the step, for its error when ctx ends. Until then the step is
@@ -55,10 +67,16 @@ func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now
 }
 
 // pause waits for some round trips, and for more after each failed swap. It uses only a
-// part of the time until ctx ends, so that another try is possible.
+// part of the time until ctx ends, so that another try is possible. A waiter that gives
+// up its place waits for less time than those ahead of it need: each of them needs a
+// round trip. So a crowd that gives up at once leaves in the order of the queue.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.pauses++
-	d := backoff.Jitter(backoff.Doubled(2*b.roundTrip, max(b.failedSwaps-1, 0), 64*b.roundTrip))
+	d := backoff.Doubled(2*b.roundTrip, max(b.failedSwaps-1, 0), 64*b.roundTrip)
+	if b.ahead > 0 {
+		d = time.Duration(b.ahead) * b.roundTrip / 2
+	}
+	d = backoff.Jitter(d)
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
 

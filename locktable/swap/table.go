@@ -30,7 +30,7 @@ type Table struct {
 // driver over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, delayed := s.(DelayedWriter)
-	t := &Table{store: s, inbox: inbox, deliver: deliver, delayed: delayed, cache: cache{values: map[string]Stored{}}}
+	t := &Table{store: s, inbox: inbox, deliver: deliver, delayed: delayed, cache: cache{values: map[string]cached{}}}
 	if g, ok := s.(Gatherer); ok {
 		t.queue = &swapQueue{store: s, fit: g.Fit}
 	}
