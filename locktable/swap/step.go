@@ -128,6 +128,9 @@ func (t *Table) try(
 		return r, err
 	}
 	ahead := aheadOfLeaver(s, c.entry)
+	if ahead >= 0 && !seen.fresh {
+		return result{outcome: outcomeOutdated, load: true}, nil // probably the claim has been granted since
+	}
 	c.run(s, t.delayed, f)
 	place := waitingPlace(s, c.entry)
 	switch {

@@ -24,12 +24,9 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 }
 
 // aheadOfLeaver returns the number of waiters ahead of a waiter that gives up its place,
-// and 0 for all other steps. The entry is the one before the step.
+// and -1 for all other steps. The entry is the one before the step.
 func aheadOfLeaver(s locktable.Step, e *locktable.Entry) int {
-	if s.Place || s.Token.IsZero() {
-		return 0
-	}
-	return max(0, slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token }))
+	return slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return !s.Place && w.Token == s.Token })
 }
 
 // A stepBack makes a waiting claim pause in favor of other clients on its name. Only one
