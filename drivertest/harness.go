@@ -79,15 +79,15 @@ type Harness struct {
 	// servers.
 	AtomicAll bool
 
-	// AgreesLate allows the behavior of a quorum whose nodes have clocks of their own.
-	// When it passes a name on, the nodes grant different fences, and agree on one when
-	// the client learns of the grant. Until then, Inspect may show another fence. If
+	// NodeClocksDiffer allows the behavior of a quorum whose nodes have clocks of their
+	// own. When it passes a name on, the nodes grant different fences, and agree on one
+	// when the client learns of the grant. Until then, Inspect may show another fence. If
 	// other claims are granted meanwhile, their fences are lower although they are later.
 	// If they leave no room within the limit of the first claim, it is refused. An
 	// exclusive claim has no others beside it, so for it only Inspect may differ.
-	AgreesLate bool
+	NodeClocksDiffer bool
 
-	// WritesLate allows the behavior of every quorum. The value of a waiter that is
+	// IsQuorum allows the behavior of every quorum. The value of a waiter that is
 	// granted the name is written only when its client learns of the grant. A claim may
 	// get a higher fence than one server would grant: if the earlier claim reaches a node
 	// later, the nodes have to agree on other fences. If a holder renews with a shorter
@@ -95,7 +95,7 @@ type Harness struct {
 	// may lose a permit that was passed on to it: if a holder with a larger limit
 	// releases, and claims again, while the permits are counted, its new lease counts as
 	// the old one.
-	WritesLate bool
+	IsQuorum bool
 
 	thorough bool // all subtests run, even after failures
 }

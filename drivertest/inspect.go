@@ -114,7 +114,7 @@ func testInspect(s *suite) {
 			c.TTL = 3 * long
 			k.a.wantGranted(c)
 			wantTTL(c, 3*long)
-			if !k.s.WritesLate {
+			if !k.s.IsQuorum {
 				if err := k.a.renew(c, long); err != nil { // the lease still lasts longer, but has the new TTL
 					k.Fatal(err)
 				}

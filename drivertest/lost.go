@@ -28,7 +28,7 @@ func testLostAnswers(s *suite) {
 				g, err := far.Acquire(ctx, c)
 				k.wantUnknownOutcome("Acquire", err, nil)
 				asker := k.b
-				if err != nil && s.WritesLate {
+				if err != nil && s.IsQuorum {
 					// Only the client that made the failed try waits for the releases of
 					// it.
 					asker, _ = far.client, far.network.lose(0)

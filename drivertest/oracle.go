@@ -23,11 +23,11 @@ func (r *random) compare(t *rapid.T) {
 		if g, w := r.describe(got), r.describe(want); g != w {
 			t.Fatalf("Inspect of %q shows\n%s\nwant\n%s", name, g, w)
 		}
-		if _, known := r.find(name, want.ValueFence); want.Value != nil && (known || !r.k.s.AgreesLate) {
+		if _, known := r.find(name, want.ValueFence); want.Value != nil && (known || !r.k.s.NodeClocksDiffer) {
 			r.wantSameOrder(t, name, pair{got.ValueFence, want.ValueFence})
 		}
 		for i := range want.Holders {
-			if _, known := r.find(name, want.Holders[i].Fence); known || !r.k.s.AgreesLate {
+			if _, known := r.find(name, want.Holders[i].Fence); known || !r.k.s.NodeClocksDiffer {
 				r.wantSameOrder(t, name, pair{got.Holders[i].Fence, want.Holders[i].Fence})
 			}
 		}
@@ -38,12 +38,12 @@ func (r *random) compare(t *rapid.T) {
 // checks their order, except of the last fence, which may be forgotten.
 func (r *random) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.time(e.ClosedFor), e.Value, e.Value == nil)
-	if r.k.s.AgreesLate {
+	if r.k.s.NodeClocksDiffer {
 		slices.SortFunc(e.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Owner.Client, b.Owner.Client) })
 	}
 	for _, h := range e.Holders {
 		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Permits, h.Limit, r.time(h.ExpiresIn), h.Released)
-		if !r.k.s.WritesLate {
+		if !r.k.s.IsQuorum {
 			s += fmt.Sprintf(", TTL %v", h.TTL)
 		}
 	}
@@ -80,7 +80,7 @@ func (r *random) wantSame(t *rapid.T, what string, got, want error) {
 	if last := r.highest[gotHeld.Name]; gotHeld.Fence < last {
 		t.Fatalf("%s: HeldError.Fence is %d, and %d was granted", what, gotHeld.Fence, last)
 	}
-	if !r.k.s.AgreesLate {
+	if !r.k.s.NodeClocksDiffer {
 		r.wantSameOrder(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
 	}
 	if d := gotHeld.Holder.ExpiresIn; d != wantHeld.Holder.ExpiresIn && r.k.s.Clock != nil {
@@ -115,7 +115,7 @@ func (r *random) kind(err error) string {
 // order on both sides.
 func (r *random) wantSameOrder(t *rapid.T, name string, p pair) {
 	t.Helper()
-	r.fencesEqual = r.fencesEqual && (!r.k.s.WritesLate || p.got <= p.want)
+	r.fencesEqual = r.fencesEqual && (!r.k.s.IsQuorum || p.got <= p.want)
 	if r.fencesEqual && p.got != p.want {
 		t.Fatalf("fence %d, want %d", p.got, p.want)
 	}
@@ -126,7 +126,7 @@ func (r *random) wantSameOrder(t *rapid.T, name string, p pair) {
 		t.Fatalf("fence %d, and earlier %d for the same grant", p.got, known[at].got)
 	case found:
 		return
-	case r.k.s.AgreesLate:
+	case r.k.s.NodeClocksDiffer:
 		for _, other := range known {
 			if other.got == p.got {
 				t.Fatalf("VIOLATION: fence %d, which another claim has got", p.got)

@@ -10,7 +10,7 @@ import (
 // this one; then the nodes agree on a higher fence than a single server grants.
 func TestAQuorumMayGrantAHigherFence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := &random{k: &kit{s: &suite{Harness: Harness{WritesLate: true}}}, fences: map[string][]pair{}, fencesEqual: true}
+		r := &random{k: &kit{s: &suite{Harness: Harness{IsQuorum: true}}}, fences: map[string][]pair{}, fencesEqual: true}
 		r.wantSameOrder(t, "x", pair{383, 383})
 		r.wantSameOrder(t, "x", pair{436, 384})
 		r.wantSameOrder(t, "x", pair{437, 385})

@@ -138,7 +138,7 @@ type random struct {
 type pair struct{ got, want uint64 }
 
 func newRandom(k *kit, t *rapid.T) *random {
-	r := &random{k: k, unit: long, fences: map[string][]pair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.AgreesLate}
+	r := &random{k: k, unit: long, fences: map[string][]pair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.NodeClocksDiffer}
 	o := &memlock.Options{}
 	if k.s.Clock != nil {
 		r.unit, o.Now = k.u, k.s.Clock.Now
@@ -151,7 +151,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		r.names = append(r.names, k.newName())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
-	if k.s.AgreesLate || k.s.WritesLate { // a larger limit than the others' would be an advantage
+	if k.s.NodeClocksDiffer || k.s.IsQuorum { // a larger limit than the others' would be an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
@@ -181,7 +181,7 @@ func (r *random) drawDuration(t *rapid.T, what string, least int) time.Duration 
 
 // value draws one of a few values, and often none.
 func (r *random) value(t *rapid.T, what string) []byte {
-	if r.k.s.WritesLate {
+	if r.k.s.IsQuorum {
 		return nil
 	}
 	return rapid.SampledFrom([][]byte{nil, nil, nil, {}, {0}, []byte("a"), []byte("ab"), {0xff}}).Draw(t, what)
@@ -195,7 +195,7 @@ func (r *random) client(t *rapid.T) *client {
 // the same client, because releases of a refused try may still be under way: they would
 // end a lease that another client gets with the same token.
 func (r *random) owner(t *rapid.T, claim int) *client {
-	if r.k.s.WritesLate {
+	if r.k.s.IsQuorum {
 		return []*client{r.k.a, r.k.b}[claim%2]
 	}
 	return r.client(t)

@@ -29,7 +29,7 @@ func testSignals(s *suite) {
 		k.b.wantPlace(two, 2)
 		k.b.mustRelease(holder)
 		f1, f2 := fromA.wantSignal(driver.SignalGranted, one).Fence, fromB.wantSignal(driver.SignalGranted, two).Fence
-		if s.AgreesLate && f2 < f1 {
+		if s.NodeClocksDiffer && f2 < f1 {
 			f1, f2 = f2, f1
 		}
 		k.a.wantFences(f1, f2)

@@ -46,10 +46,10 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return connect(t, servers, clock.Now, n, clocks...)
 		},
-		Clock:      clock,
-		Wipe:       wipe,
-		AgreesLate: clocksDiffer,
-		WritesLate: true,
+		Clock:            clock,
+		Wipe:             wipe,
+		NodeClocksDiffer: clocksDiffer,
+		IsQuorum:         true,
 	})
 }
 
@@ -108,9 +108,9 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return connect(t, servers, time.Now, n, time.Now, time.Now, time.Now)
 		},
-		Unit:       time.Second,
-		AgreesLate: true,
-		WritesLate: true,
+		Unit:             time.Second,
+		NodeClocksDiffer: true,
+		IsQuorum:         true,
 	})
 }
 

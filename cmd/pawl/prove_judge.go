@@ -91,7 +91,7 @@ func (p *proof) sayViolations(v *check.Verdict) {
 func (p *proof) progress(g prove.Progress) {
 	phase := "waiting for the workers to end"
 	if g.Phase != history.Drain {
-		phase = fmt.Sprintf("%s %v of %v", g.Phase, g.At.Round(time.Second), g.Of)
+		phase = fmt.Sprintf("%s %v of %v", g.Phase, g.Elapsed.Round(time.Second), g.Length)
 	}
 	fmt.Fprintf(p.v.err, "\r\x1b[K%s: %d leases, %d faults", phase, g.Leases, g.Faults)
 }

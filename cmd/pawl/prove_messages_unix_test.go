@@ -23,7 +23,7 @@ func sayProve(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# prove, on a terminal\n")
 	p := &proof{v: v}
-	p.progress(prove.Progress{Phase: history.Faults, At: time.Minute, Of: 10 * time.Minute, Leases: 17042, Faults: 35})
+	p.progress(prove.Progress{Phase: history.Faults, Elapsed: time.Minute, Length: 10 * time.Minute, Leases: 17042, Faults: 35})
 	p.progress(prove.Progress{Phase: history.Drain, Leases: 17042, Faults: 35})
 
 	fmt.Fprint(out, "\n\n# prove, on SQLite\n")

@@ -28,7 +28,7 @@ func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error
 	if p.server.Command != "" && len(targets) == 0 {
 		return nil, usage(cmd, fmt.Errorf("--server-cmd needs the address of the server: %s", reason))
 	}
-	possible := prove.Possible(len(targets) > 0, p.server)
+	possible := prove.PossibleFaults(len(targets) > 0, p.server)
 	if len(p.faults) == 0 {
 		if reason != "" {
 			p.v.say("no faults of the network: %s", reason)

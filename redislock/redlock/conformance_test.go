@@ -38,9 +38,9 @@ func conforms(t *testing.T, n int) {
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
 			return quorum(t, connect(t, servers, n))
 		},
-		Unit:       time.Second,
-		AgreesLate: true,
-		WritesLate: true,
+		Unit:             time.Second,
+		NodeClocksDiffer: true,
+		IsQuorum:         true,
 	})
 }
 

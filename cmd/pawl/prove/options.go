@@ -50,10 +50,10 @@ type ServerOptions struct {
 
 // Progress is the progress of a run.
 type Progress struct {
-	Phase  string
-	At, Of time.Duration
-	Leases int
-	Faults int
+	Phase           string
+	Elapsed, Length time.Duration
+	Leases          int
+	Faults          int
 }
 
 // Names returns the locks of a run: three mutexes, two more whose names differ only in
@@ -71,9 +71,9 @@ func Names() []history.Name {
 	}
 }
 
-// Possible lists the kinds of faults that a run can cause. network means that a proxy can
-// stand before the server. s says which faults of the server the run can cause.
-func Possible(network bool, s ServerOptions) []string {
+// PossibleFaults lists the kinds of faults that a run can cause. network means that a
+// proxy can stand before the server. s says which faults of the server the run can cause.
+func PossibleFaults(network bool, s ServerOptions) []string {
 	kinds := slices.Clone(history.ProcessFaults)
 	if network {
 		kinds = append(kinds, history.NetworkFaults...)

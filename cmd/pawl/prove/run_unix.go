@@ -193,7 +193,7 @@ func (c *controller) reportProgress(ctx context.Context, phase string, length ti
 		}
 		if c.OnProgress != nil {
 			c.mu.Lock()
-			p := Progress{Phase: phase, At: time.Since(begun), Of: length, Leases: c.leases, Faults: c.faults}
+			p := Progress{Phase: phase, Elapsed: time.Since(begun), Length: length, Leases: c.leases, Faults: c.faults}
 			c.mu.Unlock()
 			c.OnProgress(p)
 		}
