@@ -67,7 +67,9 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	d, err := asDriver(OpenFile(ctx, os.Getenv(childFile), nil))
+	opening, cancel := context.WithTimeout(ctx, hangTime) // without an end it waits for the other children for only 10 s
+	d, err := asDriver(OpenFile(opening, os.Getenv(childFile), nil))
+	cancel()
 	panicOn(err)
 	if os.Getenv(childNoSocket) != "" {
 		withoutWakeUps(d)
