@@ -67,7 +67,7 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	opening, cancel := context.WithTimeout(ctx, hangTime) // without an end it waits for the other children for only 10 s
+	opening, cancel := context.WithTimeout(ctx, hangTime) // without an end it waits for others for only 10 s
 	d, err := asDriver(OpenFile(opening, os.Getenv(childFile), nil))
 	cancel()
 	panicOn(err)
