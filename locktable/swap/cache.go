@@ -17,13 +17,15 @@ type cached struct {
 	until time.Time // when to forget it; zero: never
 }
 
+func (c cached) expired() bool { return !c.until.IsZero() && !time.Now().Before(c.until) }
+
 const maxCachedNames = 1 << 14
 
 func (c *cache) get(name string) (Stored, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, ok := c.values[name]
-	return s.Stored, ok && (s.until.IsZero() || time.Now().Before(s.until))
+	return s.Stored, ok && !s.expired()
 }
 
 func (c *cache) put(name string, s Stored) { c.putUntil(name, s, time.Time{}) }
@@ -31,13 +33,25 @@ func (c *cache) put(name string, s Stored) { c.putUntil(name, s, time.Time{}) }
 func (c *cache) putUntil(name string, s Stored, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.values[name]; !known && len(c.values) >= maxCachedNames {
-		for old := range c.values { // any name, because dropping it costs only a load
-			delete(c.values, old)
+	if _, known := c.values[name]; !known {
+		c.makeRoom()
+	}
+	c.values[name] = cached{s, until}
+}
+
+// makeRoom looks at two random names, and drops those that have expired. So at most half
+// of the values have expired in the long run. If the cache is full, makeRoom drops one in
+// any case, because this costs only a load.
+func (c *cache) makeRoom() {
+	looked := 0
+	for name, v := range c.values {
+		if v.expired() || len(c.values) >= maxCachedNames {
+			delete(c.values, name)
+		}
+		if looked++; looked == 2 {
 			break
 		}
 	}
-	c.values[name] = cached{s, until}
 }
 
 func (c *cache) drop(name string) {

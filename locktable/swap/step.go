@@ -127,7 +127,7 @@ func (t *Table) try(
 	if err != nil {
 		return r, err
 	}
-	ahead := aheadOfLeaver(s, c.entry)
+	ahead := aheadOfLeaver(s, c.entry, c.window.From)
 	if ahead >= 0 && !seen.fresh {
 		return result{outcome: outcomeOutdated, load: true}, nil // probably the claim has been granted since
 	}

@@ -24,9 +24,18 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 }
 
 // aheadOfLeaver returns the number of waiters ahead of a waiter that gives up its place,
-// and -1 for all other steps. The entry is the one before the step.
-func aheadOfLeaver(s locktable.Step, e *locktable.Entry) int {
-	return slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return !s.Place && w.Token == s.Token })
+// and -1 for all other steps. The entry is the one before the step. It does not count
+// places that have expired.
+func aheadOfLeaver(s locktable.Step, e *locktable.Entry, now locktable.Instant) (ahead int) {
+	for _, w := range e.Queue {
+		switch {
+		case !s.Place && w.Token == s.Token:
+			return ahead
+		case w.Expires > now:
+			ahead++
+		}
+	}
+	return -1
 }
 
 // A stepBack makes a waiting claim pause in favor of other clients on its name. Only one
@@ -34,7 +43,8 @@ func aheadOfLeaver(s locktable.Step, e *locktable.Entry) int {
 // are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
 // a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
 // A waiter that gives up its place pauses after a failed swap, unless it is the next: the
-// name might be granted to it meanwhile.
+// name might be granted to it meanwhile. A lock that many readers wait for may be granted
+// to another leaver, too, which then holds it until its pause is over.
 type stepBack struct {
 	pauses      int           // the number of the claim's pauses
 	failedSwaps int           // the number of the claim's failed swaps
@@ -63,15 +73,19 @@ func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now
 	})
 }
 
+// maxAhead is the number of waiters ahead from which on a leaver's pause no longer grows.
+// Longer pauses would leave too few tries, for example while its client closes.
+const maxAhead = 16
+
 // pause waits for some round trips, and for more after each failed swap. It uses only a
 // part of the time until ctx ends, so that another try is possible. A waiter that gives
 // up its place waits for less time than those ahead of it need: each of them needs a
-// round trip. So a crowd that gives up at once leaves in the order of the queue.
+// round trip. So a crowd that gives up at once leaves roughly in the order of the queue.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.pauses++
 	d := backoff.Doubled(2*b.roundTrip, max(b.failedSwaps-1, 0), 64*b.roundTrip)
 	if b.ahead > 0 {
-		d = time.Duration(b.ahead) * b.roundTrip / 2
+		d = time.Duration(min(b.ahead, maxAhead)) * b.roundTrip / 2
 	}
 	d = backoff.Jitter(d)
 	return backoff.Wait(ctx, min(d, time.Until(driver.End(ctx))/4))

@@ -70,6 +70,33 @@ func TestTheClaimsPausesGrowWithItsFailedSwaps(t *testing.T) {
 	}
 }
 
+// A waiter gives up its place soon, however long the queue is, and although its first
+// swaps fail. So a client with such a waiter can close.
+func TestAWaiterFarBackGivesUpItsPlaceSoon(t *testing.T) {
+	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+		var last driver.Claim
+		for range 200 {
+			last = exclusive(true)
+			if _, err := d.Acquire(t.Context(), last); !errors.Is(err, driver.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		failing := 6
+		s.onArrival = func(swap.Swap) {
+			if failing--; failing >= 0 {
+				s.touch(held.Name)
+			}
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		noError(t, d.Release(ctx, driver.LeaseRef{Name: last.Name, Token: last.Token}))
+		if took := time.Since(began); took > time.Second || failing >= 0 {
+			t.Errorf("it took %v; want a second or less, with 6 failed swaps (%d are left)", took, failing)
+		}
+	})
+}
+
 // A late step is repeated after growing pauses, because the server may be busy. A step
 // whose swap failed is repeated after a part of a round trip.
 func TestALateStepPausesLongerThanAStepWhoseSwapFailed(t *testing.T) {
