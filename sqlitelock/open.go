@@ -92,7 +92,7 @@ var companionTimeout = time.Second
 // connections. So connect closes its connections before it retries.
 func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
-		err := t.retry(ctx, t.openWriter)
+		err := t.retrySlowly(ctx, t.openWriter)
 		if err == nil {
 			// The check that the writer can write is separate from opening, because
 			// opening is slow, and only quick tries find a busy file free. After a
@@ -101,7 +101,7 @@ func (t *table) connect(ctx context.Context) error {
 			err = t.retry(ctx, func() error { return t.writer.conn.transaction(func() error { return nil }) })
 		}
 		if err == nil {
-			err = t.retry(ctx, t.openReader)
+			err = t.retrySlowly(ctx, t.openReader)
 		}
 		if !cannotWrite(err) || time.Since(began) > companionTimeout || checkWritable(filepath.Dir(t.path)) != nil {
 			return err

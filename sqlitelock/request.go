@@ -43,6 +43,22 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 	return err
 }
 
+// retrySlowly is retry for tries that take some time, such as opening the file. Processes
+// whose tries overlap keep each other out, so each of them also pauses for a part of the
+// time that its try took, and for more after each failed try.
+func (t *table) retrySlowly(ctx context.Context, try func() error) error {
+	failed := 0
+	return t.retry(ctx, func() error {
+		began := time.Now()
+		err := try()
+		if isBusy(err) {
+			failed++
+			_ = backoff.Wait(ctx, backoff.Random(time.Duration(failed)*time.Since(began))) // retry looks at ctx
+		}
+		return err
+	})
+}
+
 // lastWrite returns the time of the last write to the log, and zero if there is no log.
 func (t *table) lastWrite() time.Time {
 	info, err := os.Stat(t.path + "-wal")

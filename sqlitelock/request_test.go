@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/bubble"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
@@ -142,4 +145,38 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 
 func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	servertest.OpensTwenty(t, "sqlite:"+filepath.ToSlash(newPath(t)))
+}
+
+// On a busy machine each try to open a file takes long, and fails if another one overlaps
+// it. Without pauses as long as the tries, no process would ever open the file.
+func TestProcessesWhoseTriesAreSlowOpenAFile(t *testing.T) {
+	path := newPath(t)
+	d := open(t, path, nil)
+	unlock := writeLocked(t, path)
+	busy := d.table.writer.conn.exec(beginImmediate)
+	unlock()
+	bubble.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		var running, begun atomic.Int64
+		for range 8 {
+			all.Go(func() {
+				process := &table{path: "missing", busyTimeout: busyTimeout}
+				process.life, process.end = context.WithCancel(t.Context())
+				defer process.end()
+				err := process.retrySlowly(t.Context(), func() error {
+					others, number := running.Add(1)-1, begun.Add(1)
+					defer running.Add(-1)
+					time.Sleep(20 * time.Millisecond)
+					if others > 0 || begun.Load() > number {
+						return busy
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
 }
