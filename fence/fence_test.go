@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
-func TestMemory(t *testing.T) {
-	fencetest.Refuses(t, new(fence.Memory).Check)
-	fencetest.Rejects(t, new(fence.Memory).Check)
+func TestMemoryRefusesStaleFences(t *testing.T) {
+	fencetest.ChecksStaleWrites(t, new(fence.Memory).Check)
+	fencetest.ChecksArguments(t, new(fence.Memory).Check)
 	var guard fence.Memory
 	guarded := func(resource string, f uint64) error {
 		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
 	}
-	fencetest.Refuses(t, guarded)
-	fencetest.Rejects(t, guarded)
-	fencetest.Shares(t, guarded, guard.CheckReader)
+	fencetest.ChecksStaleWrites(t, guarded)
+	fencetest.ChecksArguments(t, guarded)
+	fencetest.ChecksReadersAndWriters(t, guarded, guard.CheckReader)
 	if err := guarded("a\x00b", 1); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("a resource that PostgreSQL cannot store: %v", err)
 	}
@@ -37,15 +37,15 @@ func TestGuardReaderRefusesAReaderAfterAWriter(t *testing.T) {
 	if err := read(5, func() { must(0, m.CheckReader("account", 6))(t) }); err != nil {
 		t.Errorf("after another reader: %v", err)
 	}
-	fencetest.Stale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
+	fencetest.WantStale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
 	ran := false
-	fencetest.Stale(t, read(5, func() { ran = true }), "account", 5, 7)
+	fencetest.WantStale(t, read(5, func() { ran = true }), "account", 5, 7)
 	if ran {
 		t.Error("GuardReader ran a read of a stale reader")
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareRefusesStaleFences(t *testing.T) {
 	highest := map[string]uint64{}
 	write := func(resource string, f uint64) error {
 		if err := fence.Compare(resource, f, highest[resource]); err != nil {
@@ -54,8 +54,8 @@ func TestCompare(t *testing.T) {
 		highest[resource] = f
 		return nil
 	}
-	fencetest.Refuses(t, write)
-	fencetest.Rejects(t, write)
+	fencetest.ChecksStaleWrites(t, write)
+	fencetest.ChecksArguments(t, write)
 }
 
 // A check and its write are one step. So a writer with a higher fence always writes after

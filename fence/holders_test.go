@@ -18,20 +18,20 @@ import (
 )
 
 // A held permit is good even if another permit has a higher fence.
-func TestHolders(t *testing.T) {
+func TestHoldersAcceptsHeldPermitsAndReaders(t *testing.T) {
 	client, sleep := fencetest.NewMemoryClients(t)
 	guard := fence.Holders{Locks: client()}
 	wantHeld := func(name string, lease *pawl.Lease) {
 		t.Helper()
 		left, err := guard.Check(t.Context(), name, lease.Fence())
 		if err != nil || left <= 0 || left > time.Minute {
-			t.Errorf("fence %d holds %q for %v: %v", lease.Fence(), name, left, err)
+			t.Errorf("Check(%q, %d) = %v, %v; want up to a minute", name, lease.Fence(), left, err)
 		}
 	}
 	wantStale := func(name string, lease *pawl.Lease, last uint64) {
 		t.Helper()
 		_, err := guard.Check(t.Context(), name, lease.Fence())
-		fencetest.Stale(t, err, name, lease.Fence(), last)
+		fencetest.WantStale(t, err, name, lease.Fence(), last)
 	}
 	permit := func() *pawl.Lease {
 		return must(client().Semaphore("exports", 2, pawl.WithTTL(time.Minute)).TryAcquire(t.Context(), 1))(t)
@@ -57,7 +57,7 @@ func TestHolders(t *testing.T) {
 	wantStale("rates", delayed, delayed.Fence())
 	wantStale("other", reader, 0) // on another name
 
-	fencetest.Rejects(t, func(resource string, f uint64) error {
+	fencetest.ChecksArguments(t, func(resource string, f uint64) error {
 		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
 	})
 }
@@ -93,7 +93,7 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 			return guard.Guard(t.Context(), "exports", lease.Fence(), func(ctx context.Context) error {
 				<-ctx.Done()
 				if !errors.Is(context.Cause(ctx), pawl.ErrStale) {
-					t.Errorf("the ctx of write ended with %v", context.Cause(ctx))
+					t.Errorf("the ctx of write ended with %v, want ErrStale", context.Cause(ctx))
 				}
 				meanwhile()
 				return nil
@@ -104,9 +104,9 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("the ctx of a write ended after %v", took)
+			t.Errorf("the ctx of write ended after %v, want 10 s at most", took)
 		}
-		fencetest.Stale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
+		fencetest.WantStale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
 		errFull := errors.New("full")
 		other := must(locks.Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
 		if err := guard.Guard(t.Context(), "exports", other.Fence(), func(context.Context) error { return errFull }); !errors.Is(err, errFull) {
@@ -115,7 +115,7 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 	})
 }
 
-func TestHandlerWithHolders(t *testing.T) {
+func TestHandlerWithHoldersRefusesReleasedPermits(t *testing.T) {
 	client, _ := fencetest.NewMemoryClients(t)
 	locks := client()
 	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
@@ -142,10 +142,10 @@ func TestHandlerWithHolders(t *testing.T) {
 	ctx := one.Context()
 	noError(t, one.Release(t.Context()))
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		fencetest.Stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
+		fencetest.WantStale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
 	}
 	noError(t, locks.Close())
 	if err := send(http.MethodPost, two.Context()); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("a service whose client is closed: %v", err)
+		t.Errorf("a service whose client is closed: %v; want ErrUnavailable", err)
 	}
 }

@@ -40,9 +40,9 @@ func TestAServiceRefusesStaleRequests(t *testing.T) {
 		}
 	}
 	write, read := request(http.MethodPost), request(http.MethodGet)
-	fencetest.Refuses(t, write)
-	fencetest.Rejects(t, write)
-	fencetest.Shares(t, write, read)
+	fencetest.ChecksStaleWrites(t, write)
+	fencetest.ChecksArguments(t, write)
+	fencetest.ChecksReadersAndWriters(t, write, read)
 }
 
 func accountResource(*http.Request) string { return "account" }
@@ -51,7 +51,7 @@ func TestTransportWithoutAResourceSendsNothing(t *testing.T) {
 	client := &http.Client{Transport: &fence.Transport{Base: http.NewFileTransport(http.Dir(t.TempDir()))}}
 	answer, err := client.Post("http://localhost/", "text/plain", strings.NewReader("x"))
 	if !errors.Is(err, pawl.ErrInvalid) {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("%v, %v; want ErrInvalid", answer, err)
 	}
 }
 
@@ -70,13 +70,13 @@ func TestTransportSendsTheFenceOfTheContext(t *testing.T) {
 	err := locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		f, _ := pawl.FenceOf(ctx, "account")
 		if code, body := post(ctx); code != http.StatusOK || body != "written by "+strconv.FormatUint(f, 10) {
-			t.Errorf("%d %s; the fence is %d", code, body, f)
+			t.Errorf("got %d %s; want success, and the fence %d", code, body, f)
 		}
 		return nil
 	})
 	noError(t, err)
 	if code, body := post(t.Context()); code != http.StatusPreconditionRequired {
-		t.Errorf("without a lease: %d %s", code, body)
+		t.Errorf("without a lease: %d %s; want 428", code, body)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 			}
 			for code, target := range map[int]error{400: pawl.ErrInvalid, 428: pawl.ErrInvalid, 503: pawl.ErrUnavailable} {
 				if errors.Is(responseErr, target) != (c.want == code || code == 428 && c.want == 400 || code == 400 && c.want == 428) {
-					t.Errorf("ResponseError returned %v", responseErr)
+					t.Errorf("ResponseError returned %v for the status %d", responseErr, c.want)
 				}
 			}
 			if strings.Contains(body.String(), "sesame") {
@@ -141,7 +141,7 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 				Status              int
 			}
 			if answer.Header.Get("Content-Type") != "application/problem+json" || json.Unmarshal(body.Bytes(), &p) != nil || p.Status != c.want || p.Type == "" || p.Title == "" || p.Detail == "" {
-				t.Errorf("%s %s", answer.Header, body.String())
+				t.Errorf("want a problem document; got %s %s", answer.Header, body.String())
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 					return err
 				}
 				if answer.Body.Close(); answer.StatusCode != want {
-					t.Errorf("%q: %s", resource, answer.Status)
+					t.Errorf("%q: %s; want the status %d", resource, answer.Status, want)
 				}
 				r.Method = http.MethodGet // reading needs no lock
 				if answer, err = client.Do(r); err != nil {
@@ -215,6 +215,6 @@ func TestARolledBackAnswerIsNotSent(t *testing.T) {
 	r.Header.Set(fence.HeaderResource, "account")
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		defer answer.Body.Close()
-		t.Errorf("the client got the answer %s", answer.Status)
+		t.Errorf("the client got the answer %s of a failed commit", answer.Status)
 	}
 }

@@ -9,12 +9,12 @@ import (
 // whose writes all come from this process. It never forgets a resource, and needs about
 // 100 bytes for each. The zero Memory is ready, and many goroutines may use it.
 type Memory struct {
-	mu    sync.Mutex // protects the map and the fences in it, not the turns
-	marks map[string]*mark
+	mu        sync.Mutex // protects the map and the fences in it, not the turns
+	resources map[string]*resourceFences
 }
 
-// A mark has the fences of one resource.
-type mark struct {
+// resourceFences has the fences of one resource.
+type resourceFences struct {
 	written uint64        // the highest accepted fence of a writer
 	seen    uint64        // the highest accepted fence of a writer or reader
 	turn    chan struct{} // has one element while a write runs in Guard
@@ -35,13 +35,13 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 	if err := checkNotNil(ctx, "write", write); err != nil {
 		return err
 	}
-	k, err := m.check(resource, fence, true)
+	known, err := m.check(resource, fence, true)
 	if err != nil {
 		return err
 	}
 	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
+	case known.turn <- struct{}{}:
+		defer func() { <-known.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -75,31 +75,31 @@ func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64,
 	return m.CheckReader(resource, fence)
 }
 
-// check accepts a fence of a writer or a reader, and returns the mark of the resource.
-func (m *Memory) check(resource string, fence uint64, isWriter bool) (*mark, error) {
+// check accepts a fence of a writer or a reader, and returns the fences of its resource.
+func (m *Memory) check(resource string, fence uint64, isWriter bool) (*resourceFences, error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.marks[resource]
-	if k == nil {
-		if m.marks == nil {
-			m.marks = map[string]*mark{}
+	known := m.resources[resource]
+	if known == nil {
+		if m.resources == nil {
+			m.resources = map[string]*resourceFences{}
 		}
-		k = &mark{turn: make(chan struct{}, 1)}
-		m.marks[resource] = k
+		known = &resourceFences{turn: make(chan struct{}, 1)}
+		m.resources[resource] = known
 	}
-	highest := k.written
+	highest := known.written
 	if isWriter {
-		highest = k.seen
+		highest = known.seen
 	}
 	if err := checkNotBelow(resource, fence, highest); err != nil {
 		return nil, err
 	}
 	if isWriter {
-		k.written = fence
+		known.written = fence
 	}
-	k.seen = max(k.seen, fence)
-	return k, nil
+	known.seen = max(known.seen, fence)
+	return known, nil
 }

@@ -89,13 +89,13 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 	if err := cmp.Or(checkNotNil(ctx, "store", store), checkNotNil(ctx, "update", update), validateKey(key), validateFence(fence)); err != nil {
 		return err
 	}
-	write := rand.Text()
+	writeID := rand.Text()
 	for n := range maxChanges {
-		old, err := read(ctx, store, key)
+		old, err := readObject(ctx, store, key)
 		if err != nil {
 			return err
 		}
-		if old.metadata(objectWrite) == write {
+		if old.metadata(objectWrite) == writeID {
 			return nil // the store got the write twice, and refused the second request
 		}
 		highest, err := old.fence()
@@ -112,7 +112,7 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 		if !hasNumber(o.Body, fence) {
 			return &pawl.InvalidError{Argument: "body of the object", Problem: "does not have the fence in it", Allowed: strconv.FormatUint(fence, 10) + " in decimal, anywhere"}
 		}
-		o.Metadata[ObjectFence], o.Metadata[objectWrite] = strconv.FormatUint(fence, 10), write
+		o.Metadata[ObjectFence], o.Metadata[objectWrite] = strconv.FormatUint(fence, 10), writeID
 		err = store.Put(ctx, key, o)
 		if !isChanged(err) {
 			return storeError("write", key, err)
@@ -146,7 +146,7 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 			return storeError("write", key, err)
 		}
 	}
-	old, err := read(ctx, store, key)
+	old, err := readObject(ctx, store, key)
 	if err != nil {
 		return err
 	}
@@ -160,11 +160,11 @@ func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error 
 	}); err != nil {
 		return err
 	}
-	now, err := read(ctx, store, key)
+	updated, err := readObject(ctx, store, key)
 	if err != nil {
 		return err
 	}
-	if stored, err := now.fence(); err != nil || stored < fence {
+	if stored, err := updated.fence(); err != nil || stored < fence {
 		return permanentError(key, errors.New("the store does not keep metadata"), "look at what Put and Get do with Metadata")
 	}
 	return nil
@@ -178,8 +178,8 @@ func validateKey(key string) error {
 	return nil
 }
 
-// read reads an object, and returns an empty one if it does not exist.
-func read(ctx context.Context, store ObjectStore, key string) (Object, error) {
+// readObject reads an object, and returns an empty one if it does not exist.
+func readObject(ctx context.Context, store ObjectStore, key string) (Object, error) {
 	o, err := store.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNoObject):

@@ -21,14 +21,14 @@ func report(f uint64, text string) func([]byte) ([]byte, error) {
 	return func([]byte) ([]byte, error) { return fmt.Appendf(nil, "# fence %d\n%s\n", f, text), nil }
 }
 
-func TestUpdateObject(t *testing.T) {
+func TestUpdateObjectRefusesStaleFences(t *testing.T) {
 	b := newBucket()
 	ctx := t.Context()
 	write := func(key string, f uint64) error { return fence.UpdateObject(ctx, b, key, f, report(f, "report")) }
-	fencetest.Refuses(t, write)
-	fencetest.RejectsNumbers(t, write)
+	fencetest.ChecksStaleWrites(t, write)
+	fencetest.ChecksInvalidFences(t, write)
 	for _, key := range []string{"", strings.Repeat("x", 1025)} {
-		fencetest.Invalid(t, write, key, 1)
+		fencetest.WantRejected(t, write, key, 1)
 	}
 	if err := write(strings.Repeat("x/y", 80), 1); err != nil {
 		t.Errorf("a long key: %v", err)
@@ -57,16 +57,16 @@ func TestUpdateObject(t *testing.T) {
 	}
 	o := must(b.Get(ctx, "old"))(t)
 	if string(o.Body) != "one two 5" || o.Metadata["Author"] != "somebody" || o.Metadata["Pawl-Fence"] != "5" {
-		t.Errorf("%q %v", o.Body, o.Metadata)
+		t.Errorf("the object is %q with the metadata %v", o.Body, o.Metadata)
 	}
 	// A value that is not a fence does not count as a low fence.
 	noError(t, b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}))
 	failed, ok := errors.AsType[*pawl.BackendError](write("old", 9))
 	if !ok || !failed.Permanent || !strings.Contains(failed.Error(), `"five"`) {
-		t.Errorf("metadata that is not a fence: %v", failed)
+		t.Errorf("metadata that is not a fence: %v; want a permanent error", failed)
 	}
 	if err := fence.UpdateObject(ctx, failingStore{}, "x", 5, report(5, "")); !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("without a bucket: %v", err)
+		t.Errorf("without a bucket: %v; want ErrUnavailable", err)
 	}
 }
 
@@ -85,11 +85,11 @@ func TestARepeatedBodyIsRefused(t *testing.T) {
 	if secondOff != off {
 		t.Fatalf("equal bodies have different ETags: %s, %s", off, secondOff)
 	}
-	put(off, "on", 2) // the store accepts a write of the paused holder of 2, which had read the first body
+	put(off, "on", 2) // the store accepts a write of the paused holder with fence 2, which had read the first body
 
 	err := fence.UpdateObject(ctx, b, "switch", 4, func([]byte) ([]byte, error) { return []byte("off"), nil })
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "fence") {
-		t.Errorf("a body without its fence: %v", err)
+		t.Errorf("a body without its fence: %v; want ErrInvalid", err)
 	}
 	for f, body := range map[uint64]string{4: "14 41 4a4", 40: "0400 (40)"} {
 		if err := fence.UpdateObject(ctx, b, strconv.FormatUint(f, 10), f, func([]byte) ([]byte, error) { return []byte(body), nil }); err != nil {
@@ -98,27 +98,27 @@ func TestARepeatedBodyIsRefused(t *testing.T) {
 	}
 	for _, body := range []string{"", "on", "14", "41", "141 44"} {
 		if err := fence.UpdateObject(ctx, b, "none", 4, func([]byte) ([]byte, error) { return []byte(body), nil }); !errors.Is(err, pawl.ErrInvalid) {
-			t.Errorf("%q does not contain 4: %v", body, err)
+			t.Errorf("%q does not contain 4: %v; want ErrInvalid", body, err)
 		}
 	}
 }
 
-// An interruptedStore calls before before its first Put, and after after it.
+// An interruptedStore calls beforePut before its first Put, and afterPut after it.
 type interruptedStore struct {
 	fence.ObjectStore
-	before func()
-	after  func(err error) error
+	beforePut func()
+	afterPut  func(err error) error
 }
 
-func (m *interruptedStore) Put(ctx context.Context, key string, o fence.Object) error {
-	if before := m.before; before != nil {
-		m.before = nil
-		before()
+func (s *interruptedStore) Put(ctx context.Context, key string, o fence.Object) error {
+	if beforePut := s.beforePut; beforePut != nil {
+		s.beforePut = nil
+		beforePut()
 	}
-	err := m.ObjectStore.Put(ctx, key, o)
-	if after := m.after; after != nil {
-		m.after = nil
-		return after(err)
+	err := s.ObjectStore.Put(ctx, key, o)
+	if afterPut := s.afterPut; afterPut != nil {
+		s.afterPut = nil
+		return afterPut(err)
 	}
 	return err
 }
@@ -131,12 +131,12 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 		if key == "old" {
 			must(0, fence.UpdateObject(t.Context(), b, key, 3, report(3, "before")))(t)
 		}
-		m := &interruptedStore{ObjectStore: b, before: func() {
+		store := &interruptedStore{ObjectStore: b, beforePut: func() {
 			must(0, fence.UpdateObject(t.Context(), b, key, 7, report(7, "by the next holder")))(t)
 		}}
-		fencetest.Stale(t, fence.UpdateObject(t.Context(), m, key, 5, report(5, "too late")), key, 5, 7)
+		fencetest.WantStale(t, fence.UpdateObject(t.Context(), store, key, 5, report(5, "too late")), key, 5, 7)
 		if o := must(b.Get(t.Context(), key))(t); !strings.Contains(string(o.Body), "by the next holder") {
-			t.Errorf("%s is %q", key, o.Body)
+			t.Errorf("%s is %q, want the report of the next holder", key, o.Body)
 		}
 	}
 }
@@ -146,20 +146,20 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 func TestAWriteThatTheStoreGetsTwiceCountsOnce(t *testing.T) {
 	b := newBucket()
 	add := func(old []byte) ([]byte, error) { return append(old, "5;"...), nil }
-	m := &interruptedStore{ObjectStore: b, after: func(err error) error {
+	store := &interruptedStore{ObjectStore: b, afterPut: func(err error) error {
 		return errors.Join(err, fence.ErrObjectChanged)
 	}}
 	for range 2 {
-		noError(t, fence.UpdateObject(t.Context(), m, "log", 5, add))
+		noError(t, fence.UpdateObject(t.Context(), store, "log", 5, add))
 	}
 	if o := must(b.Get(t.Context(), "log"))(t); string(o.Body) != "5;5;" {
-		t.Errorf("after two updates the body is %q", o.Body)
+		t.Errorf("after two updates the body is %q, want each once", o.Body)
 	}
 }
 
 // Many holders update one object at the same time. All of them write, one after the
 // other.
-func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
+func TestConcurrentUpdatesOfOneObjectAreAllWritten(t *testing.T) {
 	b := newBucket()
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -173,12 +173,12 @@ func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if o := must(b.Get(t.Context(), "log"))(t); strings.Count(string(o.Body), "\n") != 8 {
-		t.Errorf("the body is %q", o.Body)
+		t.Errorf("the body is %q, want 8 lines", o.Body)
 	}
 }
 
 // UpdateObject gives up after 20 changes of the object, or when ctx ends.
-func TestAnObjectThatKeepsChanging(t *testing.T) {
+func TestUpdateObjectGivesUpOnAnObjectThatKeepsChanging(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		tries := 0
 		update := func([]byte) ([]byte, error) {
@@ -187,7 +187,7 @@ func TestAnObjectThatKeepsChanging(t *testing.T) {
 		}
 		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), changingStore{}, "x", 5, update))
 		if !ok || failed.Permanent || !errors.Is(failed, fence.ErrObjectChanged) || tries != 20 {
-			t.Errorf("after %d tries: %v", tries, failed)
+			t.Errorf("after %d tries: %v; want ErrObjectChanged after 20", tries, failed)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -211,7 +211,7 @@ func TestABadETagIsAPermanentError(t *testing.T) {
 	for _, etag := range []string{"", `W/"x"`} {
 		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), badETagStore(etag), "x", 5, report(5, "")))
 		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), strconv.Quote(etag)) {
-			t.Errorf("%q: %v", etag, failed)
+			t.Errorf("the ETag %q: %v; want a permanent error with it", etag, failed)
 		}
 	}
 }
@@ -219,13 +219,13 @@ func TestABadETagIsAPermanentError(t *testing.T) {
 // A badETagStore returns a bad ETag: its adapter omits the ETag, or its proxy changes it.
 type badETagStore string
 
-func (g badETagStore) Get(context.Context, string) (fence.Object, error) {
-	return fence.Object{ETag: string(g)}, nil
+func (s badETagStore) Get(context.Context, string) (fence.Object, error) {
+	return fence.Object{ETag: string(s)}, nil
 }
 
 func (badETagStore) Put(context.Context, string, fence.Object) error { return nil }
 
-func TestProbeObjectStore(t *testing.T) {
+func TestProbeObjectStoreDetectsIgnoredConditions(t *testing.T) {
 	b := newBucket()
 	for range 2 { // the second time, the object exists
 		noError(t, fence.ProbeObjectStore(t.Context(), b, "pawl-probe"))
@@ -245,7 +245,7 @@ func TestProbeObjectStore(t *testing.T) {
 	} {
 		failed, ok := errors.AsType[*pawl.BackendError](fence.ProbeObjectStore(t.Context(), store, "pawl-probe"))
 		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), what) || failed.Hint == "" {
-			t.Errorf("a store without %s: %v", what, failed)
+			t.Errorf("a store without %s: %v; want a permanent error that names it", what, failed)
 		}
 	}
 	if err := fence.ProbeObjectStore(t.Context(), b, ""); !errors.Is(err, pawl.ErrInvalid) {
@@ -259,14 +259,14 @@ func TestProbeObjectStore(t *testing.T) {
 // An oldStore ignores a part of a request, as old stores do.
 type oldStore struct {
 	*bucket
-	changes func(o *fence.Object, stored fence.Object)
+	change func(o *fence.Object, stored fence.Object)
 }
 
-func (h oldStore) Put(ctx context.Context, key string, o fence.Object) error {
-	stored, err := h.Get(ctx, key)
+func (s oldStore) Put(ctx context.Context, key string, o fence.Object) error {
+	stored, err := s.Get(ctx, key)
 	if err != nil && !errors.Is(err, fence.ErrNoObject) {
 		return err
 	}
-	h.changes(&o, stored)
-	return h.bucket.Put(ctx, key, o)
+	s.change(&o, stored)
+	return s.bucket.Put(ctx, key, o)
 }

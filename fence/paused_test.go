@@ -20,7 +20,7 @@ import (
 func TestAPausedHolderIsRefusedByMemory(t *testing.T) {
 	var guard fence.Memory
 	stored := ""
-	fencetest.Story(t, fencetest.Place{
+	fencetest.ChecksStory(t, fencetest.ReportStore{
 		Write: func(lease *pawl.Lease, text string) error {
 			return guard.Guard(t.Context(), lease.Name(), lease.Fence(), func(context.Context) error {
 				stored = text
@@ -54,7 +54,7 @@ func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 				_, text, _ := strings.Cut(lines[len(lines)-1], " ")
 				return text
 			}
-			fencetest.Story(t, fencetest.Place{
+			fencetest.ChecksStory(t, fencetest.ReportStore{
 				Write: func(lease *pawl.Lease, text string) error {
 					if output, err := run("write", "report", strconv.FormatUint(lease.Fence(), 10), text); err != nil {
 						return errors.New(strings.TrimSpace(output))
@@ -69,7 +69,7 @@ func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
 				t.Error(output)
 			}
 			if output := must(run("read", "lost"))(t); output != "5 once\n" {
-				t.Errorf("the object is %q", output)
+				t.Errorf("the object is %q, want one write", output)
 			}
 		})
 	}

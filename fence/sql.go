@@ -18,7 +18,7 @@ const (
 )
 
 // A statement may store a fence that the check then refuses. That does no harm, because
-// that fence was granted, too, and is below the stored seen.
+// that fence was granted, too, and is below the column seen.
 const (
 	// The resource is bytes, because PostgreSQL reads text in the session's encoding.
 	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
@@ -64,7 +64,7 @@ func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) fu
 // Permanent and says what to do. In REPEATABLE READ or above, a transaction that waited
 // here fails with SQLSTATE 40001. Repeat the transaction.
 func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
-	return check(ctx, "postgres", query, postgresWriter, resource, []byte(resource), fence)
+	return checkSQL(ctx, "postgres", query, postgresWriter, resource, []byte(resource), fence)
 }
 
 // CheckPostgresReader is CheckPostgres for a reader of an RWMutex. It refuses the reader
@@ -76,7 +76,7 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 //
 //	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
 func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
-	return check(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
+	return checkSQL(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
 }
 
 // CheckSQLite is CheckPostgres on SQLite, with the table of [SQLiteTable].
@@ -84,7 +84,7 @@ func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64)
 	if err := checkNotNil(ctx, "transaction", tx); err != nil {
 		return err
 	}
-	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, resource, fence)
+	return checkSQL(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, resource, fence)
 }
 
 // CheckSQLiteReader is CheckPostgresReader on SQLite. db is a *sql.DB, a *sql.Conn or a
@@ -95,15 +95,15 @@ func CheckSQLiteReader(ctx context.Context, db interface {
 	if err := checkNotNil(ctx, "database", db); err != nil {
 		return err
 	}
-	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, resource, fence)
+	return checkSQL(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, resource, fence)
 }
 
-func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, sent any, fence uint64) error {
+func checkSQL(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, resourceArgument any, fence uint64) error {
 	if err := cmp.Or(checkNotNil(ctx, "query", query), validate(resource, fence)); err != nil {
 		return err
 	}
 	var highest uint64
-	if err := query(ctx, statement, sent, int64(fence)).Scan(&highest); err != nil {
+	if err := query(ctx, statement, resourceArgument, int64(fence)).Scan(&highest); err != nil {
 		return tableError(store, resource, err)
 	}
 	return checkNotBelow(resource, fence, highest)
@@ -130,11 +130,11 @@ func checkMySQL(ctx context.Context, db interface {
 	if err := cmp.Or(checkNotNil(ctx, "database or transaction", db), validate(resource, fence)); err != nil {
 		return err
 	}
-	done, err := db.ExecContext(ctx, statement, append([]any{hex.EncodeToString([]byte(resource))}, args...)...)
+	result, err := db.ExecContext(ctx, statement, append([]any{hex.EncodeToString([]byte(resource))}, args...)...)
 	if err != nil {
 		return tableError("mysql", resource, err)
 	}
-	highest, err := done.LastInsertId()
+	highest, err := result.LastInsertId()
 	if err != nil {
 		return tableError("mysql", resource, err)
 	}
@@ -147,9 +147,9 @@ func tableError(store, resource string, err error) error {
 	failed := backendError(store, "check the fence for", resource, err)
 	if text := err.Error(); strings.Contains(text, "pawl_fences") || strings.Contains(text, "'seen'") {
 		failed.Permanent = true
-		failed.Hint = "create the table pawl_fences with " + tables[store] + " of package fence, and let this user write to it"
+		failed.Hint = "create the table pawl_fences with " + tableConstants[store] + " of package fence, and let this user write to it"
 	}
 	return failed
 }
 
-var tables = map[string]string{"postgres": "PostgresTable", "mysql": "MySQLTable", "sqlite": "SQLiteTable"}
+var tableConstants = map[string]string{"postgres": "PostgresTable", "mysql": "MySQLTable", "sqlite": "SQLiteTable"}

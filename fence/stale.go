@@ -68,13 +68,13 @@ func validateFence(fence uint64) error {
 	return nil
 }
 
-// checkNotNil refuses a nil ctx, and a nil pointer or function, which the error names.
-func checkNotNil(ctx context.Context, what string, x any) error {
+// checkNotNil refuses a nil ctx, and an argument that is a nil pointer or function.
+func checkNotNil(ctx context.Context, argument string, value any) error {
 	if ctx == nil {
 		return &pawl.InvalidError{Argument: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
-	if v := reflect.ValueOf(x); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
-		return &pawl.InvalidError{Argument: what, Problem: "is nil", Allowed: "the caller's own"}
+	if v := reflect.ValueOf(value); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
+		return &pawl.InvalidError{Argument: argument, Problem: "is nil", Allowed: "the caller's own"}
 	}
 	return nil
 }

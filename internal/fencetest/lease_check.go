@@ -74,7 +74,7 @@ func (e Engine) createWorkTable(t TB) {
 func ChecksTheHolder(t TB, e Engine) {
 	t.Helper()
 	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
-	job := "job " + rand.Text() // the name of an earlier call is still held
+	job := "job " + rand.Text() // a new name, because an earlier call still holds its own
 	c := servertest.Mutex(job)
 	c.TTL = time.Hour
 	g := servertest.Gets(t, d, c)
@@ -176,7 +176,7 @@ func ChecksEachWrite(t TB, e Engine) {
 				case errors.Is(err, driver.ErrStale), strings.Contains(err.Error(), "repeat the transaction"):
 					refused++
 				default:
-					t.Errorf("%v", err)
+					t.Errorf("an increment: %v", err)
 				}
 				mu.Unlock()
 				_ = d.Release(t.Context(), servertest.Lease(c))
@@ -185,7 +185,7 @@ func ChecksEachWrite(t TB, e Engine) {
 	}
 	all.Wait()
 	if n, err := read(); err != nil || n != accepted || accepted == 0 || refused == 0 {
-		t.Errorf("%d were accepted, %d refused, and the number is %d, %v", accepted, refused, n, err)
+		t.Errorf("%d increments were accepted, %d refused, and the number is %d, %v; want both results, and the number of the accepted ones", accepted, refused, n, err)
 	}
 }
 
@@ -209,17 +209,17 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 				if err := tx.Check(t.Context(), Lease(c.Name, g.Fence)); err != nil {
 					return err
 				}
-				wantError := func(what string, request func(short context.Context) error) {
-					short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				wantError := func(what string, request func(shortCtx context.Context) error) {
+					shortCtx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 					defer cancel()
-					if request(short) == nil {
+					if request(shortCtx) == nil {
 						t.Errorf("%s took effect during the transaction", what)
 					}
 				}
 				next := servertest.Mutex(c.Name)
-				acquire := func(short context.Context) error { _, err := e.Locks.Acquire(short, next); return err }
-				wantError("a break", func(short context.Context) error {
-					return e.Locks.(driver.LeaseBreaker).Break(short, c.Name, g.Fence, 0, next.Owner)
+				acquire := func(shortCtx context.Context) error { _, err := e.Locks.Acquire(shortCtx, next); return err }
+				wantError("a break", func(shortCtx context.Context) error {
+					return e.Locks.(driver.LeaseBreaker).Break(shortCtx, c.Name, g.Fence, 0, next.Owner)
 				})
 				next.Force = true
 				wantError("a claim by force", acquire)
@@ -233,7 +233,7 @@ func ChecksUntilTheEnd(t TB, e Engine) {
 			break
 		}
 		if !errors.Is(err, driver.ErrStale) && !errors.Is(err, driver.ErrUnavailable) {
-			t.Fatalf("%v", err)
+			t.Fatalf("a checked transaction: %v", err)
 		}
 	}
 	servertest.Gets(t, e.Locks, servertest.Mutex(c.Name))
@@ -244,27 +244,27 @@ func ChecksSeveral(t TB, e Engine) {
 	t.Helper()
 	d, check := e.Locks, func(leases ...driver.Lease) error { return e.check(t.Context(), leases...) }
 	a, b, one, two := servertest.Mutex("a"), servertest.Mutex("b"), servertest.Reader("shared"), servertest.Reader("shared")
-	la, lb := Lease("a", servertest.Gets(t, d, a).Fence), Lease("b", servertest.Gets(t, d, b).Fence)
-	l1, l2 := Lease("shared", servertest.Gets(t, d, one).Fence), Lease("shared", servertest.Gets(t, d, two).Fence)
-	for _, leases := range [][]driver.Lease{{la, lb}, {lb, la}, {la, la}, {l2, lb, l1, la}} {
+	leaseA, leaseB := Lease("a", servertest.Gets(t, d, a).Fence), Lease("b", servertest.Gets(t, d, b).Fence)
+	shared1, shared2 := Lease("shared", servertest.Gets(t, d, one).Fence), Lease("shared", servertest.Gets(t, d, two).Fence)
+	for _, leases := range [][]driver.Lease{{leaseA, leaseB}, {leaseB, leaseA}, {leaseA, leaseA}, {shared2, leaseB, shared1, leaseA}} {
 		if err := check(leases...); err != nil {
-			t.Errorf("%v: %v", leases, err)
+			t.Errorf("the check of %v: %v", leases, err)
 		}
 	}
 	servertest.Releases(t, d, b)
 	servertest.Releases(t, d, one)
-	for ended, leases := range map[string][]driver.Lease{`"b"`: {lb, la}, `"shared"`: {l2, la, l1}, `"new"`: {la, Lease("new", 1)}} {
+	for ended, leases := range map[string][]driver.Lease{`"b"`: {leaseB, leaseA}, `"shared"`: {shared2, leaseA, shared1}, `"new"`: {leaseA, Lease("new", 1)}} {
 		if err := check(leases...); !errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), ended) || strings.Contains(err.Error(), `"a"`) {
 			t.Errorf("%v; want ErrStale, with the name %s", err, ended)
 		}
 	}
-	if err := check(la, l2); err != nil {
+	if err := check(leaseA, shared2); err != nil {
 		t.Errorf("two held leases: %v", err)
 	}
 	WantInvalid(t, check(), "no lease")
 	for _, l := range []driver.Lease{nil, (*pawl.Lease)(nil), new(pawl.Lease)} {
 		WantInvalid(t, check(l), "lease is nil", "LeaseOf")
-		WantInvalid(t, check(la, l), "lease 2 of 2 is nil", "LeaseOf")
+		WantInvalid(t, check(leaseA, l), "lease 2 of 2 is nil", "LeaseOf")
 	}
 }
 
@@ -322,7 +322,7 @@ func ChecksInAnyOrder(t TB, e Engine) {
 		all.Go(func() {
 			for range 50 {
 				if err := e.check(t.Context(), order...); err != nil {
-					t.Errorf("%v: %v", order, err)
+					t.Errorf("the check of %v: %v", order, err)
 					return
 				}
 			}
@@ -359,7 +359,7 @@ func ChecksTheClient(t TB, e Engine) {
 	go func() {
 		l, err := passed.Lock(t.Context())
 		if err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("Lock: %v", err)
 		}
 		next <- l
 	}()
@@ -368,7 +368,7 @@ func ChecksTheClient(t TB, e Engine) {
 	}
 	time.Sleep(50 * time.Millisecond) // the second Lock now waits
 	if err := first.Release(t.Context()); err != nil {
-		t.Errorf("%v", err)
+		t.Errorf("Release: %v", err)
 	}
 	if err := check(t.Context(), first); !errors.Is(err, driver.ErrStale) || !errors.Is(err, pawl.ErrReleased) {
 		t.Errorf("a released lease, which the client passed on: %v; want ErrStale and ErrReleased", err)
@@ -384,7 +384,7 @@ func ChecksTheClient(t TB, e Engine) {
 			t.Errorf("inside All: %v", err)
 		}
 		if err := locks.Break(t.Context(), "y", y.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("Break: %v", err)
 		}
 		<-ctx.Done()
 		err := check(ctx, x, y)

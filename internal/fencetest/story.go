@@ -12,21 +12,21 @@ import (
 //go:embed testdata/paused.txt
 var wantStory string
 
-// A Place is a store to which two holders of one lock write a report.
-type Place struct {
+// A ReportStore is a store to which two holders of one lock write a report.
+type ReportStore struct {
 	Write func(lease *pawl.Lease, text string) error
 	Read  func() string
 }
 
-// Story pauses a holder past its TTL, so that the place refuses its write. It checks the
-// text of all answers, which must be the same for every Place. docs/fencing.md shows it.
-func Story(t TB, p Place) {
+// ChecksStory pauses a holder past its TTL, so that the store refuses its write. The text
+// of all answers must be the same for every store, as in docs/fencing.md.
+func ChecksStory(t TB, store ReportStore) {
 	t.Helper()
 	var got strings.Builder
 	client, sleep := NewMemoryClients(t)
 	write := func(holder string, lease *pawl.Lease, text string) {
 		answer := "ok"
-		if err := p.Write(lease, text); err != nil {
+		if err := store.Write(lease, text); err != nil {
 			answer = err.Error()
 		}
 		fmt.Fprintf(&got, "%s writes %q with fence %d:\n    %s\n", holder, text, lease.Fence(), answer)
@@ -40,7 +40,7 @@ func Story(t TB, p Place) {
 	fmt.Fprintln(&got, "one goes on, and still believes that it holds the lock:", one.Err() == nil)
 	write("one", one, "first draft, corrected")
 	write("two", two, "third draft")
-	fmt.Fprintf(&got, "stored: %q\n", p.Read())
+	fmt.Fprintf(&got, "stored: %q\n", store.Read())
 
 	if got.String() != wantStory {
 		t.Errorf("the story is:\n%s\nwant:\n%s", got.String(), wantStory)

@@ -86,16 +86,16 @@ func TestMongo(t *testing.T) {
 	}
 	accounts := bson.A{bson.M{"_id": "account", "balance": 0}, bson.M{"_id": "other", "balance": 0}, bson.M{"_id": "shared", "balance": 0}}
 	must(c.InsertMany(t.Context(), accounts))(t)
-	fencetest.Refuses(t, writer(false))
-	fencetest.Rejects(t, writer(false))
-	fencetest.Shares(t, writer(false), read)
+	fencetest.ChecksStaleWrites(t, writer(false))
+	fencetest.ChecksArguments(t, writer(false))
+	fencetest.ChecksReadersAndWriters(t, writer(false), read)
 	if n := balance("account"); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}
 
 	must(c.DeleteMany(t.Context(), bson.M{}))(t)
-	fencetest.Refuses(t, writer(true))
-	fencetest.Rejects(t, writer(true))
+	fencetest.ChecksStaleWrites(t, writer(true))
+	fencetest.ChecksArguments(t, writer(true))
 	if n := balance("account"); n != 50 {
 		t.Errorf("with upserts the balance is %d, want 50", n)
 	}

@@ -22,7 +22,7 @@ func TestRedis(t *testing.T) {
 		_, err := script.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f, 10).Result()
 		return fence.RedisError(err, resource, f)
 	}
-	fencetest.Refuses(t, write)
+	fencetest.ChecksStaleWrites(t, write)
 	readScript := goredis.NewScript(fence.RedisReaderScript(`return redis.call('GET', KEYS[1])`))
 	read := func(resource string, f uint64) error {
 		_, err := readScript.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f).Result()
@@ -31,7 +31,7 @@ func TestRedis(t *testing.T) {
 		}
 		return fence.RedisError(err, resource, f)
 	}
-	fencetest.Shares(t, write, read)
+	fencetest.ChecksReadersAndWriters(t, write, read)
 	if n := must(c.Get(t.Context(), "balance:account").Int())(t); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}

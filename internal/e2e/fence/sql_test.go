@@ -56,9 +56,9 @@ func testDatabase(t *testing.T, db *sql.DB, table string, check check, reader fu
 	for range 2 { // the second creation changes nothing
 		must(db.ExecContext(t.Context(), table))(t)
 	}
-	fencetest.Refuses(t, write)
-	fencetest.Rejects(t, write)
-	fencetest.Shares(t, write, reader)
+	fencetest.ChecksStaleWrites(t, write)
+	fencetest.ChecksArguments(t, write)
+	fencetest.ChecksReadersAndWriters(t, write, reader)
 	if err := write("largest", 1<<63-1); err != nil {
 		t.Errorf("the largest fence: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestPostgres(t *testing.T) {
 	c := must(pgx.Connect(t.Context(), dsn))(t)
 	defer c.Close(t.Context())
 	must(c.Exec(t.Context(), "TRUNCATE pawl_fences"))(t)
-	fencetest.Refuses(t, func(resource string, f uint64) error {
+	fencetest.ChecksStaleWrites(t, func(resource string, f uint64) error {
 		tx := must(c.Begin(t.Context()))(t)
 		defer tx.Rollback(t.Context())
 		if err := fence.CheckPostgres(t.Context(), fence.Query(tx.QueryRow), resource, f); err != nil {
