@@ -21,7 +21,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "localhost", "127.0.0.1")
-	other, otherKey := certtest.NewAuthority(t).Certifies(t, "elsewhere")
+	other, otherKey := certtest.NewAuthority(t).Certify(t, "elsewhere")
 	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
 	url, mine := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
 	one, two := openDriver(t, url+mine+"&ca_cert="+own.CA), openDriver(t, url+mine+"&skip_verify=true")

@@ -14,7 +14,7 @@ import (
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
-	cert, key := ca.Certifies(t, "localhost")
+	cert, key := ca.Certify(t, "localhost")
 	for scheme, config := range map[string]string{
 		"nats":     "tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 20 }",
 		"nats+tls": "tls { cert_file: %q, key_file: %q, ca_file: %q, handshake_first: true, timeout: 20 }",

@@ -14,7 +14,7 @@ import (
 
 func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 	ca := certtest.NewAuthority(t)
-	cert, key := ca.Certifies(t, "localhost", "127.0.0.1")
+	cert, key := ca.Certify(t, "localhost", "127.0.0.1")
 	port := servertest.FreePort(t)
 	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", ca.File)
 	url := "rediss://:hunter2@localhost:" + port
@@ -40,7 +40,7 @@ func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	tlsArgs := func(hosts ...string) (port string, args []string) {
 		port = servertest.FreePort(t)
-		cert, key := ca.Certifies(t, hosts...)
+		cert, key := ca.Certify(t, hosts...)
 		return port, []string{
 			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File,
 			"--tls-auth-clients", "no", "--tls-cluster", "yes", "--tls-replication", "yes",

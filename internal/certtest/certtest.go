@@ -1,5 +1,4 @@
-// Package certtest makes certificates for tests of TLS, and replaces them while drivers
-// use them.
+// Package certtest makes TLS certificates for tests, and replaces them during use.
 package certtest
 
 import (
@@ -24,7 +23,7 @@ type TB = servertest.TB
 
 // An Authority signs certificates.
 type Authority struct {
-	File string // has its own certificate
+	File string // the path of its own certificate
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -39,13 +38,13 @@ func NewAuthority(tb TB) *Authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	a.pem = block("CERTIFICATE", a.sign(tb, a.cert, a.key))
-	write(tb, a.File, a.pem)
+	a.pem = pemBlock("CERTIFICATE", a.sign(tb, a.cert, a.key))
+	replaceFile(tb, a.File, a.pem)
 	return a
 }
 
-// Certifies makes a certificate for these hosts, which servers and clients can use.
-func (a *Authority) Certifies(tb TB, hosts ...string) (cert, key string) {
+// Certify makes a certificate for a server or a client on these hosts, and its key.
+func (a *Authority) Certify(tb TB, hosts ...string) (cert, key string) {
 	tb.Helper()
 	i := NewIdentity(tb, tb.TempDir(), a, hosts...)
 	return i.Cert, i.Key
@@ -58,10 +57,10 @@ func (a *Authority) sign(tb TB, template *x509.Certificate, private *ecdsa.Priva
 	return signed
 }
 
-// An Identity has the files of a server or a client.
+// An Identity has the TLS files of a server or a client.
 type Identity struct {
-	CA, Cert, Key string // the trusted authority, the own certificate, and its key
-	Both          string // Cert and Key in one file
+	CA, Cert, Key string // the paths of the trusted authority, the own certificate, and its key
+	Both          string // the path of a file with Cert and Key
 
 	hosts []string
 }
@@ -105,19 +104,19 @@ func (i *Identity) replace(tb TB, a *Authority, end time.Time) {
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	basictest.NoError(tb, err)
-	own, key := block("CERTIFICATE", a.sign(tb, template, private)), block("PRIVATE KEY", secret)
-	write(tb, i.CA, a.pem)
-	write(tb, i.Cert, own)
-	write(tb, i.Key, key)
-	write(tb, i.Both, append(own, key...))
+	own, key := pemBlock("CERTIFICATE", a.sign(tb, template, private)), pemBlock("PRIVATE KEY", secret)
+	replaceFile(tb, i.CA, a.pem)
+	replaceFile(tb, i.Cert, own)
+	replaceFile(tb, i.Key, key)
+	replaceFile(tb, i.Both, append(own, key...))
 }
 
-func block(kind string, b []byte) []byte {
+func pemBlock(kind string, b []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})
 }
 
-// write replaces a file in one step.
-func write(tb TB, path string, b []byte) {
+// replaceFile replaces a file in one step.
+func replaceFile(tb TB, path string, b []byte) {
 	tb.Helper()
 	err := os.WriteFile(path+".new", b, 0o600)
 	if err == nil {

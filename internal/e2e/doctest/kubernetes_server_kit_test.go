@@ -49,7 +49,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	t.Cleanup(s.client.CloseIdleConnections)
 	tokens := filepath.Join(folder, "tokens.csv")
 	noError(t, os.WriteFile(tokens, []byte(s.token+",operator,1,system:masters\n"), 0o600))
-	cert, key := authority.Certifies(t, "127.0.0.1")
+	cert, key := authority.Certify(t, "127.0.0.1")
 	etcd := etcdtest.Start(t, 1).Members[0].Addr
 	s.url = "https://" + testservers.Start(t, "kubernetes", func(addr string) []string {
 		_, port, _ := net.SplitHostPort(addr)
