@@ -11,7 +11,7 @@ type Querier interface {
 }
 
 // ForEachRow runs a query, scans each row into the variables of into, and then calls
-// each. pgx has the same function for its rows.
+// each. For the rows of pgx there is pgx.ForEachRow.
 func ForEachRow(ctx context.Context, q Querier, statement string, args, into []any, each func() error) error {
 	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {

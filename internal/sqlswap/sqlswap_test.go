@@ -87,16 +87,16 @@ func TestLoadResultsDistinguishesThreeCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !results[1].Done || !slices.Equal(unchanged, []int{2}) {
-		t.Errorf("%+v; unchanged are %v", results[1], unchanged)
+		t.Errorf("the stored swap: %+v, want it done; the unchanged swaps are %v, want [2]", results[1], unchanged)
 	}
 	if r := results[3]; r.Done || !r.HasStored || r.Stored.Version != 99 {
-		t.Errorf("another value: %+v", r)
+		t.Errorf("a name with another value: %+v, want that value", r)
 	}
 	if r := results[4]; r.Done || !r.HasStored || r.Stored.Version != 0 {
-		t.Errorf("no value: %+v", r)
+		t.Errorf("a name without a value: %+v, want no value", r)
 	}
 	if results[0].Done || results[0].HasStored {
-		t.Errorf("the result that was not requested: %+v", results[0])
+		t.Errorf("a result that was not requested: %+v, want no change", results[0])
 	}
 }
 

@@ -6,17 +6,17 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// Names returns the names of some swaps.
-func Names(swaps []swap.Swap, which []int) []string {
-	names := make([]string, len(which))
-	for k, i := range which {
+// Names returns the names of the swaps with these indexes.
+func Names(swaps []swap.Swap, indexes []int) []string {
+	names := make([]string, len(indexes))
+	for k, i := range indexes {
 		names[k] = swaps[i].Name
 	}
 	return names
 }
 
-// StoredOf returns the value in a row. It makes an empty value invalid, so that a name
-// whose entry an operator has emptied does not count as free.
+// StoredOf returns the value that a row has. It makes an empty value invalid, so that a
+// name whose entry an operator has emptied does not count as free.
 func StoredOf(version uint64, value []byte) swap.Stored {
 	if len(value) == 0 {
 		value = []byte{0}
@@ -24,20 +24,21 @@ func StoredOf(version uint64, value []byte) swap.Stored {
 	return swap.Stored{Value: value, Version: version}
 }
 
-// LoadResults loads the values of names that a statement may not have changed, and
-// completes the results of their swaps. A result has the version that its swap would have
-// stored. LoadResults calls unchanged for a swap whose name still has its old value.
+// LoadResults completes the results of the swaps with these indexes, which a statement
+// may or may not have stored. It loads the values that their names have now. Each result
+// has the version that its swap would have stored. LoadResults calls unchanged for a swap
+// whose name still has its old value.
 func LoadResults(ctx context.Context, load func(ctx context.Context, names []string) ([]swap.Stored, error),
-	swaps []swap.Swap, results []swap.Swapped, which []int, unchanged func(i int),
+	swaps []swap.Swap, results []swap.Swapped, indexes []int, unchanged func(i int),
 ) error {
-	if len(which) == 0 {
+	if len(indexes) == 0 {
 		return nil
 	}
-	values, err := load(ctx, Names(swaps, which))
+	values, err := load(ctx, Names(swaps, indexes))
 	if err != nil {
 		return err
 	}
-	for k, i := range which {
+	for k, i := range indexes {
 		switch values[k].Version {
 		case results[i].Version:
 			results[i].Done = true

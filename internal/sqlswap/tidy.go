@@ -18,8 +18,7 @@ type Tidier struct {
 	Life    context.Context    // ends when the store closes
 	Running *engine.Background // the store's Close waits for it
 
-	// Tidy checks TidyRows names. If that fails, a later call or another client repeats
-	// it.
+	// Tidy checks TidyRows names. If it fails, a later call or another client repeats it.
 	Tidy func(ctx context.Context)
 
 	busy atomic.Bool // a call of Tidy is under way
