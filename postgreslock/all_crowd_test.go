@@ -30,14 +30,14 @@ type sharedDriver struct{ *postgreslock.Driver }
 
 func (sharedDriver) Close() error { return nil }
 
-// The places of all waiters and the lease of their holder are in one row.
-func TestACrowdCostsNoLease(t *testing.T) {
+// The holder keeps its lease, although the places of all waiters are in the same row.
+func TestAHolderKeepsItsLeaseInACrowd(t *testing.T) {
 	nightly(t, "100 clients")
 	server := pgtest.Start(t)
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
 
-// BenchmarkAll measures pawl.All beside one lock.
+// BenchmarkAll compares pawl.All with a single lock.
 func BenchmarkAll(b *testing.B) {
 	server := durableServer(b)
 	drivertest.BenchmarkAll(b, openDriver(b, server.URL("postgres")))

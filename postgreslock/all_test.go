@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The column xmin names the transaction that wrote a row last.
+// AcquireAll writes all rows in one transaction: xmin is the last one that wrote a row.
 func TestSeveralNamesAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
@@ -19,7 +19,7 @@ func TestSeveralNamesAreOneTransaction(t *testing.T) {
 		}
 		grants, err := d.AcquireAll(ctx, claims)
 		if err != nil || len(grants) != 5 {
-			t.Fatalf("AcquireAll = %v, %v", grants, err)
+			t.Fatalf("AcquireAll = %v, %v; want 5 grants", grants, err)
 		}
 		var rows, transactions int
 		row := conn(t, url).QueryRow(ctx, "SELECT count(*), count(DISTINCT xmin::text) FROM pawl.locks WHERE holders <> ''")

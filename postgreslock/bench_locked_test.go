@@ -31,7 +31,7 @@ func BenchmarkCheckedPermits(b *testing.B) {
 	}
 }
 
-// runCheckedPermits makes the holders of a semaphore work for the time d.
+// runCheckedPermits runs holders for the time d. It counts transactions and lost leases.
 func runCheckedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
 	t.Helper()
 	exec(t, conn(t, url), "CREATE TABLE IF NOT EXISTS work (fence bigint)")

@@ -17,7 +17,7 @@ func durableServer(b *testing.B) *pgtest.Server {
 }
 
 // BenchmarkCycle measures an acquire and a release, in one goroutine and in 64, each with
-// its own name; and, for comparison, the same commits on a table of the same form.
+// its own name. For comparison, Floor measures two commits on a table of the same form.
 func BenchmarkCycle(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		server := durableServer(b)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// The driver abandons a statement without an answer, and sends no cancel request for it,
-// on none of its connections. A cancel request can crash PgBouncer 1.18.
+// The driver abandons a statement that gets no answer, and sends no cancel request for
+// it, on any of its connections. A cancel request can crash PgBouncer 1.18.
 func TestTheDriverSendsNoCancelRequests(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)
@@ -23,9 +23,9 @@ func TestTheDriverSendsNoCancelRequests(t *testing.T) {
 			t.Parallel()
 			proxy := servertest.StartProxy(t, server.Addr)
 			cancelRequest := proxy.Silence("\x04\xd2\x16\x2e") // the protocol's CancelRequest
-			sent, letGo := proxy.HoldFrom(statement)
-			defer letGo()
-			brief, cancel := context.WithCancel(ctx)
+			sent, resume := proxy.HoldFrom(statement)
+			defer resume()
+			callerCtx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			opened, proxyURL := make(chan *postgreslock.Driver, 1), "postgres://postgres@"+proxy.Addr+hosts+"/"+name
 			var d *postgreslock.Driver
@@ -34,7 +34,7 @@ func TestTheDriverSendsNoCancelRequests(t *testing.T) {
 				gets(t, d, mutex("held"))
 			} else {
 				go func() {
-					d, _ := asDriver(postgreslock.Open(brief, proxyURL))
+					d, _ := asDriver(postgreslock.Open(callerCtx, proxyURL))
 					opened <- d
 				}()
 			}

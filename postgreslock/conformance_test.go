@@ -70,15 +70,15 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	t.Cleanup(func() {
 		log, err := os.ReadFile(filepath.Join(pooler.Dir, "log"))
 		if n := bytes.Count(log, []byte("cancel request")); err != nil || n > 0 {
-			t.Errorf("PgBouncer got %d cancel requests (%v)", n, err)
+			t.Errorf("PgBouncer got %d cancel requests, want none (%v)", n, err)
 		}
 	})
 	drivertest.Run(t, harness(pooler.URL("postgres"), pooler.Addr))
 }
 
 // The drivers share the pools of a caller, in a schema with other tables. The clients of
-// a subtest alternate between database/sql and a pgx pool. So each topic is tested on
-// database/sql, and each kind reads entries that the other one has stored.
+// a subtest alternate between database/sql and a pgx pool. So each subtest uses
+// database/sql, and each kind of client reads entries that the other kind has stored.
 func TestConformanceOfSharedPools(t *testing.T) {
 	nightly(t, "a second kind of client")
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestConformanceOfSharedPools(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-// turns counts the clients of each subtest, which are of two kinds in turn.
+// turns counts the clients of each subtest. They alternate between two kinds.
 type turns struct{ tests sync.Map }
 
 // second reports whether the next client is of the second kind.
@@ -129,7 +129,7 @@ func dbOf(t testing.TB, url string, maxConns int) *sql.DB {
 	return db
 }
 
-func TestAPoolOfDatabaseSQL(t *testing.T) {
+func TestLocksOverAPoolOfDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := mustOpen(t)(asDriver(postgreslock.NewDB(dbOf(t, url, 3), nil)))
@@ -142,7 +142,7 @@ func TestAPoolOfDatabaseSQL(t *testing.T) {
 	gets(t, d, next)
 	others := []driver.Claim{mutex("one"), mutex("two")}
 	if grants, err := d.AcquireAll(ctx, others); err != nil || len(grants) != 2 {
-		t.Errorf("AcquireAll: %v, %v", grants, err)
+		t.Errorf("AcquireAll: %v, %v; want two grants", grants, err)
 	}
 }
 

@@ -22,7 +22,7 @@ type conns interface {
 	beforeConnect(ctx context.Context, c *pgx.ConnConfig) error
 
 	// usage returns the number of connections in use, and the limit, or 0 without one.
-	usage() (n, most int)
+	usage() (inUse, limit int)
 }
 
 type pool struct{ *pgxpool.Pool }
@@ -43,7 +43,7 @@ func (p pool) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-func (p pool) usage() (n, most int) {
+func (p pool) usage() (inUse, limit int) {
 	s := p.Stat()
 	return int(s.AcquiredConns()), int(s.MaxConns())
 }
@@ -59,7 +59,7 @@ func (d database) beforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	})
 }
 
-func (d database) usage() (n, most int) {
+func (d database) usage() (inUse, limit int) {
 	s := d.Stats()
 	return s.InUse, s.MaxOpenConnections
 }
@@ -98,16 +98,16 @@ func (e exhaustedError) Error() string {
 }
 func (e exhaustedError) Unwrap() error { return e.err }
 
-// exhausted reports whether all connections are in use.
-func exhausted(from conns) bool {
-	n, most := from.usage()
-	return most > 0 && n >= most
+// isExhausted reports whether all connections are in use.
+func isExhausted(from conns) bool {
+	inUse, limit := from.usage()
+	return limit > 0 && inUse >= limit
 }
 
 func withConn(ctx context.Context, from conns, f func(c *pgx.Conn) error) error {
 	c, free, err := from.take(ctx)
 	if err != nil {
-		if ctx.Err() != nil && exhausted(from) {
+		if ctx.Err() != nil && isExhausted(from) {
 			err = exhaustedError{err}
 		}
 		return err

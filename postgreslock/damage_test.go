@@ -19,7 +19,7 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 
 // After an operator has emptied the table, or restored an old one, held names are granted
 // again, with greater fences. The next renewal of the old holder fails.
-func TestRowsThatAreDeletedOrRestored(t *testing.T) {
+func TestDeletedOrRestoredNamesGetGreaterFences(t *testing.T) {
 	t.Parallel()
 	for what, statements := range map[string][]string{
 		"deleted":  {"DELETE FROM pawl.locks"},

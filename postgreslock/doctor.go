@@ -21,10 +21,10 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	err := withConn(ctx, d.store.conns, func(c *pgx.Conn) error {
-		if err := e.settings(ctx, c); err != nil {
+		if err := e.checkSettings(ctx, c); err != nil {
 			return err
 		}
-		return e.tables(ctx, c)
+		return e.checkTables(ctx, c)
 	})
 	if err != nil {
 		return nil, openError(ctx, d.store.server, err)
@@ -35,7 +35,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	e.pushing(ctx)
+	e.checkPush(ctx)
 	engine.SortFindings(e.found)
 	return e.found, nil
 }
@@ -43,27 +43,27 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 type examination struct {
 	driver   *lockDriver
 	found    engine.Findings
-	recovery bool
+	recovery bool // the server is a standby
 	readable bool // this user can read all tables
 }
 
-// settings checks the settings of the server and of this session, whether a failover can
-// lose grants, and whether a caller's pool prepares statements behind a pooler. A pool
-// opened by URL does not.
-func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
+// checkSettings checks the settings of the server and of this session, whether a failover
+// can lose grants, and whether a caller's pool prepares statements behind a pooler. A
+// pool opened by URL does not.
+func (e *examination) checkSettings(ctx context.Context, c *pgx.Conn) error {
 	names := []string{
 		"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version",
 		"synchronous_standby_names",
 	}
-	var number, standbys int
+	var versionNumber, standbys int
 	var pid uint32 // of the server process; a pooler announces another number
 	var now int64
 	var queue float64
 	values := make([]string, len(names))
-	asked := time.Now()
+	sent := time.Now()
 	query, into := "SELECT pg_is_in_recovery(), "+clock+", current_setting('server_version_num')::int, pg_backend_pid(),"+
 		" (SELECT count(*) FROM pg_stat_replication), CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_notification_queue_usage() END",
-		[]any{&e.recovery, &now, &number, &pid, &standbys, &queue}
+		[]any{&e.recovery, &now, &versionNumber, &pid, &standbys, &queue}
 	for i, name := range names {
 		query, into = query+", current_setting('"+name+"')", append(into, &values[i])
 	}
@@ -71,8 +71,8 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	e.found.Add(e.recovery, driver.SeverityError, "recovery", "the server is a standby, which takes no locks", standbyHint)
-	e.found.Add(number < 120000, driver.SeverityError, "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
-	e.found.Add(number >= 120000 && number < 140000, driver.SeverityInfo, "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
+	e.found.Add(versionNumber < 120000, driver.SeverityError, "version", fmt.Sprintf("the server's version is %d", versionNumber/10000), "use PostgreSQL 12 or later")
+	e.found.Add(versionNumber >= 120000 && versionNumber < 140000, driver.SeverityInfo, "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", versionNumber/10000), "upgrade the server")
 	set := map[string]string{}
 	for i, name := range names {
 		set[name] = values[i]
@@ -91,10 +91,10 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	} {
 		e.found.Add(set[f.name] == f.bad, f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
 	}
-	enc, off := set["server_encoding"], locktable.Instant(now).Time().Sub(asked)
-	e.found.Add(enc != "UTF8" && enc != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+enc+", which cannot store all names", "use a database in UTF8")
-	e.found.Add(off > time.Since(asked)+5*time.Second || off < -5*time.Second, driver.SeverityInfo, "clock",
-		fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
+	encoding, ahead := set["server_encoding"], locktable.Instant(now).Time().Sub(sent)
+	e.found.Add(encoding != "UTF8" && encoding != "SQL_ASCII", driver.SeverityWarning, "encoding", "the database's is "+encoding+", which cannot store all names", "use a database in UTF8")
+	e.found.Add(ahead > time.Since(sent)+5*time.Second || ahead < -5*time.Second, driver.SeverityInfo, "clock",
+		fmt.Sprintf("the server's is %v ahead of this host's", ahead.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	e.found.Add(!e.recovery && standbys > 0 && strings.TrimSpace(set["synchronous_standby_names"]) == "", driver.SeverityWarning, "replication",
 		fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", standbys),
 		"set synchronous_standby_names, or check fences where it matters")
@@ -107,8 +107,8 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// tables checks the tables, and the rights of this user on them.
-func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
+// checkTables checks the tables, and the rights of this user on them.
+func (e *examination) checkTables(ctx context.Context, c *pgx.Conn) error {
 	o := e.driver.store.options
 	var missing []string
 	e.readable = !e.recovery
@@ -123,7 +123,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" WHERE format('%I.%I', schemaname, tablename)::regclass = r AND (pubupdate OR pubdelete)),"+
 			" coalesce((SELECT string_agg(n, ', ') FROM unnest($2::text[]) n WHERE r IS NOT NULL"+
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
-			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&exists, &logged, &hasRights, &hasTrigger, &noReplicaIdentity, &missingColumns)
+			" FROM (SELECT to_regclass("+toText("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&exists, &logged, &hasRights, &hasTrigger, &noReplicaIdentity, &missingColumns)
 		if sqlState(err) == "42501" {
 			e.found.Add(true, driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.readable = false
@@ -162,15 +162,15 @@ var columns = map[string][]string{
 	"tidying": {"one", "version", "cursor_name", "rest"},
 }
 
-// pushing checks whether signals arrive. Behind a pooler the listener has to test that
+// checkPush checks whether signals arrive. Behind a pooler the listener has to test that
 // first.
-func (e *examination) pushing(ctx context.Context) {
+func (e *examination) checkPush(ctx context.Context) {
 	d := e.driver
 	if !d.store.options.NoPush && d.store.pooled.Load() {
-		d.store.listener.tryPush(ctx)
+		d.store.listener.awaitPushTest(ctx)
 	}
-	off := d.store.options.NoPush
-	e.found.Add(off, driver.SeverityInfo, "push", "it is turned off: waiting claims poll the table", "leave out push=false for quicker hand-overs")
-	e.found.Add(!off && !d.store.listener.pushes(), driver.SeverityInfo, "pooler", "notifications do not pass through the pooler: waiting claims poll the table, every 5 to 250 ms",
+	noPush := d.store.options.NoPush
+	e.found.Add(noPush, driver.SeverityInfo, "push", "it is turned off: waiting claims poll the table", "leave out push=false for quicker hand-overs")
+	e.found.Add(!noPush && !d.store.listener.pushes(), driver.SeverityInfo, "pooler", "notifications do not pass through the pooler: waiting claims poll the table, every 5 to 250 ms",
 		"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
 }

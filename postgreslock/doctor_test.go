@@ -18,7 +18,7 @@ func TestTheDoctorReportsUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	if found := diagnose(t, openDriver(t, server.URL("postgres"))); found != "" {
-		t.Errorf("a healthy server: the doctor finds %s", found)
+		t.Errorf("a healthy server: the doctor finds %s, want nothing", found)
 	}
 	server.Database("unlogged")
 	openDriver(t, server.URL("unlogged"))
@@ -103,16 +103,16 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 // diagnose returns a summary of the doctor's findings.
 func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	t.Helper()
-	var short []string
+	var summary []string
 	for _, f := range must(d.Diagnose(ctx))(t) {
 		if f.Advice != "" { // all except the server's version
-			short = append(short, string(f.Severity)+" "+f.Subject)
+			summary = append(summary, string(f.Severity)+" "+f.Subject)
 		}
 	}
-	return strings.Join(short, ",")
+	return strings.Join(summary, ",")
 }
 
-// With such a publication the first grant of a name succeeds, but no renewal.
+// If a table is published without a replica identity, a grant succeeds, but no renewal.
 func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)
@@ -126,7 +126,7 @@ func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "REPLICA IDENTITY DEFAULT")
 	})
 	if found := diagnose(t, d); found != "error fsync,error tables" {
-		t.Errorf("%s; want the tables", found)
+		t.Errorf("the doctor finds %s; want an error about the tables", found)
 	}
 	server.Do(name, "ALTER TABLE pawl.locks REPLICA IDENTITY DEFAULT")
 	renews(t, d, c)

@@ -7,9 +7,9 @@ type Driver = lockDriver
 
 // NotifyPauseEnd returns the end of the pause that an error begins.
 func NotifyPauseEnd(err error) time.Time {
-	var h notifyPause
-	if !h.beginIfRefused(err) {
+	var p notifyPause
+	if !p.beginIfRefused(err) {
 		return time.Time{}
 	}
-	return *h.until.Load()
+	return *p.until.Load()
 }

@@ -36,7 +36,7 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	})
 }
 
-// Terminating all connections again and again loses no lock.
+// No lock is lost while all connections are terminated again and again.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	nightly(t, "it runs for long")
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	})
 }
 
-// A lost connection that listens is opened again, and missed signals are delivered.
+// The driver replaces a lost listening connection, and delivers the missed signals.
 func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)
@@ -57,7 +57,7 @@ func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	gets(t, a, first)
 	isRefused(t, b, second)
 	killListeners := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "' AND query LIKE 'LISTEN%'"
-	eventually(t, "both listen", func() bool { return count(t, conn(t, url), listening) == 2 })
+	eventually(t, "both listen", func() bool { return count(t, conn(t, url), countListeners) == 2 })
 	server.Do(name, killListeners)
 	releases(t, a, first)
 	wantSignal(t, signals, driver.SignalGranted, second.Token)
@@ -66,7 +66,7 @@ func TestMissedSignalsAreDeliveredAfterReconnecting(t *testing.T) {
 	wantSignal(t, signals, driver.SignalLost, second.Token)
 }
 
-// The error names a pool whose connections are all taken. Later, locks work again.
+// If all connections of the pool are taken, the error says so. Later, locks work again.
 func TestErrorsNameAnExhaustedPool(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
@@ -80,13 +80,13 @@ func TestErrorsNameAnExhaustedPool(t *testing.T) {
 		noError(t, err)
 		taken = append(taken, conn)
 	}
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	shortCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	_, err := d.Renew(short, []driver.LeaseRef{lease(c)})
+	_, err := d.Renew(shortCtx, []driver.LeaseRef{lease(c)})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all connections of the pool are in use") {
-		t.Errorf("%v", err)
+		t.Errorf("Renew: %v; want the end of its ctx, and the exhausted pool", err)
 	}
-	explained(t, err, false, "give locks a pool of their own")
+	wantDriverError(t, err, false, "give locks a pool of their own")
 	for _, conn := range taken {
 		conn.Release()
 	}
@@ -152,11 +152,11 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	_, url, _ := freshDatabase(t)
 	d, sent := openTraced(t, url)
 	var leases []driver.LeaseRef
-	many := 1000
+	leaseCount := 1000
 	if testing.Short() {
-		many = 200
+		leaseCount = 200
 	}
-	for i := range many {
+	for i := range leaseCount {
 		c := mutex(fmt.Sprintf("job %d", i))
 		c.TTL = 10 * time.Minute
 		gets(t, d, c)
@@ -179,12 +179,12 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	d := openDriver(t, url)
 	gets(t, d, mutex("job"))
 	exec(t, conn(t, url), "DROP SCHEMA pawl CASCADE")
-	if _, err := d.Acquire(ctx, mutex("job")); !permanent(err) {
+	if _, err := d.Acquire(ctx, mutex("job")); !isPermanent(err) {
 		t.Errorf("%v; want a permanent error", err)
 	}
 }
 
-// The error of a request names a row that another transaction keeps locked.
+// If another transaction keeps the row locked, the error says so.
 func TestErrorsNameALockedRow(t *testing.T) {
 	nightly(t, "it waits for 10 s")
 	t.Parallel()
@@ -194,9 +194,9 @@ func TestErrorsNameALockedRow(t *testing.T) {
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
 	noError(t, d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)))
-	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	boundedCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := d.Release(bounded, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "CheckLease") {
+	if err := d.Release(boundedCtx, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "CheckLease") {
 		t.Errorf("%v; want a hint at CheckLease", err)
 	}
 	noError(t, tx.Rollback(ctx))
@@ -207,6 +207,6 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	nightly(t, "it waits for 15 s")
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
-	far, proxy := openThroughProxy(t, server, url)
-	servertest.CheckSilentConnections(t, proxy, far, openDriver(t, url))
+	d, proxy := openThroughProxy(t, server, url)
+	servertest.CheckSilentConnections(t, proxy, d, openDriver(t, url))
 }

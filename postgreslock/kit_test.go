@@ -15,27 +15,27 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its own type, which has all its methods.
 var asDriver = servertest.As[*postgreslock.Driver]
 
 var (
-	rises      = servertest.Rises
-	noError    = basictest.NoError
-	eventually = basictest.Eventually
-	nightly    = basictest.Nightly
-	lease      = servertest.Lease
-	mutex      = servertest.Mutex
-	queued     = servertest.Queued
-	gets       = servertest.Gets
-	isRefused  = servertest.Waits
-	renews     = servertest.Renews
-	releases   = servertest.Releases
-	cycle      = servertest.Cycle
-	listen     = servertest.Listen
-	wantSignal = servertest.Hear
-	explained  = servertest.Explained
-	open       = servertest.Open[*postgreslock.Driver]
-	openDriver = servertest.OpenDriver[*postgreslock.Driver]
+	wantHigherFence = servertest.Rises
+	noError         = basictest.NoError
+	eventually      = basictest.Eventually
+	nightly         = basictest.Nightly
+	lease           = servertest.Lease
+	mutex           = servertest.Mutex
+	queued          = servertest.Queued
+	gets            = servertest.Gets
+	isRefused       = servertest.Waits
+	renews          = servertest.Renews
+	releases        = servertest.Releases
+	cycle           = servertest.Cycle
+	listen          = servertest.Listen
+	wantSignal      = servertest.Hear
+	wantDriverError = servertest.Explained
+	open            = servertest.Open[*postgreslock.Driver]
+	openDriver      = servertest.OpenDriver[*postgreslock.Driver]
 )
 
 // openThroughProxy opens a driver whose requests go through a proxy.
@@ -68,7 +68,7 @@ func poolOf(t testing.TB, url string, maxConns int32, changes ...func(*pgxpool.C
 	return pool
 }
 
-// conn opens a connection like another program.
+// conn opens a connection outside of the drivers, as another program would.
 func conn(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(ctx, url)

@@ -10,36 +10,36 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// A caller gives up its claim after the change, before the server has committed it. The
-// release waits for the commit, so that no lease stays behind.
+// A caller gives up its claim after the statement has changed the row, before the server
+// commits. The release waits for the commit, so that no lease stays behind.
 func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
-	d, before, c := openDriver(t, url), mutex("job"), mutex("job")
-	gets(t, d, before)
-	releases(t, d, before)
+	d, earlier, c := openDriver(t, url), mutex("job"), mutex("job")
+	gets(t, d, earlier)
+	releases(t, d, earlier)
 	exec(t, conn(t, url), "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0"+
 		" AS $$BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END$$",
 		"CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON pawl.locks DEFERRABLE INITIALLY DEFERRED"+
 			" FOR EACH ROW WHEN (NEW.holders <> '') EXECUTE FUNCTION late()")
-	operator, watch := begin(t, conn(t, url)), conn(t, url)
+	operator, observer := begin(t, conn(t, url)), conn(t, url)
 	must(operator.Exec(ctx, "SELECT pg_advisory_xact_lock(1)"))(t)
-	short, giveUp := context.WithCancel(ctx)
+	callerCtx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	answered, released := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := d.Acquire(short, c)
+		_, err := d.Acquire(callerCtx, c)
 		answered <- err
 	}()
-	eventually(t, "the commit of the claim waits", func() bool { return countWaiting(t, watch, 0) == 1 })
+	eventually(t, "the commit of the claim waits", func() bool { return countWaiting(t, observer, 0) == 1 })
 	giveUp()
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; want context.Canceled", err)
 	}
 	go func() { released <- d.Release(ctx, lease(c)) }()
-	eventually(t, "the release waits for the row", func() bool { return len(released) > 0 || countWaiting(t, watch, 0) == 2 })
+	eventually(t, "the release waits for the row", func() bool { return len(released) > 0 || countWaiting(t, observer, 0) == 2 })
 	if len(released) > 0 {
-		t.Fatalf("%v, before the claim was committed", <-released)
+		t.Fatalf("Release returned %v before the claim was committed", <-released)
 	}
 	noError(t, operator.Rollback(ctx))
 	if err := <-released; err != nil {
@@ -48,9 +48,9 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	gets(t, openDriver(t, url), mutex("job"))
 }
 
-// If a serialization failure occurs at the commit, the server has already sent the rows.
-// The renewals of that statement have no effect.
-func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
+// A statement can fail at its commit, after the server has sent the rows. The driver must
+// not count its renewals as done.
+func TestRenewalsWhoseCommitFailsDoNotCountAsDone(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
@@ -66,9 +66,9 @@ func TestRenewalsWhoseCommitFailsAreNotDone(t *testing.T) {
 		" AS $$BEGIN PERFORM nextval('refusals'); RAISE EXCEPTION 'could not serialize' USING ERRCODE = 'serialization_failure'; END$$",
 		"CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON pawl.locks DEFERRABLE INITIALLY DEFERRED"+
 			" FOR EACH ROW EXECUTE FUNCTION refuse()")
-	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	shortCtx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	answers, err := d.Renew(short, leases)
+	answers, err := d.Renew(shortCtx, leases)
 	var refused bool
 	noError(t, operator.QueryRow(ctx, "SELECT is_called FROM refusals").Scan(&refused))
 	if !refused {

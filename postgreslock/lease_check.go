@@ -116,16 +116,16 @@ func checkLeases(ctx context.Context, tx any, query queryRows, o *Options, given
 		return err
 	}
 	table := o.table("locks")
-	var marks []string
+	var placeholders []string
 	var names []any
 	for i, name := range leases.Names() {
-		marks, names = append(marks, text(placeholder(i+1))), append(names, []byte(name))
+		placeholders, names = append(placeholders, toText(placeholder(i+1))), append(names, []byte(name))
 	}
 	// The outer SELECT reads the time: in the target list of the locking SELECT itself,
-	// the time would be from before the wait for a locked row. It returns name and entry
-	// in hexadecimal, because pgx cannot read the bytes of a session with
+	// the time would be from before the wait for a locked row. It returns the name and
+	// the entry in hexadecimal, because pgx cannot read the bytes of a session with
 	// bytea_output=escape.
-	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(marks, ", ") +
+	statement := "WITH locked AS MATERIALIZED (SELECT name, entry FROM " + table + " WHERE name IN (" + strings.Join(placeholders, ", ") +
 		") ORDER BY name FOR NO KEY UPDATE)" +
 		" SELECT pg_catalog.encode(" + toBytes("name") + ", 'hex'), pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
 	rows := engine.LockedRows{}

@@ -58,7 +58,7 @@ func TestCheckLease(t *testing.T) {
 
 // A lease records its tables. So a check in other tables returns ErrInvalid, and not
 // ErrStale.
-func TestCheckLeaseOfOtherTables(t *testing.T) {
+func TestCheckLeaseRefusesLeasesOfOtherTables(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	pool, db := poolOf(t, url, 10), dbOf(t, url, 10)
@@ -67,12 +67,12 @@ func TestCheckLeaseOfOtherTables(t *testing.T) {
 		d := driverOver(t, pool, o)
 		all = append(all, fencetest.SQL(d, db, d.CheckLeaseSQL), pgxEngine(d, pool, d.CheckLease))
 	}
-	standard := all[0].Locks
-	all = append(all, fencetest.SQL(standard, db, postgreslock.CheckLeaseSQL), pgxEngine(standard, pool, postgreslock.CheckLease))
+	defaultDriver := all[0].Locks
+	all = append(all, fencetest.SQL(defaultDriver, db, postgreslock.CheckLeaseSQL), pgxEngine(defaultDriver, pool, postgreslock.CheckLease))
 	fencetest.ChecksOtherTables(t, all...)
 }
 
-// A renewal changes the row of the name, which an older snapshot does not see.
+// A transaction with an older snapshot does not see the row that a renewal has changed.
 func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
@@ -91,7 +91,7 @@ func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 		}
 		m.TTL += time.Hour // on a busy machine the lease may already last longer than one TTL
 		if err := check(func() { renews(t, d, m) }); err == nil || errors.Is(err, driver.ErrStale) || !strings.Contains(err.Error(), "repeat the transaction") {
-			t.Errorf("%s: %v", isolation, err)
+			t.Errorf("%s: %v; want the hint to repeat the transaction", isolation, err)
 		}
 		if err := check(func() {}); err != nil {
 			t.Errorf("%s, without a renewal: %v", isolation, err)
@@ -111,11 +111,11 @@ func TestALeaseCheckDelaysNoOtherRenewal(t *testing.T) {
 	defer tx.Rollback(ctx)
 	noError(t, d.CheckLease(ctx, tx, fencetest.Lease("guarded", g.Fence)))
 	free.TTL = time.Hour
-	brief, cancel := context.WithCancel(ctx)
+	callerCtx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = d.Renew(brief, []driver.LeaseRef{lease(guarded), lease(free)})
+		_, _ = d.Renew(callerCtx, []driver.LeaseRef{lease(guarded), lease(free)})
 	}()
 	eventually(t, "the other lease is renewed", func() bool {
 		e, err := d.Inspect(ctx, "free")
@@ -153,7 +153,7 @@ func TestCheckLeaseReadsTheClockAfterTheRowLock(t *testing.T) {
 }
 
 // In another database the lease is unknown.
-func TestCheckLeaseInAnotherDatabase(t *testing.T) {
+func TestCheckLeaseFailsInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)
 	d := openDriver(t, url)

@@ -32,24 +32,24 @@ func TestAnAbandonedStatementStopsWaitingForATable(t *testing.T) {
 	d := openDriver(t, url)
 	c := mutex("job")
 	gets(t, d, c)
-	operator, watch := begin(t, conn(t, url)), conn(t, url)
+	operator, observer := begin(t, conn(t, url)), conn(t, url)
 	must(operator.Exec(ctx, "LOCK TABLE pawl.locks"))(t)
-	short, cancel := context.WithCancel(ctx)
+	callerCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	released := make(chan error, 1)
-	go func() { released <- d.Release(short, lease(c)) }()
-	eventually(t, "a statement waits for the table", func() bool { return countWaiting(t, watch, 0) > 0 })
+	go func() { released <- d.Release(callerCtx, lease(c)) }()
+	eventually(t, "a statement waits for the table", func() bool { return countWaiting(t, observer, 0) > 0 })
 	cancel()
 	if err := <-released; err == nil {
 		t.Error("Release succeeded while the table was locked")
 	}
-	eventually(t, "no statement waits for the table any more", func() bool { return countWaiting(t, watch, 0) == 0 })
+	eventually(t, "no statement waits for the table any more", func() bool { return countWaiting(t, observer, 0) == 0 })
 	if err := operator.Commit(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-// Checks of one name wait for each other, so that many checks cannot starve a renewal.
+// A check waits behind a waiting renewal of its name, so checks cannot starve renewals.
 func TestALeaseCheckDoesNotOvertakeARenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
@@ -60,7 +60,7 @@ func TestALeaseCheckDoesNotOvertakeARenewal(t *testing.T) {
 	first := begin(t, conn(t, url))
 	noError(t, d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)))
 	c.TTL *= 2 // on a busy machine the lease may already last longer than one TTL
-	renewed, guarded := make(chan error, 1), make(chan error, 1)
+	renewed, checked := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var err error
 		for retry := true; retry; retry = errors.Is(err, driver.ErrUnavailable) { // as a client does
@@ -70,17 +70,17 @@ func TestALeaseCheckDoesNotOvertakeARenewal(t *testing.T) {
 		}
 		renewed <- err
 	}()
-	watch := conn(t, url)
-	eventually(t, "the renewal waits for the row", func() bool { return countWaiting(t, watch, 300*time.Millisecond) == 1 })
+	observer := conn(t, url)
+	eventually(t, "the renewal waits for the row", func() bool { return countWaiting(t, observer, 300*time.Millisecond) == 1 })
 	second := begin(t, conn(t, url))
-	go func() { guarded <- d.CheckLease(ctx, second, fencetest.Lease("job", g.Fence)) }()
-	eventually(t, "the second check waits", func() bool { return len(guarded) > 0 || countWaiting(t, watch, 0) == 2 })
-	if len(guarded) > 0 {
-		t.Errorf("the second check passed the renewal: %v", <-guarded)
-		guarded <- nil
+	go func() { checked <- d.CheckLease(ctx, second, fencetest.Lease("job", g.Fence)) }()
+	eventually(t, "the second check waits", func() bool { return len(checked) > 0 || countWaiting(t, observer, 0) == 2 })
+	if len(checked) > 0 {
+		t.Errorf("the second check passed the renewal: %v", <-checked)
+		checked <- nil
 	}
 	noError(t, first.Commit(ctx))
-	if err := <-guarded; err != nil {
+	if err := <-checked; err != nil {
 		t.Errorf("CheckLease: %v", err)
 	}
 	noError(t, second.Commit(ctx))
@@ -89,9 +89,9 @@ func TestALeaseCheckDoesNotOvertakeARenewal(t *testing.T) {
 	}
 }
 
-// Renewals in one statement wait for no row: if a row is locked, its renewal fails by
-// itself.
-func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
+// A statement with several renewals does not wait for locked rows. Only the renewals of
+// these rows fail.
+func TestALockedRowFailsOnlyItsOwnRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
@@ -102,9 +102,9 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 	})
 }
 
-// If another client changes the row before a check locks it, the driver repeats its
-// renewal alone. That also fails no other renewal.
-func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
+// If another client changes the row before a check locks it, the driver repeats the
+// renewal of that row alone. The other renewals succeed here, too.
+func TestALockedAndChangedRowFailsOnlyItsOwnRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d, other := openDriver(t, url), openDriver(t, url)
@@ -114,15 +114,15 @@ func TestALockedNameThatHasChangedCostsNoOtherRenewal(t *testing.T) {
 	gets(t, d, unchanged)
 	isRefused(t, other, queued("changed"))
 	noError(t, d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("changed", g.Fence)))
-	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
+	boundedCtx, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
 	defer cancel()
 	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
-	answers, err := d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(unchanged)})
-	noError(t, errors.Join(err, bounded.Err()))
+	answers, err := d.Renew(boundedCtx, []driver.LeaseRef{lease(changed), lease(unchanged)})
+	noError(t, errors.Join(err, boundedCtx.Err()))
 	if answers[1] != nil {
 		t.Errorf("the renewal of the other name: %v", answers[1])
 	}
-	explained(t, answers[0], false, "keeps a row locked")
+	wantDriverError(t, answers[0], false, "keeps a row locked")
 }
 
 // Steps that wait for locked rows leave connections to the other steps of a client.
@@ -131,7 +131,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url+"?pool_max_conns=4")
 	tx := begin(t, conn(t, url))
-	short, cancel := context.WithCancel(ctx)
+	callerCtx, cancel := context.WithCancel(ctx)
 	failed := make(chan error)
 	const locked = 20
 	for i := range locked {
@@ -139,12 +139,12 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 		c.TTL = time.Hour
 		noError(t, d.CheckLease(ctx, tx, fencetest.Lease(c.Name, gets(t, d, c).Fence)))
 		go func() {
-			_, err := d.Acquire(short, queued(c.Name))
+			_, err := d.Acquire(callerCtx, queued(c.Name))
 			failed <- err
 		}()
 	}
-	watch := conn(t, url)
-	eventually(t, "one step waits", func() bool { return countWaiting(t, watch, 300*time.Millisecond) == 1 })
+	observer := conn(t, url)
+	eventually(t, "one step waits", func() bool { return countWaiting(t, observer, 300*time.Millisecond) == 1 })
 	for i := range 20 {
 		c := mutex(fmt.Sprint("free ", i))
 		gets(t, d, c)
@@ -174,14 +174,14 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	releases(t, d, locked)
 	tx := begin(t, conn(t, url))
 	must(tx.Exec(ctx, "SELECT FROM pawl.locks WHERE name = 'b' FOR UPDATE"))(t)
-	long, cancel := context.WithCancel(ctx)
+	claimCtx, cancel := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() {
-		_, err := other.AcquireAll(long, []driver.Claim{wanted, mutex("b")})
+		_, err := other.AcquireAll(claimCtx, []driver.Claim{wanted, mutex("b")})
 		ended <- err
 	}()
-	watch := conn(t, url)
-	eventually(t, "AcquireAll waits for the row", func() bool { return countWaiting(t, watch, 0) == 1 })
+	observer := conn(t, url)
+	eventually(t, "AcquireAll waits for the row", func() bool { return countWaiting(t, observer, 0) == 1 })
 	for range 5 {
 		renews(t, d, held)
 	}

@@ -40,7 +40,7 @@ func standby(t testing.TB) *pgtest.Server {
 	t.Helper()
 	return recovering.Get(t, func(tb servertest.TB) *pgtest.Server {
 		s := pgtest.Start(tb)
-		s.Standby()
+		s.RestartAsStandby()
 		return s
 	})
 }

@@ -26,18 +26,18 @@ type lockDriver struct {
 }
 
 // New makes a driver over a pool. Closing the driver does not close the pool. The driver
-// connects when it is first used. It also calls the pool's BeforeConnect for its own
+// connects when it is first used. It also runs the pool's BeforeConnect for its listening
 // connection. Use a separate pool for locks: a renewal needs a connection, and a lease is
 // lost if your transactions use all of them. The error is a [*driver.InvalidError].
 func New(p *pgxpool.Pool, o *Options) (driver.Driver, error) {
 	if p == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *pgxpool.Pool"}
 	}
-	return engine.DriverOrError(build(pool{p}, o, location(p.Config().ConnConfig)))
+	return engine.DriverOrError(newDriverOver(pool{p}, o, location(p.Config().ConnConfig)))
 }
 
-// NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The driver's
-// own connection copies the settings of a connection of the pool, including the password.
+// NewDB is New for a *sql.DB whose driver is github.com/jackc/pgx/v5/stdlib. The
+// listening connection copies the settings of a pooled connection, with the password.
 func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{Argument: "database", Problem: "is nil", Allowed: "an open *sql.DB of github.com/jackc/pgx/v5/stdlib"}
@@ -47,7 +47,7 @@ func NewDB(db *sql.DB, o *Options) (driver.Driver, error) {
 			Argument: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "the driver of github.com/jackc/pgx/v5/stdlib",
 		}
 	}
-	return engine.DriverOrError(build(database{db}, o, "postgres"))
+	return engine.DriverOrError(newDriverOver(database{db}, o, "postgres"))
 }
 
 // Open opens the database of a URL; the package comment has the form. Closing the driver
@@ -77,9 +77,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		config.ConnConfig.RuntimeParams["lock_timeout"] = tableLockTimeout
 	}
 	readFiles := config.BeforeConnect
-	config.BeforeConnect = func(ctx context.Context, each *pgx.ConnConfig) error {
-		withoutCancels(each)
-		return readFiles(ctx, each)
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		disableCancelRequests(c)
+		return readFiles(ctx, c)
 	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -101,7 +101,7 @@ func location(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
 }
 
-func build(from conns, o *Options, dbLocation string) (*lockDriver, error) {
+func newDriverOver(from conns, o *Options, dbLocation string) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -111,28 +111,28 @@ func build(from conns, o *Options, dbLocation string) (*lockDriver, error) {
 	return newDriver(s, func() {}), nil
 }
 
-// newDriver makes a driver over a server that has its conns.
+// newDriver makes a driver over a server whose conns are set.
 func newDriver(s *server, closePool func()) *lockDriver {
 	d := &lockDriver{}
 	store := newStore(s, closePool, func(signal driver.Signal) { d.Deliver(signal) })
 	d.store = store
 	locks := &table{swap.New(store, store.inbox, store.deliver), store.listener}
-	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(locks, store.inbox), store.listener.claims, store.listener.begin)
+	d.TrackedAll = engine.NewTrackedAll(locktable.NewGrouped(locks, store.inbox), store.listener.claims, store.listener.listenForClaim)
 	return d
 }
 
 // Renew implements driver.Driver.
 func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return d.TrackedAll.Renew(context.WithValue(ctx, renewing{}, len(leases)), leases)
+	return d.TrackedAll.Renew(context.WithValue(ctx, leaseCountKey{}, len(leases)), leases)
 }
 
-// withoutCancels prevents cancel requests: when the caller's ctx ends, pgx would ask the
-// server, on a new connection, to cancel the statement. PostgreSQL would then commit a
-// statement that waits for a synchronous standby without waiting further, and a failover
-// could lose a grant that other clients have seen. PgBouncer 1.18 may also crash when it
-// gets a cancel request ("server in bad state"). A statement that still waits for a row
-// does no harm: after its window it changes nothing, and its lock_timeout ends its wait.
-func withoutCancels(config *pgx.ConnConfig) {
+// disableCancelRequests prevents cancel requests: when the caller's ctx ends, pgx would
+// ask the server, on a new connection, to cancel the statement. PostgreSQL would then
+// commit a statement that waits for a synchronous standby at once, and a failover could
+// lose a grant that other clients have seen. PgBouncer 1.18 may also crash when it gets a
+// cancel request ("server in bad state"). A statement that still waits for a row does no
+// harm: after its window it changes nothing, and its lock_timeout ends its wait.
+func disableCancelRequests(config *pgx.ConnConfig) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if network == cancelNetwork {
@@ -146,8 +146,8 @@ func withoutCancels(config *pgx.ConnConfig) {
 	}
 }
 
-// A noCancelConn has an address that withoutCancels refuses to dial: pgx dials it only
-// for a cancel request.
+// A noCancelConn has an address that disableCancelRequests refuses to dial: pgx dials it
+// only for a cancel request.
 type noCancelConn struct{ net.Conn }
 
 func (c noCancelConn) RemoteAddr() net.Addr {
@@ -173,7 +173,7 @@ func openError(ctx context.Context, s *server, err error) error {
 func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config = config.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	withoutCancels(config)
+	disableCancelRequests(config)
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err

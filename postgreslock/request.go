@@ -11,10 +11,10 @@ import (
 // A request is one use of a connection. If the caller's ctx ends before the answer
 // arrives, pgx closes the connection, and the next request needs a new one. On a slow
 // server a new connection costs more than the request, and makes the server even slower.
-// So if the server was slow lately, a request runs in a goroutine: its caller returns
-// when ctx ends, and the goroutine waits a little longer. A request that waits long for a
-// locked row also runs in a goroutine, on any server. Other requests to a quick server do
-// not, because passing an answer between goroutines may take 0.1 ms.
+// So if the server was slow in the last minute, a request runs in a goroutine: its caller
+// returns when ctx ends, and the goroutine waits a little longer. A request that waits
+// long for a locked row also runs in a goroutine, on any server. Other requests to a
+// quick server do not, because passing an answer between goroutines may take 0.1 ms.
 type request struct {
 	ctx        context.Context // the caller's ctx, or one that awaitAnswer ends
 	closeAfter time.Duration   // see closeSocket
@@ -69,7 +69,7 @@ func (s *store) requestInBackground(ctx context.Context, wait time.Duration, atE
 	if !connected {
 		wait = answerTimeout // the request waits for a connection, not for a row
 	}
-	if others := s.awaitAnswer(wait, cancel, done); !connected && others == 0 && exhausted(s) {
+	if others := s.awaitAnswer(wait, cancel, done); !connected && others == 0 && isExhausted(s) {
 		return exhaustedError{ctx.Err()}
 	}
 	return ctx.Err()
@@ -93,11 +93,11 @@ func (s *store) awaitAnswer(wait time.Duration, cancel func(), done <-chan struc
 	}
 	s.running.Go(func() {
 		defer freeSlot()
-		bounded, stop := context.WithTimeout(s.closing, wait)
+		boundedCtx, stop := context.WithTimeout(s.closing, wait)
 		defer stop()
 		select {
 		case <-done:
-		case <-bounded.Done():
+		case <-boundedCtx.Done():
 			cancel()
 			<-done
 		}
@@ -115,12 +115,12 @@ func (s *store) recordTime(began time.Time) {
 func (s *store) run(r *request, f func(r *request) error) error {
 	c, free, err := s.connect(r.ctx)
 	if err != nil {
-		if r.ctx.Err() != nil && exhausted(s) {
+		if r.ctx.Err() != nil && isExhausted(s) {
 			err = exhaustedError{err}
 		}
 		return err
 	}
-	if !r.begin(c) {
+	if !r.setConn(c) {
 		free()
 		return nil
 	}
@@ -141,18 +141,18 @@ func (s *store) run(r *request, f func(r *request) error) error {
 // does not replace it. closeSocket waits for the time after.
 func (s *store) closeSocket(c *pgx.Conn, after time.Duration) {
 	s.running.Go(func() {
-		bounded, cancel := context.WithTimeout(s.closing, after)
+		boundedCtx, cancel := context.WithTimeout(s.closing, after)
 		defer cancel()
 		select {
 		case <-c.PgConn().CleanupDone():
-		case <-bounded.Done():
+		case <-boundedCtx.Done():
 		}
 		_ = c.PgConn().Conn().Close()
 	})
 }
 
-// begin stores the connection, and reports whether the caller still waits.
-func (r *request) begin(c *pgx.Conn) bool {
+// setConn stores the connection, and reports whether the caller still waits.
+func (r *request) setConn(c *pgx.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conn = c

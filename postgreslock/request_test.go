@@ -32,19 +32,19 @@ func TestARequestThatTimesOutKeepsItsConnection(t *testing.T) {
 		fillPool(t, pool)
 		before := pool.Stat().NewConnsCount()
 		began := time.Now()
-		letGo := proxy.Hold()
+		resume := proxy.Hold()
 		for what, do := range map[string]func(ctx context.Context) error{
 			"Acquire":              func(ctx context.Context) error { _, err := d.Acquire(ctx, mutex(fmt.Sprint("free", i))); return err },
 			"Acquire in the queue": func(ctx context.Context) error { _, err := d.Acquire(ctx, queued("held")); return err },
 			"Renew":                func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); return err },
 		} {
-			brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			if err := do(brief); !errors.Is(err, context.DeadlineExceeded) {
+			briefCtx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			if err := do(briefCtx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s while the server hangs: %v; want the end of its ctx", what, err)
 			}
 			cancel()
 		}
-		letGo()
+		resume()
 		renews(t, d, held)
 		switch n := pool.Stat().NewConnsCount() - before; {
 		case time.Since(began) > answerTimeout: // the driver has closed the connections
@@ -70,24 +70,24 @@ func TestRequestsThatWaitForARowLeaveConnectionsToOthers(t *testing.T) {
 	gets(t, d, mine)
 	gets(t, d, mutex("locked"))
 	fillPool(t, pool)
-	other, watch := conn(t, url), conn(t, url)
+	other, observer := conn(t, url), conn(t, url)
 	exec(t, other, "BEGIN", "SELECT FROM pawl.locks WHERE name = 'locked' FOR UPDATE")
 	release := func(waitFor func()) {
-		gone, cancel := context.WithCancel(ctx)
+		callerCtx, cancel := context.WithCancel(ctx)
 		done := make(chan error)
-		go func() { done <- d.Release(gone, lease(mutex("locked"))) }()
+		go func() { done <- d.Release(callerCtx, lease(mutex("locked"))) }()
 		waitFor()
 		cancel()
 		<-done
 	}
 	// Each statement waits twice as long as the last one.
 	release(func() {
-		eventually(t, "a statement waits for long", func() bool { return countWaiting(t, watch, 2*time.Second) > 0 })
+		eventually(t, "a statement waits for long", func() bool { return countWaiting(t, observer, 2*time.Second) > 0 })
 	})
 	for range 8 { // more than there are connections
 		release(func() { time.Sleep(200 * time.Millisecond) })
-		if n := countWaiting(t, watch, time.Second); n > 1 {
-			t.Fatalf("%d of 4 connections wait for one row", n)
+		if n := countWaiting(t, observer, time.Second); n > 1 {
+			t.Fatalf("%d of 4 connections wait for one row, want 1 at most", n)
 		}
 	}
 	renews(t, d, mine)
@@ -104,16 +104,16 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		" WHILE EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NULL; END $$",
 		"CREATE TRIGGER slow AFTER UPDATE ON pawl.locks FOR EACH ROW EXECUTE FUNCTION wait()")
 	slowDown(t, proxy, d, first)
-	signals, passedOn := listen(t, d), map[driver.Token]bool{}
+	signals, nextTokens := listen(t, d), map[driver.Token]bool{}
 	for i := range 5 { // on a slow machine the driver closes the connection
 		held, next := mutex(fmt.Sprint("held", i)), queued(fmt.Sprint("held", i))
-		passedOn[next.Token] = true
+		nextTokens[next.Token] = true
 		gets(t, d, held)
 		isRefused(t, d, next)
 		exec(t, other, "INSERT INTO gate VALUES (true)")
-		brief, cancel := context.WithCancel(ctx)
+		callerCtx, cancel := context.WithCancel(ctx)
 		answer := make(chan error)
-		go func() { answer <- d.Release(brief, lease(held)) }()
+		go func() { answer <- d.Release(callerCtx, lease(held)) }()
 		eventually(t, "the release is under way", func() bool {
 			return count(t, other, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'") > 0
 		})
@@ -124,7 +124,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 		exec(t, other, "DELETE FROM gate")
 		select {
 		case s := <-signals:
-			if !passedOn[s.Token] {
+			if !nextTokens[s.Token] {
 				t.Errorf("got the signal %+v; want the grant", s)
 			}
 			return
@@ -145,14 +145,14 @@ func TestASilentConnectionLeavesThePool(t *testing.T) {
 	gets(t, d, held)
 	renews(t, d, held) // pgxpool would first ping a connection that was idle for a second
 	proxy.Freeze()
-	brief, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+	briefCtx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
 	defer cancel()
-	if _, err := d.Renew(brief, []driver.LeaseRef{lease(held)}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := d.Renew(briefCtx, []driver.LeaseRef{lease(held)}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Renew while its connection is silent: %v; want the end of its ctx", err)
 	}
-	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	retryCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if answers, err := d.Renew(soon, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
+	if answers, err := d.Renew(retryCtx, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
 		t.Errorf("Renew with another connection: %v, %v", answers, err)
 	}
 }
@@ -166,11 +166,11 @@ func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 	held := mutex("held")
 	gets(t, d, held)
 	slowDown(t, proxy, d, held)
-	letGo := proxy.Hold()
-	defer letGo()
-	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	resume := proxy.Hold()
+	defer resume()
+	briefCtx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := d.Renew(brief, []driver.LeaseRef{lease(held)}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := d.Renew(briefCtx, []driver.LeaseRef{lease(held)}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Renew while the server hangs: %v; want the end of its ctx", err)
 	}
 	done := make(chan error, 1)
@@ -185,16 +185,16 @@ func TestAConnectionWithoutAnAnswerIsClosed(t *testing.T) {
 	}
 }
 
-// slowDown makes one request slow, so that the driver counts its server as slow.
+// slowDown delays one request, so that the driver treats its server as slow.
 func slowDown(t testing.TB, proxy *servertest.Proxy, d *postgreslock.Driver, held driver.Claim) {
 	t.Helper()
-	letGo, gone := proxy.Hold(), make(chan struct{})
+	resume, done := proxy.Hold(), make(chan struct{})
 	time.AfterFunc(200*time.Millisecond, func() {
-		defer close(gone)
-		letGo()
+		defer close(done)
+		resume()
 	})
 	renews(t, d, held)
-	<-gone // the next Hold must not overlap with this one
+	<-done // the next Hold must not overlap with this one
 }
 
 // fillPool opens all connections of a pool.

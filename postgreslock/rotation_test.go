@@ -25,18 +25,18 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	a := certtest.NewAuthority(t)
-	own := certtest.NewIdentity(t, server.Dir, a, "127.0.0.1")
-	server.UseTLS(own)
+	identity := certtest.NewIdentity(t, server.Dir, a, "127.0.0.1")
+	server.UseTLS(identity)
 	certtest.Rotate(t, a, certtest.Server{
-		Identity: own,
-		Reload:   func() { server.UseTLS(own) },
+		Identity: identity,
+		Reload:   func() { server.UseTLS(identity) },
 		Open: func(client *certtest.Identity) driver.Driver {
 			return openDriver(t, "postgres://certified@"+server.Addr+"/postgres?sslmode=verify-full&sslrootcert="+client.CA+"&sslcert="+client.Cert+"&sslkey="+client.Key)
 		},
 	})
 }
 
-// The password in a passfile changes, in the database and then in the file.
+// The password changes, first in the database, and then in the passfile.
 func TestAReplacedPasswordIsUsed(t *testing.T) {
 	nightly(t, "a server of its own")
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 	server.Hangup()
 	eventually(t, "the server refuses the old password", func() bool {
 		_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-		if permanent(err) {
+		if isPermanent(err) {
 			t.Fatalf("%v is permanent, but the file may change", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "look at the user, the password, and the server's pg_hba.conf")
@@ -104,8 +104,8 @@ func checkListenerPassword(t *testing.T, open func(t *testing.T, config *pgxpool
 	noError(t, err)
 	var password atomic.Value
 	password.Store("first")
-	config.BeforeConnect = func(_ context.Context, each *pgx.ConnConfig) error {
-		each.Password = password.Load().(string)
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = password.Load().(string)
 		return nil
 	}
 	opened := open(t, config)

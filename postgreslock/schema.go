@@ -47,10 +47,10 @@ func Schema(o *Options) (string, error) {
 func (o *Options) command() string {
 	c := "pawl schema postgres"
 	if o.Schema != "pawl" {
-		c += " --schema " + shell(o.Schema)
+		c += " --schema " + shellQuote(o.Schema)
 	}
 	if o.Prefix != "" {
-		c += " --prefix " + shell(o.Prefix)
+		c += " --prefix " + shellQuote(o.Prefix)
 	}
 	return c
 }
@@ -58,7 +58,7 @@ func (o *Options) command() string {
 // bareword matches a word that needs no quotes in a shell.
 var bareword = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-func shell(word string) string {
+func shellQuote(word string) string {
 	if bareword.MatchString(word) {
 		return word
 	}

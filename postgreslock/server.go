@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A server is a database. Before its first use, the driver checks it and creates the
-// tables.
+// A server is the database of the locks. Before its first use, the driver checks it and
+// creates the tables.
 type server struct {
 	conns
 	options          *Options
@@ -22,7 +22,7 @@ type server struct {
 	preparing chan struct{} // has a value while a goroutine checks the server
 
 	databaseLocation atomic.Pointer[string]         // the database, for messages
-	ready            atomic.Bool                    // checked, and not known as a standby since
+	ready            atomic.Bool                    // checked, and not found to be a standby since
 	wasReady         atomic.Bool                    // has been ready at least once
 	config           atomic.Pointer[pgx.ConnConfig] // the configuration of a connection; nil before the first one
 	pooled           atomic.Bool                    // a pooler answers: its process ID is not the server's
@@ -34,9 +34,9 @@ func newServer(o *Options, dbLocation string) *server {
 	return s
 }
 
-// connect takes a connection to a database that is ready.
+// connect takes a connection. It prepares the database first, unless it is ready.
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
-	if !s.ready.Load() { // check without c, because a goroutine that waits must not keep a connection
+	if !s.ready.Load() { // wait before s.take, because a goroutine that waits must not keep a connection
 		select {
 		case s.preparing <- struct{}{}:
 			defer func() { <-s.preparing }()
@@ -86,7 +86,7 @@ func isStandby(err error) bool {
 func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	tablesExist, pooled, err := s.checkServer(ctx, c)
 	if err == nil && !tablesExist {
-		if err = s.create(ctx, c); err == nil {
+		if err = s.createTables(ctx, c); err == nil {
 			tablesExist, pooled, err = s.checkServer(ctx, c)
 		}
 		if err == nil && !tablesExist {
@@ -109,13 +109,13 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 // checkServer checks the server. It reports whether the tables exist, and whether there
 // is a pooler.
 func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (tablesExist, pooled bool, err error) {
-	var recovery, readOnly, escapes bool
-	var number int
+	var recovery, readOnly, escapesBytes bool
+	var versionNumber int
 	var pid uint32
 	var versionText string
 	err = c.QueryRow(ctx, "SELECT version(), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,"+
-		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass("+text("$1")+") IS NOT NULL",
-		s.options.regclass("tidying")).Scan(&versionText, &recovery, &readOnly, &escapes, &number, &pid, &tablesExist)
+		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass("+toText("$1")+") IS NOT NULL",
+		s.options.regclass("tidying")).Scan(&versionText, &recovery, &readOnly, &escapesBytes, &versionNumber, &pid, &tablesExist)
 	switch {
 	case err != nil:
 		return false, false, err
@@ -124,8 +124,8 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (tablesExist, poo
 			Problem: "the server is " + forkName(versionText) + ", whose nodes have a clock each",
 			Hint:    "use PostgreSQL itself, or another backend of Pawl",
 		}
-	case number < 120000:
-		return false, false, &engine.ConfigError{Problem: fmt.Sprintf("the server's version is %d", number/10000), Hint: "PostgreSQL 12 or later is needed"}
+	case versionNumber < 120000:
+		return false, false, &engine.ConfigError{Problem: fmt.Sprintf("the server's version is %d", versionNumber/10000), Hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
 		return false, false, &engine.ConfigError{
 			Problem: "the server is in recovery: a standby takes no locks", Hint: standbyHint, Temporary: s.wasReady.Load(),
@@ -134,7 +134,7 @@ func (s *server) checkServer(ctx context.Context, c *pgx.Conn) (tablesExist, poo
 		return false, false, &engine.ConfigError{
 			Problem: "this user's sessions may not write: default_transaction_read_only is on", Hint: readOnlyHint, Temporary: s.wasReady.Load(),
 		}
-	case escapes && asText(c):
+	case escapesBytes && wantsTextAnswers(c):
 		return false, false, &engine.ConfigError{
 			Problem: "the server answers with bytes in a form that pgx cannot read: bytea_output is escape",
 			Hint:    "set bytea_output to hex for the user of the locks, or give the pool QueryExecModeCacheDescribe",
@@ -177,8 +177,8 @@ func forkName(version string) string {
 	return ""
 }
 
-// asText reports whether the client asks for its answers as text.
-func asText(c *pgx.Conn) bool {
+// wantsTextAnswers reports whether the client asks for its answers as text.
+func wantsTextAnswers(c *pgx.Conn) bool {
 	mode := c.Config().DefaultQueryExecMode
 	return mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol
 }
@@ -204,9 +204,9 @@ const (
 	readOnlyHint = "set default_transaction_read_only to off for the user of the locks"
 )
 
-// create creates the tables, under a lock, because two concurrent CREATE IF NOT EXISTS
-// may fail.
-func (s *server) create(ctx context.Context, c *pgx.Conn) error {
+// createTables creates the tables, under a lock, because two concurrent CREATE IF NOT
+// EXISTS may fail.
+func (s *server) createTables(ctx context.Context, c *pgx.Conn) error {
 	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		// Many clients may do this at once, so the wait is long.
@@ -214,7 +214,7 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 		var schemaExists bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace("+text("$1")+") IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&schemaExists); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace("+toText("$1")+") IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&schemaExists); err != nil {
 			return err
 		}
 		script := s.options.tables()

@@ -29,7 +29,7 @@ var oddSettings = map[string]string{
 	"array_nulls": "off", "backslash_quote": "off", "transform_null_equals": "on", "plan_cache_mode": "force_generic_plan",
 }
 
-// createShadows creates functions that oddSettings put before the server's own functions.
+// createShadows creates functions that hide the server's own in sessions of oddSettings.
 func createShadows(t testing.TB, c *pgx.Conn) {
 	t.Helper()
 	exec(t, c, "CREATE SCHEMA shadows")
@@ -166,9 +166,9 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 	_, url, _ := freshDatabase(t)
 	c := conn(t, url)
 	selectListener := "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
-	var known bool
-	noError(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')").Scan(&known))
-	if !known {
+	var canEndIdle bool
+	noError(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')").Scan(&canEndIdle))
+	if !canEndIdle {
 		skip.Unproven(t, "a server below 14 ends no idle sessions")
 	}
 	url += "?options=-cidle_session_timeout%3D2s" // the pool pings a connection that was idle for a second
@@ -186,7 +186,7 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 }
 
 // The transaction of a caller may be in a session with another encoding.
-func TestCheckLeaseInAnotherEncoding(t *testing.T) {
+func TestCheckLeaseWorksInAnyEncoding(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)

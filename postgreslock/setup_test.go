@@ -26,7 +26,7 @@ func TestTwentyDriversCreateTheTablesAtOnce(t *testing.T) {
 	servertest.OpensTwenty(t, url)
 }
 
-func TestTheColumnsAreForPeople(t *testing.T) {
+func TestTheColumnsShowHolderFenceAndEnd(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
@@ -41,11 +41,11 @@ func TestTheColumnsAreForPeople(t *testing.T) {
 		noError(t, row.Scan(&holders, &fence, &until))
 	}
 	if read(); holders != "host-1:4242" || fence != g.Fence || until == nil || time.Until(*until) < 20*time.Second {
-		t.Errorf("held: %q, %d, %v", holders, fence, until)
+		t.Errorf("a held name: %q, %d, %v; want the holder, fence %d and its end", holders, fence, until, g.Fence)
 	}
 	releases(t, d, c)
 	if read(); holders != "" || fence != g.Fence || until != nil {
-		t.Errorf("released: %q, %d, %v", holders, fence, until)
+		t.Errorf("a released name: %q, %d, %v; want no holder, fence %d and no end", holders, fence, until, g.Fence)
 	}
 }
 
@@ -106,8 +106,8 @@ func TestErrorsOfOpenHaveAHint(t *testing.T) {
 		"postgres://postgres:hunter2@" + server.Addr + "/x?schema=a%00b":           "schema",
 		"postgres:hunter2": "slash",
 	} {
-		short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
-		_, err := driver.Open(short, badURL)
+		shortCtx, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
+		_, err := driver.Open(shortCtx, badURL)
 		cancel()
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), want) && want != "slash" {
 			t.Errorf("%s: %v; want %s, and no password", badURL, err, want)
@@ -115,8 +115,8 @@ func TestErrorsOfOpenHaveAHint(t *testing.T) {
 	}
 }
 
-// A server that trusts all clients accepts any password. A parameter of the URL makes
-// that an error.
+// A server that trusts all clients accepts any password. With require_auth in its URL the
+// driver refuses such a server.
 func TestRequireAuthRefusesAServerWithoutPasswords(t *testing.T) {
 	t.Parallel()
 	server, _, name := freshDatabase(t)
@@ -127,9 +127,9 @@ func TestRequireAuthRefusesAServerWithoutPasswords(t *testing.T) {
 	}
 }
 
-// PgBouncer has its own error for an unknown database, whether PgBouncer itself or the
-// server does not know it.
-func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
+// If the server or PgBouncer itself does not know the database, PgBouncer returns an
+// error of its own. The driver adds a hint.
+func TestADatabaseUnknownToThePoolerHasAHint(t *testing.T) {
 	t.Parallel()
 	server, _, name := freshDatabase(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -148,18 +148,18 @@ func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
 // failsToOpen checks that Open of a URL returns a permanent error with this text.
 func failsToOpen(t testing.TB, url, text string) {
 	t.Helper()
-	if _, err := postgreslock.Open(ctx, url); !permanent(err) || !strings.Contains(err.Error(), text) {
+	if _, err := postgreslock.Open(ctx, url); !isPermanent(err) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%s: %v; want a permanent error with %q", url, err, text)
 	}
 }
 
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && e.Permanent
 }
 
 // Of several hosts, each with its own port, the driver finds the one that accepts writes.
-func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
+func TestTheDriverFindsThePrimaryAmongSeveralHosts(t *testing.T) {
 	t.Parallel()
 	server, _, _ := freshDatabase(t)
 	standby := standby(t)
@@ -186,13 +186,13 @@ func TestErrorsNameARevokedRight(t *testing.T) {
 	gets(t, d, c)
 	exec(t, admin, "REVOKE UPDATE ON pawl.locks FROM fallen")
 	err = d.Release(ctx, lease(c))
-	explained(t, err, true, "UPDATE")
+	wantDriverError(t, err, true, "UPDATE")
 	exec(t, admin, "GRANT UPDATE ON pawl.locks TO fallen")
 	releases(t, d, c)
 }
 
-// A request that waits while another one checks the server, and creates the tables, waits
-// no longer than its ctx.
+// While one request checks the server and creates the tables, other requests wait, but no
+// longer than their ctx.
 func TestTheSetUpDelaysNoRequestPastItsCtx(t *testing.T) {
 	t.Parallel()
 	server, _, name := freshDatabase(t)
@@ -207,15 +207,15 @@ func TestAnOpenThatTimesOutNamesTheServer(t *testing.T) {
 	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	noError(t, err)
 	defer silent.Close()
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	shortCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	_, err = postgreslock.Open(short, "postgres://u:hunter2@"+silent.Addr().String()+"/x?sslmode=disable")
+	_, err = postgreslock.Open(shortCtx, "postgres://u:hunter2@"+silent.Addr().String()+"/x?sslmode=disable")
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; want the end of the ctx, and the server", err)
 	}
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)

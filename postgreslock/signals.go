@@ -26,10 +26,10 @@ type listener struct {
 	store  *store
 	claims *engine.Claims
 
-	// pushed reports whether notifications that the client sends to itself arrive. It is
-	// nil before the first test, and false if a pooler shares the listening session with
-	// other clients.
-	pushed atomic.Pointer[bool]
+	// pushWorks reports whether notifications that the client sends to itself arrive. It
+	// is nil before the first test, and false if a pooler shares the listening session
+	// with other clients.
+	pushWorks atomic.Pointer[bool]
 
 	mu            sync.Mutex     // protects the next four fields
 	setWatchState *func(up bool) // called when signals begin or cease to arrive; nil without a watch
@@ -50,31 +50,32 @@ const (
 // pushes reports whether signals arrive. Until the listener has tested that, pushes
 // returns true if there is no pooler.
 func (l *listener) pushes() bool {
-	pushed := l.pushed.Load()
-	return pushed != nil && *pushed || pushed == nil && !l.store.pooled.Load()
+	works := l.pushWorks.Load()
+	return works != nil && *works || works == nil && !l.store.pooled.Load()
 }
 
-// tryPush listens for a while, even without a claim, and waits until the listener has
-// tested whether signals arrive, ctx ends, or twice notifyTimeout has passed.
-func (l *listener) tryPush(ctx context.Context) {
-	for began := time.Now(); l.pushed.Load() == nil && time.Since(began) < 2*notifyTimeout; {
-		l.begin()
+// awaitPushTest listens for a while, even without a claim, and waits until the listener
+// has tested whether signals arrive, ctx ends, or twice notifyTimeout has passed.
+func (l *listener) awaitPushTest(ctx context.Context) {
+	for began := time.Now(); l.pushWorks.Load() == nil && time.Since(began) < 2*notifyTimeout; {
+		l.listenForClaim()
 		if backoff.Wait(ctx, 10*time.Millisecond) != nil {
 			return
 		}
 	}
 }
 
-// begin starts to listen, for a claim that waits or holds.
-func (l *listener) begin() {
+// listenForClaim starts to listen, for a claim that waits or holds.
+func (l *listener) listenForClaim() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.store.options.NoPush {
-		l.beginLocked()
+		l.startLocked()
 	}
 }
 
-func (l *listener) beginLocked() {
+// startLocked starts run, unless it is active. l.mu is locked.
+func (l *listener) startLocked() {
 	l.unusedSince = time.Time{}
 	if !l.active && l.store.closing.Err() == nil {
 		l.active = true
@@ -95,7 +96,7 @@ func (l *listener) listenForWatch(f func(up bool)) (stop func()) {
 	if l.up {
 		f(true)
 	}
-	l.beginLocked()
+	l.startLocked()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -163,7 +164,7 @@ func (l *listener) listen(subscribed func()) (done bool) {
 		return false
 	}
 	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
-	withoutCancels(config)
+	disableCancelRequests(config)
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
@@ -173,11 +174,11 @@ func (l *listener) listen(subscribed func()) (done bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	begin := "LISTEN " + pgx.Identifier{channel(l.store.inbox)}.Sanitize()
+	statement := "LISTEN " + pgx.Identifier{channel(l.store.inbox)}.Sanitize()
 	if !l.store.pooled.Load() { // behind a pooler, other clients would get the setting
-		begin += "; " + noIdleTimeout
+		statement += "; " + noIdleTimeout
 	}
-	if _, err := c.Exec(ctx, begin); err != nil {
+	if _, err := c.Exec(ctx, statement); err != nil {
 		return false
 	}
 	if !l.testPush(c) {
@@ -206,26 +207,26 @@ func (l *listener) testPush(c *pgx.Conn) bool {
 		return err
 	})
 	if err != nil {
-		return l.setPush(!l.store.pooled.Load()) // an error of the pool does not mean that notifications fail
+		return l.setPushWorks(!l.store.pooled.Load()) // an error of the pool does not mean that notifications fail
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
 		if err != nil {
-			return l.setPush(false)
+			return l.setPushWorks(false)
 		}
 		if n.Payload == "listening" {
-			return l.setPush(true)
+			return l.setPushWorks(true)
 		}
 		l.deliverPayload(n.Payload)
 	}
 }
 
-func (l *listener) setPush(arrived bool) bool {
+func (l *listener) setPushWorks(works bool) bool {
 	if l.store.closing.Err() != nil {
 		return false
 	}
-	l.pushed.Store(&arrived)
-	return arrived
+	l.pushWorks.Store(&works)
+	return works
 }
 
 // pauseAfterFailedPush waits for a minute after notifications did not arrive. Then the
@@ -266,13 +267,13 @@ func (l *listener) deliverPayload(payload string) {
 }
 
 // notifications returns SQL calls that send signals to the channels of their inboxes. The
-// calls are further columns of a statement, and their arguments are appended to args.
-// During the pause there are no calls.
-func (s *store) notifications(all []locktable.Signal, args []any) (calls string, _ []any) {
+// calls are further columns of a statement. notifications appends their arguments to
+// args. During a notifyPause there are no calls.
+func (s *store) notifications(signals []locktable.Signal, args []any) (calls string, _ []any) {
 	if s.notifyPause.isActive() {
 		return "", args
 	}
-	for _, to := range all {
+	for _, to := range signals {
 		calls += ", pg_catalog.pg_notify(" + placeholder(len(args)+1) + ", " + placeholder(len(args)+2) + ")"
 		args = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
 	}
@@ -290,12 +291,11 @@ type notifyPause struct {
 	until atomic.Pointer[time.Time]
 }
 
-// notifyPauseTime is the time for which this client sends no notifications after a
-// refusal.
+// notifyPauseTime is the duration of a notifyPause.
 const notifyPauseTime = 5 * time.Second
 
-func (h *notifyPause) isActive() bool {
-	until := h.until.Load()
+func (p *notifyPause) isActive() bool {
+	until := p.until.Load()
 	return until != nil && time.Now().Before(*until)
 }
 
@@ -303,7 +303,7 @@ func (h *notifyPause) isActive() bool {
 // begins the pause if so. The step changed nothing, and the caller repeats it. The result
 // is also true if the pause had already begun, because the step may have been sent
 // before.
-func (h *notifyPause) beginIfRefused(err error) bool {
+func (p *notifyPause) beginIfRefused(err error) bool {
 	state := sqlState(err)
 	full := state == "54000" && strings.Contains(err.Error(), "NOTIFY")
 	forbidden := state == "42501" && strings.Contains(err.Error(), "pg_notify")
@@ -311,6 +311,6 @@ func (h *notifyPause) beginIfRefused(err error) bool {
 		return false
 	}
 	until := time.Now().Add(notifyPauseTime)
-	h.until.Store(&until)
+	p.until.Store(&until)
 	return true
 }

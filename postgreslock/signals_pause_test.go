@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// withoutNotify returns the URL of a new database, for a user that may not notify. Roles
-// are common to all databases of the server.
+// withoutNotify returns the URL of a new database, for a user that may not notify. The
+// user's name is unique, because all databases of the server have the same users.
 func withoutNotify(t testing.TB) string {
 	t.Helper()
 	_, url, name := freshDatabase(t)
@@ -25,7 +25,7 @@ func withoutNotify(t testing.TB) string {
 }
 
 // A holder passes a name on even if its user may not send notifications.
-func TestAUserWithoutNotifyPassesNamesOn(t *testing.T) {
+func TestAUserThatMayNotNotifyPassesNamesOn(t *testing.T) {
 	t.Parallel()
 	url := withoutNotify(t)
 	for _, waiters := range []int{1, 12} {
@@ -82,6 +82,6 @@ func TestReleasesThatAreRefusedTogetherAreAllRepeated(t *testing.T) {
 func TestAPauseOfNotificationsEndsByTheMonotonicClock(t *testing.T) {
 	end := postgreslock.NotifyPauseEnd(&pgconn.PgError{Code: "42501", Message: "permission denied for function pg_notify"})
 	if end == end.Round(0) {
-		t.Errorf("the pause ends at %v of the wall clock", end)
+		t.Errorf("the end of the pause has no monotonic time: %v", end)
 	}
 }

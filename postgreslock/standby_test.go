@@ -20,10 +20,10 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	d := openDriver(t, server.URL("postgres"))
 	c := mutex("job")
 	gets(t, d, c)
-	server.Standby()
+	server.RestartAsStandby()
 	eventually(t, "a claim is refused by a standby", func() bool {
 		_, err := d.Acquire(ctx, mutex("other"))
-		if permanent(err) {
+		if isPermanent(err) {
 			t.Fatalf("%v; want a temporary error", err)
 		}
 		return err != nil && strings.Contains(err.Error(), "recovery")
@@ -35,13 +35,13 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 	renews(t, d, c)
 }
 
-// Of several hosts the driver finds the one that accepts writes, even after the other one
-// was down.
+// Of several hosts the driver finds the one that accepts writes, and finds it again after
+// that one was down.
 func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	nightly(t, "a fail-over")
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
-	standby.Standby()
+	standby.RestartAsStandby()
 	d := openDriver(t, "postgres://postgres@"+primary.Addr+","+standby.Addr+"/postgres")
 	c := mutex("job")
 	gets(t, d, c)
@@ -49,7 +49,7 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 	if e, err := d.Inspect(ctx, "job"); err == nil {
 		t.Errorf("Inspect read %+v without a primary", e)
 	}
-	if _, err := d.Acquire(ctx, mutex("other")); err == nil || permanent(err) {
+	if _, err := d.Acquire(ctx, mutex("other")); err == nil || isPermanent(err) {
 		t.Errorf("%v; want a temporary error", err)
 	}
 	primary.Run()
@@ -72,26 +72,26 @@ func TestACommitDoesNotSkipASynchronousStandby(t *testing.T) {
 		noError(t, c.QueryRow(ctx, "SELECT "+sql).Scan(&yes))
 		return yes
 	}
-	gone, cancel := context.WithCancel(ctx)
+	callerCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan error)
-	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
+	const commitWaits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
 	for n, waited := 0, false; !waited; n++ { // a commit before the reload does not wait
 		go func() {
-			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
+			_, err := d.Acquire(callerCtx, mutex(fmt.Sprintf("job %d", n)))
 			answered <- err
 		}()
 		select {
 		case <-answered:
 		case <-time.After(500 * time.Millisecond):
 			waited = true
-			eventually(t, "the commit waits for the standby", func() bool { return isTrue(waits) })
+			eventually(t, "the commit waits for the standby", func() bool { return isTrue(commitWaits) })
 			cancel()
 			if err := <-answered; !errors.Is(err, context.Canceled) {
 				t.Errorf("%v; want context.Canceled", err)
 			}
 			time.Sleep(300 * time.Millisecond) // a cancel request would arrive by then
-			if !isTrue(waits) || isTrue(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
+			if !isTrue(commitWaits) || isTrue(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
 				t.Fatal("the server committed without the standby")
 			}
 		}

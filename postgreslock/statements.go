@@ -23,13 +23,13 @@ type statements struct {
 // clock is the server's time in microseconds since 1970, a number that no DateStyle
 // changes. It is the time of the call, not of the beginning of the transaction. Every
 // statement names the schema of its functions, because search_path may find others first,
-// such as a clock for tests. unnest of several arrays needs none: PostgreSQL takes only
-// its own.
+// such as a clock for tests. unnest of several arrays needs no schema: PostgreSQL always
+// takes its own.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
-// timeInWindow is the server's time. After the window it fails with tooLateState: it
-// divides by version - version, which is 0, but which the planner does not compute
-// without a row.
+// timeInWindow is the server's time. After the window it fails with tooLateState, because
+// it divides by version - version, which is 0. The planner cannot compute this in
+// advance, without a row.
 const (
 	timeInWindow = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLateState = "22012"
@@ -41,7 +41,7 @@ const lockTimeout = " AND pg_catalog.set_config('lock_timeout', $10, true) IS NO
 
 func (o *Options) statements() *statements {
 	sql := strings.NewReplacer("{locks}", o.table("locks"), "{tidying}", o.table("tidying"), "{now}", clock,
-		"{name}", text("$1"), "{n.name}", text("n.name"), "{holders}", text("$5"), "{n.holders}", text("n.holders"),
+		"{name}", toText("$1"), "{n.name}", toText("n.name"), "{holders}", toText("$5"), "{n.holders}", toText("n.holders"),
 		"{bytes name}", toBytes("name"), "{bytes cursor_name}", toBytes("cursor_name")).Replace
 	return &statements{
 		load: sql("SELECT n.i, l.version, l.entry, {now} FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
@@ -89,12 +89,12 @@ func (o *Options) statements() *statements {
 	}
 }
 
-// text converts an argument, sent as bytes of UTF-8, to text. The server would decode a
-// string with the encoding of the session: with LATIN1, "größe" would be another name.
-// Statements are ASCII for the same reason.
-func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'UTF8')" }
+// toText returns SQL that converts an argument, sent as bytes of UTF-8, to text. The
+// server would decode a string with the encoding of the session: with LATIN1, "größe"
+// would be another name. Statements are ASCII for the same reason.
+func toText(argument string) string { return "pg_catalog.convert_from(" + argument + ", 'UTF8')" }
 
-// toBytes converts a column to bytes of UTF-8.
+// toBytes returns SQL that converts a column to bytes of UTF-8.
 func toBytes(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" }
 
 func placeholder(n int) string { return "$" + strconv.Itoa(n) }
@@ -112,7 +112,7 @@ func (o *Options) locationSuffix() (suffix string) {
 	return suffix
 }
 
-// regclass returns the name of a table as an argument, see text.
+// regclass returns the name of a table as an argument of toText.
 func (o *Options) regclass(name string) []byte {
 	return []byte(pgx.Identifier{o.Schema, o.Prefix + name}.Sanitize())
 }

@@ -38,7 +38,7 @@ type store struct {
 	lastSlow atomic.Pointer[time.Time] // the time of the last slow request
 
 	tidier  sqlswap.Tidier
-	closing context.Context
+	closing context.Context // ends when the store closes
 	close   context.CancelFunc
 	running engine.Background
 
@@ -46,11 +46,11 @@ type store struct {
 }
 
 func newStore(s *server, closePool func(), deliver func(driver.Signal)) *store {
-	_, most := s.usage()
-	most = cmp.Or(most, defaultMaxConns)
+	_, maxConns := s.usage()
+	maxConns = cmp.Or(maxConns, defaultMaxConns)
 	t := &store{
 		server: s, closePool: closePool, sql: s.options.statements(), inbox: rand.Text()[:16],
-		longWaits: make(chan struct{}, max(1, most/4)), abandoned: make(chan struct{}, most*3/4),
+		longWaits: make(chan struct{}, max(1, maxConns/4)), abandoned: make(chan struct{}, maxConns*3/4),
 	}
 	t.deliver = func(signal driver.Signal) {
 		t.listener.claims.Signaled(signal)
@@ -193,8 +193,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Close implements swap.Store. Requests under way end with their ctx. If a caller
-// has returned before its request's answer, nothing waits for that answer any more.
+// Close implements swap.Store. Requests under way end with their ctx. A request whose
+// caller has returned does not wait for its answer any more.
 func (s *store) Close() error {
 	s.close()
 	s.listener.running.Wait()

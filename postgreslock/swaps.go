@@ -35,29 +35,29 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
 	}
-	done, err := s.swapOne(ctx, swaps[0], shortWait, s.request)
+	swapped, err := s.swapOne(ctx, swaps[0], shortWait, s.request)
 	if isLocked(err) {
-		done, err = s.swapAfterWait(ctx, swaps[0], err)
+		swapped, err = s.swapAfterWait(ctx, swaps[0], err)
 	}
 	switch {
 	case isLocked(err) && ctx.Err() == nil:
-		done = swap.Swapped{Err: s.statementError(err)}
+		swapped = swap.Swapped{Err: s.statementError(err)}
 	case err != nil:
 		return nil, s.driverError(ctx, err)
 	}
-	return []swap.Swapped{done}, nil
+	return []swap.Swapped{swapped}, nil
 }
 
 // swapOne makes one swap, in a request that run sends.
 func (s *store) swapOne(
 	ctx context.Context, w swap.Swap, wait time.Duration, run func(ctx context.Context, f func(r *request) error) error,
-) (done swap.Swapped, err error) {
+) (swapped swap.Swapped, err error) {
 	err = run(ctx, func(r *request) error {
 		result, err := s.swap(r.ctx, r.conn, w, wait)
-		s.passResult(r, w, result, func() { done = result })
+		s.passResult(r, w, result, func() { swapped = result })
 		return err
 	})
-	return done, err
+	return swapped, err
 }
 
 // passResult passes the result of a swap to its caller. If the caller has returned,
@@ -74,13 +74,13 @@ func (s *store) passResult(r *request, w swap.Swap, result swap.Swapped, pass fu
 }
 
 // swapAfterWait repeats a swap whose row was locked, and waits for the row until the
-// window ends. If the swap is late then, the next window is wider, so a step that has to
-// wait for many others gets its turn. Only a few swaps at a time wait like this; others
-// wait until one of these ends. A renewal fails instead, because the client repeats it,
-// and has other leases to renew. One of several renewals never waits, because the answer
-// to the others would wait, too.
+// window ends. If the swap misses its window, the next window is wider, so a step that
+// has to wait for many others gets its turn. Only a few swaps at a time wait like this;
+// others wait until one of these ends. A renewal does not wait for that, but fails,
+// because the client repeats it, and has other leases to renew. One of several renewals
+// never waits for a row, because the answers to the others would wait, too.
 func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (swap.Swapped, error) {
-	if renewals, ok := ctx.Value(renewing{}).(int); ok {
+	if renewals, ok := ctx.Value(leaseCountKey{}).(int); ok {
 		if renewals > 1 {
 			return swap.Swapped{}, lockErr
 		}
@@ -105,7 +105,7 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (
 		}
 	}
 	wait = max(wait, shortWait)
-	done, err := s.swapOne(ctx, w, wait, func(ctx context.Context, f func(r *request) error) error {
+	swapped, err := s.swapOne(ctx, w, wait, func(ctx context.Context, f func(r *request) error) error {
 		// The caller may return before the row is free. The connection stays in use.
 		return s.requestInBackground(ctx, wait+answerTimeout, func() { <-s.longWaits }, f)
 	})
@@ -113,28 +113,28 @@ func (s *store) swapAfterWait(ctx context.Context, w swap.Swap, lockErr error) (
 		s.clock.RecordOutside(w.Window)
 		return swap.Swapped{OutsideWindow: true}, nil
 	}
-	return done, err
+	return swapped, err
 }
 
-// renewing is the key of the number of leases in the ctx of a renewal.
-type renewing struct{}
+// leaseCountKey is the key of a value in the ctx of a Renew: the number of its leases.
+type leaseCountKey struct{}
 
-func (s *store) timeLeft(w swap.Window) time.Duration {
+func (s *store) timeLeft(window swap.Window) time.Duration {
 	serverTime, ok := s.clock.Window(time.Now())
 	if !ok {
 		return 0
 	}
-	return serverTime.From.Until(w.To)
+	return serverTime.From.Until(window.To)
 }
 
 // swap makes one swap. If the row stays locked for the time wait, it returns an error.
-func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Duration) (done swap.Swapped, err error) {
-	text := s.sql.swapOne
+func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Duration) (swapped swap.Swapped, err error) {
+	statement := s.sql.swapOne
 	switch {
 	case w.Version == 0:
-		text = s.sql.swapNew
+		statement = s.sql.swapNew
 	case leavesFree(w.Entry):
-		text = s.sql.swapFree
+		statement = s.sql.swapFree
 	}
 	version := newVersion()
 	columns := engine.ColumnsOf(w.Entry)
@@ -144,9 +144,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 	}
 	calls, args := s.notifications(w.Signals, args)
 	if calls != "" {
-		text = "WITH done (now) AS (" + text + ") SELECT now" + calls + " FROM done"
+		statement = "WITH done (now) AS (" + statement + ") SELECT now" + calls + " FROM done"
 	}
-	changed, err := s.change(ctx, c, w.Window, text, args)
+	changed, err := s.change(ctx, c, w.Window, statement, args)
 	switch {
 	case s.notifyPause.beginIfRefused(err):
 		return s.swap(ctx, c, w, wait)
@@ -161,12 +161,12 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w swap.Swap, wait time.Du
 }
 
 // change runs a statement that returns the time of its change, or no row.
-func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text string, args []any) (changed bool, err error) {
+func (s *store) change(ctx context.Context, c *pgx.Conn, window swap.Window, statement string, args []any) (changed bool, err error) {
 	sent := time.Now()
-	if s.timeLeft(w) < 0 { // the step waited too long for a connection
+	if s.timeLeft(window) < 0 { // the step waited too long for a connection
 		return false, nil
 	}
-	rows, err := c.Query(ctx, text, args...)
+	rows, err := c.Query(ctx, statement, args...)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +179,7 @@ func (s *store) change(ctx context.Context, c *pgx.Conn, w swap.Window, text str
 			return false, err
 		}
 		changed = true
-		s.clock.RecordInside(w)
+		s.clock.RecordInside(window)
 		if received := time.Now(); received.Sub(sent) < slowThreshold { // a wait for a row is no round trip
 			s.clock.Learn(locktable.Instant(now), sent, received)
 		}
@@ -197,7 +197,7 @@ func changedNothing(err error) bool { return isRetryable(err) || sqlState(err) =
 // its latest changes, by a restore or a failover.
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
-// milliseconds returns the text of a lock_timeout.
+// milliseconds returns a duration as the value of lock_timeout.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
 // leavesFree reports whether a swap leaves the name free, without a value, a break or a
@@ -210,56 +210,56 @@ func leavesFree(e *locktable.Entry) bool {
 
 // isPast reports whether the server's clock has passed the end of a window. If so, it
 // makes the next window wider.
-func (s *store) isPast(w swap.Window, now time.Time) bool {
+func (s *store) isPast(window swap.Window, now time.Time) bool {
 	serverTime, ok := s.clock.Window(now)
-	if ok && serverTime.From <= w.To {
+	if ok && serverTime.From <= window.To {
 		return false
 	}
-	s.clock.RecordOutside(w)
+	s.clock.RecordOutside(window)
 	return true
 }
 
 // swapArgs has the arguments of a statement that makes several swaps.
 type swapArgs struct {
-	versions []int64
+	versions []int64     // the new version of each name
 	window   swap.Window // the intersection of all windows
 	args     []any
 }
 
 func swapArgsOf(swaps []swap.Swap) swapArgs {
 	n := len(swaps)
-	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
+	names, oldVersions, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
 	fences, ends := make([]int64, n), make([]pgtype.Timestamptz, n)
 	common := swaps[0].Window
 	for i, w := range swaps {
 		c := engine.ColumnsOf(w.Entry)
-		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
+		names[i], oldVersions[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
 		entries[i], holders[i], fences[i], ends[i] = w.Value, validText(c.Holders), int64(c.Fence), timestamp(c.Until)
 		common.From, common.To = max(common.From, w.Window.From), min(common.To, w.Window.To)
 	}
-	return swapArgs{versions, common, []any{names, was, versions, entries, holders, fences, ends, timestamp(common.From), timestamp(common.To)}}
+	return swapArgs{versions, common, []any{names, oldVersions, versions, entries, holders, fences, ends, timestamp(common.From), timestamp(common.To)}}
 }
 
 // SwapAll implements swap.AllSwapper.
 func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
-	all := swapArgsOf(swaps)
+	combined := swapArgsOf(swaps)
 	var signals []locktable.Signal
 	for _, w := range swaps {
 		signals = append(signals, w.Signals...)
 	}
-	calls, args := s.notifications(signals, append(all.args, milliseconds(shortWait)))
-	done := make([]swap.Swapped, len(swaps))
+	calls, args := s.notifications(signals, append(combined.args, milliseconds(shortWait)))
+	swapped := make([]swap.Swapped, len(swaps))
 	err := s.request(ctx, func(r *request) error {
-		changed, err := s.change(r.ctx, r.conn, all.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
-		late := err == nil && !changed && s.isPast(all.window, time.Now())
+		changed, err := s.change(r.ctx, r.conn, combined.window, s.sql.swapAll+" SELECT now"+calls+" FROM done", args)
+		late := err == nil && !changed && s.isPast(combined.window, time.Now())
 		for i, w := range swaps {
 			result := swap.Swapped{OutsideWindow: late}
 			if changed {
-				result = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
+				result = swap.Swapped{Done: true, Version: uint64(combined.versions[i])}
 			}
-			s.passResult(r, w, result, func() { done[i] = result })
+			s.passResult(r, w, result, func() { swapped[i] = result })
 		}
 		return err
 	})
@@ -269,14 +269,14 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 	case err != nil:
 		return nil, s.driverError(ctx, err)
 	}
-	return done, nil
+	return swapped, nil
 }
 
 // swapTogether makes many swaps, except those with new rows or signals: the table repeats
 // these steps alone. If rows are locked, swapTogether repeats their swaps after a moment,
 // because most locks are short.
 func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	done := make([]swap.Swapped, len(swaps))
+	swapped := make([]swap.Swapped, len(swaps))
 	var pending []int
 	for i, w := range swaps {
 		if w.Version != 0 && len(w.Signals) == 0 {
@@ -294,38 +294,38 @@ func (s *store) swapTogether(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 			return nil, err
 		}
 		for k, i := range pending {
-			done[i] = results[k]
+			swapped[i] = results[k]
 		}
-		pending = slices.DeleteFunc(pending, func(i int) bool { return !errors.Is(done[i].Err, swap.ErrLocked) })
+		pending = slices.DeleteFunc(pending, func(i int) bool { return !errors.Is(swapped[i].Err, swap.ErrLocked) })
 		if n == len(pauses) || len(pending) > 0 && backoff.Wait(ctx, pauses[n]) != nil {
 			break
 		}
 	}
-	return done, nil //nolint:nilerr // the swaps that are still left have ErrLocked
+	return swapped, nil //nolint:nilerr // the swaps that are still left have ErrLocked
 }
 
 // swapAtOnce makes many swaps of existing rows in one statement.
 func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	all := swapArgsOf(swaps)
+	combined := swapArgsOf(swaps)
 	index := make(map[string]int, len(swaps))
 	for i, w := range swaps {
 		index[w.Name] = i
 	}
-	done := make([]swap.Swapped, len(swaps))
+	swapped := make([]swap.Swapped, len(swaps))
 	err := s.do(ctx, func(r *request) error {
 		sent := time.Now()
 		var name []byte
 		var now int64
-		changed, _ := r.conn.Query(r.ctx, s.sql.swapMany, all.args...)
-		_, err := pgx.ForEachRow(changed, []any{&name, &now}, func() error {
+		rows, _ := r.conn.Query(r.ctx, s.sql.swapMany, combined.args...)
+		_, err := pgx.ForEachRow(rows, []any{&name, &now}, func() error {
 			i := index[string(name)]
-			done[i] = swap.Swapped{Done: true, Version: uint64(all.versions[i])}
+			swapped[i] = swap.Swapped{Done: true, Version: uint64(combined.versions[i])}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
 		if changedNothing(err) { // the server may send this error at the commit, after the rows
 			err = nil
-			clear(done)
+			clear(swapped)
 		}
 		return err
 	})
@@ -334,20 +334,20 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 	}
 	var pending []int
 	for i := range swaps {
-		if !done[i].Done {
-			pending, done[i].Version = append(pending, i), uint64(all.versions[i])
+		if !swapped[i].Done {
+			pending, swapped[i].Version = append(pending, i), uint64(combined.versions[i])
 		}
 	}
-	// The windows may hardly overlap if computing the swaps took long.
-	window := swap.Window{From: swaps[0].Window.From, To: all.window.To}
+	// This is not the common window, which is tiny if computing the swaps took long.
+	window := swap.Window{From: swaps[0].Window.From, To: combined.window.To}
 	if len(pending) > 0 && s.isPast(window, time.Now()) {
 		for _, i := range pending {
-			done[i].OutsideWindow = true
+			swapped[i].OutsideWindow = true
 		}
-		return done, nil
+		return swapped, nil
 	}
-	return done, sqlswap.LoadResults(ctx, s.Load, swaps, done, pending, func(i int) { // the row is locked
-		done[i] = swap.Swapped{Err: s.statementError(skippedError{})}
+	return swapped, sqlswap.LoadResults(ctx, s.Load, swaps, swapped, pending, func(i int) { // the row is locked
+		swapped[i] = swap.Swapped{Err: s.statementError(skippedError{})}
 	})
 }
 

@@ -99,7 +99,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
-	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for messages only: the function text converts names
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // for messages only: the function toText converts names
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	_, inURL := u.User.Password()
 	fromFile := config.ConnConfig.Password != "" && !inURL && !query.Has("password") && os.Getenv("PGPASSWORD") == ""

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-const listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+const countListeners = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 
 func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
 	t.Helper()
@@ -23,7 +23,7 @@ func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
 	return n
 }
 
-// The connection that listens is lost, and the server is killed.
+// A watch outlives the loss of its listening connection, and a crash of the server.
 func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	nightly(t, "a server that crashes")
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	d, watcher := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
 	servertest.WatchOutlives(t, d, watcher,
 		func() {
-			exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
+			exec(t, conn(t, server.URL("postgres")), strings.Replace(countListeners, "count(*)", "pg_terminate_backend(pid)", 1))
 		},
 		func() {
 			server.Kill()
@@ -46,7 +46,7 @@ func TestADriverListensOnlyWhileItHoldsOrWatches(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d, c := openDriver(t, url), conn(t, url)
-	if _, err := d.Inspect(ctx, "job"); err != nil || count(t, c, listening) != 0 {
+	if _, err := d.Inspect(ctx, "job"); err != nil || count(t, c, countListeners) != 0 {
 		t.Errorf("%v; the driver listens before it holds a lease", err)
 	}
 	claim, stop := mutex("job"), func() {}
@@ -55,20 +55,20 @@ func TestADriverListensOnlyWhileItHoldsOrWatches(t *testing.T) {
 		"watches": {func() { stop = d.Watch("job", func() {}) }, func() { stop() }},
 	} {
 		step.begin()
-		eventually(t, "the driver listens while it "+what, func() bool { return count(t, c, listening) == 1 })
+		eventually(t, "the driver listens while it "+what, func() bool { return count(t, c, countListeners) == 1 })
 		step.end()
-		eventually(t, "the driver listens no more", func() bool { return count(t, c, listening) == 0 })
+		eventually(t, "the driver listens no more", func() bool { return count(t, c, countListeners) == 0 })
 	}
 }
 
-// Only a change of a watched name sends notifications, and in the same statement.
+// A change sends notifications only if the name is watched, in the same statement.
 func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d, log := openTraced(t, url)
 	// A busy machine, or the tidying of old names, may send additional statements in some
 	// cycles.
-	best := func(name string) (statements, notifies int) {
+	fewest := func(name string) (statements, notifies int) {
 		statements = 1000
 		for tries := 0; tries < 200 && statements > 2; tries++ {
 			before, notifiesBefore := log.count(""), log.count("pg_notify")
@@ -79,14 +79,14 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 		}
 		return statements, notifies
 	}
-	if s, n := best("other"); s != 2 || n != 0 {
+	if s, n := fewest("other"); s != 2 || n != 0 {
 		t.Errorf("a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
 	servertest.Watch(t, openDriver(t, url), "job")
-	if s, n := best("job"); s != 2 || n != 2 {
+	if s, n := fewest("job"); s != 2 || n != 2 {
 		t.Errorf("a cycle of a watched name takes %d statements, %d of which notify; want 2 and 2", s, n)
 	}
-	if s, n := best("other"); s != 2 || n != 0 {
+	if s, n := fewest("other"); s != 2 || n != 0 {
 		t.Errorf("a cycle of another name takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
 }
@@ -136,21 +136,21 @@ func TestWithoutPushAWatchPolls(t *testing.T) {
 			t.Errorf("%s: PushesChanges is true", what)
 		}
 		c := mutex(what)
-		run, stop := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
+		watchCtx, stop := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 		defer stop()
-		for e, err := range locks.Watch(run, what) {
+		for e, err := range locks.Watch(watchCtx, what) {
 			noError(t, err)
 			if len(e.Holders) > 0 {
 				break
 			}
 			gets(t, other, c)
 		}
-		noError(t, run.Err()) // the watch has returned the holder
+		noError(t, watchCtx.Err()) // the watch has returned the holder
 		if what == "pooled" {
-			var marks int
-			err := conn(t, direct).QueryRow(ctx, "SELECT count(*) FROM pawl.locks WHERE name = $1 AND fence = 0", what).Scan(&marks)
-			if err != nil || marks != 0 {
-				t.Errorf("%d rows, %v, were created for a watch without push", marks, err)
+			var rows int
+			err := conn(t, direct).QueryRow(ctx, "SELECT count(*) FROM pawl.locks WHERE name = $1 AND fence = 0", what).Scan(&rows)
+			if err != nil || rows != 0 {
+				t.Errorf("%d rows, %v, were created for a watch without push", rows, err)
 			}
 		}
 	}

@@ -22,7 +22,8 @@ func (s *Server) Resume() {
 	}
 }
 
-// signal sends a signal to the postmaster first, which then starts no more processes.
+// signal sends a signal to all processes of the server. The postmaster gets it first, so
+// that it starts no more processes.
 func (s *Server) signal(sig syscall.Signal) {
 	parent := s.PID()
 	_ = syscall.Kill(parent, sig)

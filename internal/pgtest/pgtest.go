@@ -1,6 +1,6 @@
-// Package pgtest starts real PostgreSQL servers for tests, and PgBouncers before them, on
-// free ports and in temporary folders, and stops them when the test ends. If the programs
-// are missing, the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// Package pgtest starts real PostgreSQL servers for tests, and PgBouncers in front of
+// them, on free ports and in temporary folders, and stops them when the test ends. If the
+// programs are missing, the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
 //
 // It queries the server through the driver "pgx" of database/sql, which the test has to
 // import: this package is in the root's module, which requires no client.
@@ -69,7 +69,7 @@ func Start(tb TB, settings ...string) *Server {
 	}, settings...) {
 		s.args = append(s.args, "-c", setting)
 	}
-	initdb := command(tb, s.Dir, program(tb, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := command(tb, s.Dir, findProgram(tb, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	if output, err := initdb.CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, output)
 	}
@@ -85,8 +85,8 @@ func Start(tb TB, settings ...string) *Server {
 	return s
 }
 
-// The servers have no TLS. A client that first asks for TLS connects twice, and each
-// connection starts a process, which is the slowest step on a slow machine.
+// The servers begin without TLS. By default a client would first ask for TLS, and then
+// connect again. Each connection starts a process, the slowest step on a slow machine.
 func init() {
 	if err := os.Setenv("PGSSLMODE", "disable"); err != nil {
 		panic(err)
@@ -121,10 +121,10 @@ func (s *Server) exec(ctx context.Context, database, statements string) error {
 	return err
 }
 
-// Run starts the process, also again after Kill, and waits until it answers.
+// Run starts the process, for the first time or after Kill, and waits until it answers.
 func (s *Server) Run() {
 	s.TB.Helper()
-	postgres := append(slices.Clone(s.env), program(s.TB, "postgres"))
+	postgres := append(slices.Clone(s.env), findProgram(s.TB, "postgres"))
 	s.Launch(command(s.TB, s.Dir, "/usr/bin/env", append(postgres, s.args...)...), nil)
 	s.Await(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -140,8 +140,8 @@ func (s *Server) Kill() { s.End(syscall.SIGQUIT, os.Kill) }
 // during a recovery, it kills the server.
 func (s *Server) Stop() { s.End(syscall.SIGINT, syscall.SIGQUIT, os.Kill) }
 
-// Standby restarts the server as a standby without a primary, which stays in recovery.
-func (s *Server) Standby() {
+// RestartAsStandby restarts the server as a standby in recovery, without a primary.
+func (s *Server) RestartAsStandby() {
 	s.TB.Helper()
 	s.Stop()
 	signal := filepath.Join(s.Dir, "data", "standby.signal")
@@ -151,11 +151,11 @@ func (s *Server) Standby() {
 }
 
 // UseTLS makes the server use TLS with the certificate of an identity in the server's
-// folder, and require a certificate of the user "certified", a superuser. Calling it
-// again makes the server read the files again. UseTLS then ends all connections.
-func (s *Server) UseTLS(own *certtest.Identity) {
+// folder, and require a certificate from the superuser "certified". Then it ends all
+// connections. Another call makes the server read the files again.
+func (s *Server) UseTLS(identity *certtest.Identity) {
 	s.TB.Helper()
-	for _, path := range []string{own.CA, own.Cert, own.Key} {
+	for _, path := range []string{identity.CA, identity.Cert, identity.Key} {
 		chownToServer(s.TB, path)
 	}
 	rules := filepath.Join(s.Dir, "data", "pg_hba.conf")
@@ -165,7 +165,7 @@ func (s *Server) UseTLS(own *certtest.Identity) {
 		s.Do("postgres", "CREATE ROLE certified SUPERUSER LOGIN")
 		noError(s.TB, os.WriteFile(rules, append(rule, old...), 0o600))
 	}
-	for name, value := range map[string]string{"ssl_ca_file": own.CA, "ssl_cert_file": own.Cert, "ssl_key_file": own.Key, "ssl": "on"} {
+	for name, value := range map[string]string{"ssl_ca_file": identity.CA, "ssl_cert_file": identity.Cert, "ssl_key_file": identity.Key, "ssl": "on"} {
 		s.Do("postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	}
 	s.Do("postgres", "SELECT pg_reload_conf()")
@@ -178,8 +178,8 @@ func (s *Server) Hangup() {
 	s.Do("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 }
 
-// program finds a program of the server, which Debian keeps out of the PATH.
-func program(tb TB, name string) string {
+// findProgram finds a program of the server, which Debian keeps out of the PATH.
+func findProgram(tb TB, name string) string {
 	tb.Helper()
 	return testservers.Command(tb, name, "PostgreSQL and PgBouncer", "/usr/lib/postgresql/*/bin/"+name, "/usr/sbin/"+name)
 }
@@ -221,10 +221,10 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 // A Pooler is a PgBouncer.
 type Pooler struct{ endpoint }
 
-// Run starts the process for the first time, or again after Kill.
+// Run starts the process, for the first time or after Kill, and waits until it answers.
 func (p *Pooler) Run() {
 	p.TB.Helper()
-	p.Launch(command(p.TB, p.Dir, program(p.TB, "pgbouncer"), filepath.Join(p.Dir, "ini")), nil)
+	p.Launch(command(p.TB, p.Dir, findProgram(p.TB, "pgbouncer"), filepath.Join(p.Dir, "ini")), nil)
 	p.Await(func() error {
 		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.Addr)
 		if err == nil {
