@@ -67,7 +67,7 @@ func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, openDriver(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)
 }
 
-// BenchmarkAll measures pawl.All beside one lock.
+// BenchmarkAll compares pawl.All with a single lock.
 func BenchmarkAll(b *testing.B) {
 	_, url := durableServer(b)
 	drivertest.BenchmarkAll(b, openDriver(b, url))

@@ -29,11 +29,11 @@ func TestErrorsOfAServerInTroubleHaveAHint(t *testing.T) {
 			noError(t, err)
 			_, err = d.Acquire(ctx, mutex("other"))
 		}
-		explained(t, err, false, hint)
+		wantDriverError(t, err, false, hint)
 	}
 }
 
-// The driver also repeats them after lock timeouts.
+// The driver repeats a statement after a deadlock, and after a lock timeout.
 func TestStatementsAreRepeatedAfterDeadlocks(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	gets(t, d, mutex("other"))
@@ -43,14 +43,14 @@ func TestStatementsAreRepeatedAfterDeadlocks(t *testing.T) {
 	last := uint64(0)
 	for range 50 {
 		g := cycle(t, d, "job")
-		rises(t, last, g.Fence)
+		wantHigherFence(t, last, g.Fence)
 		last = g.Fence
 	}
 }
 
 // After an operator has deleted rows, or dropped or restored the tables, the next renewal
 // of a holder fails, and the next fence is greater.
-func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
+func TestDeletedOrRestoredNamesGetGreaterFences(t *testing.T) {
 	t.Parallel()
 	for what, statements := range map[string][]string{
 		"deleted":   {"DELETE FROM pawl_names"},
@@ -68,14 +68,14 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 }
 
 // If a server can prepare no more statements, the driver sends them as text.
-func TestAServerWithTooManyPreparedStatements(t *testing.T) {
+func TestStatementsAreSentAsTextIfNoneCanBePrepared(t *testing.T) {
 	nightly(t, "it starts a server")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	before := openDriver(t, url)
+	early := openDriver(t, url)
 	root := s.Root(t)
 	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 0")
-	for _, d := range []*mysqllock.Driver{before, openDriver(t, url)} {
+	for _, d := range []*mysqllock.Driver{early, openDriver(t, url)} {
 		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // the driver has to prepare all statements again
 		for range 3 {
 			cycle(t, d, "job")
@@ -86,10 +86,10 @@ func TestAServerWithTooManyPreparedStatements(t *testing.T) {
 
 // The columns holders and until are readable, with any characters in the name.
 func TestColumnsShowTheHolders(t *testing.T) {
-	s, db, own := freshDatabase(t)
+	s, db, overPool := freshDatabase(t)
 	c := mutex("jöb \"'\\ %")
 	c.Owner.Host = strings.Repeat("ü", 100)
-	for _, d := range []*mysqllock.Driver{own, openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))} {
+	for _, d := range []*mysqllock.Driver{overPool, openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))} {
 		for _, step := range []string{"inserted", "updated"} {
 			g := gets(t, d, c)
 			var fence uint64
@@ -98,7 +98,7 @@ func TestColumnsShowTheHolders(t *testing.T) {
 			read := "SELECT fence, holders, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), until) / 1e6 FROM pawl_names WHERE name = ?"
 			noError(t, db.QueryRowContext(ctx, read, c.Name).Scan(&fence, &holders, &left))
 			if fence != g.Fence || !strings.Contains(holders, c.Owner.Host) || left < 300 || left > 601 {
-				t.Errorf("%s: fence %d, holders %q, %f s left", step, fence, holders, left)
+				t.Errorf("%s: fence %d, holders %q, %f s left; want fence %d, and its holder", step, fence, holders, left, g.Fence)
 			}
 			releases(t, d, c)
 			var free bool
@@ -129,8 +129,8 @@ func TestLargeEntriesAreRenewedTogether(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if each, err := d.Renew(ctx, leases); err != nil || errors.Join(each...) != nil {
-			t.Fatalf("Renew: %v, %v", each, err)
+		if answers, err := d.Renew(ctx, leases); err != nil || errors.Join(answers...) != nil {
+			t.Fatalf("Renew: %v, %v", answers, err)
 		}
 	}
 }

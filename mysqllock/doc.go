@@ -77,13 +77,13 @@
 //
 // The server cannot push, so the driver polls. One goroutine reads the entries of all
 // names that its process waits for, in one statement that locks nothing. The pause is an
-// eighth of the time since the last change of a name, between 5 ms and 250 ms. For a
-// waiter that is not at the head of the queue, it is at least 5 ms more for each waiter
-// ahead, and may grow by 250 ms for each, up to 1 s. So a waiter gets a busy name within
-// about 5 ms. If the name was held for seconds, the waiter gets it within an eighth of
-// that time. A long wait costs four reads a second. While a process holds leases, it
-// checks twice a second whether they were broken. If a holder dies, the head of the queue
-// sends a request when the holder's lease ends.
+// eighth of the time since the last change of a name, between 5 ms and 250 ms. A waiter
+// further back in the queue polls less often: each waiter ahead of it adds 5 ms to the
+// shortest pause, and 250 ms to the longest, which is at most 1 s. So the next waiter
+// gets a busy name within about 5 ms. If the name was held for seconds, the waiter gets
+// it within an eighth of that time. A long wait costs four reads a second. While a
+// process holds leases, it checks twice a second whether they were broken. If a holder
+// dies, the head of the queue sends a request when the holder's lease ends.
 //
 // The waiter's driver finds the grant in the entry that it reads. So a release writes
 // only the entry, and no signal. Only a broken lease gets a signal, which is a row in the

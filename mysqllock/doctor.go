@@ -25,7 +25,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if e := v.check(); e != nil {
 		found.Add(true, driver.SeverityError, "server", e.Problem, e.Hint)
 	}
-	s.rights(ctx, &found)
+	s.reportMissingRights(ctx, &found)
 	defects, _ := s.checkTables(ctx)
 	for _, e := range defects {
 		found.Add(true, driver.SeverityError, "tables", e.Problem, e.Hint)
@@ -37,12 +37,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if _, _, maria := v.version(); maria {
 		product = "MariaDB"
 	}
-	s.triggers(ctx, &found)
+	s.reportTriggers(ctx, &found)
 	s.reportRecreated(&found)
-	v.settings(&found)
-	s.writableReplica(ctx, &found)
-	s.clocks(ctx, &found)
-	s.connections(&found)
+	v.reportSettings(&found)
+	s.reportWritableReplica(ctx, &found)
+	s.reportClock(ctx, &found)
+	s.reportPool(&found)
 	found = append(found, engine.Version(product, v["version"])...)
 	engine.SortFindings(found)
 	return found, ctx.Err()
@@ -58,8 +58,8 @@ func (s *store) reportRecreated(found *engine.Findings) {
 		s.lostTable+" was gone, and Pawl has created it again: a holder that lost its lease meanwhile detects that with its next renewal", advice)
 }
 
-// rights tries each right, with statements that match no row.
-func (s *store) rights(ctx context.Context, found *engine.Findings) {
+// reportMissingRights tries each right, with statements that match no row.
+func (s *store) reportMissingRights(ctx context.Context, found *engine.Findings) {
 	for _, x := range []struct{ table, column string }{{s.namesTable, "version"}, {s.lostTable, "at"}} {
 		table, column := x.table, x.column
 		for _, statement := range []string{
@@ -82,19 +82,19 @@ func (s *store) rights(ctx context.Context, found *engine.Findings) {
 	}
 }
 
-// settings reports the settings of the server and of the session that make locks less
-// durable, or slower.
-func (v variables) settings(found *engine.Findings) {
-	atCommit, logs := v["innodb_flush_log_at_trx_commit"], v.on("log_bin")
+// reportSettings reports the settings of the server and of the session that make locks
+// less durable, or slower.
+func (v variables) reportSettings(found *engine.Findings) {
+	atCommit, hasBinlog := v["innodb_flush_log_at_trx_commit"], v.isOn("log_bin")
 	found.Add(atCommit != "" && atCommit != "1", driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+atCommit+
 		": a crash loses up to a second of grants, and the names are granted again, with greater fences", "set it to 1")
-	found.Add(logs && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
+	found.Add(hasBinlog && v["sync_binlog"] != "1", driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
 		": after a crash, replicas and so the next primary may lack acknowledged grants", "set it to 1 if replicas can take over")
-	found.Add(logs && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
+	found.Add(hasBinlog && v["binlog_format"] == "STATEMENT", driver.SeverityError, "replication",
 		"binlog_format is STATEMENT: replicas would repeat statements that depend on the clock, with other results", "set it to ROW or MIXED")
-	found.Add(logs && v["sql_log_bin"] != "" && !v.on("sql_log_bin"), driver.SeverityWarning, "replication",
+	found.Add(hasBinlog && v["sql_log_bin"] != "" && !v.isOn("sql_log_bin"), driver.SeverityWarning, "replication",
 		"sql_log_bin is off in these sessions: no replica gets the locks", "leave it on; otherwise a fail-over loses all leases")
-	found.Add(v.on("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera, which locks a row on one node only. If steps on two nodes change one row, the first to commit wins, and Pawl repeats the other; but leases end by the clock of the node that a client asks, and CheckLease does not delay steps on other nodes",
+	found.Add(v.isOn("wsrep_on"), driver.SeverityWarning, "replication", "this is a node of Galera, which locks a row on one node only. If steps on two nodes change one row, the first to commit wins, and Pawl repeats the other; but leases end by the clock of the node that a client asks, and CheckLease does not delay steps on other nodes",
 		"send all clients to one node, or synchronize the clocks and check fences at the data")
 	found.Add(v.isolation() == "SERIALIZABLE", driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
 		"READ COMMITTED locks less; CheckLease uses the level of its transaction")
@@ -103,25 +103,25 @@ func (v variables) settings(found *engine.Findings) {
 // manyClosedConns is the number of closed idle connections that is worth a finding.
 const manyClosedConns = 1000
 
-// clocks compares the server's clock with the client's.
-func (s *store) clocks(ctx context.Context, found *engine.Findings) {
+// reportClock compares the server's clock with the client's.
+func (s *store) reportClock(ctx context.Context, found *engine.Findings) {
 	var now locktable.Instant
 	sent := time.Now()
 	if err := s.queryRow(ctx, "SELECT "+serverTime, &now); err != nil {
 		return
 	}
-	off := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
-	found.Add(off > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", off.Round(time.Second)),
+	offset := time.Duration(max(locktable.At(sent)-now, now-locktable.At(time.Now()), 0)) * time.Microsecond
+	found.Add(offset > time.Second, driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", offset.Round(time.Second)),
 		"synchronize both; setting the server's clock ends leases early or late")
 }
 
-// connections checks how long calls wait for the pool, and how long its connections last.
-func (s *store) connections(found *engine.Findings) {
+// reportPool checks how long calls wait for the pool, and how long its connections last.
+func (s *store) reportPool(found *engine.Findings) {
 	stats := s.db.Stats()
-	ended := stats.MaxIdleClosed > manyClosedConns
-	found.Add(ended, driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were closed because too many were idle, and the next statements had to open others", stats.MaxIdleClosed),
+	closesMany := stats.MaxIdleClosed > manyClosedConns
+	found.Add(closesMany, driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were closed because too many were idle, and the next statements had to open others", stats.MaxIdleClosed),
 		"set SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two idle connections by default")
-	found.Add(!ended && stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
+	found.Add(!closesMany && stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second, driver.SeverityWarning, "pool",
 		fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
 		"use a larger pool, or one for locks only: a renewal that waits may be too late")
 }

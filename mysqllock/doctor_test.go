@@ -27,7 +27,7 @@ func TestTheDoctorReportsADroppedTable(t *testing.T) {
 	}
 }
 
-func TestTheDoctorOnAHealthyServer(t *testing.T) {
+func TestTheDoctorFindsNothingOnAHealthyServer(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -36,7 +36,7 @@ func TestTheDoctorOnAHealthyServer(t *testing.T) {
 	}
 }
 
-func TestTheDoctorOnUnsafeServers(t *testing.T) {
+func TestTheDoctorReportsUnsafeServers(t *testing.T) {
 	t.Parallel()
 	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
 	d := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
@@ -78,6 +78,6 @@ func TestTheDoctorReportsAWritableReplica(t *testing.T) {
 	const running = "warning replication"
 	eventually(t, "the replica runs", func() bool { return servertest.FindingsOf(t, d).Have(running) })
 	if found := servertest.FindingsOf(t, openDriver(t, "mysql:"+primary.DSN(mysqltest.Database))); found.Have(running) {
-		t.Errorf("the doctor finds on the primary: %q", found)
+		t.Errorf("on the primary the doctor finds %q", found)
 	}
 }

@@ -24,7 +24,7 @@ const (
 	noSuchTable = 1146
 	lockTimeout = 1205
 	deadlock    = 1213
-	overflow    = 1690
+	overflow    = 1690 // a number is out of range, see insertStatement
 )
 
 func errNumber(err error) uint16 {
@@ -65,9 +65,9 @@ func isCtxErr(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// driverError makes a driver.Error, with advice, of an error. It returns the error of the
-// caller's ctx unchanged, unless the reason for the delay is known: an exhausted pool, or
-// cause, the error after which the driver repeated the statement.
+// driverError converts an error to a *driver.Error with advice. It returns the error of
+// the caller's ctx unchanged, unless the reason for the delay is known: an exhausted
+// pool, or cause, the error after which the driver repeated the statement.
 func (s *server) driverError(ctx context.Context, err, cause error) error {
 	if isCtxErr(ctx, err) {
 		stats := s.db.Stats()

@@ -25,7 +25,7 @@ func TestAServerThatIsKilledAndRestarted(t *testing.T) {
 	})
 }
 
-// Killing all connections again and again loses no lock.
+// No lock is lost while all connections are killed again and again.
 func TestConnectionsThatAreKilled(t *testing.T) {
 	nightly(t, "it runs for long")
 	s := mysqltest.Start(t)
@@ -43,17 +43,17 @@ func TestAReplyThatIsLost(t *testing.T) {
 	d := openDriver(t, "mysql:"+mysqltest.DSN(proxy.Addr, databaseOf(t, db)))
 	for _, statement := range []string{"INSERT INTO `pawl_names`", "job"} { // an update is prepared: only the name
 		c := mutex("job")
-		happened := proxy.LoseReply(statement)
+		lost := proxy.LoseReply(statement)
 		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("%s: %v", statement, err)
+			t.Errorf("%s: Acquire without a reply: %v; want ErrUnavailable", statement, err)
 		}
-		<-happened
+		<-lost
 		e, err := d.Inspect(ctx, "job")
 		if err != nil || len(e.Holders) != 1 {
 			t.Fatalf("%s: %+v, %v; want a holder", statement, e, err)
 		}
 		if g := gets(t, d, c); g.Fence != e.Fence {
-			t.Errorf("%s: the fence %d, and then %d", statement, e.Fence, g.Fence)
+			t.Errorf("%s: the fence %d, and after the repeated call %d", statement, e.Fence, g.Fence)
 		}
 		releases(t, d, c)
 	}
@@ -67,11 +67,11 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	db.SetMaxOpenConns(1)
 	busy, err := db.Conn(ctx)
 	noError(t, err)
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	shortCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	err = d.Release(short, lease(c))
-	if explained(t, err, false, "larger pool"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Release: %v", err)
+	err = d.Release(shortCtx, lease(c))
+	if wantDriverError(t, err, false, "larger pool"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Release: %v; want the end of its ctx", err)
 	}
 	noError(t, busy.Close())
 	releases(t, d, c)
@@ -87,18 +87,18 @@ func TestAServerThatStandsStill(t *testing.T) {
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	nightly(t, "it waits for 7 s")
 	s := mysqltest.Start(t)
-	d, waiting := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
+	holder, waiter := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	for i := range 20 {
-		gets(t, d, mutex(fmt.Sprint("job-", i)))
-		isRefused(t, waiting, queued(fmt.Sprint("job-", i)))
+		gets(t, holder, mutex(fmt.Sprint("job-", i)))
+		isRefused(t, waiter, queued(fmt.Sprint("job-", i)))
 	}
-	noError(t, d.Close()) // the test counts only the statements of waiting
+	noError(t, holder.Close()) // the test counts only the statements of waiter
 	time.Sleep(3 * time.Second)
 	root := s.Root(t)
 	before := countStatements(t, root)
 	time.Sleep(4 * time.Second)
 	if n := countStatements(t, root) - before - 1; n < 4 || n > 16 {
-		t.Errorf("%d statements in 4 s", n)
+		t.Errorf("%d statements in 4 s, want 4 to 16", n)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
 	nightly(t, "60 waiters")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
-	d, waiting := openDriver(t, url), openDriver(t, url)
+	d, waiter := openDriver(t, url), openDriver(t, url)
 	held := mutex("job")
 	gets(t, d, held)
 	var ahead []driver.Claim
@@ -117,22 +117,22 @@ func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
 		isRefused(t, d, c)
 		ahead = append(ahead, c)
 	}
-	own := queued("job")
-	signals := listen(t, waiting)
-	isRefused(t, waiting, own)
-	_ = d.Close()           // the test measures only the polls of waiting
-	time.Sleep(time.Second) // waiting polls, and finds no news
+	last := queued("job")
+	signals := listen(t, waiter)
+	isRefused(t, waiter, last)
+	_ = d.Close()           // the test measures only the polls of waiter
+	time.Sleep(time.Second) // waiter polls, and finds no news
 	root := s.Root(t)
 	bytes, polls := status(t, root, "Bytes_sent"), status(t, root, "Com_select")
 	time.Sleep(2 * time.Second)
 	if bytes, polls = status(t, root, "Bytes_sent")-bytes, status(t, root, "Com_select")-polls; polls == 0 || bytes/polls > 1000 {
-		t.Errorf("%d bytes in %d polls", bytes, polls)
+		t.Errorf("%d bytes in %d polls, want at most 1000 bytes in each", bytes, polls)
 	}
 	d = openDriver(t, url)
 	for _, c := range append(ahead, held) {
 		releases(t, d, c)
 	}
-	if took := wantSignal(t, signals, driver.SignalGranted, own.Token); took > 10*time.Second {
+	if took := wantSignal(t, signals, driver.SignalGranted, last.Token); took > 10*time.Second {
 		t.Errorf("the waiter got the signal of its grant after %v", took)
 	}
 }

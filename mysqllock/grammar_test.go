@@ -21,16 +21,16 @@ import (
 var onlyMariaDB = regexp.MustCompile(`(?i)SET STATEMENT|\bRETURNING\b|FOR UPDATE WAIT|CREATE OR REPLACE TABLE|` +
 	`\bVALUES?\(\w+\)|NEXT VALUE FOR|\bSYSTEM_TIME\b|ADD COLUMN IF NOT EXISTS|\bUUID\b`)
 
-// sentStatements makes drivers send all their statements, over pools of both kinds, and
-// returns the statements.
+// sentStatements makes drivers send all their statements, over a pool of their own and
+// over a caller's pool, and returns the statements.
 func sentStatements(t *testing.T, args ...string) (statements []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "general.log")
 	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log, "--innodb-lock-wait-timeout=1")...)
-	own := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
+	byURL := openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	db := s.Open(t, mysqltest.Database)
-	callers := driverOver(t, db, nil)
-	for i, d := range []driver.Driver{own, callers} {
+	overPool := driverOver(t, db, nil)
+	for i, d := range []driver.Driver{byURL, overPool} {
 		var leases []driver.LeaseRef
 		for k := range 3 {
 			c := mutex(fmt.Sprintf("job-%d-%d", i, k))
@@ -50,13 +50,13 @@ func sentStatements(t *testing.T, args ...string) (statements []string) {
 		noError(t, d.Release(ctx, leases[0]))
 	}
 	broken := mutex("broken")
-	g := gets(t, own, broken)
-	noError(t, callers.Break(ctx, "broken", g.Fence, 0, driver.Owner{}))
-	servertest.Lists(t, own, "")
-	if err := own.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
+	g := gets(t, byURL, broken)
+	noError(t, overPool.Break(ctx, "broken", g.Fence, 0, driver.Owner{}))
+	servertest.Lists(t, byURL, "")
+	if err := byURL.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}
-	servertest.FindingsOf(t, own)
+	servertest.FindingsOf(t, byURL)
 	b, err := os.ReadFile(log)
 	noError(t, err)
 	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)
@@ -70,7 +70,7 @@ func TestMySQLGetsNoStatementsOfMariaDB(t *testing.T) {
 	sent := sentStatements(t, "--version=8.0.36")
 	for _, statement := range sent {
 		if what := onlyMariaDB.FindString(statement); what != "" {
-			t.Errorf("%s in %.200s", what, statement)
+			t.Errorf("the driver sent %s to MySQL, in %.200s", what, statement)
 		}
 	}
 	for _, part := range []string{"STRAIGHT_JOIN", "SKIP LOCKED", "LOCK IN SHARE MODE", "ON DUPLICATE KEY UPDATE version = IF", "CREATE TABLE IF NOT EXISTS", "pawl_lost` (inbox"} {

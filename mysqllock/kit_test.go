@@ -12,29 +12,29 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its own type, which has all its methods.
 var asDriver = servertest.As[*mysqllock.Driver]
 
 var (
-	isRefused  = servertest.Waits
-	rises      = servertest.Rises
-	renews     = servertest.Renews
-	noError    = basictest.NoError
-	eventually = basictest.Eventually
-	nightly    = basictest.Nightly
-	lease      = servertest.Lease
-	mutex      = servertest.Mutex
-	queued     = servertest.Queued
-	gets       = servertest.Gets
-	releases   = servertest.Releases
-	cycle      = servertest.Cycle
-	explained  = servertest.Explained
-	finds      = servertest.Finds
-	begin      = servertest.Begin
-	exec       = servertest.Exec
-	listen     = servertest.Listen
-	wantSignal = servertest.Hear
-	openDriver = servertest.OpenDriver[*mysqllock.Driver]
+	isRefused       = servertest.Waits
+	wantHigherFence = servertest.Rises
+	renews          = servertest.Renews
+	noError         = basictest.NoError
+	eventually      = basictest.Eventually
+	nightly         = basictest.Nightly
+	lease           = servertest.Lease
+	mutex           = servertest.Mutex
+	queued          = servertest.Queued
+	gets            = servertest.Gets
+	releases        = servertest.Releases
+	cycle           = servertest.Cycle
+	wantDriverError = servertest.Explained
+	finds           = servertest.Finds
+	begin           = servertest.Begin
+	exec            = servertest.Exec
+	listen          = servertest.Listen
+	wantSignal      = servertest.Hear
+	openDriver      = servertest.OpenDriver[*mysqllock.Driver]
 )
 
 // freshDatabase returns the shared server, a pool for a new database of it, and a driver

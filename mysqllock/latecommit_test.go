@@ -16,8 +16,8 @@ import (
 func giveUpClaim(t *testing.T, s *mysqltest.Server, d *mysqllock.Driver, c driver.Claim) {
 	t.Helper()
 	for timeout := 300 * time.Millisecond; ; timeout *= 2 { // a slow machine may not send it in time
-		short, cancel := context.WithTimeout(ctx, timeout)
-		_, err := d.Acquire(short, c)
+		shortCtx, cancel := context.WithTimeout(ctx, timeout)
+		_, err := d.Acquire(shortCtx, c)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Acquire: %v; want the end of its ctx", err)
@@ -71,8 +71,8 @@ func TestALateInsertGrantsNothing(t *testing.T) {
 }
 
 // A commit may hang after the statement has checked the clock, because of a backup, a
-// disk or a replica. Until it ends, readers do not see it. If the caller gives up its
-// claim meanwhile, Release must not return ErrNoSuchLease.
+// disk or a replica. Until the commit ends, readers do not see the grant. If the caller
+// gives up its claim meanwhile, Release must not return ErrNoSuchLease.
 func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 	s, db, _ := freshDatabase(t)
 	d := openDriver(t, "mysql:"+s.DSN(databaseOf(t, db)))
@@ -82,20 +82,20 @@ func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
 	for _, name := range []string{"new", "known"} {
 		backup, err := s.Root(t).Conn(ctx)
 		noError(t, err)
-		stage := func(stage string) {
+		enterStage := func(stage string) {
 			must(backup.ExecContext(ctx, "BACKUP STAGE "+stage))(t)
 		}
-		for _, name := range []string{"START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"} {
-			stage(name)
+		for _, stage := range []string{"START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"} {
+			enterStage(stage)
 		}
 		c := mutex(name)
 		giveUpClaim(t, s, d, c)
-		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		if err := d.Release(short, lease(c)); err == nil || errors.Is(err, driver.ErrNoSuchLease) {
+		shortCtx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		if err := d.Release(shortCtx, lease(c)); err == nil || errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("%s: Release returned %v while the claim was under way", name, err)
 		}
 		cancel()
-		stage("END")
+		enterStage("END")
 		waitForWrites(t, s)
 		if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("%s: Release: %v", name, err)

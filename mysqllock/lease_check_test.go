@@ -21,7 +21,7 @@ func TestCheckLease(t *testing.T) {
 	}
 }
 
-func TestTwoTransactionsCheckOneLease(t *testing.T) {
+func TestTwoTransactionsMayCheckOneLease(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	l := fencetest.Lease("job", gets(t, d, mutex("job")).Fence)
 	if err := errors.Join(d.CheckLease(ctx, begin(t, db), l), mysqllock.CheckLease(ctx, begin(t, db), l)); err != nil {
@@ -31,14 +31,14 @@ func TestTwoTransactionsCheckOneLease(t *testing.T) {
 
 // A lease records its tables. So a check in other tables returns ErrInvalid, and not
 // ErrStale.
-func TestCheckLeaseOfOtherTables(t *testing.T) {
+func TestCheckLeaseRefusesLeasesOfOtherTables(t *testing.T) {
 	_, db, d := freshDatabase(t)
 	other := driverOver(t, db, &mysqllock.Options{Prefix: "billing_"})
 	fencetest.ChecksOtherTables(t, fencetest.SQL(d, db, mysqllock.CheckLease), fencetest.SQL(d, db, d.CheckLease), fencetest.SQL(other, db, other.CheckLease))
 }
 
 // In another database the lease is unknown.
-func TestCheckLeaseInAnotherDatabase(t *testing.T) {
+func TestCheckLeaseFailsInAnotherDatabase(t *testing.T) {
 	s, _, d := freshDatabase(t)
 	g := gets(t, d, mutex("job"))
 	_, otherDB, other := freshDatabase(t)
@@ -52,8 +52,8 @@ func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	}
 }
 
-// MariaDB can refuse to lock a row that has changed, for example by a renewal, since the
-// transaction first read. The error has the hint to repeat the transaction.
+// If a row has changed since the transaction first read, for example by a renewal,
+// MariaDB can refuse to lock it. The error has the hint to repeat the transaction.
 func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 	s, db, d := freshDatabase(t)
 	c := mutex("job")
@@ -66,7 +66,7 @@ func TestCheckLeaseInASnapshotHasAHint(t *testing.T) {
 		renews(t, d, c)
 		err := mysqllock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 		if wantErr != (err != nil) || wantErr && !strings.Contains(err.Error(), "repeat the transaction") {
-			t.Errorf("%s: %v", isolation, err)
+			t.Errorf("%s: %v; want an error with a hint: %t", isolation, err, wantErr)
 		}
 		_ = tx.Rollback()
 		again := begin(t, pool)

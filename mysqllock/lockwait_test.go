@@ -49,13 +49,13 @@ func TestAChangedAndLockedRowDelaysNoOtherRenewal(t *testing.T) {
 	gets(t, d, unchanged)
 	changed.TTL *= 2 // so that the renewal writes, however wide the window of the grant was
 	first, second, root := keepLocked(t, db, "changed"), begin(t, db), s.Root(t)
-	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
+	boundedCtx, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a renewal that waits for the row takes so long
 	defer cancel()
 	var answers []error
 	renewed, locked := make(chan error, 1), make(chan error, 1)
 	go func() {
 		var err error
-		answers, err = d.Renew(bounded, []driver.LeaseRef{lease(changed), lease(unchanged)})
+		answers, err = d.Renew(boundedCtx, []driver.LeaseRef{lease(changed), lease(unchanged)})
 		renewed <- err
 	}()
 	waiting := func(n int) func() bool {
@@ -74,7 +74,7 @@ func TestAChangedAndLockedRowDelaysNoOtherRenewal(t *testing.T) {
 	if answers[1] != nil {
 		t.Errorf("the renewal of the other name: %v", answers[1])
 	}
-	explained(t, answers[0], false, "keeps the row locked")
+	wantDriverError(t, answers[0], false, "keeps the row locked")
 }
 
 func TestTheErrorOfATimeoutNamesALockedRow(t *testing.T) {
@@ -85,13 +85,13 @@ func TestTheErrorOfATimeoutNamesALockedRow(t *testing.T) {
 	keepLocked(t, db, "job")
 	var err error
 	for timeout := 1500 * time.Millisecond; timeout < time.Minute; timeout *= 2 {
-		short, cancel := context.WithTimeout(ctx, timeout)
+		shortCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		err = d.Release(short, lease(c))
+		err = d.Release(shortCtx, lease(c))
 		e, ok := errors.AsType[*driver.Error](err)
 		if ok && errors.Is(err, context.DeadlineExceeded) && strings.Contains(e.Hint, "keeps the row locked") && e.Op == "release" && e.Name == "job" {
 			return
 		}
 	}
-	t.Errorf("Release: %v", err)
+	t.Errorf("Release: %v; want an error that names the locked row", err)
 }

@@ -37,7 +37,7 @@ func New(db *sql.DB, o *Options) (driver.Driver, error) {
 	if db == nil {
 		return nil, &driver.InvalidError{Argument: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
 	}
-	return engine.DriverOrError(build(db, o, 0, 0))
+	return engine.DriverOrError(newDriver(db, o, 0, 0))
 }
 
 // Open opens the database of a URL, or of a DSN of go-sql-driver; the package comment has
@@ -63,9 +63,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	return engine.DriverOrError(p.open(ctx))
 }
 
-// build makes the driver. pool is the size of a pool that Open has made, and packetOfURL
-// its maxAllowedPacket. They are 0 for the caller's pool.
-func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
+// newDriver makes a driver. ownPoolSize is the size of a pool that Open has made, and
+// packetOfURL its maxAllowedPacket. They are 0 for the caller's pool.
+func newDriver(db *sql.DB, o *Options, ownPoolSize, packetOfURL int) (*lockDriver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	options.Location = "mysql " + options.Location + options.locationSuffix()
 	s := &store{
 		server: &server{
-			db: db, pool: pool, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
+			db: db, ownPoolSize: ownPoolSize, packetOfURL: packetOfURL, Options: options, checking: make(chan struct{}, 1),
 			namesTable: "`" + options.Prefix + "names`", lostTable: "`" + options.Prefix + "lost`",
 		},
 		inbox: rand.Text()[:16], claims: engine.NewClaims(),
@@ -81,9 +81,9 @@ func build(db *sql.DB, o *Options, pool, packetOfURL int) (*lockDriver, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tidier = sqlswap.Tidier{Life: s.life, Running: &s.running, Tidy: s.tidyPage}
 	d := &lockDriver{store: s}
-	s.deliver = func(x driver.Signal) { d.Deliver(x) }
+	s.deliver = func(signal driver.Signal) { d.Deliver(signal) }
 	table := swap.New(s, s.inbox, s.deliver)
-	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
+	if n := cmp.Or(ownPoolSize, db.Stats().MaxOpenConnections); n > 0 {
 		table.LimitSwaps(n)
 	}
 	d.Tracked = engine.NewTracked(locktable.New(table, s.inbox), s.claims, nil)
@@ -97,10 +97,10 @@ func (p *parsedURL) open(ctx context.Context) (*lockDriver, error) {
 		return nil, invalid("has parameters that contradict each other", "what go-sql-driver/mysql documents")
 	}
 	db := sql.OpenDB(connector{inner})
-	db.SetMaxOpenConns(p.pool)
-	db.SetMaxIdleConns(p.pool)
+	db.SetMaxOpenConns(p.poolSize)
+	db.SetMaxIdleConns(p.poolSize)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	d, err := build(db, &p.options, p.pool, p.config.MaxAllowedPacket)
+	d, err := newDriver(db, &p.options, p.poolSize, p.config.MaxAllowedPacket)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
@@ -134,7 +134,7 @@ func (l *connectLog) Print(v ...any) {
 	}
 }
 
-// connector makes the settings of each connection that a step relies on. A caller's own
+// A connector opens connections with the settings that the steps rely on. A caller's own
 // pool may have other settings, which checkServer checks.
 type connector struct{ sqldriver.Connector }
 
@@ -147,7 +147,7 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		}
 		return nil, err
 	}
-	if x, ok := conn.(sqldriver.ExecerContext); ok {
+	if execer, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{
 			// With these, the server stores bytes unchanged, and limits neither the rows
 			// that a statement changes nor those that it returns, even if init_connect or
@@ -156,7 +156,7 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 				"sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', sql_safe_updates = 0, sql_select_limit = " + noLimit,
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
 		} {
-			if _, err := x.ExecContext(ctx, statement, nil); err != nil {
+			if _, err := execer.ExecContext(ctx, statement, nil); err != nil {
 				return nil, errors.Join(err, conn.Close())
 			}
 		}

@@ -23,17 +23,17 @@ import (
 func newPoller(s *store) *engine.Poller {
 	return &engine.Poller{
 		Claims: s.claims, Poll: s.pollClaims, LossInterval: 500 * time.Millisecond,
-		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // the head: every 250 ms or sooner
+		Pace: engine.GrowingPace(5*time.Millisecond, 250*time.Millisecond, 8), // for the first waiter, at most 250 ms
 	}
 }
 
 const (
 	maxNamesPerPoll   = 512 // the largest number of names that one statement reads
-	crowdSize         = 8   // a queue with more waiters is a crowd, see noNews
-	maxCrowdedPerPoll = 64  // the largest number of names for which one statement has noNews
+	crowdSize         = 8   // a queue with more waiters is a crowd, see noNewsCondition
+	maxCrowdedPerPoll = 64  // the largest number of names for which one statement has this condition
 
 	// maxPolledBytes is the largest number of bytes that a name takes in that statement,
-	// with the condition of noNews for crowdSize claims.
+	// with the condition of noNewsCondition for crowdSize claims.
 	maxPolledBytes = 2 << 10
 )
 
@@ -99,31 +99,31 @@ func (s *store) pollNames(ctx context.Context, names []string, byName map[string
 
 // pollStatement returns the SQL that reads lost leases, and the entries of some names.
 func (s *store) pollStatement(names []string, byName map[string][]engine.Claim) string {
-	text := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lostTable + " WHERE inbox = " + literalOf(s.inbox)
+	statement := "SELECT 1, CAST(id AS CHAR), token FROM " + s.lostTable + " WHERE inbox = " + literalOf(s.inbox)
 	var uncrowded []string
 	crowded := 0
 	for _, name := range names {
-		condition := noNews(byName[name])
+		condition := noNewsCondition(byName[name])
 		if condition == "" || crowded == maxCrowdedPerPoll {
 			uncrowded = append(uncrowded, name)
 			continue
 		}
 		crowded++
-		text += " UNION ALL SELECT 0, name, IF(" + condition + ", NULL, entry) FROM " + s.namesTable + " WHERE name = " + literalOf(name)
+		statement += " UNION ALL SELECT 0, name, IF(" + condition + ", NULL, entry) FROM " + s.namesTable + " WHERE name = " + literalOf(name)
 	}
 	if len(uncrowded) > 0 {
-		text += " UNION ALL SELECT 0, name, entry FROM " + s.namesTable + " WHERE name IN (" + literalsOf(uncrowded) + ")"
+		statement += " UNION ALL SELECT 0, name, entry FROM " + s.namesTable + " WHERE name IN (" + literalsOf(uncrowded) + ")"
 	}
-	return text
+	return statement
 }
 
-// noNews returns an SQL condition: the name has no news for these waiters, because no
-// lease was granted since, it has holders, none of them has released, and the waiters are
-// still in the queue. (After a release with a minimum hold, the name opens without a
-// change of the row.) If it is true, the server does not send the entry, which hundreds
-// of waiters change all the time to renew their places. The condition is empty for a
-// short queue, and if this client has many waiters itself.
-func noNews(waiting []engine.Claim) string {
+// noNewsCondition returns an SQL condition: the name has no news for these waiters,
+// because no lease was granted since, it has holders, none of them has released, and the
+// waiters are still in the queue. (After a release with a minimum hold, the name opens
+// without a change of the row.) If it is true, the server does not send the entry, which
+// hundreds of waiters change all the time to renew their places. The condition is empty
+// for a short queue, and if this client has many waiters itself.
+func noNewsCondition(waiting []engine.Claim) string {
 	fence, longest, queued := uint64(0), 0, ""
 	for _, c := range waiting {
 		fence, longest = max(fence, c.Fence), max(longest, c.Queue)

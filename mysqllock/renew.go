@@ -43,7 +43,7 @@ type oneOfSeveral struct{}
 // failLocked sets the results of swaps whose statement waited too long for a row that a
 // transaction keeps locked, such as one that called CheckLease. The swap of such a row
 // gets the error. The table repeats the other swaps.
-func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Swapped, indexes []int, err error) error {
+func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, swapped []swap.Swapped, indexes []int, err error) error {
 	free := map[string]bool{}
 	statement := "SELECT name FROM " + s.namesTable + " WHERE name IN (" + literalsOf(sqlswap.Names(swaps, indexes)) + ") FOR UPDATE SKIP LOCKED"
 	var name string
@@ -54,8 +54,8 @@ func (s *store) failLocked(ctx context.Context, swaps []swap.Swap, out []swap.Sw
 		return errors.Join(err, queryErr)
 	}
 	for _, i := range indexes {
-		if out[i].OutsideWindow = free[swaps[i].Name]; !out[i].OutsideWindow {
-			out[i].Err = err
+		if swapped[i].OutsideWindow = free[swaps[i].Name]; !swapped[i].OutsideWindow {
+			swapped[i].Err = err
 		}
 	}
 	return nil

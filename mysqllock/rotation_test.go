@@ -15,11 +15,11 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 	nightly(t, "it starts a server")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
-	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")
-	s := mysqltest.Start(t, "--ssl-ca="+own.CA, "--ssl-cert="+own.Cert, "--ssl-key="+own.Key)
+	identity := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")
+	s := mysqltest.Start(t, "--ssl-ca="+identity.CA, "--ssl-cert="+identity.Cert, "--ssl-key="+identity.Key)
 	s.Do(t, "CREATE USER certified@'%' REQUIRE X509", "GRANT ALL ON "+mysqltest.Database+".* TO certified@'%'")
 	certtest.Rotate(t, a, certtest.Server{
-		Identity: own,
+		Identity: identity,
 		Reload: func() {
 			s.Do(t, "FLUSH SSL")
 			s.Do(t, "KILL USER certified")

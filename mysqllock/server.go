@@ -19,7 +19,7 @@ import (
 // server is a database, and the results of the driver's checks of it.
 type server struct {
 	db                    *sql.DB
-	pool                  int    // the size of a pool that Open has made; 0 for the caller's pool
+	ownPoolSize           int    // the size of a pool that Open has made; 0 for the caller's pool
 	packetOfURL           int    // maxAllowedPacket of the URL; 0 for the caller's pool
 	namesTable, lostTable string // the quoted names of the tables
 	Options                      // with their defaults; Location begins with the backend
@@ -28,7 +28,7 @@ type server struct {
 
 	recreated atomic.Pointer[string] // a dropped table that the driver created again
 	maria     atomic.Bool            // the server is MariaDB, not MySQL
-	packet    atomic.Int64           // the largest statement, in bytes
+	maxPacket atomic.Int64           // the size of the largest statement, in bytes
 	ready     atomic.Bool            // checkServer found the server fit
 	checking  chan struct{}          // has a value while a goroutine checks the server, which may take long
 	closed    atomic.Bool
@@ -66,9 +66,9 @@ func (s *server) repeatWhile(ctx context.Context, retry func(error) bool, f func
 	}
 	if err != nil && !isServerUsable(ctx, err) {
 		s.ready.Store(false) // the next connection may reach another server
-		if s.pool > 0 && isReadOnly(err) {
+		if s.ownPoolSize > 0 && isReadOnly(err) {
 			s.db.SetMaxIdleConns(0) // the address may lead to another server now
-			s.db.SetMaxIdleConns(s.pool)
+			s.db.SetMaxIdleConns(s.ownPoolSize)
 		}
 	}
 	return s.driverError(ctx, err, cause)
@@ -101,14 +101,14 @@ func (s *server) checkServer(ctx context.Context) error {
 	}
 	_, _, maria := v.version()
 	s.maria.Store(maria)
-	s.packet.Store(v.packet(s.packetOfURL))
+	s.maxPacket.Store(v.maxPacket(s.packetOfURL))
 	for range 2 {
 		_, err = s.exec(ctx, "SELECT 1 FROM "+s.namesTable+", "+s.lostTable+" LIMIT 0")
 		if errNumber(err) != noSuchTable || s.MustExist {
 			break
 		}
 		dropped := s.droppedTable(ctx)
-		if err = s.create(ctx); err != nil {
+		if err = s.createTables(ctx); err != nil {
 			break
 		}
 		s.recreated.CompareAndSwap(nil, dropped)
@@ -127,8 +127,8 @@ func (s *server) checkServer(ctx context.Context) error {
 	// pool may go through a proxy that would then need a connection for each client, or
 	// have connections that last for one statement. The pool prepares the statement again
 	// on each connection.
-	if s.pool > 0 && s.prepared.Load() == nil {
-		if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
+	if s.ownPoolSize > 0 && s.prepared.Load() == nil {
+		if stmt, err := s.db.PrepareContext(ctx, s.updateStatement()); err == nil {
 			s.prepared.Store(stmt)
 		}
 	}
@@ -137,28 +137,28 @@ func (s *server) checkServer(ctx context.Context) error {
 }
 
 // droppedTable returns the table that an operator has dropped while the other one
-// remains, or nil. If only the table lost is missing, create may be under way, because it
-// creates the table of names first. If there are names, the table lost was dropped,
-// because locking a name requires both tables.
+// remains, or nil. If only the table lost is missing, createTables may be under way,
+// because it creates the table of names first. If there are names, the table lost was
+// dropped, because locking a name requires both tables.
 func (s *server) droppedTable(ctx context.Context) *string {
-	used := false
-	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.namesTable+" LIMIT 0")
-	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lostTable+" LIMIT 0")
+	hasNames := false
+	_, namesErr := s.exec(ctx, "SELECT 1 FROM "+s.namesTable+" LIMIT 0")
+	_, lostErr := s.exec(ctx, "SELECT 1 FROM "+s.lostTable+" LIMIT 0")
 	switch {
-	case errNumber(noNames) == noSuchTable && noLost == nil:
+	case errNumber(namesErr) == noSuchTable && lostErr == nil:
 		return &s.namesTable
-	case errNumber(noLost) == noSuchTable && noNames == nil:
-		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.namesTable+")", &used)
+	case errNumber(lostErr) == noSuchTable && namesErr == nil:
+		_ = s.queryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.namesTable+")", &hasNames)
 	}
-	if used {
+	if hasNames {
 		return &s.lostTable
 	}
 	return nil
 }
 
-// create creates the tables. Many clients may do so at the same time: the server runs
-// their statements one after the other, and the later ones find the tables.
-func (s *server) create(ctx context.Context) error {
+// createTables creates the tables. Many clients may do so at the same time: the server
+// runs their statements one after the other, and the later ones find the tables.
+func (s *server) createTables(ctx context.Context) error {
 	script := strings.TrimSuffix(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n")
 	for statement := range strings.SplitSeq(script, ";\n") {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {
@@ -181,16 +181,16 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	if err != nil {
 		return nil, err
 	}
-	// frozen: SYSDATE does not advance during a statement, so it would not show the time
-	// after a wait. set: NOW follows the session's variable timestamp.
-	var frozen, set bool
+	// sysdateFrozen: SYSDATE does not advance during a statement, so it would not show
+	// the time after a wait. nowIsSet: NOW follows the session's variable timestamp.
+	var sysdateFrozen, nowIsSet bool
 	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
-		[]any{&frozen, &set, &value}, // no row if sql_select_limit, which also applies to SHOW, is 0
+		[]any{&sysdateFrozen, &nowIsSet, &value}, // no row if sql_select_limit, which also applies to SHOW, is 0
 		func() { v["sql_select_limit"] = value })
-	if frozen {
+	if sysdateFrozen {
 		v["sysdate_is_now"] = "ON"
 	}
-	if set {
+	if nowIsSet {
 		v["timestamp"] = "ON"
 	}
 	return v, err
@@ -203,7 +203,7 @@ func (v variables) isolation() string {
 	return strings.ToUpper(strings.ReplaceAll(v["tx_isolation"]+v["transaction_isolation"], " ", "-"))
 }
 
-func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
+func (v variables) isOn(name string) bool { return v[name] == "ON" || v[name] == "1" }
 
 // check returns an error for settings under which locks are not safe.
 func (v variables) check() *engine.ConfigError {
@@ -215,25 +215,25 @@ func (v variables) check() *engine.ConfigError {
 		return &engine.ConfigError{Problem: "its version is " + v["version"], Hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
 	case strings.Contains(v["version"], "TiDB"):
 		return &engine.ConfigError{Problem: "it is TiDB, version " + v["version"], Hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
-	case v.on("read_only") || v.on("innodb_read_only"):
+	case v.isOn("read_only") || v.isOn("innodb_read_only"):
 		return &engine.ConfigError{Problem: "the server is read-only", Hint: "it is a replica, or was set to read-only: give the address of the primary", Temporary: true}
-	case !v.on("autocommit"):
+	case !v.isOn("autocommit"):
 		return &engine.ConfigError{Problem: "autocommit is off", Hint: "the server must store each step before it answers: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
 		return &engine.ConfigError{Problem: "the isolation level is READ UNCOMMITTED", Hint: "a client could read a grant that is then rolled back: set READ COMMITTED"}
-	case v.on("sql_safe_updates"):
+	case v.isOn("sql_safe_updates"):
 		return &engine.ConfigError{Problem: "sql_safe_updates is on", Hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
-	case v.on("timestamp"):
+	case v.isOn("timestamp"):
 		return &engine.ConfigError{Problem: "the session's clock is set", Hint: "a client with its own clock would end leases of other clients: leave timestamp out of the DSN, or init_connect"}
-	case v.on("sysdate_is_now"):
+	case v.isOn("sysdate_is_now"):
 		return &engine.ConfigError{Problem: "the server runs with sysdate-is-now", Hint: "it hides the time at which a statement that waited takes effect: start the server without it"}
 	}
 	return nil
 }
 
-// packet returns the size of the largest statement, in bytes, that the server and
+// maxPacket returns the size of the largest statement, in bytes, that the server and
 // go-sql-driver allow. ofURL is maxAllowedPacket of the URL.
-func (v variables) packet(ofURL int) int64 {
+func (v variables) maxPacket(ofURL int) int64 {
 	limit := int64(cmp.Or(max(ofURL, 0), 64<<20)) // the default of go-sql-driver
 	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
 		return min(n, limit)
@@ -247,7 +247,7 @@ const maxNameBytes = 2*driver.MaxName + 8
 // namesPerStatement returns the number of names that fit into one statement, if each
 // takes up to perName bytes: at least one. A kilobyte is for the rest of the statement.
 func (s *server) namesPerStatement(perName int64) int {
-	return int(max(1, (s.packet.Load()-1<<10)/perName))
+	return int(max(1, (s.maxPacket.Load()-1<<10)/perName))
 }
 
 func (v variables) version() (major, minor int, maria bool) {
@@ -276,10 +276,10 @@ func (s *server) executionOf(statement string) execution {
 }
 
 func (s *server) exec(ctx context.Context, statement string) (rows int64, err error) {
-	return changed(s.db.ExecContext(ctx, statement))
+	return rowsAffected(s.db.ExecContext(ctx, statement))
 }
 
-func changed(r sql.Result, err error) (rows int64, _ error) {
+func rowsAffected(r sql.Result, err error) (rows int64, _ error) {
 	if err != nil {
 		return 0, err
 	}
@@ -290,7 +290,7 @@ func changed(r sql.Result, err error) (rows int64, _ error) {
 // of MariaDB. MySQL has no such setting for a single statement. The driver's own
 // connections never wait longer.
 func (s *server) withShortLockWait(statement string) string {
-	if s.maria.Load() && s.pool == 0 {
+	if s.maria.Load() && s.ownPoolSize == 0 {
 		return "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " + statement
 	}
 	return statement

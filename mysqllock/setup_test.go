@@ -20,19 +20,19 @@ import (
 // failsToOpen checks that Open of a URL returns an error with this hint.
 func failsToOpen(t *testing.T, url string, permanent bool, hint string) {
 	t.Helper()
-	short, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
+	shortCtx, cancel := context.WithTimeout(ctx, 2*time.Minute) // only a hang takes so long
 	defer cancel()
-	d, err := asDriver(mysqllock.Open(short, url))
+	d, err := asDriver(mysqllock.Open(shortCtx, url))
 	if err == nil {
 		_ = d.Close()
 	}
-	explained(t, err, permanent, hint)
+	wantDriverError(t, err, permanent, hint)
 	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the password is in %v", err)
 	}
 }
 
-func TestErrorsOfOpen(t *testing.T) {
+func TestErrorsOfOpenHaveAHint(t *testing.T) {
 	s := mysqltest.Shared(t)
 	// The server does not reveal to this user whether the database exists.
 	failsToOpen(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
@@ -69,7 +69,7 @@ func TestErrorsNameMissingRights(t *testing.T) {
 	s.Do(t, "REVOKE UPDATE ON "+database+".* FROM "+user+"@'%'")
 	d = openDriver(t, url)
 	_, err = d.Acquire(ctx, c)
-	explained(t, err, true, "UPDATE")
+	wantDriverError(t, err, true, "UPDATE")
 }
 
 func TestTwentyDriversCreateTheTables(t *testing.T) {
@@ -89,10 +89,10 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 	failsToOpen(t, url, false, "primary")
 	failsToOpen(t, "mysql://root@"+s.Addr+"/"+database, false, "primary") // root may still write
 	err := d.Release(ctx, lease(c))
-	explained(t, err, false, "read-only")
+	wantDriverError(t, err, false, "read-only")
 	s.Do(t, "SET GLOBAL read_only = 0")
 	releases(t, d, c)
-	rises(t, g.Fence, gets(t, d, mutex("job")).Fence)
+	wantHigherFence(t, g.Fence, gets(t, d, mutex("job")).Fence)
 }
 
 // A caller's pool may have settings that are not safe for locks.
@@ -104,7 +104,7 @@ func TestUnsafePoolsAreRefused(t *testing.T) {
 		"sql_safe_updates=1": "sql_safe_updates", "timestamp=1000000000": "timestamp",
 	} {
 		_, err := driverOver(t, openWith(t, s, s.NewDatabase(t), parameter), nil).Acquire(ctx, mutex("job"))
-		explained(t, err, true, hint)
+		wantDriverError(t, err, true, hint)
 	}
 	frozenClock := mysqltest.Start(t, "--sysdate-is-now")
 	failsToOpen(t, "mysql:"+frozenClock.DSN(mysqltest.Database), true, "start the server without it")
@@ -180,10 +180,10 @@ func TestErrorsNameATimeLimitOfStatements(t *testing.T) {
 	must(tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"))(t)
 	d := driverOver(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
 	_, err := d.Acquire(ctx, queued("job"))
-	explained(t, err, false, "max_statement_time")
+	wantDriverError(t, err, false, "max_statement_time")
 }
 
-// A program starts before its server.
+// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	nightly(t, "it restarts a server")
 	t.Parallel()

@@ -38,7 +38,7 @@ func (s *store) Close() error {
 	}
 	s.end()
 	s.running.Close()
-	if s.pool > 0 {
+	if s.ownPoolSize > 0 {
 		return s.db.Close()
 	}
 	return nil
@@ -112,9 +112,9 @@ func (s *store) afterSwap(ctx context.Context, w swap.Swap, r swap.Swapped) {
 		return
 	}
 	var rows []string
-	for _, x := range w.Signals {
-		if x.Kind == driver.SignalLost {
-			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", literalOf(x.Inbox), literalOf(x.Token[:]), w.Window.From))
+	for _, signal := range w.Signals {
+		if signal.Kind == driver.SignalLost {
+			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", literalOf(signal.Inbox), literalOf(signal.Token[:]), w.Window.From))
 		}
 	}
 	if len(rows) > 0 {

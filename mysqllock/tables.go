@@ -36,8 +36,8 @@ func (s *server) checkTables(ctx context.Context) (defects []*engine.ConfigError
 	return defects, err
 }
 
-// triggers finds triggers and events that may change the stored entries.
-func (s *server) triggers(ctx context.Context, found *engine.Findings) {
+// reportTriggers reports triggers and events that may change the stored entries.
+func (s *server) reportTriggers(ctx context.Context, found *engine.Findings) {
 	for _, x := range []struct{ kind, statement string }{
 		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.tableNames() + ")"},
 		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
@@ -51,9 +51,9 @@ func (s *server) triggers(ctx context.Context, found *engine.Findings) {
 	}
 }
 
-// writableReplica reports a server that takes writes although it replicates another one:
-// on MariaDB, and on MySQL if the user may ask.
-func (s *server) writableReplica(ctx context.Context, found *engine.Findings) {
+// reportWritableReplica reports a server that takes writes although it replicates another
+// one. On MySQL, the user needs the right to read the table.
+func (s *server) reportWritableReplica(ctx context.Context, found *engine.Findings) {
 	for _, statement := range []string{
 		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",
 		"SELECT service_state = 'ON' FROM performance_schema.replication_applier_status",

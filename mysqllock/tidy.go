@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// lostLife is the age at which a row of a lost lease is deleted. By then, its client has
-// read the row, or detected the loss with a renewal.
-const lostLife = time.Minute
+// lostRetention is the age at which a row of a lost lease is deleted. By then, its client
+// has read the row, or detected the loss with a renewal.
+const lostRetention = time.Minute
 
 // tidyPage deletes some names that were unused for the retention time, see
 // sqlswap.Tidier. It begins at a random name, so that many short processes together check
@@ -33,7 +33,7 @@ func (s *store) tidyPage(ctx context.Context) {
 		// Versions are unique, so a row that still has its version was not changed since.
 		_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.namesTable, literalsOf(names), strings.Join(versions, ", "))))
 	}
-	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lostTable, page[0].Now.Add(-lostLife))))
+	_, _ = s.exec(ctx, s.withShortLockWait(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lostTable, page[0].Now.Add(-lostRetention))))
 }
 
 // nextPage reads the names that tidyPage checks.

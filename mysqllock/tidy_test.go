@@ -16,7 +16,7 @@ var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its own type, which has all its methods.
 var asDriver = servertest.As[*lockDriver]
 
 // driverOver makes a driver that is closed when the test ends.
@@ -28,7 +28,7 @@ func driverOver(t *testing.T, db *sql.DB) *lockDriver {
 	return d
 }
 
-// newTidier returns a store for tests of tidying, which does not tidy by itself.
+// newTidier returns a store that tidies only when a test calls tidyPage.
 func newTidier(t *testing.T, db *sql.DB) *store {
 	t.Helper()
 	s := driverOver(t, db).store
@@ -56,21 +56,21 @@ func TestOldNamesAreForgotten(t *testing.T) {
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
 		return n
 	}
-	other := newTidier(t, db)
+	tidier := newTidier(t, db)
 	for _, c := range []struct {
 		retention time.Duration
 		left      int
 	}{{time.Hour, 300}, {time.Microsecond, 30}} {
-		other.Retention = c.retention
+		tidier.Retention = c.retention
 		for range 12 {
-			other.tidyPage(ctx)
+			tidier.tidyPage(ctx)
 		}
 		if n := count("pawl_names"); n != c.left {
 			t.Errorf("with a retention of %v %d names are left, want %d", c.retention, n, c.left)
 		}
 	}
 	if n := count("pawl_lost"); n != 0 {
-		t.Errorf("%d rows of lost leases are left", n)
+		t.Errorf("%d rows of lost leases are left, want none", n)
 	}
 }
 
@@ -83,16 +83,16 @@ func TestManyShortProcessesTidyAllNames(t *testing.T) {
 	held.TTL = time.Hour
 	servertest.Gets(t, d, held)
 	servertest.Cycle(t, d, "old")
-	for _, copies := range []string{"INSERT INTO pawl_names SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
+	for _, statement := range []string{"INSERT INTO pawl_names SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
 		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",
 	} {
-		must(db.ExecContext(ctx, copies))(t)
+		must(db.ExecContext(ctx, statement))(t)
 	}
-	other := newTidier(t, db)
+	tidier := newTidier(t, db)
 	for i := range 1000 {
-		other.cursor = "" // another process
-		other.tidyPage(ctx)
+		tidier.cursor = "" // another process
+		tidier.tidyPage(ctx)
 		var left int
 		noError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left))
 		if left == 601 {

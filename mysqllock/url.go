@@ -23,10 +23,10 @@ const (
 )
 
 type parsedURL struct {
-	config  *mysql.Config
-	options Options
-	pool    int
-	tls     *engine.TLS // nil without a TLS parameter of Pawl's
+	config   *mysql.Config
+	options  Options
+	poolSize int         // the largest number of connections
+	tls      *engine.TLS // nil without a TLS parameter of Pawl's
 }
 
 func invalid(problem, allowed string) error {
@@ -62,7 +62,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 		}
 		return parseDSN(dsn)
 	}
-	p, query, rest, err := parameters(u)
+	p, query, rest, err := readParameters(u)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func parseDSN(dsn string) (*parsedURL, error) {
 	if slash < 0 {
 		return nil, invalid("cannot be read", urlForm)
 	}
-	p, query, rest, err := parameters(&url.URL{RawQuery: raw})
+	p, query, rest, err := readParameters(&url.URL{RawQuery: raw})
 	if err != nil {
 		return nil, err
 	}
@@ -122,23 +122,23 @@ var dsnParameters = []string{
 // ownParameters are Pawl's own parameters.
 var ownParameters = []string{"create", "pool", "prefix", "retention", "socket"}
 
-// parameters reads the parameters of a URL. rest has the others.
-func parameters(u *url.URL) (p *parsedURL, query, rest url.Values, err error) {
+// readParameters reads Pawl's parameters of a URL. rest has the other ones.
+func readParameters(u *url.URL) (p *parsedURL, query, rest url.Values, err error) {
 	pawlParameters := slices.Concat(ownParameters, engine.TLSParameters)
 	if query, err = driver.URLParameters(u, urlArgument, slices.Concat(pawlParameters, dsnParameters)); err != nil {
 		return nil, nil, nil, err
 	}
-	p, rest = &parsedURL{pool: defaultPool}, maps.Clone(query)
+	p, rest = &parsedURL{poolSize: defaultPoolSize}, maps.Clone(query)
 	for _, name := range pawlParameters {
 		rest.Del(name)
 	}
 	if p.tls, err = engine.ParseTLS(query, urlArgument); err == nil {
-		err = p.setOwn(query)
+		err = p.readOwn(query)
 	}
 	return p, query, rest, err
 }
 
-func (p *parsedURL) setOwn(query url.Values) (err error) {
+func (p *parsedURL) readOwn(query url.Values) (err error) {
 	create := true
 	err = cmp.Or(engine.ReadBool(query, urlArgument, "create", &create), engine.ReadDuration(query, urlArgument, "retention", "24h", &p.options.Retention))
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *parsedURL) setOwn(query url.Values) (err error) {
 	}
 	p.options.MustExist = !create
 	if query.Has("pool") {
-		if p.pool, err = strconv.Atoi(query.Get("pool")); err != nil || p.pool < 2 || p.pool > 1000 {
+		if p.poolSize, err = strconv.Atoi(query.Get("pool")); err != nil || p.poolSize < 2 || p.poolSize > 1000 {
 			return invalid("has an invalid pool", "2 to 1000 connections")
 		}
 	}
@@ -156,9 +156,9 @@ func (p *parsedURL) setOwn(query url.Values) (err error) {
 	return nil
 }
 
-// defaultPool is the largest number of connections that a driver opens. A step keeps a
-// connection while it runs.
-const defaultPool = 16
+// defaultPoolSize is the default of the URL's parameter pool. A step keeps a connection
+// while it runs.
+const defaultPoolSize = 16
 
 // finish checks and sets fields that depend on several parts of the URL.
 func (p *parsedURL) finish() error {
@@ -179,13 +179,13 @@ func (p *parsedURL) finish() error {
 	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
 	p.options.Location = c.Addr + "/" + c.DBName
-	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, each *mysql.Config) error {
+	return c.Apply(mysql.BeforeConnect(func(ctx context.Context, connConfig *mysql.Config) error {
 		if p.tls != nil {
-			each.TLS = p.tls.Config() // read the files again
-			each.TLS.ServerName = c.TLS.ServerName
+			connConfig.TLS = p.tls.Config() // read the files again
+			connConfig.TLS.ServerName = c.TLS.ServerName
 		}
 		if log, ok := ctx.Value(connectLogKey{}).(*connectLog); ok {
-			each.Logger = log
+			connConfig.Logger = log
 		}
 		return nil
 	}))

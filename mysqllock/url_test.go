@@ -27,23 +27,23 @@ func TestURLsAreRead(t *testing.T) {
 			continue
 		}
 		if c := p.config; c.User != want.user || c.Passwd != want.password || c.Net != want.net || c.Addr != want.addr || c.DBName != want.db {
-			t.Errorf("%s: %q %q %q %q %q", raw, c.User, c.Passwd, c.Net, c.Addr, c.DBName)
+			t.Errorf("%s: %q %q %q %q %q, want %q", raw, c.User, c.Passwd, c.Net, c.Addr, c.DBName, want)
 		}
 	}
 }
 
-func TestParametersOfURLsAndDSNs(t *testing.T) {
+func TestParametersOfURLsAndDSNsAreRead(t *testing.T) {
 	for _, raw := range []string{
 		"mysql://app@db/shop?prefix=a_&retention=2h&create=false&pool=3&timeout=7s",
 		"app@tcp(db)/shop?prefix=a_&retention=2h&create=false&pool=3&timeout=7s",
 	} {
 		p, err := parse(raw)
 		noError(t, err)
-		if o := p.options; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.pool != 3 || p.config.Timeout != 7*time.Second {
-			t.Errorf("%s: %+v, pool %d, timeout %v", raw, o, p.pool, p.config.Timeout)
+		if o := p.options; o.Prefix != "a_" || o.Retention != 2*time.Hour || !o.MustExist || p.poolSize != 3 || p.config.Timeout != 7*time.Second {
+			t.Errorf("%s was not read: %+v, pool %d, timeout %v", raw, o, p.poolSize, p.config.Timeout)
 		}
 		if p.options.Location != "db:3306/shop" {
-			t.Errorf("%s is named %q", raw, p.options.Location)
+			t.Errorf("%s has the location %q, want db:3306/shop", raw, p.options.Location)
 		}
 	}
 }
@@ -97,13 +97,13 @@ func TestBadURLsAreRefused(t *testing.T) {
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	if _, err := New(nil, nil); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("New(nil): %v", err)
+		t.Errorf("New(nil): %v; want ErrInvalid", err)
 	}
 	for _, o := range []Options{{Prefix: "a`b"}, {Prefix: strings.Repeat("a", 33)}, {Retention: time.Second}} {
 		if _, err := o.withDefaults(); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("%+v: %v", o, err)
+			t.Errorf("%+v: %v; want ErrInvalid", o, err)
 		}
 	}
 }

@@ -33,11 +33,11 @@ func TestADriverWithoutLeasesDoesNotPoll(t *testing.T) {
 	}
 	releases(t, d, c)
 	if n := countPolls(); n != 0 {
-		t.Errorf("%d statements after the release", n)
+		t.Errorf("%d statements after the release, want none", n)
 	}
 }
 
-// While a server is down, polls are rarer, and so are dials.
+// While a server is down, the driver polls less often, and so dials less often.
 func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 	nightly(t, "a slow machine can miss its limit of 1 s")
 	s, db, d := freshDatabase(t)
@@ -52,17 +52,17 @@ func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
 	})
 	defer mysql.DeregisterDialContext("counted")
 	counted := mysqltest.OpenDSN(t, mysqltest.User+":"+mysqltest.Password+"@counted("+s.Addr+")/"+databaseOf(t, db))
-	waiting := driverOver(t, counted, nil)
-	signals := listen(t, waiting)
+	other := driverOver(t, counted, nil)
+	signals := listen(t, other)
 	held, waiter := mutex("job"), queued("job")
 	gets(t, d, held)
-	isRefused(t, waiting, waiter)
+	isRefused(t, other, waiter)
 	counted.SetMaxIdleConns(0) // each poll then dials
 	down.Store(true)
 	before := dials.Load()
 	time.Sleep(time.Second)
 	if n := dials.Load() - before; n == 0 || n > 20 {
-		t.Errorf("%d dials in a second", n)
+		t.Errorf("%d dials in a second, want 1 to 20", n)
 	}
 	down.Store(false)
 	releases(t, d, held)

@@ -27,14 +27,14 @@ import (
 // TB is the part of *testing.T that this package needs.
 type TB = servertest.TB
 
-// User has all rights in Database and in each database of NewDatabase, but nowhere else.
+// User has all rights in Database and in the databases of NewDatabase, but in no other.
 const (
 	User     = "pawl"
 	Password = "s3cret/@:?word"
 	Database = "locks"
 )
 
-// A Server is one process.
+// A Server is one MariaDB server process.
 type Server struct {
 	servertest.Process
 
@@ -55,7 +55,7 @@ func Start(tb TB, args ...string) *Server {
 func newServer(tb TB, args []string) *Server {
 	tb.Helper()
 	dir := newFolder(tb)
-	install(tb, dir)
+	installData(tb, dir)
 	port := servertest.FreePort(tb)
 	s := &Server{Process: servertest.Process{TB: tb, Dir: dir}, Addr: "127.0.0.1:" + port}
 	s.args = slices.Concat([]string{
@@ -96,8 +96,8 @@ func serverUser() string {
 	return "root"
 }
 
-// template returns a data folder before the first start. It takes some seconds to create;
-// copying it is quick.
+// template creates a data folder in which no server has run yet, and returns its path.
+// Creating one takes some seconds, but copying it is quick.
 var template = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-mysql-new")
 	if err != nil {
@@ -114,10 +114,10 @@ var template = sync.OnceValues(func() (string, error) {
 	return data, nil
 })
 
-// templateDir is the folder of template, if it was created.
+// templateDir is the folder that template created, or nil.
 var templateDir atomic.Pointer[string]
 
-func install(tb TB, dir string) {
+func installData(tb TB, dir string) {
 	tb.Helper()
 	for _, command := range []string{"mariadbd", "mariadb-install-db"} {
 		testservers.Command(tb, command, "mariadb-server")
@@ -174,12 +174,12 @@ func (s *Server) Do(tb TB, statements ...string) {
 // NewDatabase creates a database for one test, in which User has all rights.
 func (s *Server) NewDatabase(tb TB) string {
 	tb.Helper()
-	name := fmt.Sprintf("test%d", databases.Add(1))
+	name := fmt.Sprintf("test%d", databaseCount.Add(1))
 	s.Do(tb, "CREATE DATABASE "+name, fmt.Sprintf("GRANT ALL ON %s.* TO '%s'@'%%'", name, User))
 	return name
 }
 
-var databases atomic.Int64 // counts the databases, for unique names
+var databaseCount atomic.Int64 // for unique names
 
 // DSN returns the DSN of go-sql-driver for a database of the server, as User.
 func (s *Server) DSN(database string) string { return DSN(s.Addr, database) }
@@ -212,8 +212,7 @@ func Shared(tb TB) *Server {
 	return shared.Get(tb, func(tb TB) *Server { return Start(tb) })
 }
 
-// Stop ends the shared server, and removes the template of the servers. TestMain calls
-// it.
+// Stop ends the shared server, and removes the template. TestMain calls it.
 func Stop() {
 	shared.Stop()
 	if dir := templateDir.Load(); dir != nil {
