@@ -21,5 +21,5 @@ func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, open(b, newPath(b), nil), nil, 1, 100, 1000)
 }
 
-// BenchmarkAll measures pawl.All beside one lock.
+// BenchmarkAll compares pawl.All with a single lock.
 func BenchmarkAll(b *testing.B) { drivertest.BenchmarkAll(b, open(b, newPath(b), nil)) }

@@ -13,16 +13,16 @@ import (
 
 func TestTheHostsClockIsSet(t *testing.T) {
 	c, path := clock(), newPath(t)
-	at := time.Duration(0)
+	offset := time.Duration(0)
 	servertest.ClockEndsLeases(t, open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now}), func(by time.Duration) {
-		c.Advance(by - at)
-		at = by
+		c.Advance(by - offset)
+		offset = by
 	})
 }
 
-// The last fence was deleted with its row. The next fence is greater, because fences
+// The last fence was in the deleted file. The next fence is greater, because fences
 // follow the clock.
-func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
+func TestANewFileHasGreaterFencesThanADeletedOne(t *testing.T) {
 	path := newPath(t)
 	g := gets(t, open(t, path, nil), mutex("job"))
 	if err := os.Rename(path, path+".old"); err != nil {
@@ -31,7 +31,7 @@ func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 	for _, companion := range []string{"-wal", "-shm"} {
 		noError(t, os.Remove(path+companion))
 	}
-	rises(t, g.Fence, gets(t, open(t, path, nil), mutex("job")).Fence)
+	wantHigherFence(t, g.Fence, gets(t, open(t, path, nil), mutex("job")).Fence)
 }
 
 func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
@@ -41,9 +41,9 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 		t.Helper()
 		d := open(t, path, &Options{now: c.Now})
 		defer d.Close()
-		x := mutex("job")
-		g := gets(t, d, x)
-		c.Advance(x.TTL)
+		claim := mutex("job")
+		g := gets(t, d, claim)
+		c.Advance(claim.TTL)
 		return g.Fence
 	}
 	copyFile := func(from, to string) {
@@ -58,5 +58,5 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	copyFile(path, backup)
 	last := grantAndClose()
 	copyFile(backup, path)
-	rises(t, last, grantAndClose())
+	wantHigherFence(t, last, grantAndClose())
 }

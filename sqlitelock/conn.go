@@ -29,7 +29,7 @@ type conn struct {
 
 type stmt struct {
 	preparedStmt
-	row []sqldriver.Value // the buffer into which each reads rows
+	row []sqldriver.Value // the buffer into which forEachRow reads rows
 }
 
 // sqliteConn has the methods of a connection of modernc.org/sqlite that conn uses, and
@@ -104,8 +104,8 @@ func (c *conn) change(sql string, args ...sqldriver.Value) (int, error) {
 	return int(n), err
 }
 
-// each runs a query, and calls f for every row. f must not keep the row.
-func (c *conn) each(sql string, f func(row []sqldriver.Value), args ...sqldriver.Value) error {
+// forEachRow runs a query, and calls f for every row. f must not keep the row.
+func (c *conn) forEachRow(sql string, f func(row []sqldriver.Value), args ...sqldriver.Value) error {
 	s, err := c.prepared(sql)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (c *conn) each(sql string, f func(row []sqldriver.Value), args ...sqldriver
 
 // value runs a query, and returns its single value.
 func (c *conn) value(sql string) (v any, err error) {
-	err = c.each(sql, func(row []sqldriver.Value) { v = row[0] })
+	err = c.forEachRow(sql, func(row []sqldriver.Value) { v = row[0] })
 	return v, err
 }
 
@@ -151,7 +151,7 @@ func integer(column sqldriver.Value) int64 {
 // logFrames returns the number of pages in the log, according to SQLite's index in shared
 // memory. It runs a checkpoint that does nothing, which returns that number.
 func (c *conn) logFrames() (n int64, err error) {
-	err = c.each("PRAGMA wal_checkpoint(NOOP)", func(row []sqldriver.Value) { n = integer(row[1]) })
+	err = c.forEachRow("PRAGMA wal_checkpoint(NOOP)", func(row []sqldriver.Value) { n = integer(row[1]) })
 	return n, err
 }
 
@@ -213,49 +213,49 @@ const spinTries = 100
 
 // enter waits for the mutex, and returns the connection. It gives up when ctx ends, or
 // after timeout if ctx has no deadline.
-func (d *sharedConn) enter(ctx context.Context, timeout time.Duration) (*conn, error) {
-	entered := d.tryEnter()
+func (s *sharedConn) enter(ctx context.Context, timeout time.Duration) (*conn, error) {
+	entered := s.tryEnter()
 	for n := 0; !entered && n < spinTries; n++ {
 		runtime.Gosched()
-		entered = d.tryEnter()
+		entered = s.tryEnter()
 	}
 	if !entered {
-		if err := d.queue(ctx, timeout); err != nil {
+		if err := s.queue(ctx, timeout); err != nil {
 			return nil, err
 		}
 	}
 	select {
-	case <-d.closed: // Close waits for the mutex, or has held it
-		d.leave()
+	case <-s.closed: // Close waits for the mutex, or has held it
+		s.leave()
 		return nil, driver.ErrClosed
 	default:
-		return d.conn, nil
+		return s.conn, nil
 	}
 }
 
 // tryEnter enters if the mutex is free and no caller queues for it.
-func (d *sharedConn) tryEnter() bool {
+func (s *sharedConn) tryEnter() bool {
 	select {
-	case d.mutex <- struct{}{}:
+	case s.mutex <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (d *sharedConn) leave() { <-d.mutex }
+func (s *sharedConn) leave() { <-s.mutex }
 
 var errQueueTimeout = errors.New("timed out behind other calls of this process")
 
-func (d *sharedConn) queue(ctx context.Context, timeout time.Duration) error {
+func (s *sharedConn) queue(ctx context.Context, timeout time.Duration) error {
 	var expired <-chan time.Time
-	if _, bounded := ctx.Deadline(); !bounded {
+	if _, hasDeadline := ctx.Deadline(); !hasDeadline {
 		expired = time.After(timeout)
 	}
 	select {
-	case d.mutex <- struct{}{}:
+	case s.mutex <- struct{}{}:
 		return nil
-	case <-d.closed:
+	case <-s.closed:
 		return driver.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -266,16 +266,16 @@ func (d *sharedConn) queue(ctx context.Context, timeout time.Duration) error {
 
 // drain waits until the last goroutine has called leave. The driver is closed, so no
 // other goroutine enters.
-func (d *sharedConn) drain() {
-	d.mutex <- struct{}{}
-	<-d.mutex
+func (s *sharedConn) drain() {
+	s.mutex <- struct{}{}
+	<-s.mutex
 }
 
-// close closes the connection, if there is one. Call it before the first enter, or after
-// drain.
-func (d *sharedConn) close() error {
-	c := d.conn
-	if d.conn = nil; c == nil {
+// close closes the connection, if there is one. It must be called before the first enter,
+// or after drain.
+func (s *sharedConn) close() error {
+	c := s.conn
+	if s.conn = nil; c == nil {
 		return nil
 	}
 	return c.close()

@@ -19,7 +19,7 @@ import (
 func childCrowds(path string) {
 	clients, _ := strconv.Atoi(os.Getenv(childClients))
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
-	run, stop := context.WithCancel(ctx)
+	crowdCtx, stop := context.WithCancel(ctx)
 	var counting atomic.Bool
 	var grants, errs, longest atomic.Int64
 	var all sync.WaitGroup
@@ -29,9 +29,9 @@ func childCrowds(path string) {
 		c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}})
 		panicOn(err)
 		all.Go(func() {
-			for run.Err() == nil {
+			for crowdCtx.Err() == nil {
 				began := time.Now()
-				l, err := c.Mutex("crowd").Lock(run)
+				l, err := c.Mutex("crowd").Lock(crowdCtx)
 				switch {
 				case err == nil:
 					if counting.Load() {
@@ -41,7 +41,7 @@ func childCrowds(path string) {
 						}
 					}
 					err = l.Release(ctx)
-				case run.Err() != nil:
+				case crowdCtx.Err() != nil:
 					err = nil
 				}
 				if err != nil {

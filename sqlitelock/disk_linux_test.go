@@ -31,7 +31,7 @@ func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 	}
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Permanent || !isFull(err) || e.Hint == "" {
-		t.Fatalf("on a full disk: %v", err)
+		t.Fatalf("on a full disk: %v; want a temporary error with a hint", err)
 	}
 	t.Log(err)
 

@@ -23,7 +23,7 @@ import (
 // file.
 func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
-	var mode, check any
+	var journalMode, quickCheck any
 	var configErr *engine.ConfigError
 	err := t.read(ctx, func(c *conn) error {
 		_, err := checkSchema(c)
@@ -32,15 +32,15 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		}
 		return errors.Join(
 			err,
-			c.each("PRAGMA journal_mode", func(row []sqldriver.Value) { mode = row[0] }),
-			c.each("PRAGMA quick_check(1)", func(row []sqldriver.Value) { check = row[0] }),
+			c.forEachRow("PRAGMA journal_mode", func(row []sqldriver.Value) { journalMode = row[0] }),
+			c.forEachRow("PRAGMA quick_check(1)", func(row []sqldriver.Value) { quickCheck = row[0] }),
 		)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var found engine.Findings
-	found.Add(check != "ok", driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
+	found.Add(quickCheck != "ok", driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", quickCheck),
 		"stop every program that uses it, move it away with its -wal and -shm, then start them again")
 	if configErr != nil {
 		found.Add(true, driver.SeverityError, "tables", configErr.Problem, configErr.Hint)
@@ -48,7 +48,7 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	found.Add(mode != "wal", driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", mode),
+	found.Add(journalMode != "wal", driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", journalMode),
 		"close the program that changed it, and open the file again")
 	found = append(found, filesystem(t.path)...)
 	found = append(found, t.fileFindings()...)

@@ -17,7 +17,7 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		gets(t, d, mutex(name))
 	}
-	for range 20 { // so many waiters have rows of their own
+	for range 20 { // the waiters of a long queue have rows of their own
 		isRefused(t, d, queued("c"))
 	}
 	findsNothing(t, d)
@@ -83,7 +83,7 @@ func TestAFileThatIsMountedWithoutItsFolderIsFound(t *testing.T) {
 		"/app/my locks.db": true, "/app/locks/locks.db": false, "/srv/locks.db": false,
 	} {
 		if got := mountsFile(mounts, path); got != want {
-			t.Errorf("%s is a mount: %v", path, got)
+			t.Errorf("%s is a mount: got %t, want %t", path, got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
+// asDriver converts the driver of New or Open to its own type, which has all its methods.
 var asDriver = servertest.As[*lockDriver]
 
 var ctx = context.Background()
@@ -49,18 +49,18 @@ func withoutWakeUps(d *lockDriver) *lockDriver {
 func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
 var (
-	isRefused = servertest.Waits
-	mutex     = servertest.Mutex
-	queued    = servertest.Queued
-	lease     = servertest.Lease
-	gets      = servertest.Gets
-	releases  = servertest.Releases
-	explained = servertest.Explained
-	listen    = servertest.Listen
-	cycle     = servertest.Cycle
-	rises     = servertest.Rises
-	begin     = servertest.Begin
-	run       = servertest.Exec
+	isRefused       = servertest.Waits
+	mutex           = servertest.Mutex
+	queued          = servertest.Queued
+	lease           = servertest.Lease
+	gets            = servertest.Gets
+	releases        = servertest.Releases
+	wantDriverError = servertest.Explained
+	listen          = servertest.Listen
+	cycle           = servertest.Cycle
+	wantHigherFence = servertest.Rises
+	begin           = servertest.Begin
+	runSQL          = servertest.Exec
 )
 
 // wantSignal checks the kind and the token of the next signal, and returns the signal.
@@ -84,7 +84,7 @@ func queryInt(tb testing.TB, d *lockDriver, sql string) int64 {
 	})
 	n, ok := v.(int64)
 	if err != nil || !ok {
-		tb.Fatalf("%s: %v, %v", sql, v, err)
+		tb.Fatalf("%s: %v, %v; want a number", sql, v, err)
 	}
 	return n
 }

@@ -41,8 +41,8 @@ func isTransient(err error) bool {
 	return slices.ContainsFunc(transient, func(e error) bool { return errors.Is(err, e) })
 }
 
-// driverError makes a driver.Error of an error about the file. It returns the end of the
-// caller's ctx unchanged.
+// driverError converts an error about the file to a *driver.Error. It returns the error
+// of the caller's ctx unchanged.
 func (t *table) driverError(op driver.Op, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -34,15 +34,15 @@ func makeFile(path string, mustExist bool) (string, error) {
 	if !mustExist {
 		creatingFile.Lock()
 		defer creatingFile.Unlock()
-		if err := create(abs); err != nil {
+		if err := createFile(abs); err != nil {
 			return "", err
 		}
 	}
 	return checkRegular(abs, mustExist)
 }
 
-// create creates a file and its folder, if they are missing.
-func create(abs string) error {
+// createFile creates a file and its folder, if they are missing.
+func createFile(abs string) error {
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return fileError(abs, "its folder cannot be created: choose another path, or create the folder yourself", err)
 	}
@@ -124,9 +124,9 @@ type identity struct {
 	mu       sync.Mutex
 	paths    [3]string
 	opened   [3]os.FileInfo
-	checked  time.Time
-	logBytes int64 // the size of the log at the last check; logSize sets it to 0
-	pageSize int64 // the size of the database's pages
+	checked  time.Time // the time of the last check
+	logBytes int64     // the size of the log at the last check; logSize sets it to 0
+	pageSize int64     // the size of the database's pages
 }
 
 // identityCheckInterval is the time between two checks of the files, each of which costs

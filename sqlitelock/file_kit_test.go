@@ -15,7 +15,7 @@ func execRaw(tb testing.TB, path string, statements ...string) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", path)
 	noError(tb, err)
-	run(tb, db, statements...)
+	runSQL(tb, db, statements...)
 	noError(tb, db.Close())
 }
 
@@ -27,7 +27,7 @@ func openFails(tb testing.TB, path string, o *Options, texts ...string) {
 		_ = d.Close()
 		tb.Fatalf("%s was opened", path)
 	}
-	if e := explained(tb, err, true, ""); e.Backend != "sqlite "+path || e.Op != "open" {
+	if e := wantDriverError(tb, err, true, ""); e.Backend != "sqlite "+path || e.Op != "open" {
 		tb.Errorf("the error names another backend or step: %v", err)
 	}
 	for _, text := range texts {
@@ -53,7 +53,7 @@ func (id *identity) setChecked(at time.Time) {
 	id.checked = at
 }
 
-// writeLocked makes another connection, like another process's, keep the write lock until
+// writeLocked keeps the write lock on another connection, as another process would, until
 // unlock.
 func writeLocked(tb testing.TB, path string) (unlock func()) {
 	tb.Helper()

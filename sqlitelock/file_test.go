@@ -27,7 +27,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 		filepath.Dir(folder): 0o700, folder: 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
 	} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, want)
 		}
 	}
 	findsNothing(t, d)
@@ -46,11 +46,11 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 	gets(t, d, mutex("job"))
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o664 {
-			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			t.Errorf("%s: mode %v, %v; want 0664", name, info.Mode(), err)
 		}
 	}
 	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning file mode") {
-		t.Errorf("the doctor finds %q", found)
+		t.Errorf("the doctor finds %q, want only the file mode", found)
 	}
 }
 
@@ -66,12 +66,12 @@ func TestPathsMayContainCharactersOfURLs(t *testing.T) {
 			t.Error(err)
 		}
 		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 3 {
-			t.Errorf("%q: %v, %v", name, left, err)
+			t.Errorf("%q: the folder has %v, %v; want three files", name, left, err)
 		}
 	}
 	for _, path := range []string{"", "a\x00b"} {
 		if _, err := OpenFile(ctx, path, nil); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("%q: %v", path, err)
+			t.Errorf("%q: %v; want ErrInvalid", path, err)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 		defer d.Close()
 		_, err = d.Acquire(ctx, mutex("job"))
 	}
-	if explained(t, err, true, "").Hint == "" {
+	if wantDriverError(t, err, true, "").Hint == "" {
 		t.Errorf("%v has no hint", err)
 	}
 	t.Log(err)
@@ -159,7 +159,7 @@ func TestADeletedOrReplacedFileIsDetected(t *testing.T) {
 			wantSignal(t, signals, driver.SignalRetry, driver.Token{})
 			time.Sleep(identityCheckInterval)
 			_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-			if explained(t, err, true, "").Hint == "" {
+			if wantDriverError(t, err, true, "").Hint == "" {
 				t.Errorf("%v has no hint", err)
 			}
 			t.Log(err)
@@ -167,8 +167,8 @@ func TestADeletedOrReplacedFileIsDetected(t *testing.T) {
 	}
 }
 
-// Open takes an empty file for a new one, unless another process has it open. Then it was
-// truncated, and the leases in it are lost.
+// Open treats an empty file as a new one, unless another process has it open: in that
+// case the file was truncated, and the leases in it are lost.
 func TestATruncatedFileInUseIsNotOpenedAsNew(t *testing.T) {
 	path := newPath(t)
 	d := open(t, path, nil)

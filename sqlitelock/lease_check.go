@@ -187,11 +187,11 @@ func (c *leaseCheck) lockFile(ctx context.Context, schema string) error {
 	// The statement changes no row, but takes the write lock.
 	//nolint:gosec // the schema is quoted
 	statement := "UPDATE " + schema + ".entries SET entry = entry WHERE name IS NULL AND (SELECT cursor FROM " + schema + ".tidying) IS NULL"
-	_, bounded := ctx.Deadline()
+	_, hasDeadline := ctx.Deadline()
 	began := time.Now()
 	_, err := c.tx.ExecContext(ctx, statement)
 	for n := 0; isBusy(err) && extendedCode(err) != sqlite3.SQLITE_BUSY_SNAPSHOT; n++ {
-		if !bounded && time.Since(began) > busyTimeout {
+		if !hasDeadline && time.Since(began) > busyTimeout {
 			return err
 		}
 		if ended := pause(ctx, n, nil); ended != nil {

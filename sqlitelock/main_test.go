@@ -10,7 +10,7 @@ import (
 // Tests also start the test binary as another process, see process_kit_test.go.
 func TestMain(m *testing.M) {
 	if verb := os.Getenv(childVerb); verb != "" {
-		child(verb)
+		runChild(verb)
 		os.Exit(0)
 	}
 	leaktest.Parallel(64)

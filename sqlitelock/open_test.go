@@ -28,12 +28,12 @@ func TestURLs(t *testing.T) {
 		u, err := url.Parse(rawURL)
 		noError(t, err)
 		if path, _, err := parseURL(u); err != nil || path != want {
-			t.Errorf("%s is %q, %v", rawURL, path, err)
+			t.Errorf("%s has the path %q, %v; want %q", rawURL, path, err, want)
 		}
 	}
 	u, _ := url.Parse("sqlite:l.db?poll=10ms&retention=2h")
 	if _, o, err := parseURL(u); err != nil || o.Poll != 10*time.Millisecond || o.Retention != 2*time.Hour {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("%+v, %v; want poll 10ms and retention 2h", o, err)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestURLsWithUnknownPartsAreRefused(t *testing.T) {
 		"sqlite:/locks.db?retention=-1h", "sqlite:/locks.db#part", "sqlite:/locks.db?a;b",
 	} {
 		if d, err := driver.Open(ctx, raw); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("%s: %v, %v", raw, d, err)
+			t.Errorf("%s: %v, %v; want ErrInvalid", raw, d, err)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestURLsWithUnknownPartsAreRefused(t *testing.T) {
 func TestPropertiesNameTheFile(t *testing.T) {
 	path := newPath(t)
 	if got := open(t, path, nil).Properties().Location; got != "sqlite "+path {
-		t.Errorf("Location is %q", got)
+		t.Errorf("Location is %q, want %q", got, "sqlite "+path)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestAURLOpensTheFile(t *testing.T) {
 	gets(t, d, mutex("job"))
 	isRefused(t, open(t, path, nil), mutex("job"))
 	if d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(t.TempDir())); err == nil || d != nil {
-		t.Fatalf("a folder gave %v, %v", d, err)
+		t.Fatalf("opening a folder: %v, %v; want an error", d, err)
 	}
 }
 
@@ -90,14 +90,14 @@ func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	for _, path := range []string{missing, empty} {
 		d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(path)+"?create=false")
 		if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, driver.ErrUnavailable) || d != nil {
-			t.Errorf("%s: %v, %v", path, d, err)
+			t.Errorf("%s: %v, %v; want fs.ErrNotExist", path, d, err)
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(missing)); err == nil {
 		t.Error("the folder was created")
 	}
 	if info, err := os.Stat(empty); err != nil || info.Size() > 0 {
-		t.Errorf("the empty file is %v, %v", info, err)
+		t.Errorf("the empty file has changed: %v, %v", info, err)
 	}
 	gets(t, open(t, empty, nil), mutex("job"))
 	d := open(t, empty, &Options{MustExist: true})

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	slowPace      = 100 * time.Millisecond // the pause between polls if no claim waits, or the holders can wake
+	slowPace      = 100 * time.Millisecond // the pause between polls if no claim waits, or holders can send wake-ups
 	eagerPace     = time.Millisecond       // the pause in the first eagerTime of a wait: many leases are short
 	eagerTime     = 20 * time.Millisecond
 	halfPaceAfter = time.Second // after this wait a claim polls half as often, so that long waits cost little
@@ -29,17 +29,17 @@ func (t *table) pollSignals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signals, err := t.receive(c)
-	whole := t.files.check(c) == nil
+	signals, err := t.receiveSignals(c)
+	intact := t.files.check(c) == nil
 	t.reader.leave()
 	for _, s := range signals {
 		t.claims.Signaled(s)
 		t.deliver(s)
 	}
-	if !whole && !t.replaced {
+	if !intact && !t.replaced {
 		t.deliver(driver.Signal{Kind: driver.SignalRetry})
 	}
-	t.replaced = !whole
+	t.replaced = !intact
 	return err
 }
 
@@ -57,7 +57,7 @@ func (t *table) pace(waited time.Duration, _ int) time.Duration {
 	}
 }
 
-// recordWakeup handles a datagram.
+// recordWakeup makes the poller poll at once.
 func (t *table) recordWakeup() {
 	select {
 	case t.woken <- struct{}{}:
@@ -66,10 +66,10 @@ func (t *table) recordWakeup() {
 }
 
 // maxCheckedHolders is the number of holders of a name whose sockets the driver checks.
-// Usually it reaches all of them, or none.
+// Usually the driver can reach all of them, or none.
 const maxCheckedHolders = 4
 
-// recordHolders records the holders of a name for which this driver waits.
+// recordHolders records a name's holders if a claim of this driver waits for the name.
 func (o *outcome) recordHolders(e *locktable.Entry, changes locktable.QueueChanges, inbox string) {
 	for _, h := range e.Holders {
 		if len(changes.Joined)+len(changes.Updated) > 0 && h.Inbox != inbox && len(o.holders) < maxCheckedHolders {

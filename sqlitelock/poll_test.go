@@ -11,7 +11,7 @@ import (
 )
 
 // A process that waits for one name and then ends sees only one hand-over. So it cannot
-// learn from an earlier one that no wake-up reaches it.
+// learn from an earlier hand-over that no wake-up reaches it.
 func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		sockets []bool // whether each holder has one
@@ -33,7 +33,7 @@ func TestAWaiterPollsOftenFromTheStartUnlessWakeUpsReachIt(t *testing.T) {
 			waiter := open(t, path, nil)
 			isRefused(t, waiter, queued("job"))
 			if p := waiter.table.pace(0, 0); (p < slowPace) != test.eager {
-				t.Errorf("the driver polls every %v", p)
+				t.Errorf("the driver polls every %v, want a short pause: %t", p, test.eager)
 			}
 		})
 	}
@@ -74,16 +74,16 @@ func TestADriverPollsOnlyWhileItWaitsOrHolds(t *testing.T) {
 }
 
 func TestADriverThatWakeUpsReachPollsSeldom(t *testing.T) {
-	x := &table{Options: Options{Poll: 4 * time.Millisecond}, claims: engine.NewClaims()}
-	pace := func(what string, waited, want time.Duration) {
+	driverTable := &table{Options: Options{Poll: 4 * time.Millisecond}, claims: engine.NewClaims()}
+	wantPace := func(what string, waited, want time.Duration) {
 		t.Helper()
-		if p := x.pace(waited, 0); p != want {
+		if p := driverTable.pace(waited, 0); p != want {
 			t.Errorf("%s: %v; want %v", what, p, want)
 		}
 	}
-	pace("no wake-up reaches it", 0, eagerPace)
-	pace("after that", eagerTime, 4*time.Millisecond)
-	pace("after a second", halfPaceAfter, 8*time.Millisecond)
-	x.holdersCanWake.Store(true)
-	pace("wake-ups announce signals", 0, slowPace)
+	wantPace("no wake-up reaches it", 0, eagerPace)
+	wantPace("after that", eagerTime, 4*time.Millisecond)
+	wantPace("after a second", halfPaceAfter, 8*time.Millisecond)
+	driverTable.holdersCanWake.Store(true)
+	wantPace("wake-ups announce signals", 0, slowPace)
 }

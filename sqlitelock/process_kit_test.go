@@ -23,8 +23,8 @@ var noError, nightly, eventually = basictest.NoError, basictest.Nightly, basicte
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// Children are this binary again, with a verb and a file in the environment. They print
-// their results.
+// A child is another process of this test binary, with a verb and a file in its
+// environment. It prints its results.
 const (
 	childVerb     = "PAWL_SQLITE_TEST_VERB"
 	childFile     = "PAWL_SQLITE_TEST_FILE"
@@ -55,7 +55,7 @@ func spawn(tb testing.TB, verb, path string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-func child(verb string) {
+func runChild(verb string) {
 	switch verb {
 	case "crowd":
 		childCrowds(os.Getenv(childFile))
@@ -67,8 +67,8 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	opening, cancel := context.WithTimeout(ctx, hangTime) // without an end it waits for others for only 10 s
-	d, err := asDriver(OpenFile(opening, os.Getenv(childFile), nil))
+	openingCtx, cancel := context.WithTimeout(ctx, hangTime) // without a deadline it waits for others for only 10 s
+	d, err := asDriver(OpenFile(openingCtx, os.Getenv(childFile), nil))
 	cancel()
 	panicOn(err)
 	if os.Getenv(childNoSocket) != "" {
@@ -126,12 +126,12 @@ func childStays(d driver.Driver) {
 // childCycles acquires and releases some names, and prints each fence, until it is
 // killed.
 func childCycles(d *lockDriver) {
-	bounded, cancel := context.WithTimeout(ctx, hangTime)
+	boundedCtx, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	for {
 		c := queued("name " + strconv.Itoa(rand.N(3)))
 		c.TTL, c.QueueTTL = 50*time.Millisecond, 20*time.Millisecond
-		g, err := d.Acquire(bounded, c)
+		g, err := d.Acquire(boundedCtx, c)
 		switch {
 		case err == nil:
 			fmt.Printf("%s=%d\n", c.Name, g.Fence)
@@ -160,18 +160,18 @@ func childWaits(d *lockDriver) {
 
 // childCounts adds 1 to a number in a file, two hundred times, each time under the lock.
 func childCounts(d *lockDriver, signals <-chan driver.Signal) {
-	bounded, cancel := context.WithTimeout(ctx, hangTime)
+	boundedCtx, cancel := context.WithTimeout(ctx, hangTime)
 	defer cancel()
 	for range 200 {
 		c := queued("counter")
 		c.TTL, c.QueueTTL = hangTime, hangTime // this child never renews
-		waitFor(bounded, d, c, signals)
+		waitFor(boundedCtx, d, c, signals)
 		b, err := os.ReadFile(os.Getenv(childFile) + ".count")
 		panicOn(err)
 		n, err := strconv.Atoi(string(b))
 		panicOn(err)
 		panicOn(os.WriteFile(os.Getenv(childFile)+".count", []byte(strconv.Itoa(n+1)), 0o600))
-		panicOn(d.Release(bounded, lease(c)))
+		panicOn(d.Release(boundedCtx, lease(c)))
 	}
 }
 

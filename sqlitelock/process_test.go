@@ -77,6 +77,6 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 		noError(t, cmd.Wait())
 	}
 	if b, err := os.ReadFile(path + ".count"); err != nil || string(b) != "600" {
-		t.Fatalf("600 additions made %s (%v)", b, err)
+		t.Fatalf("after 600 additions the number is %s (%v)", b, err)
 	}
 }

@@ -82,7 +82,7 @@ func (c *conn) entry(name string) (*locktable.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the row of %s: %w", quote(name), err)
 	}
-	return e, c.complete(name, e)
+	return e, c.addWaiters(name, e)
 }
 
 // page reads up to n entries with all their waiters, beginning at the name from.
@@ -90,7 +90,7 @@ func (c *conn) page(from string, n int) ([]entryRow, error) {
 	page, err := c.rows(from, n)
 	for i := range page {
 		if err == nil && page[i].err == nil {
-			page[i].err = c.complete(page[i].name, page[i].entry)
+			page[i].err = c.addWaiters(page[i].name, page[i].entry)
 		}
 	}
 	return page, err
@@ -109,7 +109,7 @@ func (c *conn) rows(from string, n int) ([]entryRow, error) {
 		from = "\x00" // an empty blob would be NULL; no name begins with a control character
 	}
 	var out []entryRow
-	err := c.each("SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?", func(row []sqldriver.Value) {
+	err := c.forEachRow("SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?", func(row []sqldriver.Value) {
 		name, _ := row[0].([]byte)
 		stored, _ := row[1].([]byte) // empty if an operator has changed the column's type
 		r := entryRow{name: string(name)}

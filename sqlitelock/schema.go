@@ -132,7 +132,7 @@ PRAGMA wal_checkpoint;
 func checkSchema(c *conn) (empty bool, err error) {
 	var app, version, tables int64
 	var missing, triggers string
-	err = c.each(selectSchema, func(row []sqldriver.Value) {
+	err = c.forEachRow(selectSchema, func(row []sqldriver.Value) {
 		app, version, tables = integer(row[0]), integer(row[1]), integer(row[2])
 		missing, _ = row[3].(string)
 		triggers, _ = row[4].(string)

@@ -29,7 +29,7 @@ func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 				t.Errorf("the file was changed (%v)", err)
 			}
 			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-				t.Errorf("left behind: %v, %v", left, err)
+				t.Errorf("the folder has %v, %v; want only the file", left, err)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func TestAFileWithATriggerIsRefused(t *testing.T) {
 }
 
 // Names are bytes, even in a file whose text is UTF-16.
-func TestAFileInUTF16(t *testing.T) {
+func TestAFileInUTF16StoresNamesAsBytes(t *testing.T) {
 	path := newPath(t)
 	execRaw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")
 	one, two := open(t, path, nil), open(t, path, nil)
@@ -62,7 +62,7 @@ func TestAFileInUTF16(t *testing.T) {
 		gets(t, one, c)
 		isRefused(t, two, next)
 		if e, err := two.Inspect(ctx, name); err != nil || e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 {
-			t.Errorf("%q: %+v, %v", name, e, err)
+			t.Errorf("%q: %+v, %v; want a holder and a waiter", name, e, err)
 		}
 		signals := listen(t, two)
 		releases(t, one, c)

@@ -10,9 +10,9 @@ import (
 
 // Signals for other drivers are rows, written in the transaction that caused them. Each
 // driver reads the new rows for its own inbox, and deletes none. Tidying deletes rows
-// that are older than signalLife. A process that was stopped for longer has to renew its
-// leases and places anyway.
-const signalLife = 10 * time.Second
+// that are older than signalLifetime. A process that was stopped for longer has to renew
+// its leases and places anyway.
+const signalLifetime = 10 * time.Second
 
 const (
 	insertSignal  = "INSERT INTO signals (inbox, token, kind, fence, fences, at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -24,17 +24,17 @@ const (
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
 
-// receive reads the signals for this driver that are new since the last call.
-func (t *table) receive(c *conn) (own []driver.Signal, err error) {
+// receiveSignals reads the signals for this driver that are new since the last call.
+func (t *table) receiveSignals(c *conn) (own []driver.Signal, err error) {
 	// data_version is cheap to read, and rises when any other connection changes the
-	// file. receive sets t.version after it has read the rows, so after an error the next
-	// call reads them again.
+	// file. receiveSignals sets t.dataVersion after it has read the rows, so after an
+	// error the next call reads them again.
 	version, err := c.value("PRAGMA data_version")
-	if err != nil || version == t.version {
+	if err != nil || version == t.dataVersion {
 		return nil, err
 	}
 	last := t.lastSeen
-	err = c.each(selectSignals, func(row []sqldriver.Value) {
+	err = c.forEachRow(selectSignals, func(row []sqldriver.Value) {
 		last = integer(row[0])
 		token, _ := row[1].([]byte)
 		s := driver.Signal{Kind: driver.SignalKind(integer(row[2])), Fence: uint64(integer(row[3])), Fences: int(integer(row[4]))}
@@ -44,6 +44,6 @@ func (t *table) receive(c *conn) (own []driver.Signal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.version, t.lastSeen = version, last
+	t.dataVersion, t.lastSeen = version, last
 	return own, nil
 }

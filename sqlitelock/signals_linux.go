@@ -27,11 +27,11 @@ func newWakeSocket(inbox string) *wakeSocket {
 
 // wake sends a datagram to another inbox, if that has a socket. It never waits: if the
 // socket's buffer is full, its driver is about to poll.
-func (b *wakeSocket) wake(inbox string) {
-	if b == nil {
+func (s *wakeSocket) wake(inbox string) {
+	if s == nil {
 		return
 	}
-	raw, err := b.conn.SyscallConn()
+	raw, err := s.conn.SyscallConn()
 	if err != nil {
 		return
 	}
@@ -43,15 +43,15 @@ func (b *wakeSocket) wake(inbox string) {
 
 // reaches reports whether another inbox has a socket on this host, so that both drivers
 // can wake each other. It sends nothing.
-func (b *wakeSocket) reaches(inbox string) (found bool) {
-	if b == nil {
+func (s *wakeSocket) reaches(inbox string) (found bool) {
+	if s == nil {
 		return false
 	}
-	raw, err := b.conn.SyscallConn()
+	raw, err := s.conn.SyscallConn()
 	if err != nil {
 		return false
 	}
-	err = raw.Control(func(uintptr) { // Control fails when b is closed
+	err = raw.Control(func(uintptr) { // Control fails when s is closed
 		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return
@@ -63,21 +63,21 @@ func (b *wakeSocket) reaches(inbox string) (found bool) {
 }
 
 // listen calls f for each datagram, until close.
-func (b *wakeSocket) listen(f func()) {
-	if b == nil {
+func (s *wakeSocket) listen(f func()) {
+	if s == nil {
 		return
 	}
-	var nothing [1]byte
+	var buffer [1]byte
 	for {
-		if _, _, err := b.conn.ReadFromUnix(nothing[:]); err != nil {
+		if _, _, err := s.conn.ReadFromUnix(buffer[:]); err != nil {
 			return
 		}
 		f()
 	}
 }
 
-func (b *wakeSocket) close() {
-	if b != nil {
-		_ = b.conn.Close()
+func (s *wakeSocket) close() {
+	if s != nil {
+		_ = s.conn.Close()
 	}
 }

@@ -26,7 +26,7 @@ func TestADriverWithoutWakeUpsPollsForSignals(t *testing.T) {
 		releases(t, a, holder)
 		s := wantSignal(t, signals, driver.SignalGranted, waiter.Token)
 		if g := gets(t, b, waiter); s.Fence != g.Fence || s.Fences != 1 {
-			t.Errorf("got the signal %+v; the fence is %d", s, g.Fence)
+			t.Errorf("got the signal %+v; want the fence %d", s, g.Fence)
 		}
 		releases(t, b, waiter)
 	}
@@ -47,7 +47,7 @@ func TestASignalForTheSameDriverArrivesBeforeTheCallReturns(t *testing.T) {
 		t.Fatal("the waiter's signal was not delivered before Release returned")
 	}
 	if n := queryInt(t, d, "SELECT count(*) FROM signals"); n != 0 {
-		t.Fatalf("%d rows for a signal to the same driver", n)
+		t.Fatalf("%d rows for a signal to the same driver, want none", n)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestOldSignalsAreDropped(t *testing.T) {
 		if n := queryInt(t, a, "SELECT count(*) FROM signals"); n != want {
 			t.Fatalf("%d rows are left; want %d", n, want)
 		}
-		c.Advance(signalLife + time.Second)
+		c.Advance(signalLifetime + time.Second)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	}
 	cycle(t, a, "other")
 	if n := queryInt(t, a, "SELECT count(*) FROM signals"); n != 0 {
-		t.Errorf("%d signals for a name without watchers", n)
+		t.Errorf("%d signals for a name without watchers, want none", n)
 	}
 	cycle(t, a, "job")
 	if n := queryInt(t, a, "SELECT count(*) FROM signals"); n != 2 {

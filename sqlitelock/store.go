@@ -32,9 +32,9 @@ type table struct {
 	claims         *engine.Claims
 	socket         *wakeSocket   // nil if this system has none
 	woken          chan struct{} // has a value after a wake-up
-	holdersCanWake atomic.Bool   // every holder that this driver waits for can send it wake-ups; see store
-	version        any           // data_version at the last poll; only the goroutine that has the reader uses this
-	lastSeen       int64         // the id of the last signal that was read; as above
+	holdersCanWake atomic.Bool   // every holder that this driver waits for can send it wake-ups; see runTransaction
+	dataVersion    any           // data_version at the last poll; only the goroutine that has the reader uses this
+	lastSeen       int64         // the id of the last signal that was read; only that goroutine uses this
 	replaced       bool          // the last poll found that the file is not the opened one; only the poller uses this
 	deliver        func(driver.Signal)
 
@@ -42,7 +42,7 @@ type table struct {
 	life    context.Context // ends at Close
 	end     context.CancelFunc
 	running sync.WaitGroup
-	err     error // the result of Close
+	result  error // of Close
 }
 
 // Properties implements locktable.Table.
@@ -75,10 +75,10 @@ func (t *table) Close() error {
 		t.running.Wait()
 		t.writer.drain()
 		t.reader.drain()
-		t.err = t.driverError("close", t.disconnect())
+		t.result = t.driverError("close", t.disconnect())
 		t.dropWriteMutex()
 	})
-	return t.err
+	return t.result
 }
 
 // disconnect closes both connections. The writer is last, because the last connection to

@@ -19,13 +19,13 @@ import (
 const tidyEvery = 64
 
 func (c *conn) tidy(now locktable.Instant, retention time.Duration) error {
-	old := now.Add(-signalLife)
-	if err := c.exec(dropSignals, int64(old), int64(now.Add(signalLife))); err != nil {
+	old := now.Add(-signalLifetime)
+	if err := c.exec(dropSignals, int64(old), int64(now.Add(signalLifetime))); err != nil {
 		return err
 	}
 	var cursor []byte
 	var pauseEnd locktable.Instant
-	err := c.each("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
+	err := c.forEachRow("SELECT cursor, rest FROM tidying", func(row []sqldriver.Value) {
 		cursor, _ = row[0].([]byte)
 		pauseEnd = instant(row[1])
 	})

@@ -35,17 +35,17 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	c.Advance(59 * time.Minute)
 	tidy(10)
 	if n := countNames(t, d); n != used+2 {
-		t.Fatalf("%d names are left too early", n)
+		t.Fatalf("%d names are left before the retention time, want %d", n, used+2)
 	}
 	c.Advance(4 * time.Minute) // the pause of tidying is also over
 	tidy(10)
 	if n := countNames(t, d); n != 2 {
-		t.Fatalf("%d names are left", n)
+		t.Fatalf("%d names are left, want 2", n)
 	}
 	if e, err := d.Inspect(ctx, "held"); err != nil || len(e.Holders) != 1 {
-		t.Fatalf("the held name: %+v, %v", e, err)
+		t.Fatalf("the held name: %+v, %v; want its holder", e, err)
 	}
-	rises(t, last, gets(t, d, mutex("job 191")).Fence)
+	wantHigherFence(t, last, gets(t, d, mutex("job 191")).Fence)
 }
 
 func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
@@ -60,6 +60,6 @@ func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	c.Advance(48 * time.Hour)
 	gets(t, d, mutex("x"))
 	if n := countNames(t, d); n != 2 { // x, and b, which an operator has to repair
-		t.Fatalf("%d names are left", n)
+		t.Fatalf("%d names are left, want 2", n)
 	}
 }

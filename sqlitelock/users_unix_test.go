@@ -62,7 +62,7 @@ func TestOpenWaitsForTheModeOfTheCompanions(t *testing.T) {
 				time.Sleep(200 * time.Millisecond) // it is opening the file
 				noError(t, os.Chmod(path+suffix, 0o600))
 				if second.Scan(); second.Text() != "<nil>" {
-					t.Errorf("the second user got %s", second.Text())
+					t.Errorf("the second user got %s, want a grant", second.Text())
 				}
 			})
 		}

@@ -29,7 +29,7 @@ func (c *conn) Expire(name string, now locktable.Instant) (left int, next, last 
 	if _, err = c.change(deleteLapsed, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
-	err = c.each(selectSummary, func(row []sqldriver.Value) {
+	err = c.forEachRow(selectSummary, func(row []sqldriver.Value) {
 		left, next, last = int(integer(row[0])), instant(row[1]), instant(row[2])
 	}, []byte(name))
 	return left, next, last, err
@@ -56,27 +56,27 @@ func (c *conn) Load(name string, q locktable.QueueQuery) (s locktable.QueuePart,
 		s.Own, since, id = &own[0], own[0].Since, ids[0]
 	}
 	if q.CountAhead && (s.Own != nil || q.CountEarlier) {
-		err = c.each(countAhead, func(row []sqldriver.Value) { s.Ahead = int(integer(row[0])) }, []byte(name), int64(since), id)
+		err = c.forEachRow(countAhead, func(row []sqldriver.Value) { s.Ahead = int(integer(row[0])) }, []byte(name), int64(since), id)
 	}
 	return s, err
 }
 
 // Store implements locktable.Rows.
 func (c *conn) Store(name string, changes locktable.QueueChanges) error {
-	for _, x := range changes.Left {
-		if err := c.changeWaiter(deleteWaiter, x.Token[:], []byte(name)); err != nil {
+	for _, w := range changes.Left {
+		if err := c.changeWaiter(deleteWaiter, w.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
-	for _, x := range changes.Updated {
-		c.buffer = x.Append(c.buffer[:0])
-		if err := c.changeWaiter(updateWaiter, int64(x.Expires), c.buffer, x.Token[:], []byte(name)); err != nil {
+	for _, w := range changes.Updated {
+		c.buffer = w.Append(c.buffer[:0])
+		if err := c.changeWaiter(updateWaiter, int64(w.Expires), c.buffer, w.Token[:], []byte(name)); err != nil {
 			return err
 		}
 	}
-	for _, x := range changes.Joined {
-		c.buffer = x.Append(c.buffer[:0])
-		err := c.exec(insertWaiter, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), c.buffer)
+	for _, w := range changes.Joined {
+		c.buffer = w.Append(c.buffer[:0])
+		err := c.exec(insertWaiter, []byte(name), w.Token[:], int64(w.Since), int64(w.Expires), c.buffer)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (c *conn) changeWaiter(sql string, args ...sqldriver.Value) error {
 // waiters reads rows of waiters, and their ids.
 func (c *conn) waiters(sql, name string, args ...sqldriver.Value) (out []locktable.Waiter, ids []int64, err error) {
 	var corrupt error
-	err = c.each(sql, func(row []sqldriver.Value) {
+	err = c.forEachRow(sql, func(row []sqldriver.Value) {
 		b, _ := row[1].([]byte)
 		w, err := locktable.DecodeWaiter(b)
 		if err != nil && corrupt == nil {
@@ -110,8 +110,8 @@ func (c *conn) waiters(sql, name string, args ...sqldriver.Value) (out []locktab
 	return out, ids, err
 }
 
-// complete adds the waiters to an entry, in a snapshot.
-func (c *conn) complete(name string, e *locktable.Entry) error {
+// addWaiters adds the waiters to an entry, in a snapshot.
+func (c *conn) addWaiters(name string, e *locktable.Entry) error {
 	if e.Overflow.Len == 0 {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// maxBatch is the number of names that one transaction takes: enough to share its cost,
+// maxBatch is the most names that one transaction changes: enough to share its cost,
 // and few enough that other processes do not wait long.
 const maxBatch = 256
 
@@ -41,7 +41,7 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 // the signals for this driver after it has left the writer, because a listener may call
 // the driver again at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	result, err := t.store(ctx, steps, f)
+	result, err := t.runTransaction(ctx, steps, f)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 	return nil
 }
 
-// store runs f on some entries in one transaction, with the writer.
-func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (result outcome, _ error) {
+// runTransaction runs f on some entries in one transaction, with the writer.
+func (t *table) runTransaction(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (result outcome, _ error) {
 	w, err := t.writer.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return result, err
@@ -119,8 +119,8 @@ type outcome struct {
 	holders []string        // the inboxes of the holders that this driver waits for
 }
 
-// runSteps runs the steps inside a transaction. It checks the deadline only there,
-// because a transaction that has the write lock is no longer delayed.
+// runSteps runs the steps inside a transaction. It checks the deadline there, because a
+// transaction that has the write lock is not delayed any more.
 func (t *table) runSteps(ctx context.Context, w *conn, result *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
@@ -171,7 +171,7 @@ func (c *conn) runStep(s locktable.Step, now locktable.Instant, f func(e *lockta
 
 // storedEntry reads the stored form of an entry, which is empty if the name has no row.
 func (c *conn) storedEntry(name string) (stored []byte, err error) {
-	err = c.each(selectEntry, func(row []sqldriver.Value) {
+	err = c.forEachRow(selectEntry, func(row []sqldriver.Value) {
 		if stored, _ = row[0].([]byte); len(stored) == 0 {
 			stored = []byte{0} // an operator edited it; an invalid entry does not count as free
 		}
@@ -215,7 +215,7 @@ const (
 
 // checkpoint copies the log into the database, so that SQLite can reuse the log.
 func (c *conn) checkpoint() error {
-	return c.each("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
+	return c.forEachRow("PRAGMA wal_checkpoint", func([]sqldriver.Value) {})
 }
 
 // restartLog copies the log while it excludes all other connections, and reports whether
@@ -223,6 +223,6 @@ func (c *conn) checkpoint() error {
 // processes write all the time, such checkpoints never finish, and the log grows.
 func (c *conn) restartLog() (done bool) {
 	// The first column is not 0 if a connection is busy.
-	err := c.each("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) })
+	err := c.forEachRow("PRAGMA wal_checkpoint(TRUNCATE)", func(row []sqldriver.Value) { done = row[0] == int64(0) })
 	return done && err == nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An open transaction would keep all processes out, including this one.
+// The driver rolls back a transaction that stayed open. It would keep all processes out.
 func TestAnOpenTransactionIsRolledBack(t *testing.T) {
 	d := open(t, newPath(t), nil)
 	w := d.table.writer.conn
