@@ -21,7 +21,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Functions that all tests share.
 var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -41,43 +40,44 @@ func instances(t *testing.T, n int) []*pawl.Client {
 	return all
 }
 
-// runs counts the runs of a job by the time at which they began.
+// runs records the runs of a job.
 type runs struct {
-	mu sync.Mutex
-	at []time.Time
-	n  int // how many run now
-	t  *testing.T
+	mu     sync.Mutex
+	starts []time.Time
+	active int // the number of runs that have not ended
+	t      *testing.T
 }
 
 func (r *runs) run(d time.Duration) {
 	r.mu.Lock()
-	r.at = append(r.at, time.Now())
-	if r.n++; r.n > 1 {
+	r.starts = append(r.starts, time.Now())
+	if r.active++; r.active > 1 {
 		r.t.Error("VIOLATION: two run at once")
 	}
 	r.mu.Unlock()
 	time.Sleep(d)
 	r.mu.Lock()
-	r.n--
+	r.active--
 	r.mu.Unlock()
 }
 
-func (r *runs) want(from, to int) {
+func (r *runs) wantCount(from, to int) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.at) < from || len(r.at) > to {
-		r.t.Errorf("%d runs, want %d to %d: %v", len(r.at), from, to, r.at)
+	if len(r.starts) < from || len(r.starts) > to {
+		r.t.Errorf("%d runs, want %d to %d: %v", len(r.starts), from, to, r.starts)
 	}
 }
 
-func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int) gocron.SchedulerOption) (r *runs, stop func()) {
+// startSchedulers starts n schedulers of one job. option returns the option of the i-th.
+func startSchedulers(t *testing.T, n int, interval, duration time.Duration, option func(i int) gocron.SchedulerOption) (r *runs, stop func()) {
 	t.Helper()
 	r = &runs{t: t}
 	var all []gocron.Scheduler
 	for i := range n {
-		s := must(gocron.NewScheduler(with(i)))(t)
-		must(s.NewJob(gocron.DurationJob(every), gocron.NewTask(func() { r.run(takes) }), gocron.WithName("report")))(t)
+		s := must(gocron.NewScheduler(option(i)))(t)
+		must(s.NewJob(gocron.DurationJob(interval), gocron.NewTask(func() { r.run(duration) }), gocron.WithName("report")))(t)
 		all = append(all, s)
 		time.Sleep(20 * time.Millisecond) // they do not start at exactly the same time
 		s.Start()
@@ -93,14 +93,14 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		clients := instances(t, 3)
 		var skips sync.Map
-		r, stop := schedulers(t, 3, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
+		r, stop := startSchedulers(t, 3, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
 			return gocron.WithDistributedLocker(gocronlock.NewLocker(clients[i], &cronlock.Options{
 				Skipped: func(job string, err error) { skips.Store(fmt.Sprint(job, errors.Is(err, pawl.ErrHeld)), true) },
 			}))
 		})
 		time.Sleep(101 * time.Second)
 		stop()
-		r.want(10, 10)
+		r.wantCount(10, 10)
 		if _, ok := skips.Load("reporttrue"); !ok {
 			t.Error("Skipped was not called for the skipped runs")
 		}
@@ -117,7 +117,7 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 		electors := []*cronlock.Elector{cronlock.NewElector(ctx, clients[0].Election("scheduler"), nil)}
 		synctest.Wait()
 		electors = append(electors, cronlock.NewElector(other, clients[1].Election("scheduler"), nil))
-		r, stop := schedulers(t, 2, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
+		r, stop := startSchedulers(t, 2, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
 			return gocron.WithDistributedElector(electors[i])
 		})
 		time.Sleep(51 * time.Second)
@@ -139,7 +139,7 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 		stop()
 		end()
 		<-electors[1].Done()
-		r.want(9, 11)
+		r.wantCount(9, 11)
 	})
 }
 
@@ -162,7 +162,7 @@ func TestATickOfRobfigsCronRunsOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		r.want(100, 100)
+		r.wantCount(100, 100)
 	})
 }
 
@@ -174,7 +174,7 @@ func TestAJobWorksInAChain(t *testing.T) {
 			report := cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error { r.run(time.Millisecond); panic("x") })
 			cron.NewChain(cron.Recover(cron.DiscardLogger)).Then(report).Run()
 		}
-		r.want(1, 1)
+		r.wantCount(1, 1)
 	})
 }
 
@@ -186,7 +186,7 @@ func TestFailedGetsTheErrorOfAJob(t *testing.T) {
 		o := &cronlock.Options{Failed: func(_ string, err error) { jobErr = err }}
 		cronlock.NewJob(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return wantErr }).Run()
 		if !errors.Is(jobErr, wantErr) {
-			t.Errorf("Failed got %v", jobErr)
+			t.Errorf("Failed got %v, want %v", jobErr, wantErr)
 		}
 	})
 }

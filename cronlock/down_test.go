@@ -24,29 +24,29 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// down is a backend that fails until it is up.
-type down struct {
+// downBackend is a backend that fails until a time.
+type downBackend struct {
 	engine.Driver
 
-	up time.Time
+	until time.Time
 }
 
-func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if time.Now().Before(d.up) {
+func (d downBackend) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if time.Now().Before(d.until) {
 		return driver.Grant{}, errors.New("network down")
 	}
 	return d.Driver.Acquire(ctx, c)
 }
 
-// eachMinute has the ways to run a job each minute, on the minute, until stop.
-var eachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
+// startEachMinute has a function for each kind of scheduler: it runs job on each minute.
+var startEachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
 	"GocronLocker": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
-		return onTheMinute(t, gocron.WithDistributedLocker(gocronlock.NewLocker(locks, o)), job)
+		return startGocron(t, gocron.WithDistributedLocker(gocronlock.NewLocker(locks, o)), job)
 	},
 	"GocronElector": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		elector := cronlock.NewElector(ctx, locks.Election("scheduler"), o)
-		stop := onTheMinute(t, gocron.WithDistributedElector(elector), job)
+		stop := startGocron(t, gocron.WithDistributedElector(elector), job)
 		return func() {
 			stop()
 			cancel()
@@ -62,7 +62,7 @@ var eachMinute = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.O
 	},
 }
 
-func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func()) {
+func startGocron(t *testing.T, o gocron.SchedulerOption, job func()) (stop func()) {
 	t.Helper()
 	s := must(gocron.NewScheduler(o))(t)
 	must(s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(job), gocron.WithName("report")))(t)
@@ -76,13 +76,13 @@ func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func(
 // that minute: the observer counts the failures, and Skipped gets the run. With RetryFor,
 // the run is late instead.
 func TestWithoutTheBackendNoInstanceRuns(t *testing.T) {
-	for way, start := range eachMinute {
+	for scheduler, start := range startEachMinute {
 		for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": 40 * time.Second} {
-			t.Run(way+"/"+name, func(t *testing.T) {
+			t.Run(scheduler+"/"+name, func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					begin := time.Now() // midnight
 					var refusals, failures atomic.Int64
-					locks, err := pawl.New(down{engine.Full(memlock.New(nil)), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
+					locks, err := pawl.New(downBackend{engine.Full(memlock.New(nil)), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
 						NotAcquired: func(e pawl.NotAcquiredEvent) {
 							if errors.Is(e.Err, pawl.ErrUnavailable) {
 								refusals.Add(1)
@@ -103,13 +103,13 @@ func TestWithoutTheBackendNoInstanceRuns(t *testing.T) {
 					}
 					if retry > 0 {
 						if delay := <-ran; len(skipped) != 0 || delay < 80*time.Second || delay > 100*time.Second {
-							t.Errorf("it ran %v after midnight; skipped: %v", delay, skipped)
+							t.Errorf("the job ran %v after midnight, want 80 s to 100 s; skipped: %v", delay, skipped)
 						}
 					} else if len(skipped) != 1 || !errors.Is(skipped[0], pawl.ErrUnavailable) {
-						t.Errorf("skipped: %v", skipped)
+						t.Errorf("skipped: %v; want one run, with ErrUnavailable", skipped)
 					}
 					if next := <-ran; next != 2*time.Minute || len(ran) > 0 {
-						t.Errorf("it ran %v after midnight, and %d times more", next, len(ran))
+						t.Errorf("the job ran %v after midnight, and %d times more; want once, after 2 m", next, len(ran))
 					}
 				})
 			})
@@ -117,13 +117,13 @@ func TestWithoutTheBackendNoInstanceRuns(t *testing.T) {
 	}
 }
 
-// Without options, the log has the run that no instance did, and no ordinary runs.
+// Without options, the log has the run that no instance made, and no ordinary runs.
 func TestAMissedRunIsLogged(t *testing.T) {
-	for way, start := range eachMinute {
-		t.Run(way, func(t *testing.T) {
+	for scheduler, start := range startEachMinute {
+		t.Run(scheduler, func(t *testing.T) {
 			output := captureLog(t)
 			bubble.Test(t, func(t *testing.T) {
-				d := down{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
+				d := downBackend{engine.Full(memlock.New(nil)), time.Now().Add(80 * time.Second)}
 				locks := must(pawl.New(d, nil))(t)
 				defer locks.Close()
 				stop := start(t, locks, nil, func() {})
@@ -136,7 +136,7 @@ func TestAMissedRunIsLogged(t *testing.T) {
 				stopOther()
 			})
 			if text := output.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="job is not run"`) || !strings.Contains(text, "network down") {
-				t.Errorf("logged:\n%s", text)
+				t.Errorf("want one line about the missed run; logged:\n%s", text)
 			}
 		})
 	}
