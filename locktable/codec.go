@@ -221,8 +221,8 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 }
 
 // problem checks the rules between fields, and returns the first that e breaks, or "".
-// Such an entry could let one client release another's lease, let two clients hold an
-// exclusive name, or let a fence fall.
+// An entry that breaks one could let a client release another's lease, let two clients
+// hold an exclusive name, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)

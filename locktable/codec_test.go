@@ -203,7 +203,7 @@ func FuzzDecode(f *testing.F) {
 		l.e, l.lastFence = e, e.Fence
 		choose, left := byteChooser(ops)
 		for {
-			if o := l.next(choose, true); o.what != "forget" {
+			if o := l.drawOp(choose, true); o.what != "forget" {
 				l.do(o)
 			}
 			if left() == 0 {

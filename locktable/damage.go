@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/internal/access"
 )
 
-// maxNamed is the largest number of damaged entries whose names the doctor shows. It only
+// maxDamagedNames is the number of damaged entries whose names the doctor shows. It only
 // counts the others.
-const maxNamed = 5
+const maxDamagedNames = 5
 
 // Damaged returns the findings of a backend's doctor about entries that cannot be read.
 // It reads all entries, or only those of the namespace that ctx carries.
@@ -25,13 +25,13 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 		case err == nil:
 			continue
 		case e.Name == "":
-			hint, own := ownError(err)
+			hint, cause := hintAndCause(err)
 			return []driver.Finding{{
-				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + own.Error(),
+				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + cause.Error(),
 				Advice: cmp.Or(hint, "no lock works until they can be read"),
 			}}
 		}
-		if n++; n <= maxNamed {
+		if n++; n <= maxDamagedNames {
 			names += fmt.Sprintf(", %.80q", e.Name)
 		}
 		first = cmp.Or(first, err)
@@ -39,20 +39,20 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 	switch {
 	case n == 0:
 		return nil
-	case n > maxNamed:
-		names += fmt.Sprintf(" and %d more", n-maxNamed)
+	case n > maxDamagedNames:
+		names += fmt.Sprintf(" and %d more", n-maxDamagedNames)
 	}
-	hint, own := ownError(first)
+	hint, cause := hintAndCause(first)
 	return []driver.Finding{{
 		Severity: driver.SeverityError, Subject: "damaged entries",
-		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], own),
+		Detail: fmt.Sprintf("%d cannot be read, and these names cannot be locked: %s; %v", n, names[len(", "):], cause),
 		Advice: cmp.Or(hint, "repair it, or delete it while no client holds the name"),
 	}}
 }
 
-// ownError returns the hint of a backend's error, and the error without the operation
+// hintAndCause returns the hint of a backend's error, and the error without the operation
 // that failed.
-func ownError(err error) (hint string, own error) {
+func hintAndCause(err error) (hint string, cause error) {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		return e.Hint, e.Err
 	}

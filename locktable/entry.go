@@ -139,7 +139,7 @@ type Signal struct {
 }
 
 // settle removes expired leases and places, and then grants to the head of the queue
-// while it fits. Every method calls it first, so no background job has to.
+// while it fits. Every method calls it first, so no background job is needed.
 func (e *Entry) settle(now Instant) {
 	e.Changed, e.Visible, e.NeedsMore, e.Signals = false, false, false, nil // not [:0]: the old list may be in use
 	// Dropping expired marks does not set Changed: the next change stores it.

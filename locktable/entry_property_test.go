@@ -21,8 +21,8 @@ func TestTheRulesHoldIfIdleEntriesAreForgottenAndFencesRaised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newFixture(t), rapidChooser(t)
 		raises := choose("raises", 2) == 1
-		for range steps(t) {
-			if o := l.next(choose, false); raises && choose("raise", 4) == 0 {
+		for range drawStepCount(t) {
+			if o := l.drawOp(choose, false); raises && choose("raise", 4) == 0 {
 				_, _ = l.raise(pick(choose, "who", clients...), max(1, l.e.Fence+uint64(choose("by", 5))-2))
 			} else {
 				l.do(o)
@@ -35,8 +35,8 @@ func TestTheRulesHoldIfIdleEntriesAreForgottenAndFencesRaised(t *testing.T) {
 func TestAStoredEntryBehavesLikeOneInMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inMemory, stored, choose := newFixture(t), newFixture(t), rapidChooser(t)
-		for range steps(t) {
-			o := inMemory.next(choose, false)
+		for range drawStepCount(t) {
+			o := inMemory.drawOp(choose, false)
 			if want, got := inMemory.do(o), stored.do(o); got != want {
 				t.Fatalf("%v\nin memory: %s\nstored:    %s", o, want, got)
 			}
@@ -51,8 +51,8 @@ func TestAStoredEntryBehavesLikeOneInMemory(t *testing.T) {
 func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newFixture(t), rapidChooser(t)
-		for range steps(t) {
-			o := l.next(choose, false)
+		for range drawStepCount(t) {
+			o := l.drawOp(choose, false)
 			// A claim that is refused for the value loses its place. The waiters behind
 			// it may then have written a smaller value.
 			if answer := l.do(o); o.what != "acquire" || strings.HasPrefix(answer, "refused for the value") {
@@ -73,8 +73,8 @@ func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newFixture(t), rapidChooser(t)
-		for range steps(t) {
-			o := l.next(choose, false)
+		for range drawStepCount(t) {
+			o := l.drawOp(choose, false)
 			if o.what == "acquire" {
 				c := o.claim
 				c.Queue, c.QueueTTL, c.Force = false, 0, false
@@ -101,10 +101,10 @@ func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 func TestAClaimIsGrantedAfterAllOtherClientsDied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newFixture(t), rapidChooser(t)
-		for range steps(t) {
-			l.do(l.next(choose, false))
+		for range drawStepCount(t) {
+			l.do(l.drawOp(choose, false))
 		}
-		c := claimOf(choose)
+		c := drawClaim(choose)
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
 		c.ValueBelow = nil
 		held := heldOf(l.acquire(&c))
@@ -143,7 +143,7 @@ func FuzzOperations(f *testing.F) {
 		choose, left := byteChooser(b)
 		l, m := newFixture(t), &model{}
 		for left() > 0 {
-			o := l.next(choose, true)
+			o := l.drawOp(choose, true)
 			if o.what == "forget" {
 				continue
 			}
@@ -159,8 +159,8 @@ func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, m, choose := newFixture(t), &model{}, rapidChooser(t)
 		var ops []string
-		for range steps(t) {
-			o := l.next(choose, true)
+		for range drawStepCount(t) {
+			o := l.drawOp(choose, true)
 			if o.what == "forget" {
 				continue // the model forgets nothing
 			}

@@ -82,7 +82,7 @@ func TestALateRequestWithAValueWritesNothing(t *testing.T) {
 	for _, late := range [][]driver.LeaseRef{{lease("a")}, {lease("b"), lease("a")}} {
 		late[len(late)-1].Value = []byte("late")
 		before := slices.Clone(s.rows["job"])
-		ctx, cancel := s.late(t)
+		ctx, cancel := s.ctxEndingInNextStep(t)
 		_, err := d.Renew(ctx, late)
 		cancel()
 		if !errors.Is(err, ctx.Err()) || !slices.Equal(before, s.rows["job"]) {
@@ -91,7 +91,7 @@ func TestALateRequestWithAValueWritesNothing(t *testing.T) {
 	}
 	l := lease("a")
 	l.Value = []byte("late")
-	ctx, cancel := s.late(t)
+	ctx, cancel := s.ctxEndingInNextStep(t)
 	defer cancel()
 	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
 		t.Errorf("a late release returns %v", err)

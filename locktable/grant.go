@@ -46,8 +46,8 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 
 // grant adds a holder. Its first fence is greater than the last fence, so fences rise
 // even if the clock ran back. It is at least the time in microseconds, so fences rise
-// even if the entry was lost or forgotten. minFence is the claim's; it counts up to
-// MaxLead ahead of the time.
+// even if the entry was lost or forgotten. minFence is the claim's MinFence; it counts
+// only up to MaxLead ahead of the time.
 func (e *Entry) grant(now Instant, h Holder, minFence uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // only exclusive holders get ranges, because ranges of several holders could overlap

@@ -13,15 +13,15 @@ import (
 type Grouped interface {
 	Table
 
-	// UpdateAll is Update in one atomic step of all names. If f returns false, UpdateAll
-	// skips the remaining steps, stores the changes so far, and returns no error. If the
-	// table cannot run these steps as one, UpdateAll changes nothing and returns
-	// [errors.ErrUnsupported].
+	// UpdateAll runs the steps as Update does, but in one atomic step for all names. If f
+	// returns false, UpdateAll skips the remaining steps, stores the changes so far, and
+	// returns no error. If the table cannot run these steps as one, UpdateAll changes
+	// nothing and returns [errors.ErrUnsupported].
 	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
 }
 
-// GroupedDriver is a Driver over a table that is Grouped. It is a driver.AllAcquirer,
-// too.
+// GroupedDriver is a Driver over a table that is Grouped. It also implements
+// driver.AllAcquirer.
 type GroupedDriver struct {
 	*Driver
 	grouped Grouped

@@ -58,7 +58,7 @@ type Pushing interface {
 // markTTL is the time for which a mark lasts, unless it is renewed.
 const markTTL = time.Minute
 
-// mark marks names for this client.
+// mark adds or extends the marks of this client on names.
 func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
 	steps := make([]Step, len(names))
 	for i, name := range names {

@@ -110,7 +110,7 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// A name without marks has the stored form from before there were marks.
+// A name without marks is stored as it was by versions that had no marks.
 func TestMarksAreStoredBehindAllOtherFields(t *testing.T) {
 	e := fullEntry()
 	without := e.Append(nil)

@@ -28,7 +28,7 @@ type model struct {
 // A modelClaim is the history of one claim.
 type modelClaim struct {
 	driver.Claim
-	stage    string // "waits", "holds", "kept", "over"
+	stage    string // "waits", "holds", "kept" (released within its minimum hold), "over"
 	placeEnd locktable.Instant
 	arrived  locktable.Instant // when it joined the queue, or its ticket
 	since    locktable.Instant

@@ -50,14 +50,14 @@ var (
 	actions     = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
 )
 
-// next draws an op that fits the state: the fence to break is often that of a holder, and
-// a sleep often ends at the instant of an event.
-func (l *fixture) next(choose chooser, backwards bool) op {
+// drawOp draws an op that fits the state: the fence to break is often a holder's fence,
+// and a sleep often ends at the instant of an event.
+func (l *fixture) drawOp(choose chooser, backwards bool) op {
 	o := op{what: pick(choose, "what", actions...)}
 	switch o.what {
 	case "acquire":
-		o.claim = claimOf(choose)
-		l.sameAsBefore(&o.claim)
+		o.claim = drawClaim(choose)
+		l.reuseWeightAndLimit(&o.claim)
 		switch n := choose("ticket", 8); {
 		case n >= 4: // recent, too old, or in the future
 			arrived := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
@@ -83,9 +83,9 @@ func (l *fixture) next(choose chooser, backwards bool) op {
 	return o
 }
 
-// sameAsBefore gives a claim the weight and limit of its token's lease or place, because
-// a token is for one claim.
-func (l *fixture) sameAsBefore(c *driver.Claim) {
+// reuseWeightAndLimit gives a claim the weight and limit of its token's lease or place,
+// because a token is for one claim.
+func (l *fixture) reuseWeightAndLimit(c *driver.Claim) {
 	for _, h := range l.e.Holders {
 		if h.Token == c.Token {
 			c.Weight, c.Limit = h.Weight, h.Limit
@@ -98,7 +98,7 @@ func (l *fixture) sameAsBefore(c *driver.Claim) {
 	}
 }
 
-func claimOf(choose chooser) driver.Claim {
+func drawClaim(choose chooser) driver.Claim {
 	kind := pick(choose, "kind", [2]int{driver.Exclusive, driver.Unlimited}, [2]int{1, driver.Unlimited}, [2]int{1, 1}, [2]int{1, 2},
 		[2]int{2, 2}, [2]int{1, 3}, [2]int{2, 3}, [2]int{3, 5})
 	c := driver.Claim{
@@ -200,8 +200,8 @@ func rapidChooser(t *rapid.T) chooser {
 	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
 }
 
-// steps returns the number of ops in one example.
-func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
+// drawStepCount draws the number of ops in one example.
+func drawStepCount(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
 
 // byteChooser returns a chooser that reads bytes. After the last byte it returns 0.
 func byteChooser(b []byte) (choose chooser, left func() int) {

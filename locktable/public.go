@@ -26,9 +26,9 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	return out
 }
 
-// public returns the holder for Inspect. If the table's clock may be hours behind the
-// time of day, Since may be, too. Then the fence, if it is later, is the time of day of
-// the grant, unless an earlier fence was ahead.
+// public returns the holder for Inspect. The table's clock, and so Since, may be hours
+// behind the time of day. Then the fence tells the time of day of the grant, or a later
+// one if the last fence before it was ahead of the time of day.
 func (h *Holder) public(now, wallClock Instant) driver.Holder {
 	since := h.Since
 	if at := Instant(h.Fence); since < at && at <= wallClock {

@@ -15,7 +15,7 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	if e.holder(c.Token) != nil {
 		return nil
 	}
-	if err := e.refuseValue(now, c); err != nil {
+	if err := e.checkValueBelow(now, c); err != nil {
 		return err
 	}
 	w, position := e.place(c.Token)
@@ -29,28 +29,28 @@ func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 // name opens.
 func (e *Entry) heldErr(now Instant, c *driver.Claim, position int) *driver.HeldError {
 	e.headMustAsk = e.headMustAsk && position != 1 // at position 1, this is the answer to the head
-	var head Instant
+	var headExpiry Instant
 	switch {
 	case len(e.Queue) > 0:
-		head = e.Queue[0].Expires
+		headExpiry = e.Queue[0].Expires
 	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
 		e.NeedsMore = true // the answer depends on the head, which is not loaded
 	}
-	first, others := e.others(c.Token)
+	first, others := e.otherHolders(c.Token)
 	refused := &driver.HeldError{
 		Name: c.Name, Position: position, Fence: e.Fence, Holders: others, ClosedFor: max(0, now.Until(e.Closed)),
 	}
 	if others > 0 {
 		refused.Holder = first.public(now, e.WallClock)
 	}
-	refused.RetryAfter = e.retryAfter(now, c, first, head)
+	refused.RetryAfter = e.retryAfter(now, c, first, headExpiry)
 	return refused
 }
 
-// others counts the holders except the claim's own lease. first is the holder that
+// otherHolders counts the holders except the claim's own lease. first is the holder that
 // expires first. If several expire at that instant, it is the one with the longest
 // lock-delay.
-func (e *Entry) others(own driver.Token) (first *Holder, n int) {
+func (e *Entry) otherHolders(own driver.Token) (first *Holder, n int) {
 	for i := range e.Holders {
 		h := &e.Holders[i]
 		if h.Token == own && !own.IsZero() {
@@ -66,17 +66,16 @@ func (e *Entry) others(own driver.Token) (first *Holder, n int) {
 // retryAfter returns the time until c may succeed without a request of another client. On
 // a closed name, it is the time until the name opens. On an open name, it is the time
 // until the first holder's lease and lock-delay end, or until the place of the queue's
-// head expires, if that is sooner and c would fit. head is the expiry of that place, 0 if
-// there is no queue.
-func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
+// head expires, if that is sooner and c would fit. headExpiry is 0 if there is no queue.
+func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, headExpiry Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)
 	}
 	if first != nil {
 		d = now.Until(first.Expires.Add(first.LockDelay))
 	}
-	if head > 0 && e.fits(now, c.Weight, c.Limit) {
-		d = min(d, now.Until(head))
+	if headExpiry > 0 && e.fits(now, c.Weight, c.Limit) {
+		d = min(d, now.Until(headExpiry))
 	}
 	return d
 }

@@ -119,7 +119,7 @@ func (b bounds) withRows(rows Rows, s Step, stored []byte, now Instant, f func(e
 // If f needs more (Entry.NeedsMore), it loads more waiters and runs f again. It returns
 // the entry and all waiters that it loaded. expired means that places have expired.
 func runWithWaiters(rows Rows, s Step, e *Entry, stored []byte, overflow Overflow, expired bool, now Instant, f func(e *Entry) error) (_ *Entry, loaded []Waiter, err error) {
-	for first := e.firstCount(now); ; first = max(1, 4*first) {
+	for first := e.waitersToLoad(now); ; first = max(1, 4*first) {
 		if e.Overflow = overflow; overflow.Len > 0 {
 			if loaded, err = e.loadQueue(rows, s, min(first, overflow.Len), now); err != nil {
 				return nil, nil, err
@@ -204,9 +204,9 @@ func (b bounds) moveIntoEntry(rows Rows, name string, e *Entry) error {
 	return rows.Store(name, QueueChanges{Left: part.First})
 }
 
-// firstCount returns the number of waiters to load at first: none, if the name cannot be
-// granted.
-func (e *Entry) firstCount(now Instant) int {
+// waitersToLoad returns the number of waiters to load at first: none, if the name cannot
+// be granted.
+func (e *Entry) waitersToLoad(now Instant) int {
 	excludesAll := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, excludesAll) {
 		return 0
@@ -258,12 +258,12 @@ func (e *Entry) loadQueue(rows Rows, s Step, first int, now Instant) (loaded []W
 // changesOf compares the waiters before the step with the waiters after it. Both are in
 // the order of the queue.
 func changesOf(loaded []Waiter, e *Entry, own driver.Token) (m QueueChanges) {
-	now := e.Queue
+	after := e.Queue
 	if e.Overflow.Own != nil {
-		now = append(now, *e.Overflow.Own)
+		after = append(after, *e.Overflow.Own)
 	}
 	known := slices.ContainsFunc(loaded, func(w Waiter) bool { return w.Token == own })
-	for _, w := range now {
+	for _, w := range after {
 		if w.Token == own && !known {
 			m.Joined = append(m.Joined, w)
 			continue

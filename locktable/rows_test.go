@@ -19,8 +19,8 @@ func TestAQueueInRowsIsServedLikeAQueueInTheEntry(t *testing.T) {
 		l, r, choose := newFixture(t), &rowTable{}, rapidChooser(t)
 		r.long = choose("long", 4)
 		r.short = choose("short", r.long+1)
-		for range steps(t) {
-			if o := l.next(choose, true); o.what != "forget" {
+		for range drawStepCount(t) {
+			if o := l.drawOp(choose, true); o.what != "forget" {
 				compareWithRows(t, l, r, o)
 			}
 		}
@@ -57,7 +57,7 @@ func TestAShortQueueIsStoredInTheEntry(t *testing.T) {
 		t.Helper()
 		now++
 		must(r.do(now, o))(t)
-		r.whole(t)
+		r.storedWithWaiters(t)
 	}
 	step(op{what: "acquire", claim: *mutex("holder")})
 	for i := range locktable.LongQueue {
@@ -116,7 +116,7 @@ func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 					if answer, err := r.do(now.Add(2*wait), last); err != nil || !strings.HasPrefix(answer, "granted") {
 						t.Errorf("after all places expired, %v returns %q, %v", last, answer, err)
 					}
-					r.whole(t)
+					r.storedWithWaiters(t)
 				})
 			}
 		}
@@ -151,7 +151,7 @@ func TestLeftoverRowsOfADeletedNameAreDropped(t *testing.T) {
 	if len(r.queue) != 1 || r.queue[0].Token != tokenOf("b") {
 		t.Fatalf("%d waiters, the first is %s", len(r.queue), tokenName(r.queue[0].Token))
 	}
-	r.whole(t)
+	r.storedWithWaiters(t)
 }
 
 func TestAnErrorOfTheRowsIsReturned(t *testing.T) {

@@ -20,7 +20,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
-	if err := e.refuseValue(now, c); err != nil {
+	if err := e.checkValueBelow(now, c); err != nil {
 		return driver.Grant{}, err
 	}
 
@@ -39,12 +39,12 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	if w == nil {
 		// The claim is granted only if no waiter is ahead. A claim that has a place
 		// cannot be granted here: settle would have done so.
-		arrived, first := e.arrival(now, c)
-		if first == 1 && e.fits(now, c.Weight, c.Limit) {
+		arrived, joinAt := e.arrival(now, c)
+		if joinAt == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
 		}
 		if c.Queue && e.waiting() < maxClaims {
-			w, position = e.join(first, Waiter{ClaimInfo: claimInfo(c, inbox), Since: arrived}), first
+			w, position = e.join(joinAt, Waiter{ClaimInfo: claimInfo(c, inbox), Since: arrived}), joinAt
 			e.Visible = true
 		}
 	}
@@ -155,15 +155,15 @@ func (e *Entry) breakLease(now Instant, i int, by driver.Owner) {
 // fence. A lease whose fence rises moves behind all other holders, as if it were the last
 // one granted. So the rules of Entry still hold. If the limit of the lease does not allow
 // that, nothing changes.
-func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
+func (e *Entry) Raise(now Instant, l *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
 	defer e.signalChange()
-	h := e.holder(c.Token)
+	h := e.holder(l.Token)
 	switch {
 	case h == nil:
-		return 0, e.noLeaseErr(now, c.Token)
+		return 0, e.noLeaseErr(now, l.Token)
 	case h.Fence >= fence:
-		e.writeFirst(now, h, c.Value)
+		e.writeFirst(now, h, l.Value)
 		return h.Fence, nil
 	}
 	raised := *h
@@ -175,14 +175,14 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		held += int64(o.Weight)
 	}
 	if held > int64(raised.Limit) {
-		return 0, e.heldErr(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
+		return 0, e.heldErr(now, &driver.Claim{Name: l.Name, Token: l.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
 	if e.Value.Fence == raised.Fence {
 		e.Value.Fence = fence // this lease wrote the value, so the value's fence rises too
 	}
 	raised.Fence = fence
-	e.writeFirst(now, &raised, c.Value)
-	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
+	e.writeFirst(now, &raised, l.Value)
+	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == l.Token }), raised)
 	e.Fence, e.Changed, e.Visible = fence+uint64(raised.Fences)-1, true, true
 	return fence, nil
 }

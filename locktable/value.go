@@ -35,9 +35,9 @@ func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// refuseValue refuses a claim unless the name's value is below its ValueBelow, and ends
-// its place.
-func (e *Entry) refuseValue(now Instant, c *driver.Claim) error {
+// checkValueBelow returns an error unless the name's value is below the claim's
+// ValueBelow. With an error, the claim loses its place.
+func (e *Entry) checkValueBelow(now Instant, c *driver.Claim) error {
 	if e.valueBelow(c.ValueBelow) {
 		return nil
 	}

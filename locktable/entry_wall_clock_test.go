@@ -11,12 +11,12 @@ import (
 // A table's clock may be behind the time of day. Leases follow that clock. But fences are
 // no less than the time of day, which also decides when a name may be forgotten.
 func TestFencesFollowTheWallClockIfTheClockIsBehind(t *testing.T) {
-	now, day := locktable.Instant(1_000_000_000), locktable.Instant(5_000_000_000)
+	now, wallClock := locktable.Instant(1_000_000_000), locktable.Instant(5_000_000_000)
 	c := &driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second}
-	e := &locktable.Entry{WallClock: day}
+	e := &locktable.Entry{WallClock: wallClock}
 	g, err := e.Acquire(now, c, "inbox")
-	if err != nil || g.Fence != uint64(day) {
-		t.Fatalf("fence %d, %v; want %d", g.Fence, err, day)
+	if err != nil || g.Fence != uint64(wallClock) {
+		t.Fatalf("fence %d, %v; want %d", g.Fence, err, wallClock)
 	}
 	if h := e.Holders[0]; h.Since != now || h.Expires != now.Add(c.TTL) {
 		t.Errorf("held from %d to %d; want times of the table's clock", h.Since, h.Expires)
@@ -29,7 +29,7 @@ func TestFencesFollowTheWallClockIfTheClockIsBehind(t *testing.T) {
 	if e.Forgettable(later, time.Millisecond) {
 		t.Error("Forgettable is true too early")
 	}
-	if e.WallClock = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
+	if e.WallClock = wallClock.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
 		t.Error("Forgettable is false after the retention")
 	}
 	e.WallClock = 0 // a client whose clock is behind

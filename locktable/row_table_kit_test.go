@@ -108,8 +108,8 @@ func (r *rowTable) do(now locktable.Instant, o op) (string, error) {
 	return answer, nil
 }
 
-// whole returns the stored form of the entry with all waiters in it.
-func (r *rowTable) whole(t tb) []byte {
+// storedWithWaiters returns the stored form of the entry with all waiters in it.
+func (r *rowTable) storedWithWaiters(t tb) []byte {
 	t.Helper()
 	e := &locktable.Entry{}
 	if r.stored != nil {
@@ -148,8 +148,8 @@ func compareWithRows(t tb, l *fixture, r *rowTable, o op) {
 	if r.visible != l.e.Visible {
 		t.Fatalf("%v\nin the entry the change is visible: %v, in rows: %v", o, l.e.Visible, r.visible)
 	}
-	if !bytes.Equal(r.whole(t), l.e.Append(nil)) {
-		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, entryText(l.e), r.whole(t))
+	if !bytes.Equal(r.storedWithWaiters(t), l.e.Append(nil)) {
+		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, entryText(l.e), r.storedWithWaiters(t))
 	}
 }
 

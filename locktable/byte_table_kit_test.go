@@ -36,8 +36,8 @@ func (s *byteTable) client(inbox string) *locktable.Driver {
 	return s.drivers[inbox]
 }
 
-// late returns a ctx that ends while the next step waits for its turn.
-func (s *byteTable) late(t *testing.T) (context.Context, context.CancelFunc) {
+// ctxEndingInNextStep returns a ctx that ends while the next step waits for its turn.
+func (s *byteTable) ctxEndingInNextStep(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.beforeStep = func() {
 		s.beforeStep = nil

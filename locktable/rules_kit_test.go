@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The steps that all tests share.
+// noError and must check the errors of steps that a test expects to succeed.
 var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// An action is the action of a step, and its claim.
+// An action describes a step: the method that it runs, and the arguments of the method.
 type action struct {
 	what        string
 	token       driver.Token
@@ -141,11 +141,11 @@ func (l *fixture) newHolders(before *locktable.Entry) (out []locktable.Holder) {
 // checkHolders checks that only the lease's token, a break, and the clock change a lease.
 func (l *fixture) checkHolders(a action, before *locktable.Entry) {
 	l.t.Helper()
-	delay := before.Closed
+	closedUntil := before.Closed
 	for _, h := range before.Holders {
 		if h.Expires <= l.now {
 			if h.LockDelay > 0 {
-				delay = max(delay, h.Expires.Add(h.LockDelay))
+				closedUntil = max(closedUntil, h.Expires.Add(h.LockDelay))
 			}
 			continue
 		}
@@ -170,12 +170,12 @@ func (l *fixture) checkHolders(a action, before *locktable.Entry) {
 			}
 		}
 	}
-	if delay > l.now && !a.force { // even if this step is the first to notice that holder's expiry
+	if closedUntil > l.now && !a.force { // even if this step is the first to notice that holder's expiry
 		if n := l.newHolders(before); len(n) > 0 {
-			l.t.Fatalf("%s is granted a name that is closed for %v", tokenName(n[0].Token), l.now.Until(delay))
+			l.t.Fatalf("%s is granted a name that is closed for %v", tokenName(n[0].Token), l.now.Until(closedUntil))
 		}
-		if l.e.Closed < delay {
-			l.t.Fatalf("the name opens %v too early", l.e.Closed.Until(delay))
+		if l.e.Closed < closedUntil {
+			l.t.Fatalf("the name opens %v too early", l.e.Closed.Until(closedUntil))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (l *fixture) checkHolders(a action, before *locktable.Entry) {
 func (l *fixture) checkQueue(a action, before *locktable.Entry) {
 	l.t.Helper()
 	var expect []driver.Token // the live waiters, in their order before the step
-	asksAgain := false        // it lost its turn for the value, and asks again in this step
+	asksAgain := false        // the step's own waiter lost its turn because of the value, and claims again
 	for _, w := range before.Queue {
 		retried := l.gotRetry(w.Inbox, w.Token)
 		if retried && w.ValueBelow != nil && w.Token == a.token && a.what == "acquire" {
@@ -244,9 +244,9 @@ func (l *fixture) countBroken(e *locktable.Entry, t driver.Token) (n int) {
 	return n
 }
 
-// checkSignals checks that promoted waiters, broken holders, and after visible changes
-// watches get signals, and no other client does; and that the entry remembers broken
-// leases.
+// checkSignals checks that promoted waiters, broken holders and, after a visible change,
+// watches get signals, and that no other client gets one. It also checks that the entry
+// remembers broken leases.
 func (l *fixture) checkSignals(a action, before *locktable.Entry) {
 	l.t.Helper()
 	var want []locktable.Signal
@@ -394,8 +394,8 @@ func (l *fixture) public(e *locktable.Entry) string {
 	return entryText(e) + released
 }
 
-// checkHeld checks a HeldError. RetryAfter must not be too late: without requests of
-// others, no earlier claim is granted. And at RetryAfter, some obstacle must end.
+// checkHeld checks a HeldError. RetryAfter must not be too late: if no other client sends
+// a request, no earlier claim is granted. And at RetryAfter, some obstacle must end.
 func (l *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	l.t.Helper()
 	if held.RetryAfter <= 0 {

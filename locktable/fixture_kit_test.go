@@ -13,7 +13,7 @@ import (
 )
 
 // A fixture is one entry on a clock that a test moves. It runs the methods of the entry,
-// and after each step fails the test if a rule is broken: see laws_kit_test.go. So each
+// and after each step fails the test if a rule is broken: see rules_kit_test.go. So each
 // unit test, property and fuzz input checks all rules at each of its steps.
 type fixture struct {
 	t         tb
