@@ -46,8 +46,8 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 }
 
 // tryAll computes all steps, and swaps in the changed values. It reports whether that
-// took effect. If f runs all steps, their swaps prove that the known values were current.
-// If f ends early, only fresh values can prove it.
+// took effect. If f returns true for each step, the swaps prove that the known values
+// were current. Otherwise only fresh values prove it.
 func (t *Table) tryAll(
 	ctx context.Context, store AllSwapper, steps []locktable.Step, names []string, fresh bool,
 	f func(i int, e *locktable.Entry, now locktable.Instant) bool,

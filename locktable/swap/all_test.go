@@ -10,7 +10,7 @@ import (
 
 func exclusiveClaims(names ...string) (claims []driver.Claim) {
 	for _, name := range names {
-		c := exclusive(false)
+		c := tryClaim()
 		c.Name = name
 		claims = append(claims, c)
 	}

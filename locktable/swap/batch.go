@@ -14,9 +14,9 @@ import (
 // maxBatchSteps is the number of names whose steps are computed before they are swapped.
 // A client computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. The table retries
-// steps that failed together once, and again while each try halves their number. If some
-// of the rest are late, it retries the rest in splitFactor parts. Otherwise it runs the
-// remaining steps one by one.
+// the failed steps together once, and again while each try halves their number. If some
+// of the remaining steps are late, it splits them into splitFactor parts. Otherwise it
+// runs them one by one.
 const (
 	maxBatchSteps  = 1024
 	stepsPerWindow = 500
@@ -32,17 +32,17 @@ const lockTimeout = time.Second
 // errNameBusy is the error of a step of a batch that gave up waiting for its name.
 var errNameBusy = errors.New("an earlier request of this client for the name has no answer yet")
 
-// A group is the steps of one name, by their index, in their order. They share a swap.
+// A group has the indexes of the steps on one name, in order. These steps share a swap.
 type group []int
 
 // groupsOf returns the groups of some steps.
 func groupsOf(steps []locktable.Step) (groups []group) {
-	which := make(map[string]int, len(steps))
+	groupOf := make(map[string]int, len(steps))
 	for i, s := range steps {
-		k, known := which[s.Name]
+		k, known := groupOf[s.Name]
 		if !known {
 			k = len(groups)
-			which[s.Name], groups = k, append(groups, nil)
+			groupOf[s.Name], groups = k, append(groups, nil)
 		}
 		groups[k] = append(groups[k], i)
 	}
@@ -81,12 +81,12 @@ func (t *Table) runBatch(ctx context.Context, steps []locktable.Step, groups []g
 }
 
 // oneByOne runs the steps of some names, one after the other. busy has the steps whose
-// name another step of this client kept locked until patience had passed.
+// name another step of this client kept locked for lockWait.
 func (t *Table) oneByOne(
-	ctx context.Context, patience time.Duration, steps []locktable.Step, groups []group,
+	ctx context.Context, lockWait time.Duration, steps []locktable.Step, groups []group,
 	f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error,
 ) (busy []group, err error) {
-	lockCtx, cancel := context.WithTimeout(ctx, patience)
+	lockCtx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for _, g := range groups {
 		for k, i := range g {
@@ -212,7 +212,7 @@ type swapQueue struct {
 }
 
 const (
-	freeRequests = 2
+	requestsBeforeGathering = 2 // while fewer are under way, a swap is sent alone
 
 	// maxRequests is the largest number of requests under way. A server that does not
 	// answer blocks each of them until its callers have given up.
@@ -242,7 +242,7 @@ type batch struct {
 // swap makes one swap, maybe in a request with others.
 func (q *swapQueue) swap(ctx context.Context, s Swap) (Swapped, error) {
 	q.mu.Lock()
-	if q.inFlight < freeRequests && len(q.gathered) == 0 {
+	if q.inFlight < requestsBeforeGathering && len(q.gathered) == 0 {
 		q.inFlight++
 		q.lastSent = time.Now()
 		q.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// requests is a Store that records its requests, and answers each after answerTime.
-type requests struct {
+// recordingStore is a Store that records its requests, and answers each after answerTime.
+type recordingStore struct {
 	Store
 	answerTime time.Duration
 
@@ -22,7 +22,7 @@ type requests struct {
 	canceled int
 }
 
-func (r *requests) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
+func (r *recordingStore) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
 	var names []string
 	all := make([]Swapped, len(swaps))
 	for i, s := range swaps {
@@ -62,8 +62,8 @@ func startSwaps(t *testing.T, ctx context.Context, q *swapQueue, first, n int) (
 	return all.Wait
 }
 
-func newTestQueue(answerTime time.Duration, maxFit int) (*swapQueue, *requests) {
-	r := &requests{answerTime: answerTime}
+func newTestQueue(answerTime time.Duration, maxFit int) (*swapQueue, *recordingStore) {
+	r := &recordingStore{answerTime: answerTime}
 	return &swapQueue{store: r, fit: func(all []Swap) int { return min(len(all), maxFit) }}, r
 }
 
@@ -104,7 +104,7 @@ func TestSwapsThatDoNotFitAreSentAtOnce(t *testing.T) {
 func TestAWrongFitDelaysNoSwap(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
 		bubble.Test(t, func(t *testing.T) {
-			r := &requests{answerTime: time.Millisecond}
+			r := &recordingStore{answerTime: time.Millisecond}
 			q := &swapQueue{store: r, fit: func([]Swap) int { return fits }}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -18,7 +18,7 @@ type countingClient struct {
 	*valuesClient
 	loads, swaps  int
 	took, perStep time.Duration // the clock has advanced by took, and each step takes perStep
-	half          bool          // the first half of each batch of swaps fails
+	failsHalf     bool          // the first half of each batch of swaps fails
 }
 
 func (c *countingClient) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
@@ -33,7 +33,7 @@ func (c *countingClient) Time(ctx context.Context) (swap.Window, error) {
 
 func (c *countingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
 	c.swaps++
-	if !c.half {
+	if !c.failsHalf {
 		return c.valuesClient.Swap(ctx, swaps)
 	}
 	failed := len(swaps) / 2
@@ -42,8 +42,8 @@ func (c *countingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Sw
 }
 
 // A thousand renewals are one request, even if computing them takes longer than a window.
-// If it takes many times as long, they are a few requests. If some swaps of a request
-// fail, the rest is again one request.
+// If computing them takes many times as long, they are a few requests. If some swaps of a
+// request fail, the rest is again one request.
 func TestAThousandRenewalsAreFewRequests(t *testing.T) {
 	for what, tt := range map[string]struct {
 		perStep time.Duration
@@ -66,7 +66,7 @@ func TestAThousandRenewalsAreFewRequests(t *testing.T) {
 				must(d.Acquire(t.Context(), claim))(t)
 				leases = append(leases, renewal(claim, 2*time.Minute)...)
 			}
-			c.loads, c.swaps, c.half = 0, 0, tt.half
+			c.loads, c.swaps, c.failsHalf = 0, 0, tt.half
 			renewAll(t, d, leases)
 			if c.swaps > tt.most || !tt.half && c.loads > 0 {
 				t.Errorf("%d loads and %d swaps; want at most %d swaps", c.loads, c.swaps, tt.most)
@@ -125,24 +125,24 @@ func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
 		d := c.connect("inbox", c)
 		var signals []driver.Signal
 		d.Listen(func(s driver.Signal) { signals = append(signals, s) })
-		repeats := func(err, want error) {
+		wantRepeat := func(err, want error) {
 			t.Helper()
 			if !errors.Is(err, want) || c.times > 0 {
 				t.Errorf("%s: %v after %d failures, want %v after one", what, err, 1-c.times, want)
 			}
 			c.times = 1
 		}
-		holder, waiter := exclusive(false), exclusive(true)
+		holder, waiter := tryClaim(), queuedClaim()
 		holder.Name, waiter.Name = "n", "n"
 		c.times = 1
 		g, err := d.Acquire(t.Context(), holder)
-		repeats(err, nil)
+		wantRepeat(err, nil)
 		if e := must(d.Inspect(t.Context(), "n"))(t); len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
 			t.Errorf("%s: the claim got %+v, and the name has %+v", what, g, e)
 		}
 		_, err = d.Acquire(t.Context(), waiter)
-		repeats(err, driver.ErrHeld)
-		repeats(d.Release(t.Context(), driver.LeaseRef{Name: "n", Token: holder.Token}), nil)
+		wantRepeat(err, driver.ErrHeld)
+		wantRepeat(d.Release(t.Context(), driver.LeaseRef{Name: "n", Token: holder.Token}), nil)
 		c.times = 0
 		g = must(d.Acquire(t.Context(), waiter))(t)
 		if len(signals) != 1 || signals[0].Kind != driver.SignalGranted || signals[0].Token != waiter.Token || signals[0].Fence != g.Fence {

@@ -149,7 +149,7 @@ func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
 		c.RecordOutside(w)
 	}
 	wantWidth(t, c, time.Second, 100*time.Millisecond)
-	c.RecordInside(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // says nothing about 100 ms
+	c.RecordInside(swap.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // proves nothing about 100 ms
 	wantWidth(t, c, time.Second, 100*time.Millisecond)
 	c.RecordInside(w)
 	wantWidth(t, c, time.Second, 50*time.Millisecond)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// The steps that all tests share.
+// noError and must check the errors of steps that a test expects to succeed.
 var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -33,7 +33,7 @@ type farValues struct {
 type network struct {
 	low, high time.Duration
 
-	mu     *sync.Mutex // protects dice
+	mu     *sync.Mutex // protects random
 	random *rand.Rand
 }
 

@@ -22,12 +22,14 @@ const (
 	trip   = 2 * oneWay
 )
 
-func exclusive(queue bool) driver.Claim {
+func queuedClaim() driver.Claim {
 	return driver.Claim{
 		Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
-		TTL: time.Minute, QueueTTL: time.Minute, Queue: queue,
+		TTL: time.Minute, QueueTTL: time.Minute, Queue: true,
 	}
 }
+
+func tryClaim() driver.Claim { c := queuedClaim(); c.Queue = false; return c }
 
 func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {
 	return []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: ttl}}
@@ -41,7 +43,7 @@ func withContention(t *testing.T, f func(t *testing.T, held driver.Claim, s *far
 		n := newNetwork(oneWay, oneWay, 1)
 		d, s := v.openFar("one", n)
 		other, _ := v.openFar("other", n)
-		held := exclusive(false)
+		held := tryClaim()
 		must(d.Acquire(t.Context(), held))(t)
 		f(t, held, s, d, other)
 	})
@@ -60,7 +62,7 @@ func TestAClaimPausesAfterFailedSwapsAndARenewalDoesNot(t *testing.T) {
 					}
 				}
 				if what == "claim" {
-					if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+					if _, err := d.Acquire(t.Context(), queuedClaim()); !errors.Is(err, driver.ErrHeld) {
 						t.Fatal(err)
 					}
 				} else if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
@@ -87,7 +89,7 @@ func TestAClaimPausesForALateHolder(t *testing.T) {
 	queue := func(t *testing.T, d *locktable.Driver) (took time.Duration) {
 		t.Helper()
 		began := time.Now()
-		if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := d.Acquire(t.Context(), queuedClaim()); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 		return time.Since(began)
@@ -137,7 +139,7 @@ func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+				if _, err := d.Acquire(t.Context(), queuedClaim()); !errors.Is(err, driver.ErrHeld) {
 					t.Error(err)
 				}
 			})
@@ -158,7 +160,7 @@ func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
 func TestACycleInACrowdCostsFewRequests(t *testing.T) {
 	for processes, most := range map[int]struct{ requests, failed float64 }{8: {3.3, 0.1}, 64: {4.5, 0.8}} {
 		bubble.Test(t, func(t *testing.T) {
-			r, err := contention{processes, 500 * time.Microsecond, 30 * time.Second, 2 * time.Millisecond, 3 * time.Second, 1}.run()
+			r, err := contention{processes: processes, trip: 500 * time.Microsecond, ttl: 30 * time.Second, hold: 2 * time.Millisecond, lasts: 3 * time.Second, seed: 1}.run()
 			noError(t, err)
 			cycles := float64(r.granted.Load())
 			if requests, failed := float64(r.loads+r.swaps)/cycles, float64(r.failed)/cycles; requests > most.requests || failed > most.failed {
@@ -177,8 +179,8 @@ func BenchmarkLossOnOneName(b *testing.B) {
 			b.Run(fmt.Sprintf("processes=%d/ttl=%d", processes, trips), func(b *testing.B) {
 				ttl := time.Duration(trips) * 20 * time.Millisecond
 				for b.Loop() {
-					held := contention{processes, 20 * time.Millisecond, ttl, 3 * ttl, 100 * ttl, 1}
-					handedOver := contention{processes, 20 * time.Millisecond, ttl, 1, 20 * ttl, 1}
+					held := contention{processes: processes, trip: 20 * time.Millisecond, ttl: ttl, hold: 3 * ttl, lasts: 100 * ttl, seed: 1}
+					handedOver := contention{processes: processes, trip: 20 * time.Millisecond, ttl: ttl, hold: 1, lasts: 20 * ttl, seed: 1}
 					var l, h *results
 					bubble.Test(&testing.T{}, func(*testing.T) { l, _ = held.run() })
 					bubble.Test(&testing.T{}, func(*testing.T) { h, _ = handedOver.run() })

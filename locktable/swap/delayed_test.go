@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap"
 )
 
-// delayingClient is a client of a store that can delay swaps, as a network does. They
-// fail, and arrive later.
+// delayingClient is a client of a store that can delay swaps, as a network does. A
+// delayed swap returns an error, and takes effect when arrive is called.
 type delayingClient struct {
 	valuesClient
 	delays  bool
@@ -37,8 +37,8 @@ func (l *delayingClient) arrive() {
 }
 
 // A release may arrive after its end, because the store's clock may stand still. If its
-// client has claimed again by then, with the same token, the lease stays, even if that
-// claim changed nothing.
+// client has claimed again by then, with the same token, the lease or the place stays,
+// even if that claim changed nothing.
 func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 	for what, tt := range map[string]struct {
 		first     driver.Claim // the claim of another client
@@ -46,7 +46,7 @@ func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 	}{
 		"held":                     {secondTTL: time.Minute},
 		"held, with a shorter TTL": {secondTTL: time.Second},
-		"waiting":                  {secondTTL: time.Minute, first: exclusive(false)},
+		"waiting":                  {secondTTL: time.Minute, first: tryClaim()},
 	} {
 		t.Run(what, func(t *testing.T) {
 			start := time.Now()
@@ -55,7 +55,7 @@ func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			if tt.first.Name != "" {
 				acquire(t, d, tt.first, nil)
 			}
-			own, want := exclusive(true), error(nil)
+			own, want := queuedClaim(), error(nil)
 			if tt.first.Name != "" {
 				want = driver.ErrHeld
 			}

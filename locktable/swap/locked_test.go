@@ -31,8 +31,8 @@ func (c *failingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swa
 	return done, err
 }
 
-// leases acquires a lease of each name.
-func (c *failingClient) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
+// acquireAll acquires a lease of each name.
+func (c *failingClient) acquireAll(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
 	d := newDriver(c)
 	var leases []driver.LeaseRef
 	for _, name := range names {
@@ -53,7 +53,7 @@ func TestAFailedSwapFailsOnlyItsRenewals(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
-			d, leases := c.leases(t, "a", "b", "b", "c", "d")
+			d, leases := c.acquireAll(t, "a", "b", "b", "c", "d")
 			c.failures["b"], c.failures["d"] = swapped, swapped
 			answers, err := d.Renew(t.Context(), leases)
 			noError(t, err)
@@ -71,7 +71,7 @@ func TestAFailedSwapFailsOnlyItsRenewals(t *testing.T) {
 // If each swap fails, the store is the problem.
 func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
-	d, leases := c.leases(t, "a", "b")
+	d, leases := c.acquireAll(t, "a", "b")
 	down := errors.New("no answer")
 	c.failures["a"], c.failures["b"] = down, down
 	if answers, err := d.Renew(t.Context(), leases); !errors.Is(err, down) {
@@ -86,7 +86,7 @@ func TestAFailedRenewalDoesNotPreventOthers(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprint("job-", i)
 	}
-	d, leases := c.leases(t, names...)
+	d, leases := c.acquireAll(t, names...)
 	c.failures["job-0"] = swap.ErrLocked
 	must(d.Renew(t.Context(), leases))(t)
 	e, err := d.Inspect(t.Context(), "job-1199")
@@ -96,7 +96,7 @@ func TestAFailedRenewalDoesNotPreventOthers(t *testing.T) {
 	}
 }
 
-// hangingClient is a client whose claims on names with an x get no answer.
+// hangingClient is a client whose waiting claims on names with an x get no answer.
 type hangingClient struct {
 	valuesClient
 	loaded map[string]time.Time // when each name was last loaded alone
@@ -130,7 +130,7 @@ func TestHangingClaimsDelayNoOtherRenewals(t *testing.T) {
 		for _, held := range exclusiveClaims("x1", "y", "x2", "z") {
 			must(d.Acquire(t.Context(), held))(t)
 			leases = append(leases, renewal(held, held.TTL)...)
-			if waiter := exclusive(true); held.Name[0] == 'x' {
+			if waiter := queuedClaim(); held.Name[0] == 'x' {
 				waiter.Name = held.Name
 				go func() { _, _ = d.Acquire(claims, waiter) }()
 			}

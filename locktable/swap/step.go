@@ -41,15 +41,15 @@ const (
 
 // retriesWithoutPause is the number of times that a step whose swap failed is repeated
 // without a pause. Usually these are enough, even if several processes change the name.
-// The pause prevents that such processes make each other fail for ever.
+// The pause keeps such processes from making each other fail for ever.
 const retriesWithoutPause = 4
 
 // step runs one step: it computes the step from the last known value of its name, swaps
 // the result in, and repeats that with the value in the answer until it succeeds. It
 // locks the name within this process, and unlocks it while a claim pauses. It waits for
-// that lock until patience ends. refused is the error of this step alone: the store's, or
+// that lock until lockCtx ends. refused is the error of this step alone: the store's, or
 // errNameBusy.
-func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
+func (t *Table) step(ctx, lockCtx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) (refused, err error) {
 	pausing, locked := stepBack{}, false
 	defer func() {
 		if locked {
@@ -63,7 +63,7 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 	var r result
 	for failures := 0; err == nil; {
 		if !locked {
-			if err = t.names.lock(patience, s.Name, !s.Place); err != nil { // steps other than claims go first
+			if err = t.names.lock(lockCtx, s.Name, !s.Place); err != nil { // steps other than claims go first
 				if ctx.Err() == nil {
 					return errNameBusy, nil
 				}
@@ -77,12 +77,12 @@ func (t *Table) step(ctx, patience context.Context, s locktable.Step, f func(e *
 		}
 		if r.load {
 			began := time.Now()
-			all, failed := t.store.Load(ctx, []string{s.Name})
-			if err = failed; err != nil {
+			loaded, loadErr := t.store.Load(ctx, []string{s.Name})
+			if err = loadErr; err != nil {
 				break
 			}
-			t.cache.put(s.Name, all[0])
-			r.value, pausing.roundTrip = knownValue{all[0], true}, time.Since(began)
+			t.cache.put(s.Name, loaded[0])
+			r.value, pausing.roundTrip = knownValue{loaded[0], true}, time.Since(began)
 		}
 		if r, err = t.try(ctx, s, r.value, &pausing, f); err != nil || r.outcome == outcomeDone {
 			break
@@ -189,8 +189,8 @@ type computation struct {
 
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// begin starts a computation. Its time is the beginning of a window that begins now, and
-// is wider by extraWidth. With hasEnd, the window ends before the end of ctx.
+// begin starts a computation. Its time is the beginning of the store's present window,
+// which begin makes wider by extraWidth. With hasEnd, the window ends before ctx ends.
 func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool, extraWidth time.Duration) (*computation, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
@@ -259,10 +259,10 @@ func (t *Table) swapOf(c *computation) Swap {
 func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 	if t.queue != nil {
 		r, err = t.queue.swap(ctx, s)
-	} else if all, failed := t.store.Swap(ctx, []Swap{s}); failed == nil {
-		r = all[0]
+	} else if results, swapErr := t.store.Swap(ctx, []Swap{s}); swapErr == nil {
+		r = results[0]
 	} else {
-		err = failed
+		err = swapErr
 	}
 	if err == nil {
 		t.record(s, r)

@@ -21,7 +21,7 @@ func TestAClaimDoesNotPauseForAReleasedLease(t *testing.T) {
 	withContention(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
 		noError(t, d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}))
 		began := time.Now()
-		if _, err := other.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := other.Acquire(t.Context(), queuedClaim()); !errors.Is(err, driver.ErrHeld) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 2*trip {
@@ -42,7 +42,7 @@ func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (at []time
 		end = time.Now().Add(within)
 		ctx, cancel := context.WithDeadline(t.Context(), end)
 		defer cancel()
-		if _, err := d.Acquire(ctx, exclusive(true)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := d.Acquire(ctx, queuedClaim()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -76,7 +76,7 @@ func TestAWaiterFarBackGivesUpItsPlaceSoon(t *testing.T) {
 	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		var last driver.Claim
 		for range 200 {
-			last = exclusive(true)
+			last = queuedClaim()
 			if _, err := d.Acquire(t.Context(), last); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestALateStepPausesLongerThanAStepWhoseSwapFailed(t *testing.T) {
 	}
 }
 
-// If a faulty store refuses each swap, the error after the timeout says how.
+// If a faulty store refuses each swap, the error after the timeout says why.
 func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
 	for want, swapped := range map[string]swap.Swapped{
 		"Load returned that version again": {},
@@ -139,7 +139,7 @@ func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
 			d := newDriver(store)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			_, err := d.Acquire(ctx, exclusive(true))
+			_, err := d.Acquire(ctx, queuedClaim())
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v; want the end of ctx, and %q", err, want)
 			}
@@ -168,7 +168,7 @@ func TestAWindowEndsBeforeTheStep(t *testing.T) {
 		d := newDriver(s)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		must(d.Acquire(ctx, exclusive(false)))(t)
+		must(d.Acquire(ctx, tryClaim()))(t)
 		if got, want := from.Until(s.last.To), 999*time.Millisecond; got != want {
 			t.Errorf("the window ends after %v; want %v", got, want)
 		}

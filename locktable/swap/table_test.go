@@ -48,7 +48,7 @@ func (v *values) open() *locktable.Driver {
 	return v.connect(inbox, store).Driver
 }
 
-// connect makes a driver over a client's store, which gets the signals for its inbox.
+// connect makes a driver over a client's store. The driver gets the signals for inbox.
 func (v *values) connect(inbox string, store swap.Store) *locktable.GroupedDriver {
 	var d *locktable.GroupedDriver
 	d = locktable.NewGrouped(swap.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
@@ -171,37 +171,37 @@ func (v *values) openAll() *locktable.GroupedDriver {
 	return v.connect(inbox, allClient{&valuesClient{v, inbox}})
 }
 
-// If a name has many waiters, the client loads it before each step, because the known
-// value is outdated, unless the client has just stored it.
+// If a name has many waiters, the value that a client knows is soon outdated. So the
+// client loads the value before each step, unless it has just stored it.
 func TestNoSwapFailsOnANameWithManyWaiters(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		v := newValues(time.Now, 40*time.Millisecond)
 		one := &countingClient{valuesClient: &valuesClient{v, "inbox"}}
 		first := newDriver(one)
 		second := v.open()
-		asks := func(d *locktable.Driver, c driver.Claim) {
+		wantQueued := func(d *locktable.Driver, c driver.Claim) {
 			if _, err := d.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second / 100)
 		}
-		must(first.Acquire(t.Context(), exclusive(false)))(t)
-		own := exclusive(true)
+		must(first.Acquire(t.Context(), tryClaim()))(t)
+		own := queuedClaim()
 		for range 20 {
-			asks(first, own)
-			asks(second, exclusive(true))
+			wantQueued(first, own)
+			wantQueued(second, queuedClaim())
 		}
 		one.loads, one.swaps = 0, 0
 		for range 5 {
-			asks(second, exclusive(true))
-			asks(first, own)
+			wantQueued(second, queuedClaim())
+			wantQueued(first, own)
 		}
 		if one.loads != 5 || one.swaps != 5 {
 			t.Errorf("five steps took %d loads and %d swaps", one.loads, one.swaps)
 		}
 		one.loads = 0
 		for range 2 {
-			if _, err := first.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+			if _, err := first.Acquire(t.Context(), queuedClaim()); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
 			}
 		}

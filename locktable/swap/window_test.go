@@ -30,7 +30,7 @@ func TestALeaseLastsLongerByTheWindowAndItsFenceFollowsTheWallClock(t *testing.T
 	s := &windowClient{valuesClient: &valuesClient{newValues(func() time.Time { return now }, 0), "inbox"}}
 	s.window = swap.Window{From: from, To: from.Add(300 * time.Millisecond), WallClock: from.Add(time.Hour)}
 	d := newDriver(s)
-	g, err := d.Acquire(t.Context(), exclusive(false))
+	g, err := d.Acquire(t.Context(), tryClaim())
 	noError(t, err)
 	if want := s.window.To.Add(g.TTL); s.swapped.Holders[0].Expires != want {
 		t.Errorf("the lease lasts until %v, want %v", s.swapped.Holders[0].Expires.Time(), want.Time())

@@ -52,8 +52,8 @@ func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
 	return void[max(0, len(void)-maxVoid):]
 }
 
-// Counted reports whether the swap with that version counted. It must be older than this
-// envelope. known is false if too many swaps since then were void.
+// Counted reports whether the swap with that version counted. The swap must be older than
+// this envelope. known is false if too many swaps since then were void.
 func (e *Envelope) Counted(version uint64) (counted, known bool) {
 	switch {
 	case slices.Contains(e.VoidVersions, version):
